@@ -1,0 +1,2 @@
+//! The `cutlet` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! `#[kernel]`: one Rust function, two backends.

@@ -1,0 +1,2 @@
+//! The vocabulary of a kernel body.
+#![no_std]

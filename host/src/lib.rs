@@ -1,0 +1,1 @@
+//! Devices, streams, buffers and typed kernel launches.

@@ -1,0 +1,2 @@
+//! The kernels of cutlet, one family per file.
+#![no_std]

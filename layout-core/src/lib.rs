@@ -1,0 +1,2 @@
+//! CuTe layouts, their algebra, and tensors over them.
+#![no_std]

@@ -1,0 +1,1 @@
+//! Runs kernel bodies on the CPU, every GPU thread a coroutine.

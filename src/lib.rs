@@ -1,0 +1,1 @@
+//! GEMM and gather kernels written in Rust over CuTe layouts.

@@ -1,0 +1,2 @@
+//! Set-up, tests and everything that CI runs.
+fn main() {}
