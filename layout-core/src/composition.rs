@@ -1,0 +1,510 @@
+//! Functional composition of layouts: `R(c) = A(B(c))`, found whenever a layout computes it.
+//!
+//! Each leaf mode `s:d` of `B` is walked by digits: `d` is written in the mixed radix of `A`'s
+//! coalesced shape (its last mode runs on without end), and the walk goes straight for as many
+//! steps as no digit leaves its extent. There `A` turns, so the result needs a mode boundary
+//! exactly there, and none where the digits do not turn. The modes of `B` may not carry into each
+//! other either: their digits together stay inside `A`'s extents.
+
+use crate::coalesce::{Knowledge, Modes, coalesced};
+use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::layout::LayoutBuilder;
+use crate::text::Text;
+use crate::{Basis, CAPACITY, Int, Layout};
+
+/// Values of a refused composition that its message shows.
+const SHOWN: i64 = 12;
+
+/// The layout `R`, compatible with `b`, with `R(c) = a(b(c))` for every coordinate `c` of `b`.
+///
+/// `a` is a function beyond its size too: its last coalesced mode runs on. Where `b` has strides
+/// in basis directions, each direction runs through the mode of `a` that it names.
+///
+/// ```
+/// use cutlet_layout_core::{composition, layout};
+///
+/// let r = composition(&layout!((6, 2):(8, 2)), &layout!((4, 3):(3, 1)));
+/// assert_eq!(r.to_string(), "((_2,_2),_3):((_24,_2),_8)");
+/// ```
+///
+/// # Panics
+/// As [`try_composition`] refuses; in a `const` that is a compile error with its message.
+#[track_caller]
+pub const fn composition(a: &Layout, b: &Layout) -> Layout {
+    or_panic(try_composition(a, b))
+}
+
+/// [`composition`], or the reason why there is none.
+///
+/// ```
+/// use cutlet_layout_core::{layout, try_composition};
+///
+/// let refused = try_composition(&layout!((4, 6, 8):(2, 3, 5)), &layout!(6:3)).unwrap_err();
+/// assert!(refused.message().ends_with("takes 0, 6, 7, 8, 9, 15: no layout does"));
+/// ```
+///
+/// # Errors
+/// If no layout computes the composition, a stride does not fit 64 bits, or the result needs more
+/// than [`CAPACITY`] leaves.
+pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
+    let mut parts = Parts::EMPTY;
+    let mut i = 0;
+    while i < b.num_leaves() {
+        if is_group_leader(b, i) {
+            tri!(compose_group(a, b, i, &mut parts));
+        }
+        i += 1;
+    }
+    let mut builder = LayoutBuilder::new();
+    let mut i = 0;
+    while i < b.num_leaves() {
+        builder.opens(b.profile().opens(i));
+        let (start, end) = parts.of_leaf[i];
+        if end - start > 1 {
+            builder.open();
+        }
+        let mut j = start;
+        while j < end {
+            builder.leaf(parts.modes.shape[j], parts.modes.stride[j]);
+            j += 1;
+        }
+        if end - start > 1 {
+            builder.close();
+        }
+        builder.closes(b.profile().closes(i));
+        i += 1;
+    }
+    builder.finish()
+}
+
+/// The modes that the leaves of `b` become.
+struct Parts {
+    modes: Modes,
+    of_leaf: [(usize, usize); CAPACITY],
+}
+
+impl Parts {
+    const EMPTY: Parts = Parts {
+        modes: Modes::EMPTY,
+        of_leaf: [(0, 0); CAPACITY],
+    };
+}
+
+/// Leaves of `b` with the same direction go through the same mode of `a`.
+const fn is_group_leader(b: &Layout, leaf: usize) -> bool {
+    let mut i = 0;
+    while i < leaf {
+        if b.leaf_stride(i).basis().eq(b.leaf_stride(leaf).basis()) {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+const fn compose_group(
+    a: &Layout,
+    b: &Layout,
+    leader: usize,
+    parts: &mut Parts,
+) -> Result<(), LayoutError> {
+    let basis = b.leaf_stride(leader).basis();
+    tri!(check_directions(a, b, basis));
+    let a_mode = tri!(mode_in_direction(a, b, basis));
+    let walker = Walker::new(&a_mode);
+    let mut reach = [0i64; CAPACITY];
+    let mut i = leader;
+    while i < b.num_leaves() {
+        let stride = b.leaf_stride(i);
+        if stride.basis().eq(basis) {
+            let start = parts.modes.len;
+            let mode = (b.leaf_shape(i), stride.along(Basis::NONE));
+            match walker.walk(mode.0, mode.1, &mut reach, &mut parts.modes) {
+                Ok(()) => {}
+                Err(refusal) => return Err(refused(a, b, i, refusal)),
+            }
+            parts.of_leaf[i] = (start, parts.modes.len);
+        }
+        i += 1;
+    }
+    let mut k = 0;
+    while k + 1 < walker.values.len {
+        if reach[k] >= walker.values.shape[k].value() {
+            return Err(refused(
+                a,
+                b,
+                leader,
+                Refusal::Carry {
+                    mode: k,
+                    reach: reach[k],
+                    walker,
+                },
+            ));
+        }
+        k += 1;
+    }
+    Ok(())
+}
+
+/// Two directions of which one lies within the other would step through the same mode of `a`
+/// without seeing each other.
+const fn check_directions(a: &Layout, b: &Layout, basis: Basis) -> Result<(), LayoutError> {
+    let mut i = 0;
+    while i < b.num_leaves() {
+        let stride = b.leaf_stride(i);
+        let moves = stride.value() != 0 && b.leaf_shape(i).value() > 1;
+        if moves && basis.is_within(stride.basis()) && !basis.eq(stride.basis()) {
+            let mut text = Text::new();
+            text.str("composition: ").layout(a).str(" o ").layout(b);
+            text.str(": the right side steps in a direction and within it; flatten its directions");
+            return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+        }
+        i += 1;
+    }
+    Ok(())
+}
+
+const fn mode_in_direction(a: &Layout, b: &Layout, basis: Basis) -> Result<Layout, LayoutError> {
+    let mut mode = *a;
+    let mut level = 0;
+    while level < basis.depth() {
+        mode = match mode.try_mode(basis.at(level)) {
+            Ok(mode) => mode,
+            Err(_) => {
+                let mut text = Text::new();
+                text.str("composition: ").layout(a).str(" o ").layout(b);
+                text.str(": the left side has no mode for the direction of ");
+                text.int(Int::ONE.along(basis));
+                return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+            }
+        };
+        level += 1;
+    }
+    Ok(mode)
+}
+
+/// Why a mode of `b` cannot be walked.
+#[derive(Clone, Copy)]
+enum Refusal {
+    /// The walk turns after a number of steps that does not divide the extent.
+    Turn { steps: i64 },
+    /// A negative stride leaves the domain where `a` is not a multiple of its argument.
+    Negative,
+    /// One step moves in two basis directions.
+    Diagonal,
+    /// The modes of `b` together leave an extent of `a`.
+    Carry {
+        mode: usize,
+        reach: i64,
+        walker: Walker,
+    },
+    /// A stride does not fit 64 bits.
+    Overflow,
+    /// No room for another mode.
+    Capacity,
+}
+
+/// Walks modes `s:d` through a layout.
+#[derive(Clone, Copy)]
+struct Walker {
+    /// The layout with all that values tell.
+    values: Modes,
+    /// The layout with what static integers tell: what decides how a result is written.
+    statics: Modes,
+    is_static: bool,
+}
+
+impl Walker {
+    const fn new(a: &Layout) -> Walker {
+        let is_static = a.is_static();
+        let values = at_least_one(coalesced(a, Knowledge::Values));
+        let statics = if is_static {
+            values
+        } else {
+            at_least_one(coalesced(a, Knowledge::Static))
+        };
+        Walker {
+            values,
+            statics,
+            is_static,
+        }
+    }
+
+    /// Appends the modes that `s:d` becomes.
+    const fn walk(
+        &self,
+        s: Int,
+        d: Int,
+        reach: &mut [i64; CAPACITY],
+        out: &mut Modes,
+    ) -> Result<(), Refusal> {
+        if d.value() == 0 {
+            return push(out, s, d);
+        }
+        if self.is_static && s.is_static() && d.is_static() {
+            return self.by_digits(s, d, reach, out);
+        }
+        let mut digits = Modes::EMPTY;
+        tri!(self.by_digits(s, d, reach, &mut digits));
+        let mut written = Modes::EMPTY;
+        let by_division = self.by_division(s, d, &mut written);
+        let modes = if by_division.is_ok() && same_function(&written, &digits) {
+            written
+        } else {
+            digits
+        };
+        let mut i = 0;
+        while i < modes.len {
+            tri!(push(out, modes.shape[i], modes.stride[i]));
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// The walk itself.
+    const fn by_digits(
+        &self,
+        s: Int,
+        d: Int,
+        reach: &mut [i64; CAPACITY],
+        out: &mut Modes,
+    ) -> Result<(), Refusal> {
+        let a = &self.values;
+        let last = a.len - 1;
+        let is_static = self.is_static && s.is_static() && d.is_static();
+        if last == 0 {
+            return match d.checked_mul(a.stride[0]) {
+                Some(stride) => push(out, s, stride),
+                None => Err(Refusal::Overflow),
+            };
+        }
+        if s.value() == 1 {
+            return push(out, s, Int::ZERO);
+        }
+        if d.value() < 0 {
+            return Err(Refusal::Negative);
+        }
+        let mut rest = s.value();
+        let mut step = d.value();
+        while rest > 1 {
+            let mut digits = [0i64; CAPACITY];
+            let mut steps = rest;
+            let mut high = step;
+            let mut k = 0;
+            while k < last {
+                let extent = a.shape[k].value();
+                digits[k] = high % extent;
+                high /= extent;
+                if digits[k] > 0 {
+                    let until_turn = (extent - 1) / digits[k] + 1;
+                    if until_turn < steps {
+                        steps = until_turn;
+                    }
+                }
+                k += 1;
+            }
+            digits[last] = high;
+            if rest % steps != 0 {
+                return Err(Refusal::Turn { steps });
+            }
+            let mut stride = Int::ZERO;
+            k = 0;
+            while k <= last {
+                if digits[k] != 0 {
+                    stride = tri!(plus(stride, digits[k], a.stride[k]));
+                    reach[k] = match digits[k].checked_mul(steps - 1) {
+                        Some(reached) => reach[k].saturating_add(reached),
+                        None => i64::MAX,
+                    };
+                }
+                k += 1;
+            }
+            tri!(push(
+                out,
+                Int::fixed(steps).with_static(is_static),
+                stride.with_static(is_static)
+            ));
+            rest /= steps;
+            if rest > 1 {
+                step = match step.checked_mul(steps) {
+                    Some(step) => step,
+                    None => return Err(Refusal::Overflow),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// CuTe's way, which divides the extents one after the other. It is right only where
+    /// everything divides, but it tells how CuTe writes a result with dynamic integers: which
+    /// modes are kept and which integers stay static.
+    const fn by_division(&self, s: Int, d: Int, out: &mut Modes) -> Result<(), Refusal> {
+        let a = &self.statics;
+        let last = a.len - 1;
+        let mut rest_shape = s;
+        let mut rest_stride = d;
+        let mut k = 0;
+        while k < last {
+            let extent = a.shape[k];
+            let next_shape = tri!(whole(extent.checked_ceil_div(rest_stride)));
+            let next_stride = tri!(whole(rest_stride.checked_ceil_div(extent)));
+            if !next_shape.is_constant(1) && !rest_shape.is_constant(1) {
+                let new_shape = next_shape.min(rest_shape);
+                let stride = tri!(whole(rest_stride.checked_mul(a.stride[k])));
+                tri!(push(out, new_shape, stride));
+                rest_shape = tri!(whole(rest_shape.checked_div(new_shape)));
+            }
+            rest_stride = next_stride;
+            k += 1;
+        }
+        if out.len == 0 || !rest_shape.is_constant(1) {
+            let stride = tri!(whole(rest_stride.checked_mul(a.stride[last])));
+            tri!(push(out, rest_shape, stride));
+        }
+        Ok(())
+    }
+}
+
+/// A layout of extent 1 maps everything to 0, and runs on doing so.
+const fn at_least_one(mut modes: Modes) -> Modes {
+    if modes.len == 0 {
+        modes.push(Int::ONE, Int::ZERO);
+    }
+    modes
+}
+
+const fn push(out: &mut Modes, shape: Int, stride: Int) -> Result<(), Refusal> {
+    if out.len == CAPACITY {
+        return Err(Refusal::Capacity);
+    }
+    out.push(shape, stride);
+    Ok(())
+}
+
+const fn whole(int: Option<Int>) -> Result<Int, Refusal> {
+    match int {
+        Some(int) => Ok(int),
+        None => Err(Refusal::Overflow),
+    }
+}
+
+const fn plus(sum: Int, digit: i64, stride: Int) -> Result<Int, Refusal> {
+    if stride.value() == 0 {
+        return Ok(sum);
+    }
+    if sum.value() != 0 && !sum.basis().eq(stride.basis()) {
+        return Err(Refusal::Diagonal);
+    }
+    let term = tri!(whole(Int::fixed(digit).checked_mul(stride)));
+    whole(if sum.value() == 0 {
+        Some(term)
+    } else {
+        sum.checked_add(term)
+    })
+}
+
+/// Whether two lists of modes are the same function of 1-D coordinates.
+const fn same_function(a: &Modes, b: &Modes) -> bool {
+    let (Ok(a), Ok(b)) = (a.to_layout(), b.to_layout()) else {
+        return false;
+    };
+    let a = coalesced(&a, Knowledge::Values);
+    let b = coalesced(&b, Knowledge::Values);
+    if a.len != b.len {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len {
+        let same_stride =
+            a.stride[i].eq(b.stride[i]) || (a.stride[i].value() == 0 && b.stride[i].value() == 0);
+        if a.shape[i].value() != b.shape[i].value() || !same_stride {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> LayoutError {
+    let mut text = Text::new();
+    text.str("composition: ").layout(a).str(" o ").layout(b);
+    let kind = match refusal {
+        Refusal::Turn { .. } | Refusal::Carry { .. } => {
+            let complete = takes(a, b, &mut text);
+            text.str(": no layout does");
+            if !complete {
+                because(b, leaf, &refusal, &mut text);
+            }
+            ErrorKind::NotRepresentable
+        }
+        Refusal::Negative => {
+            text.str(": the stride ").int(b.leaf_stride(leaf));
+            text.str(" leads below 0, where the left side is not defined");
+            ErrorKind::NotRepresentable
+        }
+        Refusal::Diagonal => {
+            text.str(": a step of ").int(b.leaf_stride(leaf));
+            text.str(" moves in two directions at once, which no stride does");
+            ErrorKind::NotRepresentable
+        }
+        Refusal::Overflow => {
+            text.str(": a stride of the result does not fit 64 bits");
+            ErrorKind::Overflow
+        }
+        Refusal::Capacity => {
+            text.str(": the result needs more leaves than a layout holds, ");
+            text.number(CAPACITY as i64);
+            ErrorKind::Capacity
+        }
+    };
+    LayoutError::new(kind, &text)
+}
+
+/// Writes what the composition takes, and says whether that was all of it.
+const fn takes(a: &Layout, b: &Layout, text: &mut Text) -> bool {
+    if a.has_basis() || b.has_basis() {
+        return false;
+    }
+    let mut c = 0;
+    while c < b.size() && c < SHOWN {
+        let index = match b.try_at(c) {
+            Some(index) => a.try_at(index),
+            None => None,
+        };
+        let Some(value) = index else {
+            return false;
+        };
+        text.str(if c == 0 { " takes " } else { ", " })
+            .number(value);
+        c += 1;
+    }
+    if c < b.size() {
+        text.str(", …");
+    }
+    c == b.size()
+}
+
+const fn because(b: &Layout, leaf: usize, refusal: &Refusal, text: &mut Text) {
+    match refusal {
+        Refusal::Turn { steps } => {
+            text.str(", because the left side turns after ")
+                .number(*steps);
+            text.str(" of the steps ")
+                .int(b.leaf_shape(leaf))
+                .str(":")
+                .int(b.leaf_stride(leaf));
+        }
+        Refusal::Carry {
+            mode,
+            reach,
+            walker,
+        } => {
+            text.str(", because the modes of the right side together reach ")
+                .number(*reach);
+            text.str(" in an extent of ")
+                .int(walker.values.shape[*mode])
+                .str(" and carry");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,107 @@
+//! Why an operation on layouts has no result, in words.
+
+use core::fmt;
+
+use crate::text::Text;
+
+/// What kind of thing went wrong; [`LayoutError`] says it in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The wanted function exists, but no layout computes it.
+    NotRepresentable,
+    /// A layout maps two coordinates to one index where it must not.
+    Overlap,
+    /// Shapes, ranks or profiles that must fit each other do not.
+    Mismatch,
+    /// A size, stride or index does not fit 64 bits.
+    Overflow,
+    /// More leaves or deeper nesting than a value holds; see [`CAPACITY`](crate::CAPACITY).
+    Capacity,
+    /// A value that makes no sense here, such as an extent of 0.
+    Invalid,
+    /// Text that is not in CuTe's notation.
+    Syntax,
+}
+
+/// Why an operation has no result.
+///
+/// The message names what was asked and what stands in the way. In `const` evaluation the
+/// operations that return no `Result` panic with it, so that it shows as a compile error.
+///
+/// ```
+/// use cutlet_layout_core::{layout, try_composition};
+///
+/// let error = try_composition(&layout!((4, 2):(1, 8)), &layout!(3:3)).unwrap_err();
+/// assert_eq!(
+///     error.message(),
+///     "composition: (4,2):(1,8) o 3:3 takes 0, 3, 10: no layout does"
+/// );
+/// ```
+#[derive(Clone, Copy)]
+pub struct LayoutError {
+    kind: ErrorKind,
+    text: Text,
+}
+
+impl LayoutError {
+    pub(crate) const fn new(kind: ErrorKind, text: &Text) -> LayoutError {
+        LayoutError { kind, text: *text }
+    }
+
+    pub(crate) const fn of(kind: ErrorKind, message: &str) -> LayoutError {
+        let mut text = Text::new();
+        text.str(message);
+        LayoutError { kind, text }
+    }
+
+    /// What kind of thing went wrong.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What went wrong, in words.
+    pub const fn message(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// Ends a `const` evaluation, or the thread, with the message.
+    #[track_caller]
+    pub(crate) const fn panic(&self) -> ! {
+        panic!("{}", self.message())
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl fmt::Debug for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LayoutError({:?}: {})", self.kind, self.message())
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// The value of a `Result`, or a panic with the error's message: `const` has no `unwrap` for it.
+#[track_caller]
+pub(crate) const fn or_panic<T: Copy>(result: Result<T, LayoutError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => error.panic(),
+    }
+}
+
+/// `?` for `const fn`.
+macro_rules! tri {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Err(error),
+        }
+    };
+}
+pub(crate) use tri;

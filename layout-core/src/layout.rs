@@ -1,0 +1,577 @@
+//! Layouts: a shape and a stride, which together map coordinates to indices.
+
+use core::fmt;
+
+use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::int_tuple::mismatch;
+use crate::profile::{Profile, ProfileBuilder};
+use crate::text::Text;
+use crate::{Basis, CAPACITY, Int, IntTuple};
+
+/// A function from coordinates to indices, written `shape:stride`.
+///
+/// Shape and stride are congruent int tuples; a coordinate's natural form has one digit per leaf
+/// of the shape, and its index is the inner product with the stride. A 1-D coordinate counts
+/// colexicographically: the leftmost leaf runs fastest. Strides may step in a basis direction
+/// ([`Basis`]), and then the result is a coordinate again.
+///
+/// Every layout's extents are at least 1, its size and everything it maps to fit 64 bits: that is
+/// checked where a layout is made. Equality compares values and parentheses, not staticness; text
+/// shows both.
+///
+/// ```
+/// use cutlet_layout_core::{Layout, layout};
+///
+/// const ROW_MAJOR: Layout = layout!((2, 4):(4, 1));
+/// assert_eq!(ROW_MAJOR.at(3), 5); // 1-D coordinate 3 is (1, 1)
+/// assert_eq!(ROW_MAJOR.to_string(), "(_2,_4):(_4,_1)");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Layout {
+    shape: [Int; CAPACITY],
+    stride: [Int; CAPACITY],
+    profile: Profile,
+}
+
+impl Layout {
+    /// `_1:_0`, which is what operations return when nothing is left.
+    pub const UNIT: Layout = Layout::static_mode(1, 0);
+
+    /// The static mode `_shape:_stride`.
+    ///
+    /// # Panics
+    /// If the extent is below 1 or the span does not fit 64 bits.
+    pub const fn static_mode(shape: i64, stride: i64) -> Layout {
+        Layout::leaf(Int::fixed(shape), Int::fixed(stride))
+    }
+
+    /// The static mode `_shape:_stride@b`, which steps in direction `b` of a coordinate.
+    ///
+    /// # Panics
+    /// If the extent is below 1 or the span does not fit 64 bits.
+    pub const fn static_basis_mode(shape: i64, stride: i64, b: usize) -> Layout {
+        Layout::leaf(Int::fixed(shape), Int::fixed(stride).along(Basis::new(b)))
+    }
+
+    /// One mode.
+    ///
+    /// # Panics
+    /// If the extent is below 1 or the span does not fit 64 bits.
+    pub const fn leaf(shape: Int, stride: Int) -> Layout {
+        let mut builder = LayoutBuilder::new();
+        builder.leaf(shape, stride);
+        or_panic(builder.finish())
+    }
+
+    /// A layout of a shape and a congruent stride.
+    ///
+    /// # Panics
+    /// As [`try_from_shape_stride`](Self::try_from_shape_stride) refuses.
+    #[track_caller]
+    pub const fn from_shape_stride(shape: &IntTuple, stride: &IntTuple) -> Layout {
+        or_panic(Layout::try_from_shape_stride(shape, stride))
+    }
+
+    /// A layout of a shape and a congruent stride.
+    ///
+    /// # Errors
+    /// If shape and stride are not congruent, an extent is below 1, or the size or an index does
+    /// not fit 64 bits.
+    pub const fn try_from_shape_stride(
+        shape: &IntTuple,
+        stride: &IntTuple,
+    ) -> Result<Layout, LayoutError> {
+        if !shape.profile().eq(stride.profile()) {
+            return Err(mismatch(
+                "layout",
+                shape,
+                ":",
+                stride,
+                "shape and stride need the same parentheses (congruent)",
+            ));
+        }
+        if shape.has_underscore() || stride.has_underscore() {
+            let why = "`_` belongs into coordinates and tilers";
+            return Err(mismatch("layout", shape, ":", stride, why));
+        }
+        let mut builder = LayoutBuilder::new();
+        let mut i = 0;
+        while i < shape.num_leaves() {
+            builder.opens(shape.profile().opens(i));
+            builder.leaf(shape.leaf(i), stride.leaf(i));
+            builder.closes(shape.profile().closes(i));
+            i += 1;
+        }
+        builder.finish()
+    }
+
+    /// The concatenation of layouts, each a mode: CuTe's `make_layout(a, b, …)`.
+    ///
+    /// # Panics
+    /// As [`try_concat`](Self::try_concat) refuses.
+    #[track_caller]
+    pub const fn concat(modes: &[Layout]) -> Layout {
+        or_panic(Layout::try_concat(modes))
+    }
+
+    /// The concatenation of layouts, each a mode: CuTe's `make_layout(a, b, …)`.
+    ///
+    /// # Errors
+    /// For no layouts at all, beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH)
+    /// levels, and if the size or an index does not fit 64 bits.
+    pub const fn try_concat(modes: &[Layout]) -> Result<Layout, LayoutError> {
+        if modes.is_empty() {
+            return Err(LayoutError::of(
+                ErrorKind::Invalid,
+                "concat: no layouts to concatenate: a layout has at least one mode",
+            ));
+        }
+        let mut builder = LayoutBuilder::new();
+        builder.open();
+        let mut i = 0;
+        while i < modes.len() {
+            builder.append(&modes[i]);
+            i += 1;
+        }
+        builder.close();
+        builder.finish()
+    }
+
+    /// `(a, b)`, the concatenation of two layouts.
+    ///
+    /// # Panics
+    /// As [`try_concat`](Self::try_concat) refuses.
+    #[track_caller]
+    pub const fn concat2(a: &Layout, b: &Layout) -> Layout {
+        Layout::concat(&[*a, *b])
+    }
+
+    /// The number of modes.
+    pub const fn rank(&self) -> usize {
+        self.profile.rank()
+    }
+
+    /// The number of levels of parentheses: 0 for a layout like `8:1`.
+    pub const fn depth(&self) -> usize {
+        self.profile.depth()
+    }
+
+    /// The number of coordinates: the product of the extents.
+    pub const fn size(&self) -> i64 {
+        self.size_int().value()
+    }
+
+    /// The size, with its staticness.
+    pub const fn size_int(&self) -> Int {
+        let mut size = Int::ONE;
+        let mut i = 0;
+        while i < self.num_leaves() {
+            size = match size.checked_mul(self.shape[i]) {
+                Some(size) => size,
+                None => unreachable!(),
+            };
+            i += 1;
+        }
+        size
+    }
+
+    /// The index of the last coordinate plus one, `self(size - 1) + 1`: what an array needs to
+    /// have so that all of a layout with positive strides lies in it.
+    ///
+    /// # Panics
+    /// If strides are in basis directions: the last coordinate is no number then.
+    pub const fn cosize(&self) -> i64 {
+        self.cosize_int().value()
+    }
+
+    /// The cosize, with its staticness.
+    ///
+    /// # Panics
+    /// If strides are in basis directions.
+    pub const fn cosize_int(&self) -> Int {
+        let mut last = 0;
+        let mut is_static = true;
+        let mut i = 0;
+        while i < self.num_leaves() {
+            assert!(
+                self.stride[i].basis().is_none(),
+                "cosize: strides in basis directions have no last index"
+            );
+            last += (self.shape[i].value() - 1) * self.stride[i].value();
+            is_static = is_static && self.shape[i].is_static() && self.stride[i].is_static();
+            i += 1;
+        }
+        Int::dynamic(last + 1).with_static(is_static)
+    }
+
+    /// The shape.
+    pub const fn shape(&self) -> IntTuple {
+        IntTuple::from_parts(self.shape, self.profile)
+    }
+
+    /// The stride.
+    pub const fn stride(&self) -> IntTuple {
+        IntTuple::from_parts(self.stride, self.profile)
+    }
+
+    /// Mode `i`; a layout like `8:1` is its own mode 0.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[track_caller]
+    pub const fn mode(&self, i: usize) -> Layout {
+        match self.profile.mode(i) {
+            Some((start, end)) => self.part(start, end),
+            None => self.no_mode(i).panic(),
+        }
+    }
+
+    pub(crate) const fn try_mode(&self, i: usize) -> Result<Layout, LayoutError> {
+        match self.profile.mode(i) {
+            Some((start, end)) => Ok(self.part(start, end)),
+            None => Err(self.no_mode(i)),
+        }
+    }
+
+    const fn no_mode(&self, i: usize) -> LayoutError {
+        let mut text = Text::new();
+        text.layout(self).str(" has no mode ").number(i as i64);
+        text.str(": its rank is ").number(self.rank() as i64);
+        LayoutError::new(ErrorKind::Mismatch, &text)
+    }
+
+    const fn part(&self, start: usize, end: usize) -> Layout {
+        let mut part = Layout {
+            shape: [Int::ZERO; CAPACITY],
+            stride: [Int::ZERO; CAPACITY],
+            profile: self.profile.part(start, end),
+        };
+        let mut i = start;
+        while i < end {
+            part.shape[i - start] = self.shape[i];
+            part.stride[i - start] = self.stride[i];
+            i += 1;
+        }
+        part
+    }
+
+    /// The layout at a path: `get(&[1, 0])` is mode 0 of mode 1.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[track_caller]
+    pub const fn get(&self, path: &[usize]) -> Layout {
+        let mut layout = *self;
+        let mut i = 0;
+        while i < path.len() {
+            layout = layout.mode(path[i]);
+            i += 1;
+        }
+        layout
+    }
+
+    /// The number of leaves, at any depth.
+    pub const fn num_leaves(&self) -> usize {
+        self.profile.len()
+    }
+
+    /// The extent of leaf `i` from the left.
+    pub const fn leaf_shape(&self, i: usize) -> Int {
+        assert!(
+            i < self.num_leaves(),
+            "leaf_shape: the layout has fewer leaves"
+        );
+        self.shape[i]
+    }
+
+    /// The stride of leaf `i` from the left.
+    pub const fn leaf_stride(&self, i: usize) -> Int {
+        assert!(
+            i < self.num_leaves(),
+            "leaf_stride: the layout has fewer leaves"
+        );
+        self.stride[i]
+    }
+
+    pub(crate) const fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Whether every extent and stride is static.
+    pub const fn is_static(&self) -> bool {
+        let mut i = 0;
+        while i < self.num_leaves() {
+            if !self.shape[i].is_static() || !self.stride[i].is_static() {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// The same layout, all static.
+    pub const fn to_static(&self) -> Layout {
+        self.with_static(true)
+    }
+
+    /// The same layout, all dynamic.
+    pub const fn to_dynamic(&self) -> Layout {
+        self.with_static(false)
+    }
+
+    const fn with_static(&self, is_static: bool) -> Layout {
+        let mut layout = *self;
+        let mut i = 0;
+        while i < self.num_leaves() {
+            layout.shape[i] = self.shape[i].with_static(is_static);
+            layout.stride[i] = self.stride[i].with_static(is_static);
+            i += 1;
+        }
+        layout
+    }
+
+    /// Whether any stride steps in a basis direction.
+    pub const fn has_basis(&self) -> bool {
+        let mut i = 0;
+        while i < self.num_leaves() {
+            if !self.stride[i].basis().is_none() {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// The index of a 1-D coordinate.
+    ///
+    /// Coordinates beyond the size are fine: the last mode that is longer than 1 runs on, so
+    /// that `(6,4):(1,7)` maps 24 to 28.
+    ///
+    /// # Panics
+    /// If the coordinate is negative, the index does not fit 64 bits, or strides are in basis
+    /// directions ([`at_basis`](Self::at_basis) is for those).
+    pub const fn at(&self, c: i64) -> i64 {
+        assert!(
+            !self.has_basis(),
+            "at: the strides are in basis directions, so there is an index per direction: use at_basis"
+        );
+        self.at_basis(c, 0)
+    }
+
+    /// Component `b` of what a 1-D coordinate maps to, where strides are in basis directions. A
+    /// plain stride counts in component 0.
+    ///
+    /// # Panics
+    /// If the coordinate is negative, or the result does not fit 64 bits.
+    pub const fn at_basis(&self, c: i64, b: usize) -> i64 {
+        assert!(c >= 0, "at: a 1-D coordinate is not negative");
+        match self.try_component(c, b) {
+            Some(index) => index,
+            None => panic!("at: the index does not fit 64 bits"),
+        }
+    }
+
+    /// [`at`](Self::at), or `None` for a negative coordinate and an index beyond 64 bits.
+    pub const fn try_at(&self, c: i64) -> Option<i64> {
+        if c < 0 || self.has_basis() {
+            None
+        } else {
+            self.try_component(c, 0)
+        }
+    }
+
+    const fn try_component(&self, c: i64, b: usize) -> Option<i64> {
+        let last = self.last_leaf();
+        if self.shape[last].value() == 1 {
+            return Some(0);
+        }
+        let mut rest = c;
+        let mut index: i64 = 0;
+        let mut i = 0;
+        while i <= last && rest > 0 {
+            let extent = self.shape[i].value();
+            let digit = if i == last { rest } else { rest % extent };
+            rest /= extent;
+            let offset = match digit.checked_mul(self.stride[i].component(b)) {
+                Some(offset) => offset,
+                None => return None,
+            };
+            index = match index.checked_add(offset) {
+                Some(index) => index,
+                None => return None,
+            };
+            i += 1;
+        }
+        Some(index)
+    }
+
+    /// The leaf that runs on: the last that is longer than 1.
+    const fn last_leaf(&self) -> usize {
+        let mut last = self.num_leaves() - 1;
+        while last > 0 && self.shape[last].value() == 1 {
+            last -= 1;
+        }
+        last
+    }
+
+    /// Equality of values and parentheses, in `const`.
+    pub const fn eq(&self, other: &Layout) -> bool {
+        self.shape().eq(&other.shape()) && self.stride().eq(&other.stride())
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Layout) -> bool {
+        Layout::eq(self, other)
+    }
+}
+
+impl Eq for Layout {}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.shape(), self.stride())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Writes a [`Layout`] from left to right; [`finish`](Self::finish) checks it.
+#[derive(Clone, Copy)]
+pub(crate) struct LayoutBuilder {
+    shape: [Int; CAPACITY],
+    stride: [Int; CAPACITY],
+    profile: ProfileBuilder,
+}
+
+impl LayoutBuilder {
+    pub(crate) const fn new() -> LayoutBuilder {
+        LayoutBuilder {
+            shape: [Int::ZERO; CAPACITY],
+            stride: [Int::ZERO; CAPACITY],
+            profile: ProfileBuilder::new(),
+        }
+    }
+
+    pub(crate) const fn open(&mut self) {
+        self.profile.open();
+    }
+
+    pub(crate) const fn opens(&mut self, times: usize) {
+        let mut i = 0;
+        while i < times {
+            self.open();
+            i += 1;
+        }
+    }
+
+    pub(crate) const fn close(&mut self) {
+        self.profile.close();
+    }
+
+    pub(crate) const fn closes(&mut self, times: usize) {
+        let mut i = 0;
+        while i < times {
+            self.close();
+            i += 1;
+        }
+    }
+
+    pub(crate) const fn leaf(&mut self, shape: Int, stride: Int) {
+        if let Some(at) = self.profile.leaf() {
+            self.shape[at] = shape;
+            self.stride[at] = stride;
+        }
+    }
+
+    /// Adds a layout as one mode.
+    pub(crate) const fn append(&mut self, layout: &Layout) {
+        self.append_leaves(layout, 0, layout.num_leaves(), 0);
+    }
+
+    /// Adds the modes of a layout, without the parentheses around them.
+    pub(crate) const fn append_modes(&mut self, layout: &Layout) {
+        let outermost = if layout.profile.is_leaf() { 0 } else { 1 };
+        self.append_leaves(layout, 0, layout.num_leaves(), outermost);
+    }
+
+    const fn append_leaves(&mut self, layout: &Layout, start: usize, end: usize, strip: usize) {
+        let mut i = start;
+        while i < end {
+            let first = if i == start { strip } else { 0 };
+            let last = if i + 1 == end { strip } else { 0 };
+            self.opens(layout.profile.opens(i) - first);
+            self.leaf(layout.shape[i], layout.stride[i]);
+            self.closes(layout.profile.closes(i) - last);
+            i += 1;
+        }
+    }
+
+    /// Checks what was written: capacity, extents of at least 1, and that the size and every
+    /// index fit 64 bits.
+    pub(crate) const fn finish(&self) -> Result<Layout, LayoutError> {
+        let profile = tri!(self.profile.finish());
+        let layout = Layout {
+            shape: self.shape,
+            stride: self.stride,
+            profile,
+        };
+        if profile.len() == 0 {
+            return Err(LayoutError::of(
+                ErrorKind::Invalid,
+                "layout: empty layouts are not allowed: at least one mode is needed",
+            ));
+        }
+        let mut size: i64 = 1;
+        let mut low: i64 = 0;
+        let mut high: i64 = 0;
+        let mut i = 0;
+        while i < profile.len() {
+            let extent = self.shape[i].value();
+            if extent < 1 || !self.shape[i].basis().is_none() {
+                let mut text = Text::new();
+                text.str("layout: ").layout(&layout).str(" has the extent ");
+                text.int(self.shape[i])
+                    .str(": extents are plain integers of at least 1");
+                return Err(LayoutError::new(ErrorKind::Invalid, &text));
+            }
+            let fits = match (
+                size.checked_mul(extent),
+                self.stride[i].value().checked_mul(extent - 1),
+            ) {
+                (Some(product), Some(span)) => {
+                    size = product;
+                    let sum = if span < 0 {
+                        low.checked_add(span)
+                    } else {
+                        high.checked_add(span)
+                    };
+                    match sum {
+                        Some(sum) if span < 0 => {
+                            low = sum;
+                            true
+                        }
+                        Some(sum) if sum < i64::MAX => {
+                            high = sum;
+                            true
+                        }
+                        _ => false,
+                    }
+                }
+                _ => false,
+            };
+            if !fits {
+                let mut text = Text::new();
+                text.str("layout: the size or an index of ").layout(&layout);
+                text.str(" does not fit 64 bits");
+                return Err(LayoutError::new(ErrorKind::Overflow, &text));
+            }
+            i += 1;
+        }
+        Ok(layout)
+    }
+}
