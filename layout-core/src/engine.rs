@@ -1,0 +1,78 @@
+//! Engines: what a tensor's indices point into, from a plain pointer to a GPU's shared memory.
+
+/// Memory that is read by element index.
+pub trait Engine: Copy {
+    /// The type of an element.
+    type Element: Copy;
+
+    /// The engine whose element 0 is this one's element `index`.
+    fn offset(self, index: i64) -> Self;
+
+    /// Reads element `index`.
+    ///
+    /// # Safety
+    /// The element must exist and be initialised, and nobody may be writing it.
+    unsafe fn load(self, index: i64) -> Self::Element;
+
+    /// Reads elements `index .. index + N` in one access.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load) for each of them; the address must be a multiple of their joint size.
+    #[inline(always)]
+    unsafe fn load_vector<const N: usize>(self, index: i64) -> [Self::Element; N] {
+        // SAFETY: the caller promises that all N elements can be read.
+        core::array::from_fn(|n| unsafe { self.load(index + n as i64) })
+    }
+}
+
+/// Memory that is also written by element index.
+pub trait EngineMut: Engine {
+    /// Writes element `index`.
+    ///
+    /// # Safety
+    /// The element must exist and nobody else may be accessing it.
+    unsafe fn store(self, index: i64, value: Self::Element);
+
+    /// Writes elements `index .. index + N` in one access.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store) for each of them; the address must be a multiple of their joint size.
+    #[inline(always)]
+    unsafe fn store_vector<const N: usize>(self, index: i64, values: [Self::Element; N]) {
+        let mut n = 0;
+        while n < N {
+            // SAFETY: the caller promises that all N elements can be written.
+            unsafe { self.store(index + n as i64, values[n]) };
+            n += 1;
+        }
+    }
+}
+
+macro_rules! pointer_engine {
+    ($pointer:ty) => {
+        impl<T: Copy> Engine for $pointer {
+            type Element = T;
+
+            #[inline(always)]
+            fn offset(self, index: i64) -> Self {
+                self.wrapping_offset(index as isize)
+            }
+
+            #[inline(always)]
+            unsafe fn load(self, index: i64) -> T {
+                // SAFETY: the caller promises that the element can be read.
+                unsafe { self.offset(index as isize).read() }
+            }
+        }
+    };
+}
+pointer_engine!(*const T);
+pointer_engine!(*mut T);
+
+impl<T: Copy> EngineMut for *mut T {
+    #[inline(always)]
+    unsafe fn store(self, index: i64, value: T) {
+        // SAFETY: the caller promises that the element can be written.
+        unsafe { self.offset(index as isize).write(value) }
+    }
+}

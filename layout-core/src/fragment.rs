@@ -1,0 +1,73 @@
+//! Fragments: a thread's values of a tile, held in registers.
+
+use core::mem::MaybeUninit;
+
+use crate::{StaticLayout, each};
+
+/// One `T` for each element of `L`, indexed by value index.
+///
+/// Storage is exactly `L::SIZE` values, so that a fragment whose indices are constants (use
+/// [`each`]) lives in registers.
+///
+/// ```
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// let mut sums = Fragment::<f32, L!((2, 2):(1, 2))>::filled(0.0);
+/// sums.set(3, 1.5);
+/// assert_eq!(sums.get(3), 1.5);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Fragment<T: Copy, L: StaticLayout> {
+    values: L::Storage<T>,
+}
+
+impl<T: Copy, L: StaticLayout> Fragment<T, L> {
+    const EXACT: () = assert!(
+        size_of::<L::Storage<T>>() == L::SIZE * size_of::<T>(),
+        "a layout's Storage must hold exactly one value for each of its elements"
+    );
+
+    /// A fragment in which every value is `value`.
+    #[inline(always)]
+    pub fn filled(value: T) -> Self {
+        Self::from_fn(|_| value)
+    }
+
+    /// A fragment whose value `v` is `f(v)`.
+    #[inline(always)]
+    pub fn from_fn(mut f: impl FnMut(usize) -> T) -> Self {
+        const { Self::EXACT }
+        let mut values = MaybeUninit::<L::Storage<T>>::uninit();
+        let first = values.as_mut_ptr().cast::<T>();
+        // SAFETY: the storage holds exactly L::SIZE values (EXACT), and `each` visits 0..L::SIZE,
+        // so every write is inside it and all of it is written.
+        unsafe {
+            each::<L>(|v| first.add(v).write(f(v)));
+            Self {
+                values: values.assume_init(),
+            }
+        }
+    }
+
+    /// Value `v`.
+    ///
+    /// # Panics
+    /// If `v` is not below `L::SIZE`; with a constant `v` the check costs nothing.
+    #[inline(always)]
+    pub fn get(&self, v: usize) -> T {
+        assert!(v < L::SIZE);
+        // SAFETY: the storage holds exactly L::SIZE values (EXACT) and v is below that.
+        unsafe { (&raw const self.values).cast::<T>().add(v).read() }
+    }
+
+    /// Sets value `v`.
+    ///
+    /// # Panics
+    /// If `v` is not below `L::SIZE`; with a constant `v` the check costs nothing.
+    #[inline(always)]
+    pub fn set(&mut self, v: usize, value: T) {
+        assert!(v < L::SIZE);
+        // SAFETY: as in `get`.
+        unsafe { (&raw mut self.values).cast::<T>().add(v).write(value) }
+    }
+}

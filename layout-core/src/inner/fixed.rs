@@ -1,0 +1,186 @@
+//! The fixed inner transform: a tile whose memory layout the compiler knows, as in shared memory.
+//!
+//! Such an inner needs no run-time arithmetic: it is composed into the outer layout, and a swizzle
+//! on top of it is split into the part of the thread and the part of the value.
+
+use super::{Bound, Inner};
+use crate::static_layout::evaluate;
+use crate::{Layout, StaticLayout, compose_coordinates};
+use core::marker::PhantomData;
+
+/// A swizzle known to the compiler.
+pub trait StaticSwizzle: Copy + 'static {
+    /// The bits of an index that the swizzle reads.
+    const SOURCE: u32;
+    /// How far up the source bits are from the bits they are xored into.
+    const SHIFT: u32;
+
+    /// The swizzled index.
+    #[inline(always)]
+    fn apply(index: u32) -> u32 {
+        index ^ ((index & Self::SOURCE) >> Self::SHIFT)
+    }
+}
+
+/// No swizzle.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSwizzle;
+
+impl StaticSwizzle for NoSwizzle {
+    const SOURCE: u32 = 0;
+    const SHIFT: u32 = 0;
+}
+
+/// CuTe's `Swizzle<B, M, S>`: bits `M + S .. M + S + B` are xored into bits `M .. M + B`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sw<const B: u32, const M: u32, const S: u32>;
+
+impl<const B: u32, const M: u32, const S: u32> StaticSwizzle for Sw<B, M, S> {
+    const SOURCE: u32 = ((1 << B) - 1) << (M + S);
+    const SHIFT: u32 = S;
+}
+
+/// A tile stored by the layout `L` from (row, column) to element index, swizzled by `W`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fixed<L, W = NoSwizzle>(PhantomData<(L, W)>);
+
+impl<L: StaticLayout, W: StaticSwizzle> Fixed<L, W> {
+    /// The transform; it has no run-time part.
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<L: StaticLayout, W: StaticSwizzle> Inner for Fixed<L, W> {
+    /// An element index, not swizzled yet.
+    type Offset = u32;
+    type Bound<O: StaticLayout> = BoundFixed<L, W, O>;
+
+    const ORIGIN: u32 = 0;
+
+    #[inline(always)]
+    fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: u32, thr: u32) -> u32 {
+        const { Additive::<L, W, Thr, Val>::CHECK }
+        offset + evaluate::<InMemory<L, Thr>>(thr, 0) as u32
+    }
+
+    #[inline(always)]
+    fn bind<O: StaticLayout>(&self, offset: u32) -> BoundFixed<L, W, O> {
+        BoundFixed {
+            start: W::apply(offset),
+            layouts: PhantomData,
+        }
+    }
+}
+
+/// The layout `O` of coordinates, followed by the layout `L` from coordinates to memory.
+#[derive(Clone, Copy)]
+struct InMemory<L, O>(PhantomData<(L, O)>);
+
+impl<L: StaticLayout, O: StaticLayout> StaticLayout for InMemory<L, O> {
+    const LAYOUT: Layout = compose_coordinates(&L::LAYOUT, &O::LAYOUT);
+    type Storage<T: Copy> = O::Storage<T>;
+}
+
+/// The proof that thread and value offsets may be added after `L`, and xored after the swizzle.
+struct Additive<L, W, Thr, Val>(PhantomData<(L, W, Thr, Val)>);
+
+impl<L: StaticLayout, W: StaticSwizzle, Thr: StaticLayout, Val: StaticLayout>
+    Additive<L, W, Thr, Val>
+{
+    const CHECK: () = {
+        // Refuses layouts in which thread and value coordinates carry into each other.
+        let _ = compose_coordinates(&L::LAYOUT, &<(Thr, Val)>::LAYOUT);
+        if W::SOURCE != 0 {
+            let thread_bits = bits(&InMemory::<L, Thr>::LAYOUT);
+            let value_bits = bits(&InMemory::<L, Val>::LAYOUT);
+            assert!(
+                thread_bits & value_bits == 0,
+                "a swizzled tile can only be partitioned where thread and value offsets use different bits of the index"
+            );
+        }
+    };
+}
+
+/// Every bit that an index of the layout may have set.
+const fn bits(layout: &Layout) -> u32 {
+    let mut bits = 0;
+    let mut n = 0;
+    while n < layout.num_leaves() {
+        let mut i = 0;
+        while i < layout.leaf_shape(n).value() {
+            bits |= (i * layout.leaf_stride(n).value()) as u32;
+            i += 1;
+        }
+        n += 1;
+    }
+    bits
+}
+
+/// [`Fixed`], bound: offsets of values are constants.
+#[derive(Clone, Copy)]
+pub struct BoundFixed<L, W, O> {
+    start: u32,
+    layouts: PhantomData<(L, W, O)>,
+}
+
+impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> BoundFixed<L, W, O> {
+    /// The swizzled index of every value, as if the thread's offset were 0.
+    const TABLE: [u32; 256] = {
+        let layout = InMemory::<L, O>::LAYOUT;
+        let mut table = [0; 256];
+        let mut v = 0;
+        while v < 256 && v < O::SIZE {
+            let index = layout.at(v as i64) as u32;
+            table[v] = index ^ ((index & W::SOURCE) >> W::SHIFT);
+            v += 1;
+        }
+        table
+    };
+}
+
+impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L, W, O> {
+    const RUN: usize = {
+        let table = &Self::TABLE;
+        let mut run = 16;
+        while run > 1 {
+            let mut fits = O::SIZE.is_multiple_of(run)
+                // A vector must not straddle bits that the thread's part of the swizzle flips.
+                && (W::SOURCE == 0 || (W::SOURCE >> W::SHIFT).trailing_zeros() >= run.trailing_zeros());
+            let mut v = 0;
+            while fits && v < O::SIZE && v < 256 {
+                fits = table[v] == table[v / run * run] + (v % run) as u32;
+                v += 1;
+            }
+            if fits {
+                break;
+            }
+            run /= 2;
+        }
+        run
+    };
+
+    #[inline(always)]
+    fn base(&self) -> i64 {
+        if W::SOURCE == 0 { self.start as i64 } else { 0 }
+    }
+
+    #[inline(always)]
+    fn index(&self, v: usize) -> i64 {
+        let value = const { &Self::TABLE }[v];
+        if W::SOURCE == 0 {
+            value as i64
+        } else {
+            // swz(thread + value) = swz(thread) ^ swz(value) for disjoint bits. Only the bits that a
+            // swizzle writes need the xor; the others are added, and so become an immediate.
+            let written = W::SOURCE >> W::SHIFT;
+            ((self.start ^ (value & written)) + (value & !written)) as i64
+        }
+    }
+
+    #[inline(always)]
+    fn holds(&self, _: usize) -> bool {
+        true
+    }
+}

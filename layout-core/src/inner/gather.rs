@@ -1,0 +1,176 @@
+//! The gather inner transform: rows are found through a table of indices.
+
+use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use crate::static_layout::{Coordinates, evaluate};
+use crate::{Engine, Fragment, StaticLayout};
+use core::marker::PhantomData;
+
+/// An integer type that indexes rows.
+pub trait RowIndex: Copy {
+    /// The index as a 64-bit integer, sign kept.
+    fn to_i64(self) -> i64;
+}
+
+impl RowIndex for i32 {
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self as i64
+    }
+}
+
+impl RowIndex for i64 {
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self
+    }
+}
+
+/// A matrix whose row `r` is row `table[r]` of a row-major source.
+///
+/// Reading through it gathers; writing through it scatters. Rows whose index is not in
+/// `0 .. source_rows` do not exist: they are neither read nor written.
+#[derive(Clone, Copy, Debug)]
+pub struct Gather<X> {
+    table: X,
+    extent: Coord,
+    source_rows: i64,
+    ld: i64,
+}
+
+impl<X: Engine<Element: RowIndex>> Gather<X> {
+    /// A matrix of `extent` = (rows, columns): row `r` is row `table[r]` of a source with
+    /// `source_rows` rows that are `ld` elements apart.
+    ///
+    /// # Safety
+    /// The first `extent[0]` entries of `table` must be readable.
+    #[inline(always)]
+    pub unsafe fn new(table: X, extent: Coord, source_rows: i64, ld: i64) -> Self {
+        Self {
+            table,
+            extent,
+            source_rows,
+            ld,
+        }
+    }
+}
+
+impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
+    type Offset = Coord;
+    type Bound<L: StaticLayout> = BoundGather<L>;
+
+    const ORIGIN: Coord = [0, 0];
+
+    #[inline(always)]
+    fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
+        [
+            offset[0] + evaluate::<Thr>(thr, 0) as i64,
+            offset[1] + evaluate::<Thr>(thr, 1) as i64,
+        ]
+    }
+
+    #[inline(always)]
+    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundGather<L> {
+        let bounds = Bounds::new(self.extent, offset);
+        let mut rows = Fragment::<Row, L>::filled(Row {
+            start: 0,
+            exists: false,
+        });
+        crate::each::<L>(|v| {
+            let first = const { &FirstOfRow::<L>::TABLE }[v] as usize;
+            let row = if first < v {
+                rows.get(first)
+            } else {
+                let r = coordinate::<L>(v)[0];
+                // SAFETY: the row lies inside the extents, whose table entries the creator of this
+                // transform promised to be readable.
+                let index = if (r as u32) < bounds.rest[0] {
+                    unsafe { self.table.load(offset[0] + r as i64) }.to_i64()
+                } else {
+                    -1
+                };
+                Row {
+                    start: index * self.ld + offset[1],
+                    exists: index >= 0 && index < self.source_rows,
+                }
+            };
+            rows.set(v, row);
+        });
+        BoundGather {
+            rows,
+            bounds,
+            first_row: offset[0],
+        }
+    }
+}
+
+impl<X: Engine<Element: RowIndex>> MatrixInner for Gather<X> {
+    #[inline(always)]
+    fn extent(&self) -> Coord {
+        self.extent
+    }
+}
+
+/// Where the row of a value begins in the source, and whether its index names a row at all.
+#[derive(Clone, Copy)]
+struct Row {
+    start: i64,
+    exists: bool,
+}
+
+/// [`Gather`], bound: each distinct row's index has been read once.
+#[derive(Clone, Copy)]
+pub struct BoundGather<L: StaticLayout> {
+    rows: Fragment<Row, L>,
+    bounds: Bounds,
+    first_row: i64,
+}
+
+impl<L: StaticLayout> BoundGather<L> {
+    /// The row of value `v`, if that lies inside the extents but the table's index for it is not
+    /// a row of the source.
+    #[inline(always)]
+    pub fn missing_row(&self, v: usize) -> Option<i64> {
+        let coord = coordinate::<L>(v);
+        (self.bounds.hold(coord) && !self.rows.get(v).exists)
+            .then_some(self.first_row + coord[0] as i64)
+    }
+}
+
+impl<L: StaticLayout> Bound for BoundGather<L> {
+    const RUN: usize = run_along::<L>(1);
+
+    #[inline(always)]
+    fn base(&self) -> i64 {
+        0
+    }
+
+    #[inline(always)]
+    fn index(&self, v: usize) -> i64 {
+        self.rows.get(v).start + coordinate::<L>(v)[1] as i64
+    }
+
+    #[inline(always)]
+    fn holds(&self, v: usize) -> bool {
+        self.rows.get(v).exists && self.bounds.hold(coordinate::<L>(v))
+    }
+}
+
+/// For each value of `L`, the first value in the same row: the one that reads the row's index.
+struct FirstOfRow<L>(PhantomData<L>);
+
+impl<L: StaticLayout> FirstOfRow<L> {
+    const TABLE: [u8; 256] = {
+        let coords = &Coordinates::<L>::TABLE;
+        let mut table = [0; 256];
+        let mut v = 0;
+        while v < 256 && v < L::SIZE {
+            let mut first = 0;
+            while coords[first][0] != coords[v][0] {
+                first += 1;
+            }
+            table[v] = first as u8;
+            v += 1;
+        }
+        table
+    };
+}

@@ -1,0 +1,93 @@
+//! The strided inner transform: a matrix in memory with a leading dimension known at run time.
+
+use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use crate::StaticLayout;
+use crate::static_layout::evaluate;
+use core::marker::PhantomData;
+
+/// A matrix whose direction `C` is contiguous (0: columns are, 1: rows are) and whose other
+/// direction steps by the leading dimension `ld`, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<const C: usize> {
+    extent: Coord,
+    ld: i64,
+}
+
+/// Rows are contiguous, `ld` elements apart.
+pub type RowMajor = Strided<1>;
+/// Columns are contiguous, `ld` elements apart.
+pub type ColMajor = Strided<0>;
+
+impl<const C: usize> Strided<C> {
+    /// A matrix of `extent` = (rows, columns) with leading dimension `ld`.
+    #[inline(always)]
+    pub fn new(extent: Coord, ld: i64) -> Self {
+        Self { extent, ld }
+    }
+
+    #[inline(always)]
+    fn index(&self, coord: Coord) -> i64 {
+        coord[C] + coord[1 - C] * self.ld
+    }
+}
+
+impl<const C: usize> Inner for Strided<C> {
+    type Offset = Coord;
+    type Bound<L: StaticLayout> = BoundStrided<C, L>;
+
+    const ORIGIN: Coord = [0, 0];
+
+    #[inline(always)]
+    fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
+        [
+            offset[0] + evaluate::<Thr>(thr, 0) as i64,
+            offset[1] + evaluate::<Thr>(thr, 1) as i64,
+        ]
+    }
+
+    #[inline(always)]
+    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundStrided<C, L> {
+        BoundStrided {
+            base: self.index(offset),
+            ld: self.ld,
+            bounds: Bounds::new(self.extent, offset),
+            outer: PhantomData,
+        }
+    }
+}
+
+impl<const C: usize> MatrixInner for Strided<C> {
+    #[inline(always)]
+    fn extent(&self) -> Coord {
+        self.extent
+    }
+}
+
+/// [`Strided`], bound: the offset is folded into the base.
+#[derive(Clone, Copy)]
+pub struct BoundStrided<const C: usize, L> {
+    base: i64,
+    ld: i64,
+    bounds: Bounds,
+    outer: PhantomData<L>,
+}
+
+impl<const C: usize, L: StaticLayout> Bound for BoundStrided<C, L> {
+    const RUN: usize = run_along::<L>(C);
+
+    #[inline(always)]
+    fn base(&self) -> i64 {
+        self.base
+    }
+
+    #[inline(always)]
+    fn index(&self, v: usize) -> i64 {
+        let coord = coordinate::<L>(v);
+        coord[1 - C] as i64 * self.ld + coord[C] as i64
+    }
+
+    #[inline(always)]
+    fn holds(&self, v: usize) -> bool {
+        self.bounds.hold(coordinate::<L>(v))
+    }
+}

@@ -1,0 +1,125 @@
+//! Thread-value layouts: which thread of a block holds which coordinates of a tile.
+
+use core::marker::PhantomData;
+
+use crate::StaticLayout;
+
+/// A thread-value layout over the coordinates of a tile.
+///
+/// `Thr` maps a thread index and `Val` a value index to tile coordinates; value `v` of thread `t`
+/// is at `Thr(t) + Val(v)`. The halves are separate types because a fragment's storage depends on
+/// `Val` alone.
+pub trait ThreadValue: Copy + 'static {
+    /// From thread index to tile coordinates.
+    type Thr: StaticLayout;
+    /// From value index to tile coordinates.
+    type Val: StaticLayout;
+    /// How many values one memory access moves: 1, 2, 4, 8 or 16.
+    const WIDTH: usize;
+}
+
+/// A thread-value layout whose accesses move `WIDTH` values.
+///
+/// ```
+/// use cutlet_layout_core::{L, StaticLayout, ThreadValue, Tv};
+///
+/// // 32 threads read a 32×8 tile, four consecutive columns at a time, 16 rows apart.
+/// type Copy = Tv<L!((2, 16):(4@1, 1@0)), L!((4, 2):(1@1, 16@0)), 4>;
+/// assert_eq!(<Copy as ThreadValue>::Val::SIZE, 8);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Tv<Thr, Val, const WIDTH: usize = 1>(PhantomData<(Thr, Val)>);
+
+impl<Thr: StaticLayout, Val: StaticLayout, const WIDTH: usize> ThreadValue for Tv<Thr, Val, WIDTH> {
+    type Thr = Thr;
+    type Val = Val;
+    const WIDTH: usize = WIDTH;
+}
+
+/// The index of a thread within whatever shares a tile: a block, a warp, a warpgroup.
+pub trait ThreadIndex: Copy {
+    /// The index as a number.
+    fn index(self) -> u32;
+}
+
+/// The index of a tile along one direction of a matrix: a block's index, or a loop's counter.
+pub trait TileIndex: Copy {
+    /// The index as a number.
+    fn index(self) -> u32;
+}
+
+impl TileIndex for u32 {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self
+    }
+}
+
+impl ThreadIndex for u32 {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self
+    }
+}
+
+/// The extents of a tile that a coordinate layout covers: (rows, columns).
+///
+/// # Panics
+/// If the layout reaches in a direction other than rows and columns.
+pub const fn tile_extent<L: StaticLayout>() -> [i64; 2] {
+    let mut extent = [1, 1];
+    let mut n = 0;
+    while n < L::LAYOUT.num_leaves() {
+        let steps = L::LAYOUT.leaf_shape(n).value() - 1;
+        let stride = L::LAYOUT.leaf_stride(n);
+        extent[0] += steps * stride.component(0);
+        extent[1] += steps * stride.component(1);
+        assert!(
+            stride.component(2) == 0 && stride.component(3) == 0,
+            "a tile has rows (@0) and columns (@1) only"
+        );
+        n += 1;
+    }
+    extent
+}
+
+/// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
+///
+/// Algebraic, so that kernels can assert it in a `const`: the strides of each direction, in
+/// increasing order, must each continue where the ones before end.
+///
+/// ```
+/// use cutlet_layout_core::{L, Tv, covers_exactly};
+///
+/// type Copy = Tv<L!((2, 16):(4@1, 1@0)), L!((4, 2):(1@1, 16@0)), 4>;
+/// const _: () = assert!(covers_exactly::<Copy>([32, 8]));
+/// ```
+pub const fn covers_exactly<C: ThreadValue>(extent: [i64; 2]) -> bool {
+    let layout = <(C::Thr, C::Val)>::LAYOUT;
+    let mut direction = 0;
+    while direction < 2 {
+        let mut reached = 1;
+        loop {
+            let mut n = 0;
+            let mut grown = false;
+            while n < layout.num_leaves() {
+                let stride = layout.leaf_stride(n).component(direction);
+                let extent = layout.leaf_shape(n).value();
+                if extent > 1 && stride == reached {
+                    reached *= extent;
+                    grown = true;
+                    break;
+                }
+                n += 1;
+            }
+            if !grown {
+                break;
+            }
+        }
+        if reached != extent[direction] {
+            return false;
+        }
+        direction += 1;
+    }
+    layout.size() == extent[0] * extent[1]
+}

@@ -1,0 +1,286 @@
+//! Layouts as types: a kernel's layouts are computed by the compiler and leave only immediates behind.
+//!
+//! A [`StaticLayout`] is a zero-sized type with a [`Layout`] as its associated constant. Modes are
+//! written as types ([`M`] for a plain stride, [`E`] for a stride in a basis direction), tuples
+//! concatenate, and [`L!`](crate::L) turns CuTe's notation into such types:
+//!
+//! ```
+//! use cutlet_layout_core::{L, StaticLayout};
+//!
+//! type RowMajor = L!((4, 8):(8, 1));
+//! assert_eq!(RowMajor::LAYOUT.at(5), 9); // (1, 1) is 8 + 1
+//! assert_eq!(RowMajor::SIZE, 32);
+//! ```
+
+use core::marker::PhantomData;
+
+use crate::error::or_panic;
+use crate::layout::LayoutBuilder;
+use crate::{Int, Layout, composition};
+
+/// A layout that is known to the compiler.
+///
+/// `Storage<T>` holds exactly one `T` for each element of the layout's domain; it is what a
+/// register [`Fragment`](crate::Fragment) is made of.
+pub trait StaticLayout: Copy + 'static {
+    /// The layout.
+    const LAYOUT: Layout;
+    /// The number of elements in the layout's domain.
+    const SIZE: usize = Self::LAYOUT.size() as usize;
+    /// Exactly [`SIZE`](Self::SIZE) values of `T`.
+    type Storage<T: Copy>: Copy;
+}
+
+/// The mode `S:D`.
+#[derive(Clone, Copy, Debug)]
+pub struct M<const S: usize, const D: i64>;
+
+/// The mode `S:D@B`: `D` steps in the direction of coordinate `B`.
+#[derive(Clone, Copy, Debug)]
+pub struct E<const S: usize, const D: i64, const B: usize>;
+
+impl<const S: usize, const D: i64> StaticLayout for M<S, D> {
+    const LAYOUT: Layout = Layout::static_mode(S as i64, D);
+    type Storage<T: Copy> = [T; S];
+}
+
+impl<const S: usize, const D: i64, const B: usize> StaticLayout for E<S, D, B> {
+    const LAYOUT: Layout = Layout::static_basis_mode(S as i64, D, B);
+    type Storage<T: Copy> = [T; S];
+}
+
+macro_rules! concatenation {
+    ($($name:ident)+ => $storage:ty) => {
+        impl<$($name: StaticLayout),+> StaticLayout for ($($name,)+) {
+            const LAYOUT: Layout = Layout::concat(&[$($name::LAYOUT),+]);
+            type Storage<T: Copy> = $storage;
+        }
+    };
+}
+concatenation!(A0 => A0::Storage<T>);
+concatenation!(A0 A1 => A1::Storage<A0::Storage<T>>);
+concatenation!(A0 A1 A2 => A2::Storage<A1::Storage<A0::Storage<T>>>);
+concatenation!(A0 A1 A2 A3 => A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>);
+concatenation!(A0 A1 A2 A3 A4 => A4::Storage<A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>>);
+
+/// `A ∘ B`, as a type: what [`composition`] computes for their values.
+#[derive(Clone, Copy, Debug)]
+pub struct Composition<A, B>(PhantomData<(A, B)>);
+
+impl<A: StaticLayout, B: StaticLayout> StaticLayout for Composition<A, B> {
+    const LAYOUT: Layout = composition(&A::LAYOUT, &B::LAYOUT);
+    type Storage<T: Copy> = B::Storage<T>;
+}
+
+/// The layout that takes the coordinates which `outer` yields through `inner`, mode by mode: a step
+/// along coordinate `b` of `outer` is a step through mode `b` of `inner`. The result is flat.
+///
+/// # Panics
+/// If no layout does that, in particular if coordinates of different modes of `outer` carry into
+/// each other within `inner`.
+///
+/// ```
+/// use cutlet_layout_core::{L, StaticLayout, compose_coordinates};
+///
+/// type RowMajor = L!((4, 8):(8, 1));
+/// type Outer = L!((4, 2, 4):(1@0, 4@1, 1@1)); // down a column, then to column 4, …
+/// let through = compose_coordinates(&RowMajor::LAYOUT, &Outer::LAYOUT);
+/// assert_eq!(through.at(4 + 1), 4 + 8); // (1, 4)
+/// ```
+pub const fn compose_coordinates(inner: &Layout, outer: &Layout) -> Layout {
+    let mut b = 0;
+    while b < inner.rank() {
+        // All steps along one coordinate together: this is what refuses carries between them.
+        let _ = composition(&inner.mode(b), &along(outer, b));
+        b += 1;
+    }
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    let mut n = 0;
+    while n < outer.num_leaves() {
+        let (shape, stride) = (outer.leaf_shape(n), outer.leaf_stride(n));
+        let b = if stride.basis().is_none() {
+            0
+        } else {
+            stride.basis().at(0)
+        };
+        assert!(
+            b < inner.rank(),
+            "compose_coordinates: the outer layout steps along a coordinate that the inner one lacks"
+        );
+        let step = Layout::static_mode(shape.value(), stride.value());
+        let step = composition(&inner.mode(b), &step);
+        let mut leaf = 0;
+        while leaf < step.num_leaves() {
+            builder.leaf(step.leaf_shape(leaf), step.leaf_stride(leaf));
+            leaf += 1;
+        }
+        n += 1;
+    }
+    builder.close();
+    or_panic(builder.finish())
+}
+
+/// The modes of `outer` that step along coordinate `b`, as plain strides.
+const fn along(outer: &Layout, b: usize) -> Layout {
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    builder.leaf(Int::ONE, Int::ZERO);
+    let mut n = 0;
+    while n < outer.num_leaves() {
+        let step = outer.leaf_stride(n).component(b);
+        if step != 0 {
+            builder.leaf(outer.leaf_shape(n), Int::fixed(step));
+        }
+        n += 1;
+    }
+    builder.close();
+    or_panic(builder.finish())
+}
+
+/// Writes a layout type in CuTe's notation: `L!((4,(2,3)):(8,(1,4)))`; a stride `1@0` steps in
+/// the direction of coordinate 0. Extents and strides are literals or `{CONST}`s.
+#[macro_export]
+macro_rules! L {
+    (($($s:tt),+ $(,)?) : ($($d:tt $(@ $b:tt)?),+ $(,)?)) => {
+        ($($crate::L!($s : $d $(@ $b)?),)+)
+    };
+    ($s:tt : $d:tt @ $b:tt) => { $crate::E<$s, $d, $b> };
+    ($s:tt : $d:tt) => { $crate::M<$s, $d> };
+}
+
+/// A rung for each of the first 256 indices; the compiler removes the dead ones before codegen,
+/// so no unrolling pass has to be persuaded.
+macro_rules! ladder {
+    ($size:expr, $f:ident, $($i:literal)+) => {
+        { $(if const { $i < $size } { $f($i) })+ }
+    };
+}
+
+/// Calls `f(v)` for every index `v` of `L`'s domain, fully unrolled.
+///
+/// Every `v` is a constant by the time code is generated, so that offsets computed from it are
+/// immediates and register arrays indexed by it stay in registers.
+///
+/// # Panics
+/// Does not compile for layouts of more than 256 elements.
+///
+/// ```
+/// use cutlet_layout_core::{L, each};
+///
+/// let mut sum = 0;
+/// each::<L!((2, 3):(3, 1))>(|v| sum += v);
+/// assert_eq!(sum, 15);
+/// ```
+#[inline(always)]
+pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
+    const {
+        assert!(
+            L::SIZE <= 256,
+            "each: a layout of more than 256 elements cannot be unrolled"
+        )
+    }
+    ladder!(L::SIZE, f,
+          0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
+         16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31
+         32  33  34  35  36  37  38  39  40  41  42  43  44  45  46  47
+         48  49  50  51  52  53  54  55  56  57  58  59  60  61  62  63
+         64  65  66  67  68  69  70  71  72  73  74  75  76  77  78  79
+         80  81  82  83  84  85  86  87  88  89  90  91  92  93  94  95
+         96  97  98  99 100 101 102 103 104 105 106 107 108 109 110 111
+        112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127
+        128 129 130 131 132 133 134 135 136 137 138 139 140 141 142 143
+        144 145 146 147 148 149 150 151 152 153 154 155 156 157 158 159
+        160 161 162 163 164 165 166 167 168 169 170 171 172 173 174 175
+        176 177 178 179 180 181 182 183 184 185 186 187 188 189 190 191
+        192 193 194 195 196 197 198 199 200 201 202 203 204 205 206 207
+        208 209 210 211 212 213 214 215 216 217 218 219 220 221 222 223
+        224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239
+        240 241 242 243 244 245 246 247 248 249 250 251 252 253 254 255)
+}
+
+/// Component `b` of `L(i)` for an index known only at run time: a few shifts and masks where the
+/// extents are powers of two, and no more than that.
+///
+/// A plain stride counts in component 0. The last mode runs on, as in [`Layout::at`].
+#[inline(always)]
+pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
+    const {
+        assert!(
+            L::LAYOUT.num_leaves() <= 16,
+            "a thread layout has at most 16 leaf modes"
+        )
+    }
+    let mut rest = i;
+    let mut sum = 0;
+    macro_rules! leaf {
+        ($($n:literal)+) => {$(
+            if const { $n < L::LAYOUT.num_leaves() } {
+                let extent = const { leaf_extent::<L>($n) };
+                let stride = const { leaf_strides::<L>($n) }[b];
+                let digit = if const { $n + 1 == L::LAYOUT.num_leaves() } {
+                    rest
+                } else {
+                    rest % extent
+                };
+                if stride != 0 {
+                    sum += digit as i32 * stride;
+                }
+                rest /= extent;
+            }
+        )+};
+    }
+    leaf!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let _ = rest;
+    sum
+}
+
+/// The directions a static layout's strides may have.
+pub(crate) const DIRECTIONS: usize = 4;
+
+const fn leaf_extent<L: StaticLayout>(n: usize) -> u32 {
+    if n < L::LAYOUT.num_leaves() {
+        L::LAYOUT.leaf_shape(n).value() as u32
+    } else {
+        1
+    }
+}
+
+const fn leaf_strides<L: StaticLayout>(n: usize) -> [i32; DIRECTIONS] {
+    let mut strides = [0; DIRECTIONS];
+    let mut b = 0;
+    while n < L::LAYOUT.num_leaves() && b < DIRECTIONS {
+        strides[b] = narrow(L::LAYOUT.leaf_stride(n).component(b));
+        b += 1;
+    }
+    strides
+}
+
+/// The coordinates of a layout's first 256 elements, computed by the compiler: indexed by a
+/// constant, an entry is an immediate.
+pub(crate) struct Coordinates<L>(PhantomData<L>);
+
+impl<L: StaticLayout> Coordinates<L> {
+    /// Entry `v` holds the [`DIRECTIONS`] components of `L(v)`.
+    pub(crate) const TABLE: [[i32; DIRECTIONS]; 256] = {
+        let mut table = [[0; DIRECTIONS]; 256];
+        let mut v = 0;
+        while v < 256 && v < L::SIZE {
+            let mut b = 0;
+            while b < DIRECTIONS {
+                table[v][b] = narrow(L::LAYOUT.at_basis(v as i64, b));
+                b += 1;
+            }
+            v += 1;
+        }
+        table
+    };
+}
+
+const fn narrow(value: i64) -> i32 {
+    assert!(
+        value >= i32::MIN as i64 && value <= i32::MAX as i64,
+        "a static layout of a kernel reaches beyond 32 bits: its offsets are immediates, so tile it smaller"
+    );
+    value as i32
+}

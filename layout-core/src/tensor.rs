@@ -1,0 +1,209 @@
+//! Tensors: an engine seen through `inner(offset + outer(c))`, tiled and partitioned by layouts.
+
+use core::marker::PhantomData;
+
+use crate::inner::{Bound, Coord, Inner, MatrixInner};
+use crate::{
+    Engine, EngineMut, Fragment, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
+    tile_extent,
+};
+
+/// A tensor as a kernel sees it: memory, an inner transform, and where in its domain it begins.
+///
+/// ```
+/// use cutlet_layout_core::{Fragment, L, RowMajor, Tensor, Tv};
+///
+/// type Tile = L!((2, 4):(1@0, 1@1));
+/// type Thread = Tv<L!(4:1@1), L!(2:1@0)>; // four threads, a column of two values each
+///
+/// let matrix: [i32; 24] = core::array::from_fn(|i| i as i32); // 4×6, rows contiguous
+/// // SAFETY: the extents and the leading dimension stay inside the array.
+/// let tensor = unsafe { Tensor::new(matrix.as_ptr(), RowMajor::new([4, 6], 6)) };
+/// let mine = tensor.local_tile::<Tile>((1, 0)).partition::<Thread>(3u32);
+/// let values = mine.load(0);
+/// assert_eq!([values.get(0), values.get(1)], [15, 21]); // (2, 3) and (3, 3)
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor<E, I: Inner> {
+    engine: E,
+    inner: I,
+    offset: I::Offset,
+}
+
+impl<E: Engine, I: Inner> Tensor<E, I> {
+    /// A tensor over `engine`.
+    ///
+    /// # Safety
+    /// Every element that `inner` maps a coordinate of its domain to must be accessible through
+    /// `engine`, aligned for the accesses of the thread-value layouts it is partitioned by, for as
+    /// long as the tensor and its copies are used, without a data race.
+    #[inline(always)]
+    pub unsafe fn new(engine: E, inner: I) -> Self {
+        Self {
+            engine,
+            inner,
+            offset: I::ORIGIN,
+        }
+    }
+
+    /// Thread `thr`'s share of the tensor's leading tile, as `C` deals it out.
+    #[inline(always)]
+    pub fn partition<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
+        let offset = self
+            .inner
+            .partition::<C::Thr, C::Val>(self.offset, thr.index());
+        let bound = self.inner.bind::<C::Val>(offset);
+        Partition {
+            engine: self.engine.offset(bound.base()),
+            bound,
+            layout: PhantomData,
+        }
+    }
+}
+
+impl<E: Engine, I: MatrixInner> Tensor<E, I> {
+    /// The tile at `tile` = (row, column) in units of tiles of `T`'s extents.
+    ///
+    /// Tiles at the edge may reach beyond the matrix; what lies outside does not exist: it loads
+    /// as the given filler and is not stored.
+    #[inline(always)]
+    pub fn local_tile<T: StaticLayout>(&self, tile: (impl TileIndex, impl TileIndex)) -> Self {
+        let extent = const { tile_extent::<T>() };
+        let offset: Coord = [
+            self.offset[0] + tile.0.index() as i64 * extent[0],
+            self.offset[1] + tile.1.index() as i64 * extent[1],
+        ];
+        Self { offset, ..*self }
+    }
+
+    /// How many tiles of `T`'s extents cover the matrix: (rows, columns) of tiles.
+    #[inline(always)]
+    pub fn tiles<T: StaticLayout>(&self) -> [u32; 2] {
+        let tile = const { tile_extent::<T>() };
+        let extent = self.extent();
+        [
+            ((extent[0] + tile[0] - 1) / tile[0]) as u32,
+            ((extent[1] + tile[1] - 1) / tile[1]) as u32,
+        ]
+    }
+
+    /// The extents of the matrix: (rows, columns).
+    #[inline(always)]
+    pub fn extent(&self) -> Coord {
+        self.inner.extent()
+    }
+}
+
+/// A thread's share of a tile: values by index, with memory behind them.
+#[derive(Clone, Copy)]
+pub struct Partition<E, I: Inner, C: ThreadValue> {
+    engine: E,
+    bound: I::Bound<C::Val>,
+    layout: PhantomData<C>,
+}
+
+/// Runs `$body` with `$width` as a constant for the access width `C::WIDTH`.
+macro_rules! with_width {
+    ($width:ident => $body:expr) => {
+        match C::WIDTH {
+            1 => {
+                const $width: usize = 1;
+                $body
+            }
+            2 => {
+                const $width: usize = 2;
+                $body
+            }
+            4 => {
+                const $width: usize = 4;
+                $body
+            }
+            8 => {
+                const $width: usize = 8;
+                $body
+            }
+            _ => {
+                const $width: usize = 16;
+                $body
+            }
+        }
+    };
+}
+
+impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    const WIDTH_FITS: () = assert!(
+        matches!(C::WIDTH, 1 | 2 | 4 | 8 | 16) && C::WIDTH <= <I::Bound<C::Val> as Bound>::RUN,
+        "the thread-value layout asks for wider accesses than its values are consecutive in memory"
+    );
+
+    /// The transform from value index to memory, with what it found when it was bound.
+    #[inline(always)]
+    pub fn bound(&self) -> &I::Bound<C::Val> {
+        &self.bound
+    }
+
+    /// Reads all values; those outside the tensor read as `filler`.
+    #[inline(always)]
+    pub fn load(&self, filler: E::Element) -> Fragment<E::Element, C::Val> {
+        let mut values = Fragment::filled(filler);
+        self.load_into(&mut values, 0);
+        values
+    }
+
+    /// Reads values `first ..` into all of `values`, leaving those outside the tensor as they are.
+    ///
+    /// With a thread-value layout whose last mode runs along k, this reads one k's values.
+    #[inline(always)]
+    pub fn load_into<L: StaticLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
+        const { Self::WIDTH_FITS }
+        const {
+            assert!(
+                L::SIZE.is_multiple_of(C::WIDTH),
+                "a fragment is read in whole vectors"
+            )
+        }
+        each::<L>(|v| {
+            if v % C::WIDTH == 0 && self.bound.holds(first + v) {
+                let index = self.bound.index(first + v);
+                with_width!(W => {
+                    // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
+                    // creator promised the alignment, and with it extents that vectors don't straddle).
+                    let vector = unsafe { self.engine.load_vector::<W>(index) };
+                    set_from(values, v, vector);
+                });
+            }
+        });
+    }
+}
+
+impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    /// Writes all values that lie inside the tensor.
+    #[inline(always)]
+    pub fn store<L: StaticLayout>(&self, values: &Fragment<E::Element, L>) {
+        const { Self::WIDTH_FITS }
+        const { assert!(L::SIZE == C::Val::SIZE, "a fragment is stored whole") }
+        each::<C::Val>(|v| {
+            if v % C::WIDTH == 0 && self.bound.holds(v) {
+                let index = self.bound.index(v);
+                with_width!(W => {
+                    let vector: [E::Element; W] = core::array::from_fn(|n| values.get(v + n));
+                    // SAFETY: as in `load_into`.
+                    unsafe { self.engine.store_vector::<W>(index, vector) };
+                });
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn set_from<T: Copy, L: StaticLayout, const W: usize>(
+    values: &mut Fragment<T, L>,
+    first: usize,
+    vector: [T; W],
+) {
+    let mut n = 0;
+    while n < W {
+        values.set(first + n, vector[n]);
+        n += 1;
+    }
+}
