@@ -1,1 +1,74 @@
-//! `#[kernel]`: one Rust function, two backends.
+//! `#[kernel]`, `instantiate!` and `#[derive(DeviceData)]`: one Rust function, a PTX entry on the
+//! GPU and a typed handle on the host.
+//!
+//! Use them through `cutlet-device`, which re-exports them and documents what they refer to.
+
+mod attributes;
+mod device_data;
+mod instantiate;
+mod kernel;
+
+use proc_macro::TokenStream;
+use syn::parse_macro_input;
+
+/// Makes a function a kernel: a PTX entry of the same name on the GPU, and on the host a
+/// `pub static` handle of type `cutlet_device::Kernel<(Argument, Types)>`.
+///
+/// ```ignore
+/// /// y = a x + y.
+/// #[kernel(threads = 256)]
+/// pub fn saxpy(n: u32, a: f32, x: Global<f32>, y: GlobalMut<f32>) { … }
+/// ```
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `threads = N` | threads of a block; every launch uses exactly `N`. Must be given. |
+/// | `min_blocks = N` | blocks that shall fit on one multiprocessor (limits registers) |
+/// | `cluster = N` | blocks of a cluster, along x |
+/// | `shared = BYTES` | dynamic shared memory of a block |
+/// | `arch = "sm_90a"` | the only target the kernel is compiled for; default: every target |
+///
+/// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic
+/// (see `instantiate!`), and takes up to 12 arguments of plain device data (`DeviceData`). Kernels
+/// of one crate have different names, because a name is the kernel's name in the PTX too.
+#[proc_macro_attribute]
+pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let attributes = parse_macro_input!(attribute as attributes::KernelAttributes);
+    let function = parse_macro_input!(item as syn::ItemFn);
+    kernel::expand(&attributes, function)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Makes kernels of generic device functions, one line each.
+///
+/// ```ignore
+/// instantiate! {
+///     /// C = A B with tiles of 128 x 128.
+///     #[kernel(threads = Big::THREADS)]
+///     pub fn gemm_f32_128(p: GemmParams<f32>) = gemm::<Big>;
+/// }
+/// ```
+///
+/// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with
+/// its arguments. A function that is unsafe to call makes an `unsafe fn` line.
+#[proc_macro]
+pub fn instantiate(input: TokenStream) -> TokenStream {
+    let instances = parse_macro_input!(input as instantiate::Instances);
+    instances
+        .expand()
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `cutlet_device::DeviceData` for a `#[repr(C)]` struct of device data without padding.
+///
+/// The struct also derives `Clone` and `Copy`. Padding is refused where the compiler lays out the
+/// struct: order the fields by falling alignment, or fill the gap with a field.
+#[proc_macro_derive(DeviceData)]
+pub fn derive_device_data(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as syn::DeriveInput);
+    device_data::expand(&item)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}

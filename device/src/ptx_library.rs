@@ -1,0 +1,104 @@
+//! The compiled kernels of a package: one PTX text for each family and target.
+
+/// The PTX of a package's kernels, as `cutlet-ptx-builder` writes it into the package.
+#[derive(Debug)]
+pub struct PtxLibrary {
+    /// The families, sorted by name.
+    pub families: &'static [PtxFamily],
+}
+
+/// The kernels of one module of the package, loaded into a device as one unit.
+#[derive(Debug)]
+pub struct PtxFamily {
+    /// The module's path below the crate (`gemm`, `gather::by_rows`); the crate's name for kernels
+    /// at the crate root. Equals [`Kernel::family`](crate::Kernel::family) of its kernels.
+    pub name: &'static str,
+    /// One module for each target it was built for, in ascending order of compute capability.
+    pub modules: &'static [PtxModule],
+}
+
+/// One PTX text.
+#[derive(Debug)]
+pub struct PtxModule {
+    /// The target of the PTX, as in its `.target` line: `sm_80`, `sm_90a`.
+    pub target: &'static str,
+    /// The text, to be handed to the driver's or ptxas' compiler.
+    pub ptx: &'static str,
+}
+
+impl PtxLibrary {
+    /// The family of this name.
+    pub fn family(&self, name: &str) -> Option<&'static PtxFamily> {
+        self.families.iter().find(|family| family.name == name)
+    }
+}
+
+impl PtxFamily {
+    /// The best module for a device of compute capability `major.minor`, or `None` when the family
+    /// was built for newer or other devices only.
+    ///
+    /// Plain targets (`sm_80`) run on their capability and every later one, targets with an `a`
+    /// (`sm_90a`) on exactly theirs, targets with an `f` (`sm_100f`) on theirs and later minors of
+    /// the same major. Among those that run, the highest capability wins, and at equal
+    /// capability the more specific target.
+    ///
+    /// ```
+    /// use cutlet_device::{PtxFamily, PtxModule};
+    /// let family = PtxFamily {
+    ///     name: "gemm",
+    ///     modules: &[PtxModule { target: "sm_80", ptx: "" }, PtxModule { target: "sm_90a", ptx: "" }],
+    /// };
+    /// assert_eq!(family.best_for(9, 0).unwrap().target, "sm_90a");
+    /// assert_eq!(family.best_for(8, 9).unwrap().target, "sm_80");
+    /// assert_eq!(family.best_for(12, 0).unwrap().target, "sm_80");
+    /// assert!(family.best_for(7, 5).is_none());
+    /// ```
+    pub fn best_for(&self, major: u32, minor: u32) -> Option<&'static PtxModule> {
+        let modules: &'static [PtxModule] = self.modules;
+        modules
+            .iter()
+            .filter_map(|module| Some((module, Target::parse(module.target)?)))
+            .filter(|(_, target)| target.runs_on(major, minor))
+            .max_by_key(|(_, target)| (target.major, target.minor, target.suffix))
+            .map(|(module, _)| module)
+    }
+}
+
+/// A target's name taken apart: `sm_90a` is 9, 0, `Arch`.
+struct Target {
+    major: u32,
+    minor: u32,
+    suffix: Suffix,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Suffix {
+    None,
+    Family,
+    Arch,
+}
+
+impl Target {
+    fn parse(name: &str) -> Option<Target> {
+        let digits = name.strip_prefix("sm_")?;
+        let (digits, suffix) = match digits.as_bytes().last()? {
+            b'a' => (&digits[..digits.len() - 1], Suffix::Arch),
+            b'f' => (&digits[..digits.len() - 1], Suffix::Family),
+            _ => (digits, Suffix::None),
+        };
+        let capability: u32 = digits.parse().ok()?;
+        Some(Target {
+            major: capability / 10,
+            minor: capability % 10,
+            suffix,
+        })
+    }
+
+    fn runs_on(&self, major: u32, minor: u32) -> bool {
+        match self.suffix {
+            Suffix::None => (major, minor) >= (self.major, self.minor),
+            Suffix::Family => major == self.major && minor >= self.minor,
+            Suffix::Arch => (major, minor) == (self.major, self.minor),
+        }
+    }
+}
