@@ -1,2 +1,51 @@
-//! The vocabulary of a kernel body.
+//! The vocabulary of a kernel body: what a Rust function needs to be a GPU kernel.
+//!
+//! One API, two implementations: on `nvptx64` each function is one or a few PTX instructions, elsewhere it runs on
+//! `cutlet-simt`, which executes every GPU thread as a coroutine on the CPU.
+//!
+//! | topic | functions and types |
+//! |---|---|
+//! | who is running | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
+//! | waiting for each other | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
+//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`any`], [`all`], [`ballot`] |
+//! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`], [`thread_fence`] |
+//! | arithmetic | [`fma`] |
 #![no_std]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
+    allow(internal_features)
+)]
+
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate std;
+
+mod device_data;
+mod engine;
+mod global;
+mod index;
+mod kernel;
+mod math;
+mod ptx_library;
+mod shared;
+mod shuffle;
+mod sync;
+mod vector;
+mod vote;
+
+pub use cutlet_device_macros::{DeviceData, instantiate, kernel};
+pub use device_data::DeviceData;
+pub use global::{Global, GlobalMut};
+pub use index::{
+    BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadIdx, WARP_SIZE, WarpIdx, block_dim,
+    block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, thread_idx, warp_idx, warp_idx_sync,
+};
+pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
+pub use math::{Fma, fma};
+pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
+pub use shared::{Shared, SharedMemory};
+pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor};
+pub use sync::{
+    barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,
+};
+pub use vote::{all, any, ballot};

@@ -1,0 +1,75 @@
+//! What the crate's pointers and indices are to `cutlet-layout-core`: engines of tensors, and
+//! indices of threads and tiles.
+
+use cutlet_layout_core::{Engine, EngineMut, ThreadIndex, TileIndex};
+
+use crate::{
+    BlockCoord, ClusterRank, DeviceData, Global, GlobalMut, LaneIdx, Shared, ThreadIdx, WarpIdx,
+};
+
+macro_rules! engine {
+    ($pointer:ident) => {
+        impl<T: DeviceData> Engine for $pointer<T> {
+            type Element = T;
+
+            #[inline(always)]
+            fn offset(self, index: i64) -> Self {
+                self.offset(index)
+            }
+
+            #[inline(always)]
+            unsafe fn load(self, index: i64) -> T {
+                // SAFETY: as promised by the caller.
+                unsafe { self.load(index) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_vector<const N: usize>(self, index: i64) -> [T; N] {
+                // SAFETY: as promised by the caller.
+                unsafe { self.load_vec(index) }
+            }
+        }
+    };
+}
+engine!(Global);
+engine!(GlobalMut);
+engine!(Shared);
+
+macro_rules! engine_mut {
+    ($pointer:ident) => {
+        impl<T: DeviceData> EngineMut for $pointer<T> {
+            #[inline(always)]
+            unsafe fn store(self, index: i64, value: T) {
+                // SAFETY: as promised by the caller.
+                unsafe { self.store(index, value) };
+            }
+
+            #[inline(always)]
+            unsafe fn store_vector<const N: usize>(self, index: i64, values: [T; N]) {
+                // SAFETY: as promised by the caller.
+                unsafe { self.store_vec(index, values) };
+            }
+        }
+    };
+}
+engine_mut!(GlobalMut);
+engine_mut!(Shared);
+
+macro_rules! thread_index {
+    ($($index:ident),+) => {$(
+        impl ThreadIndex for $index {
+            #[inline(always)]
+            fn index(self) -> u32 {
+                self.get()
+            }
+        }
+    )+};
+}
+thread_index!(ThreadIdx, LaneIdx, WarpIdx, ClusterRank);
+
+impl TileIndex for BlockCoord {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.get()
+    }
+}

@@ -1,0 +1,200 @@
+//! Global memory: typed device pointers, with accesses of one element or of a vector of up to 16 bytes.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::DeviceData;
+
+/// Pointer to elements in global memory that a kernel reads.
+///
+/// A kernel takes it by value; on the host, a buffer hands it out. It has no length: whoever calls
+/// [`load`](Self::load) must know what is there.
+#[repr(transparent)]
+pub struct Global<T>(*const T, PhantomData<T>);
+
+/// Pointer to elements in global memory that a kernel reads and writes.
+#[repr(transparent)]
+pub struct GlobalMut<T>(*mut T, PhantomData<T>);
+
+macro_rules! pointer {
+    ($name:ident, $pointer:ty) => {
+        impl<T> Clone for $name<T> {
+            #[inline(always)]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $name<T> {}
+
+        impl<T> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:p})"), self.0)
+            }
+        }
+
+        // SAFETY: the pointer is only a number until an unsafe function uses it.
+        unsafe impl<T: Sync> Send for $name<T> {}
+        // SAFETY: as above.
+        unsafe impl<T: Sync> Sync for $name<T> {}
+
+        // SAFETY: a 64-bit address on both sides; any bits are an address.
+        unsafe impl<T: DeviceData> DeviceData for $name<T> {}
+
+        impl<T: DeviceData> $name<T> {
+            /// The pointer to the element at `ptr`: an address in the device's memory, or, for the CPU backend,
+            /// in the host's.
+            #[inline(always)]
+            pub const fn from_ptr(ptr: $pointer) -> Self {
+                Self(ptr, PhantomData)
+            }
+
+            /// The address.
+            #[inline(always)]
+            pub const fn as_ptr(self) -> $pointer {
+                self.0
+            }
+
+            /// The pointer whose element 0 is this one's element `index`.
+            #[inline(always)]
+            pub const fn offset(self, index: i64) -> Self {
+                Self(self.0.wrapping_offset(index as isize), PhantomData)
+            }
+
+            /// Reads element `index`.
+            ///
+            /// # Safety
+            /// The element must exist, and no other thread may be writing it.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn load(self, index: i64) -> T {
+                // SAFETY: the caller promises that the element can be read.
+                let [value] = unsafe { self.load_vec(index) };
+                value
+            }
+
+            /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
+            ///
+            /// # Safety
+            /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the bytes
+            /// read.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
+                // SAFETY: the caller promises that the elements can be read.
+                unsafe { imp::read(self.0.offset(index as isize) as *const T) }
+            }
+        }
+    };
+}
+
+pointer!(Global, *const T);
+pointer!(GlobalMut, *mut T);
+
+impl<T: DeviceData> Global<T> {
+    /// [`load_vec`](Self::load_vec) of memory that no thread writes while the kernel runs, through the read-only
+    /// cache (`ld.global.nc`).
+    ///
+    /// # Safety
+    /// As [`load_vec`](Self::load_vec), and nothing writes the elements before the kernel ends.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec_read_only<const N: usize>(self, index: i64) -> [T; N] {
+        // SAFETY: the caller promises that the elements can be read and stay as they are.
+        unsafe { imp::read_only(self.0.offset(index as isize)) }
+    }
+
+    /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once: it does not displace other data
+    /// from the first-level cache.
+    ///
+    /// # Safety
+    /// As [`load_vec_read_only`](Self::load_vec_read_only).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec_once<const N: usize>(self, index: i64) -> [T; N] {
+        // SAFETY: the caller promises that the elements can be read and stay as they are.
+        unsafe { imp::read_once(self.0.offset(index as isize)) }
+    }
+}
+
+impl<T: DeviceData> GlobalMut<T> {
+    /// The same elements, only to be read.
+    #[inline(always)]
+    pub const fn as_global(self) -> Global<T> {
+        Global::from_ptr(self.0)
+    }
+
+    /// Writes element `index`.
+    ///
+    /// # Safety
+    /// The element must exist, and no other thread may be reading or writing it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store(self, index: i64, value: T) {
+        // SAFETY: the caller promises that the element can be written.
+        unsafe { self.store_vec(index, [value]) };
+    }
+
+    /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of the bytes written.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
+        // SAFETY: the caller promises that the elements can be written.
+        unsafe { imp::write(self.0.offset(index as isize), values) };
+    }
+
+    /// [`store_vec`](Self::store_vec) of values that nobody will read soon: they leave the caches first.
+    ///
+    /// # Safety
+    /// As [`store_vec`](Self::store_vec).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_vec_streaming<const N: usize>(self, index: i64, values: [T; N]) {
+        // SAFETY: the caller promises that the elements can be written.
+        unsafe { imp::write_streaming(self.0.offset(index as isize), values) };
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use crate::vector::{load_instruction, store_instruction};
+
+    load_instruction!(ld_global, "ld.global", reg64: *const T);
+    load_instruction!(ld_global_nc, "ld.global.nc", reg64: *const T);
+    load_instruction!(ld_global_once, "ld.global.nc.L1::no_allocate", reg64: *const T);
+    store_instruction!(st_global, "st.global", reg64: *mut T);
+    store_instruction!(st_global_streaming, "st.global.cs", reg64: *mut T);
+
+    macro_rules! access {
+        ($load:ident, $ld:ident) => {
+            #[inline(always)]
+            pub unsafe fn $load<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
+                // SAFETY: as promised by the caller.
+                unsafe { $ld::<T, N, 0>(ptr) }
+            }
+        };
+        (mut $store:ident, $st:ident) => {
+            #[inline(always)]
+            pub unsafe fn $store<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
+                // SAFETY: as promised by the caller.
+                unsafe { $st::<T, N, 0>(ptr, values) };
+            }
+        };
+    }
+    access!(read, ld_global);
+    access!(read_only, ld_global_nc);
+    access!(read_once, ld_global_once);
+    access!(mut write, st_global);
+    access!(mut write_streaming, st_global_streaming);
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    pub(super) use crate::vector::{
+        read_vector as read, read_vector as read_once, read_vector as read_only,
+        write_vector as write, write_vector as write_streaming,
+    };
+}

@@ -1,0 +1,211 @@
+//! Who is running: indices of thread, lane, warp and block.
+//!
+//! The index types have no arithmetic. A layout takes them and says what the thread does; that keeps index
+//! arithmetic out of kernels.
+
+/// Threads of a warp.
+pub const WARP_SIZE: u32 = 32;
+
+macro_rules! index {
+    ($(#[$docs:meta])* $name:ident) => {
+        $(#[$docs])*
+        ///
+        /// It has no arithmetic: layouts take it as a coordinate.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The index as a number, for code that is below layouts.
+            #[inline(always)]
+            pub const fn get(self) -> u32 {
+                self.0
+            }
+        }
+    };
+}
+
+index! {
+    /// Index of a thread in its block.
+    ThreadIdx
+}
+index! {
+    /// Index of a thread in its warp, below [`WARP_SIZE`].
+    LaneIdx
+}
+index! {
+    /// Index of a warp in its block.
+    WarpIdx
+}
+index! {
+    /// Index of a block along one direction of the grid.
+    BlockCoord
+}
+index! {
+    /// Index of a block in its cluster.
+    ClusterRank
+}
+
+/// Index of a block in the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockIdx {
+    /// Along x, the direction in which neighbouring blocks usually start one after the other.
+    pub x: BlockCoord,
+    /// Along y.
+    pub y: BlockCoord,
+    /// Along z.
+    pub z: BlockCoord,
+}
+
+/// Extents of a block in threads, or of a grid in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim3 {
+    /// Along x.
+    pub x: u32,
+    /// Along y.
+    pub y: u32,
+    /// Along z.
+    pub z: u32,
+}
+
+/// The running thread's index in its block, `0..threads`. Blocks are one-dimensional.
+#[inline(always)]
+pub fn thread_idx() -> ThreadIdx {
+    ThreadIdx(imp::thread_idx())
+}
+
+/// The running thread's index in its warp.
+#[inline(always)]
+pub fn lane_idx() -> LaneIdx {
+    LaneIdx(imp::lane_idx())
+}
+
+/// The index of the running thread's warp in its block.
+#[inline(always)]
+pub fn warp_idx() -> WarpIdx {
+    WarpIdx(imp::thread_idx() / WARP_SIZE)
+}
+
+/// [`warp_idx`], read from the warp's first lane, so that the compiler knows it to be the same for all lanes:
+/// branches on it cost no divergence. All lanes of the warp must call it.
+#[inline(always)]
+pub fn warp_idx_sync() -> WarpIdx {
+    WarpIdx(crate::shfl(warp_idx().0, 0))
+}
+
+/// The running block's index in the grid.
+#[inline(always)]
+pub fn block_idx() -> BlockIdx {
+    let [x, y, z] = imp::block_idx().map(BlockCoord);
+    BlockIdx { x, y, z }
+}
+
+/// The running block's index in its cluster; 0 in launches without clusters.
+#[inline(always)]
+pub fn cluster_rank() -> ClusterRank {
+    ClusterRank(imp::cluster_rank())
+}
+
+/// How many blocks a cluster has; 1 in launches without clusters.
+#[inline(always)]
+pub fn cluster_size() -> u32 {
+    imp::cluster_size()
+}
+
+/// Extents of a block in threads.
+#[inline(always)]
+pub fn block_dim() -> Dim3 {
+    let [x, y, z] = imp::block_dim();
+    Dim3 { x, y, z }
+}
+
+/// Extents of the grid in blocks.
+#[inline(always)]
+pub fn grid_dim() -> Dim3 {
+    let [x, y, z] = imp::grid_dim();
+    Dim3 { x, y, z }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::{asm, nvptx};
+
+    #[inline(always)]
+    pub fn thread_idx() -> u32 {
+        // SAFETY: reads a special register.
+        unsafe { nvptx::_thread_idx_x() }
+    }
+
+    #[inline(always)]
+    pub fn lane_idx() -> u32 {
+        unsafe extern "C" {
+            #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
+            fn lane_id() -> u32;
+        }
+        // SAFETY: reads a special register.
+        unsafe { lane_id() }
+    }
+
+    #[inline(always)]
+    pub fn block_idx() -> [u32; 3] {
+        // SAFETY: reads special registers.
+        unsafe {
+            [
+                nvptx::_block_idx_x(),
+                nvptx::_block_idx_y(),
+                nvptx::_block_idx_z(),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    pub fn block_dim() -> [u32; 3] {
+        // SAFETY: reads special registers.
+        unsafe {
+            [
+                nvptx::_block_dim_x(),
+                nvptx::_block_dim_y(),
+                nvptx::_block_dim_z(),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    pub fn grid_dim() -> [u32; 3] {
+        // SAFETY: reads special registers.
+        unsafe {
+            [
+                nvptx::_grid_dim_x(),
+                nvptx::_grid_dim_y(),
+                nvptx::_grid_dim_z(),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    pub fn cluster_rank() -> u32 {
+        let rank;
+        // SAFETY: reads a special register.
+        unsafe {
+            asm!("mov.u32 {}, %cluster_ctarank;", out(reg32) rank, options(pure, nomem, nostack));
+        }
+        rank
+    }
+
+    #[inline(always)]
+    pub fn cluster_size() -> u32 {
+        let size;
+        // SAFETY: reads a special register.
+        unsafe {
+            asm!("mov.u32 {}, %cluster_nctarank;", out(reg32) size, options(pure, nomem, nostack));
+        }
+        size
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    pub use cutlet_simt::{
+        block_dim, block_idx, cluster_rank, cluster_size, grid_dim, lane as lane_idx,
+        linear_thread_idx as thread_idx,
+    };
+}

@@ -1,0 +1,233 @@
+//! Shared memory: typed pieces of the block's dynamic shared memory.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::DeviceData;
+
+/// Hands out the block's shared memory, piece by piece.
+///
+/// A kernel makes one at its start. The pieces' places are constants after compilation, as long as the counts are.
+///
+/// ```no_run
+/// use cutlet_device::{Shared, SharedMemory};
+///
+/// let mut shared = SharedMemory::new();
+/// let tile: Shared<f32> = shared.take(128 * 16);
+/// let row: Shared<u32> = shared.take(128);
+/// ```
+#[derive(Debug)]
+pub struct SharedMemory {
+    used: u32,
+}
+
+impl SharedMemory {
+    /// All of the block's dynamic shared memory, the size of which the kernel's `shared` attribute says.
+    #[inline(always)]
+    #[allow(
+        clippy::new_without_default,
+        reason = "there is nothing default about a block's only shared memory"
+    )]
+    pub const fn new() -> Self {
+        Self { used: 0 }
+    }
+
+    /// The next `count` elements, aligned to 16 bytes.
+    #[inline(always)]
+    pub fn take<T: DeviceData>(&mut self, count: usize) -> Shared<T> {
+        self.take_aligned::<T, 16>(count)
+    }
+
+    /// The next `count` elements, aligned to `ALIGN` bytes: a power of two, at least 16 and at most 1024.
+    #[inline(always)]
+    pub fn take_aligned<T: DeviceData, const ALIGN: u32>(&mut self, count: usize) -> Shared<T> {
+        const {
+            assert!(
+                ALIGN.is_power_of_two() && ALIGN >= 16 && ALIGN <= 1024,
+                "shared memory can be aligned to 16, 32, 64, 128, 256, 512 or 1024 bytes"
+            );
+        }
+        let start = (self.used + (ALIGN - 1)) & !(ALIGN - 1);
+        self.used = start + (count * size_of::<T>()) as u32;
+        Shared::from_address(imp::base() + start)
+    }
+
+    /// Bytes handed out so far.
+    #[inline(always)]
+    pub const fn used(&self) -> u32 {
+        self.used
+    }
+}
+
+/// Pointer to elements in shared memory: a 32-bit address.
+///
+/// On the CPU every access is checked to be aligned and inside the block's shared memory.
+#[repr(transparent)]
+pub struct Shared<T>(u32, PhantomData<*mut T>);
+
+impl<T> Clone for Shared<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<T> {}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({:#x})", self.0)
+    }
+}
+
+impl<T: DeviceData> Shared<T> {
+    /// The pointer to the element at a shared-memory address.
+    #[inline(always)]
+    pub const fn from_address(address: u32) -> Self {
+        Self(address, PhantomData)
+    }
+
+    /// The address, in bytes.
+    #[inline(always)]
+    pub const fn address(self) -> u32 {
+        self.0
+    }
+
+    /// The same address, for elements of another type.
+    #[inline(always)]
+    pub const fn cast<U: DeviceData>(self) -> Shared<U> {
+        Shared::from_address(self.0)
+    }
+
+    /// The pointer whose element 0 is this one's element `index`.
+    #[inline(always)]
+    pub const fn offset(self, index: i64) -> Self {
+        // Shared memory is far smaller than 2^31 bytes, so the index fits and wrapping does the right thing with
+        // negative ones.
+        let bytes = (index as u32).wrapping_mul(size_of::<T>() as u32);
+        Self(self.0.wrapping_add(bytes), PhantomData)
+    }
+
+    /// Reads element `index`.
+    ///
+    /// # Safety
+    /// The element must be inside shared memory and written before, and no other thread may be writing it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load(self, index: i64) -> T {
+        // SAFETY: as promised by the caller.
+        let [value] = unsafe { self.load_vec(index) };
+        value
+    }
+
+    /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the bytes read.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::load::<T, N, 0>(self.offset(index).0) }
+    }
+
+    /// [`load_vec`](Self::load_vec) of the elements that start `OFFSET` bytes after the pointer: the offset is part of
+    /// the instruction.
+    ///
+    /// # Safety
+    /// As [`load_vec`](Self::load_vec).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec_at<const N: usize, const OFFSET: u32>(self) -> [T; N] {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::load::<T, N, OFFSET>(self.0) }
+    }
+
+    /// Writes element `index`.
+    ///
+    /// # Safety
+    /// The element must be inside shared memory, and no other thread may be reading or writing it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store(self, index: i64, value: T) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_vec(index, [value]) };
+    }
+
+    /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of the bytes written.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::store::<T, N, 0>(self.offset(index).0, values) };
+    }
+
+    /// [`store_vec`](Self::store_vec) to the elements that start `OFFSET` bytes after the pointer: the offset is part
+    /// of the instruction.
+    ///
+    /// # Safety
+    /// As [`store_vec`](Self::store_vec).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_vec_at<const N: usize, const OFFSET: u32>(self, values: [T; N]) {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::store::<T, N, OFFSET>(self.0, values) };
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::{asm, global_asm};
+
+    use crate::vector::{load_instruction, store_instruction};
+
+    // The size is given at launch. 1024 bytes is what the largest swizzle of a tile needs.
+    global_asm!(".extern .shared .align 1024 .b8 cutlet_shared[];");
+
+    #[inline(always)]
+    pub fn base() -> u32 {
+        let address;
+        // SAFETY: reads the address of a symbol.
+        unsafe {
+            asm!("mov.u32 {}, cutlet_shared;", out(reg32) address, options(pure, nomem, nostack))
+        };
+        address
+    }
+
+    load_instruction!(load, "ld.shared", reg32: u32);
+    store_instruction!(store, "st.shared", reg32: u32);
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use crate::vector::vector_bytes;
+
+    pub fn base() -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn at<T, const N: usize>(address: u32, offset: u32) -> *mut [T; N] {
+        let bytes = const { vector_bytes::<T, N>() as u32 };
+        cutlet_simt::shared_bytes(address.wrapping_add(offset), bytes, bytes).cast()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load<T: Copy, const N: usize, const OFFSET: u32>(address: u32) -> [T; N] {
+        // SAFETY: the range was just checked; shared memory is filled before a block starts, and what fills it is a
+        // value of any type of device data.
+        unsafe { at::<T, N>(address, OFFSET).read() }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn store<T: Copy, const N: usize, const OFFSET: u32>(address: u32, values: [T; N]) {
+        // SAFETY: the range was just checked.
+        unsafe { at::<T, N>(address, OFFSET).write(values) };
+    }
+}

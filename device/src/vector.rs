@@ -1,0 +1,201 @@
+//! Vector accesses: several elements in one load or store of up to 16 bytes.
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use cpu::{read_vector, write_vector};
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
+
+/// Bytes of `[T; N]`, checked to be what one access can move.
+pub(crate) const fn vector_bytes<T, const N: usize>() -> usize {
+    let bytes = size_of::<[T; N]>();
+    assert!(
+        matches!(bytes, 1 | 2 | 4 | 8 | 16),
+        "one access moves 1, 2, 4, 8 or 16 bytes: choose N so that N elements have one of these sizes"
+    );
+    bytes
+}
+
+/// Whether the elements are moved as 64-bit words; smaller ones travel in 32-bit words.
+#[cfg(target_arch = "nvptx64")]
+pub(crate) const fn in_double_words<T>() -> bool {
+    size_of::<T>() == 8
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod ptx {
+    //! The registers of an access, and the inline assembly that fills or empties them.
+    //!
+    //! A plain Rust load would leave the choice of instruction to the compiler, which knows the address space only of
+    //! pointers that are kernel parameters by themselves, not of those in a struct, and splits vectors that are just
+    //! copied.
+
+    /// The registers of an access to elements of up to 4 bytes.
+    #[derive(Clone, Copy, Default)]
+    #[repr(C, align(16))]
+    pub(crate) struct Words(pub(crate) [u32; 4]);
+
+    /// The registers of an access to elements of 8 bytes.
+    #[derive(Clone, Copy, Default)]
+    #[repr(C, align(16))]
+    pub(crate) struct DoubleWords(pub(crate) [u64; 2]);
+
+    /// The elements whose bits are in the first registers.
+    #[inline(always)]
+    pub(crate) fn from_bits<R: Copy, T: Copy, const N: usize>(registers: R) -> [T; N] {
+        const { assert!(super::vector_bytes::<T, N>() <= size_of::<R>()) };
+        // SAFETY: the array is no larger than the registers, whose bits came from values of this type.
+        unsafe { core::mem::transmute_copy(&registers) }
+    }
+
+    /// The bits of the elements in the first registers, the rest zero.
+    #[inline(always)]
+    pub(crate) fn to_bits<R: Copy + Default, T: Copy, const N: usize>(values: [T; N]) -> R {
+        const { assert!(super::vector_bytes::<T, N>() <= size_of::<R>()) };
+        let mut registers = R::default();
+        // SAFETY: the array is no larger than the registers.
+        unsafe {
+            core::ptr::from_mut(&mut registers)
+                .cast::<[T; N]>()
+                .write(values)
+        };
+        registers
+    }
+
+    /// Defines a function that loads `[T; N]` from an address plus `OFFSET` bytes with the given `ld` instruction.
+    /// Its result depends on the address and on memory only, so that equal loads with no store or barrier between
+    /// them are one.
+    macro_rules! load_instruction {
+        ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
+            $(#[$docs])*
+            #[inline(always)]
+            pub unsafe fn $name<T: Copy, const N: usize, const OFFSET: u32>(
+                address: $address_type,
+            ) -> [T; N] {
+                use core::arch::asm;
+                use $crate::vector::{DoubleWords, Words, from_bits, in_double_words, vector_bytes};
+
+                let mut words = Words::default();
+                let mut double_words = DoubleWords::default();
+                let [a, b, c, d] = &mut words.0;
+                let [x, y] = &mut double_words.0;
+                // SAFETY: the caller promises that the memory can be read.
+                unsafe {
+                    match const { (vector_bytes::<T, N>(), in_double_words::<T>()) } {
+                        (1, _) => {
+                            let byte: u16;
+                            asm!(concat!($instruction, ".b8 {}, [{}+{}];"), out(reg16) byte,
+                                in($address) address, const OFFSET, options(pure, readonly, nostack));
+                            *a = u32::from(byte);
+                        }
+                        (2, _) => {
+                            let half: u16;
+                            asm!(concat!($instruction, ".b16 {}, [{}+{}];"), out(reg16) half,
+                                in($address) address, const OFFSET, options(pure, readonly, nostack));
+                            *a = u32::from(half);
+                        }
+                        (4, _) => asm!(concat!($instruction, ".b32 {}, [{}+{}];"), out(reg32) *a,
+                            in($address) address, const OFFSET, options(pure, readonly, nostack)),
+                        (8, false) => asm!(concat!($instruction, ".v2.b32 {{{}, {}}}, [{}+{}];"),
+                            out(reg32) *a, out(reg32) *b, in($address) address, const OFFSET,
+                            options(pure, readonly, nostack)),
+                        (_, false) => asm!(concat!($instruction, ".v4.b32 {{{}, {}, {}, {}}}, [{}+{}];"),
+                            out(reg32) *a, out(reg32) *b, out(reg32) *c, out(reg32) *d,
+                            in($address) address, const OFFSET, options(pure, readonly, nostack)),
+                        (8, true) => asm!(concat!($instruction, ".b64 {}, [{}+{}];"), out(reg64) *x,
+                            in($address) address, const OFFSET, options(pure, readonly, nostack)),
+                        (_, true) => asm!(concat!($instruction, ".v2.b64 {{{}, {}}}, [{}+{}];"),
+                            out(reg64) *x, out(reg64) *y, in($address) address, const OFFSET,
+                            options(pure, readonly, nostack)),
+                    }
+                }
+                if const { in_double_words::<T>() } { from_bits(double_words) } else { from_bits(words) }
+            }
+        };
+    }
+    pub(crate) use load_instruction;
+
+    /// Defines a function that stores `[T; N]` to an address plus `OFFSET` bytes with the given `st` instruction.
+    macro_rules! store_instruction {
+        ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
+            $(#[$docs])*
+            #[inline(always)]
+            pub unsafe fn $name<T: Copy, const N: usize, const OFFSET: u32>(
+                address: $address_type,
+                values: [T; N],
+            ) {
+                use core::arch::asm;
+                use $crate::vector::{DoubleWords, Words, in_double_words, to_bits, vector_bytes};
+
+                // SAFETY: the caller promises that the memory can be written.
+                unsafe {
+                    if const { in_double_words::<T>() } {
+                        let DoubleWords([x, y]) = to_bits(values);
+                        match const { vector_bytes::<T, N>() } {
+                            8 => asm!(concat!($instruction, ".b64 [{}+{}], {};"), in($address) address,
+                                const OFFSET, in(reg64) x, options(nostack)),
+                            _ => asm!(concat!($instruction, ".v2.b64 [{}+{}], {{{}, {}}};"),
+                                in($address) address, const OFFSET, in(reg64) x, in(reg64) y,
+                                options(nostack)),
+                        }
+                    } else {
+                        let Words([a, b, c, d]) = to_bits(values);
+                        match const { vector_bytes::<T, N>() } {
+                            1 => asm!(concat!($instruction, ".b8 [{}+{}], {};"), in($address) address,
+                                const OFFSET, in(reg16) a as u16, options(nostack)),
+                            2 => asm!(concat!($instruction, ".b16 [{}+{}], {};"), in($address) address,
+                                const OFFSET, in(reg16) a as u16, options(nostack)),
+                            4 => asm!(concat!($instruction, ".b32 [{}+{}], {};"), in($address) address,
+                                const OFFSET, in(reg32) a, options(nostack)),
+                            8 => asm!(concat!($instruction, ".v2.b32 [{}+{}], {{{}, {}}};"),
+                                in($address) address, const OFFSET, in(reg32) a, in(reg32) b,
+                                options(nostack)),
+                            _ => asm!(concat!($instruction, ".v4.b32 [{}+{}], {{{}, {}, {}, {}}};"),
+                                in($address) address, const OFFSET, in(reg32) a, in(reg32) b,
+                                in(reg32) c, in(reg32) d, options(nostack)),
+                        }
+                    }
+                }
+            }
+        };
+    }
+    pub(crate) use store_instruction;
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod cpu {
+    //! Plain loads and stores, checked to be aligned as a GPU needs them.
+
+    /// Reads `N` elements in one access. A pointer that is not a multiple of their joint size ends the kernel.
+    ///
+    /// # Safety
+    /// The elements can be read.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
+        check_alignment::<T, N>(ptr);
+        // SAFETY: the caller promises that the memory can be read; it is aligned to more than an element needs.
+        unsafe { ptr.cast::<[T; N]>().read() }
+    }
+
+    /// Writes `N` elements in one access. A pointer that is not a multiple of their joint size ends the kernel.
+    ///
+    /// # Safety
+    /// The elements can be written.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_vector<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
+        check_alignment::<T, N>(ptr);
+        // SAFETY: the caller promises that the memory can be written; it is aligned to more than an element needs.
+        unsafe { ptr.cast::<[T; N]>().write(values) };
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn check_alignment<T, const N: usize>(ptr: *const T) {
+        let bytes = const { super::vector_bytes::<T, N>() };
+        assert!(
+            ptr.addr().is_multiple_of(bytes),
+            "access to {bytes} bytes of global memory at {ptr:p}, which is not a multiple of {bytes}"
+        );
+    }
+}

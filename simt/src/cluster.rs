@@ -1,0 +1,316 @@
+//! Running one cluster: all threads of all its blocks, in turn, on one OS thread.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::context::{Block, Thread, current_or_null, set_current};
+use crate::error::{SimtError, Waiting};
+use crate::grid::Grid;
+use crate::panic::PanicReport;
+use crate::shared::SharedMemory;
+use crate::stack::{PooledStack, StackCache, stack_bytes};
+use crate::wait::{Wait, WaitKind};
+
+/// How a thread's coroutine ended.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    Finished,
+    /// The thread holds the report.
+    Panicked,
+    StackOverflow,
+}
+
+/// How far a cluster has come when the scheduler turns to something else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// All its threads have ended.
+    Finished,
+    /// Its threads wait, some of them for other blocks.
+    WaitsForGrid,
+    /// The launch has failed elsewhere.
+    Cancelled,
+}
+
+type ThreadCoroutine = Coroutine<(), (), Outcome, PooledStack>;
+
+/// What a core keeps from one cluster to the next.
+pub(crate) struct Resources {
+    pub(crate) stacks: StackCache,
+    shared: Vec<SharedMemory>,
+}
+
+impl Resources {
+    pub(crate) fn new() -> Self {
+        Self {
+            stacks: StackCache::new(),
+            shared: Vec::new(),
+        }
+    }
+}
+
+/// A cluster that has been started.
+pub(crate) struct Run<'g> {
+    grid: &'g Grid<'g>,
+    // Before the vectors it points into, so that it is dropped (and its threads unwound) first.
+    coroutines: Vec<Option<ThreadCoroutine>>,
+    threads: Vec<Thread>,
+    blocks: Vec<Block>,
+    live: usize,
+}
+
+impl<'g> Run<'g> {
+    /// Prepares the `index`-th cluster of the grid; no thread runs yet.
+    pub(crate) fn new(grid: &'g Grid<'g>, index: u64, resources: &mut Resources) -> Self {
+        let dims = grid.dims;
+        let blocks: Vec<Block> = (0..dims.cluster)
+            .map(|rank| {
+                let mut shared = resources
+                    .shared
+                    .pop()
+                    .unwrap_or_else(|| SharedMemory::new(grid.shared_bytes));
+                shared.poison();
+                Block::new(grid.block_idx(index, rank), rank, dims, shared)
+            })
+            .collect();
+        let threads: Vec<Thread> = blocks
+            .iter()
+            .flat_map(|block| {
+                (0..block.threads).map(move |linear| Thread {
+                    idx: block.thread_idx(linear),
+                    linear,
+                    block: ptr::from_ref(block),
+                    yielder: Cell::new(ptr::null()),
+                    wait: Cell::new(None),
+                    exited: Cell::new(false),
+                    trap: Cell::new(None),
+                    panic: Cell::new(None),
+                })
+            })
+            .collect();
+        for block in &blocks {
+            block.cluster.set(ptr::from_ref::<[Block]>(&blocks));
+        }
+        let live = threads.len();
+        let coroutines = (0..live).map(|_| None).collect();
+        Self {
+            grid,
+            coroutines,
+            threads,
+            blocks,
+            live,
+        }
+    }
+
+    /// Runs the cluster's threads, in turn, as far as they get.
+    ///
+    /// # Errors
+    /// A thread's failure, or a standstill that only this cluster could end.
+    pub(crate) fn advance(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
+        // Conditions that threads wait for are called by the scheduler and may panic too.
+        let result = catch_unwind(AssertUnwindSafe(|| self.run_until_stuck(stacks)));
+        let current = current_or_null();
+        set_current(ptr::null());
+        result.unwrap_or_else(|payload| {
+            let report = PanicReport::new(payload.as_ref());
+            // SAFETY: a panic outside of the coroutines comes from a thread's condition, and the pointer was set
+            // to that thread, which is one of `self.threads`, before.
+            Err(self.panic_error(unsafe { &*current }, report))
+        })
+    }
+
+    fn run_until_stuck(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
+        loop {
+            let mut moved = false;
+            for index in 0..self.threads.len() {
+                let thread = &self.threads[index];
+                if thread.exited.get() {
+                    continue;
+                }
+                set_current(thread);
+                if let Some(wait) = thread.wait.get() {
+                    // SAFETY: the thread set this when it suspended itself, and it has not been resumed since.
+                    if !unsafe { wait.is_ready() } {
+                        continue;
+                    }
+                    thread.wait.set(None);
+                }
+                moved = true;
+                self.resume(index, stacks)?;
+            }
+            if self.live == 0 {
+                return Ok(Standing::Finished);
+            }
+            if self.grid.is_cancelled() {
+                return Ok(Standing::Cancelled);
+            }
+            if moved {
+                self.grid.note_progress();
+            } else {
+                let for_grid =
+                    |t: &Thread| t.wait.get().is_some_and(|wait| wait.kind == WaitKind::Grid);
+                if self
+                    .threads
+                    .iter()
+                    .any(|thread| !thread.exited.get() && for_grid(thread))
+                {
+                    return Ok(Standing::WaitsForGrid);
+                }
+                return Err(self.standstill());
+            }
+        }
+    }
+
+    fn resume(&mut self, index: usize, stacks: &mut StackCache) -> Result<(), SimtError> {
+        let thread = &self.threads[index];
+        let slot = &mut self.coroutines[index];
+        let coroutine = match slot {
+            Some(coroutine) => coroutine,
+            None => {
+                let stack = stacks.take().map_err(|error| SimtError::OutOfStacks {
+                    kernel: self.grid.kernel.to_owned(),
+                    stack_bytes: stack_bytes(),
+                    message: error.to_string(),
+                })?;
+                slot.insert(start(thread, self.grid.body, stack))
+            }
+        };
+        let CoroutineResult::Return(outcome) = coroutine.resume(()) else {
+            return Ok(());
+        };
+        thread.exited.set(true);
+        thread.trap.set(None);
+        self.live -= 1;
+        if let Some(coroutine) = slot.take() {
+            stacks.give_back(coroutine.into_stack());
+        }
+        match outcome {
+            Outcome::Finished => Ok(()),
+            Outcome::Panicked => {
+                let report = thread.panic.take().unwrap_or_default();
+                Err(self.panic_error(thread, report))
+            }
+            Outcome::StackOverflow => Err(SimtError::StackOverflow {
+                kernel: self.grid.kernel.to_owned(),
+                block: thread.block().idx,
+                thread: thread.idx,
+                stack_bytes: stack_bytes(),
+            }),
+        }
+    }
+
+    /// Ends the cluster, whether or not its threads have ended, and takes back what it used.
+    pub(crate) fn dismiss(mut self, resources: &mut Resources) {
+        for (thread, slot) in self.threads.iter().zip(&mut self.coroutines) {
+            if let Some(mut coroutine) = slot.take() {
+                set_current(thread);
+                coroutine.force_unwind();
+                resources.stacks.give_back(coroutine.into_stack());
+            }
+        }
+        set_current(ptr::null());
+        resources
+            .shared
+            .extend(self.blocks.drain(..).map(|block| block.shared));
+    }
+
+    fn panic_error(&self, thread: &Thread, report: PanicReport) -> SimtError {
+        SimtError::Panic {
+            kernel: self.grid.kernel.to_owned(),
+            block: thread.block().idx,
+            thread: thread.idx,
+            message: report.message,
+            location: report.location,
+        }
+    }
+
+    /// The error for a cluster of which no thread can go on.
+    pub(crate) fn standstill(&self) -> SimtError {
+        let waits_with = |thread: &Thread, kind| {
+            thread
+                .wait
+                .get()
+                .is_some_and(|wait: Wait| wait.kind == kind)
+                && !thread.exited.get()
+        };
+        for block in &self.blocks {
+            let threads = || {
+                self.threads
+                    .iter()
+                    .filter(|thread| ptr::eq(thread.block, block))
+            };
+            let waiting = threads().find(|thread| waits_with(thread, WaitKind::BlockBarrier));
+            let missing = threads().find(|thread| thread.exited.get());
+            let rest_wait =
+                threads().all(|t| t.exited.get() || waits_with(t, WaitKind::BlockBarrier));
+            if let (Some(waiting), Some(missing), true) = (waiting, missing, rest_wait) {
+                return SimtError::BarrierNotReached {
+                    kernel: self.grid.kernel.to_owned(),
+                    block: block.idx,
+                    waiting: waiting.idx,
+                    missing: missing.idx,
+                    arrived: block.barriers[0].arrived(),
+                    threads: block.threads,
+                };
+            }
+        }
+        let waiting = self.waiting();
+        set_current(ptr::null());
+        SimtError::Deadlock {
+            kernel: self.grid.kernel.to_owned(),
+            block: waiting.first().map_or([0; 3], |first| first.block),
+            waiting,
+        }
+    }
+
+    /// Who waits for what, threads of a block that wait for the same thing together.
+    fn waiting(&self) -> Vec<Waiting> {
+        let mut groups: Vec<Waiting> = Vec::new();
+        for thread in self.threads.iter().filter(|thread| !thread.exited.get()) {
+            let Some(wait) = thread.wait.get() else {
+                continue;
+            };
+            set_current(thread);
+            // SAFETY: the thread is suspended in the wait, see `run_until_stuck`.
+            let what = unsafe { wait.what() };
+            let block = thread.block().idx;
+            match groups
+                .iter_mut()
+                .find(|group| group.block == block && group.what == what)
+            {
+                Some(group) => group.count += 1,
+                None => groups.push(Waiting {
+                    block,
+                    thread: thread.idx,
+                    count: 1,
+                    what,
+                }),
+            }
+        }
+        groups
+    }
+}
+
+/// Makes the coroutine of a thread on the given stack.
+fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> ThreadCoroutine {
+    let this = ptr::from_ref(thread);
+    let main = move |yielder: &Yielder<(), ()>, ()| {
+        // SAFETY: the thread's memory stays in place and outlives its coroutine (see `Run`).
+        let thread = unsafe { &*this };
+        thread.yielder.set(yielder);
+        match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(()) => Outcome::Finished,
+            Err(payload) => {
+                thread.panic.set(Some(PanicReport::new(payload.as_ref())));
+                Outcome::Panicked
+            }
+        }
+    };
+    // SAFETY: the closure borrows the thread and the kernel's body. `Run` holds the coroutine, drops it before the
+    // threads, and is itself outlived by the body.
+    let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
+    thread.trap.set(Some(coroutine.trap_handler()));
+    coroutine
+}

@@ -1,0 +1,194 @@
+//! What can go wrong in a launch, in words that name kernel, block and thread.
+
+use std::fmt;
+
+/// Why a launch ended without running every thread to its end.
+///
+/// Blocks and threads are named by their `[x, y, z]` index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimtError {
+    /// The launch asks for something no GPU could run. Nothing was run.
+    InvalidLaunch {
+        /// Name of the kernel.
+        kernel: String,
+        /// What was asked for, and what is allowed.
+        reason: String,
+    },
+    /// A thread panicked: an assertion, a shared-memory access out of bounds, a collective called wrongly.
+    Panic {
+        /// Name of the kernel.
+        kernel: String,
+        /// Block of the thread that panicked.
+        block: [u32; 3],
+        /// The thread that panicked.
+        thread: [u32; 3],
+        /// The panic's message.
+        message: String,
+        /// `file:line:column` of the panic; empty when another panic hook replaced ours.
+        location: String,
+    },
+    /// Threads wait at `sync_threads` for a thread that ended without calling it.
+    BarrierNotReached {
+        /// Name of the kernel.
+        kernel: String,
+        /// The block.
+        block: [u32; 3],
+        /// A thread that waits at the barrier.
+        waiting: [u32; 3],
+        /// A thread that has ended and never reached it.
+        missing: [u32; 3],
+        /// How many of the block's threads wait.
+        arrived: u32,
+        /// How many threads the block has.
+        threads: u32,
+    },
+    /// No thread of a cluster can go on.
+    Deadlock {
+        /// Name of the kernel.
+        kernel: String,
+        /// The first block of the cluster that is stuck.
+        block: [u32; 3],
+        /// Who waits for what.
+        waiting: Vec<Waiting>,
+    },
+    /// A thread used more stack than it has.
+    StackOverflow {
+        /// Name of the kernel.
+        kernel: String,
+        /// Block of the thread.
+        block: [u32; 3],
+        /// The thread.
+        thread: [u32; 3],
+        /// How many bytes of stack a thread has.
+        stack_bytes: usize,
+    },
+    /// The operating system gave no memory for the threads' stacks.
+    OutOfStacks {
+        /// Name of the kernel.
+        kernel: String,
+        /// How many bytes of stack a thread needs.
+        stack_bytes: usize,
+        /// What the operating system said.
+        message: String,
+    },
+}
+
+/// Threads of one block that wait for the same thing, as listed by [`SimtError::Deadlock`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The block.
+    pub block: [u32; 3],
+    /// One of the threads.
+    pub thread: [u32; 3],
+    /// How many threads of the block wait for this.
+    pub count: u32,
+    /// What they wait for.
+    pub what: String,
+}
+
+/// An index as it is printed in messages: `(x, y, z)`.
+struct Index([u32; 3]);
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x}, {y}, {z})")
+    }
+}
+
+impl fmt::Display for SimtError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidLaunch { kernel, reason } => {
+                write!(f, "kernel `{kernel}` cannot be launched: {reason}")
+            }
+            Self::Panic {
+                kernel,
+                block,
+                thread,
+                message,
+                location,
+            } => {
+                write!(
+                    f,
+                    "kernel `{kernel}`, block {}, thread {}: {message}",
+                    Index(*block),
+                    Index(*thread)
+                )?;
+                if !location.is_empty() {
+                    write!(f, " (at {location})")?;
+                }
+                Ok(())
+            }
+            Self::BarrierNotReached {
+                kernel,
+                block,
+                waiting,
+                missing,
+                arrived,
+                threads,
+            } => write!(
+                f,
+                "kernel `{kernel}`, block {}: thread {} waits at sync_threads, but thread {} ended without \
+                 reaching it ({arrived} of {threads} threads wait); every thread of a block must call \
+                 sync_threads",
+                Index(*block),
+                Index(*waiting),
+                Index(*missing)
+            ),
+            Self::Deadlock {
+                kernel,
+                block,
+                waiting,
+            } => {
+                write!(
+                    f,
+                    "kernel `{kernel}`, block {}: deadlock, no thread can go on",
+                    Index(*block)
+                )?;
+                for Waiting {
+                    block,
+                    thread,
+                    count,
+                    what,
+                } in waiting
+                {
+                    write!(f, "; block {} thread {}", Index(*block), Index(*thread))?;
+                    if *count > 1 {
+                        write!(f, " and {} more", count - 1)?;
+                    }
+                    write!(f, ": {what}")?;
+                }
+                Ok(())
+            }
+            Self::StackOverflow {
+                kernel,
+                block,
+                thread,
+                stack_bytes,
+            } => write!(
+                f,
+                "kernel `{kernel}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB; \
+                 look for endless recursion, or give threads more with {}=<KiB>",
+                Index(*block),
+                Index(*thread),
+                stack_bytes / 1024,
+                crate::stack::STACK_VARIABLE
+            ),
+            Self::OutOfStacks {
+                kernel,
+                stack_bytes,
+                message,
+            } => write!(
+                f,
+                "kernel `{kernel}`: no memory for the threads' stacks of {} KiB each: {message}; use smaller \
+                 blocks, or smaller stacks with {}=<KiB>",
+                stack_bytes / 1024,
+                crate::stack::STACK_VARIABLE
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SimtError {}

@@ -1,0 +1,185 @@
+//! The grid of one launch: which clusters are still to be run, and how the cores that run them keep in step.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::cluster::{Resources, Run, Standing};
+use crate::context::{Dims, unflatten};
+use crate::error::SimtError;
+use crate::launch::LaunchSpec;
+use crate::stack::MAX_STACKS;
+
+/// One launch, shared by the cores that run it.
+pub(crate) struct Grid<'l> {
+    pub(crate) kernel: &'l str,
+    pub(crate) dims: Dims,
+    pub(crate) shared_bytes: u32,
+    pub(crate) body: &'l (dyn Fn() + Sync),
+    clusters: u64,
+    next: AtomicU64,
+    cancelled: AtomicBool,
+    error: Mutex<Option<SimtError>>,
+    /// Counts steps of any thread of the grid; see [`Standstill`].
+    progress: AtomicU64,
+    /// Cores at work on this grid.
+    cores: AtomicUsize,
+    standstill: Mutex<Standstill>,
+}
+
+/// How many cores have found nothing to do since the last step of any thread. When all have, nothing will move
+/// any more: clusters that wait for other blocks wait for ever.
+struct Standstill {
+    progress: u64,
+    cores: usize,
+}
+
+impl<'l> Grid<'l> {
+    /// The grid of a launch that has been checked.
+    pub(crate) fn new(spec: &LaunchSpec<'l>, body: &'l (dyn Fn() + Sync)) -> Self {
+        let cluster = spec.cluster.max(1);
+        let blocks: u64 = spec.grid.iter().map(|&extent| u64::from(extent)).product();
+        Self {
+            kernel: spec.kernel,
+            dims: Dims {
+                grid: spec.grid,
+                block: spec.block,
+                cluster,
+            },
+            shared_bytes: spec.shared_bytes,
+            body,
+            clusters: blocks / u64::from(cluster),
+            next: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+            error: Mutex::new(None),
+            progress: AtomicU64::new(0),
+            cores: AtomicUsize::new(0),
+            standstill: Mutex::new(Standstill {
+                progress: 0,
+                cores: 0,
+            }),
+        }
+    }
+
+    /// How many clusters may be under way at the same time.
+    fn max_resident(&self) -> usize {
+        let threads = self.dims.block.iter().product::<u32>() * self.dims.cluster;
+        (MAX_STACKS / threads as usize).max(1)
+    }
+
+    /// How many cores can work on this grid at the same time.
+    pub(crate) fn max_cores(&self) -> usize {
+        usize::try_from(self.clusters)
+            .unwrap_or(usize::MAX)
+            .min(self.max_resident())
+    }
+
+    /// Index of the block of the given rank in the `cluster`-th cluster; clusters lie along x.
+    pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let [x, y, z] = self.dims.grid;
+        let across = x / self.dims.cluster;
+        let plane = u64::from(across) * u64::from(y);
+        // The remainder and the quotient are below the grid's extents, which are u32.
+        let [cx, cy, _] = unflatten((cluster % plane) as u32, [across, y, z]);
+        [cx * self.dims.cluster + rank, cy, (cluster / plane) as u32]
+    }
+
+    #[inline]
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn note_progress(&self) {
+        self.progress.fetch_add(1, Ordering::Release);
+    }
+
+    fn fail(&self, error: SimtError) {
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// The first error of the launch.
+    pub(crate) fn into_result(self) -> Result<(), SimtError> {
+        match self
+            .error
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn take_cluster(&self) -> Option<u64> {
+        // The load keeps the counter from running away when many cores ask after the end.
+        if self.next.load(Ordering::Relaxed) >= self.clusters {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.clusters).then_some(index)
+    }
+
+    /// One core's share of the work: runs clusters until none is left.
+    pub(crate) fn work(&self) {
+        self.cores.fetch_add(1, Ordering::AcqRel);
+        let mut resources = Resources::new();
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        let share = (self.max_resident() / self.max_cores()).max(1);
+        let mut counted = None;
+        while !self.is_cancelled() {
+            let before = self.progress.load(Ordering::Acquire);
+            let mut index = 0;
+            while index < runs.len() {
+                match runs[index].advance(&mut resources.stacks) {
+                    Ok(Standing::WaitsForGrid) => index += 1,
+                    Ok(Standing::Finished) => {
+                        self.note_progress();
+                        runs.remove(index).dismiss(&mut resources);
+                    }
+                    Ok(Standing::Cancelled) => break,
+                    Err(error) => {
+                        self.fail(error);
+                        break;
+                    }
+                }
+            }
+            if runs.len() < share
+                && let Some(cluster) = self.take_cluster()
+            {
+                runs.push(Run::new(self, cluster, &mut resources));
+                self.note_progress();
+            } else if runs.is_empty() {
+                break;
+            } else if self.progress.load(Ordering::Acquire) == before {
+                let first_time = counted.replace(before) != Some(before);
+                if self.all_stand_still(before, first_time) {
+                    self.fail(runs[0].standstill());
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        for run in runs {
+            run.dismiss(&mut resources);
+        }
+        self.cores.fetch_sub(1, Ordering::AcqRel);
+        self.note_progress();
+    }
+
+    /// Called by a core that found nothing to do since `progress`, and says whether it finds so for the first
+    /// time; true if all cores at work have found so.
+    fn all_stand_still(&self, progress: u64, first_time: bool) -> bool {
+        let mut standstill = self
+            .standstill
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if standstill.progress != progress {
+            *standstill = Standstill { progress, cores: 0 };
+        }
+        standstill.cores += usize::from(first_time);
+        standstill.cores >= self.cores.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,143 @@
+//! A block's shared memory: poisoned when the block starts, checked at every access.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use crate::context::{Block, current};
+
+/// Alignment of the start of shared memory, what the largest swizzle of a Hopper tile needs.
+const ALIGN: usize = 1024;
+
+/// What fills shared memory before a block runs: NaN in every float format, -1 in integers.
+const POISON: u8 = 0xFF;
+
+/// Bits of a shared address that hold the offset; those above say whose: 0 for the running block's own memory,
+/// else the owner's rank in the cluster plus one.
+const OFFSET_BITS: u32 = 24;
+
+/// The most shared memory a launch can ask for: the largest any GPU has, rounded up.
+pub(crate) const MAX_SHARED_BYTES: u32 = 256 * 1024;
+
+/// The shared memory of one block.
+pub(crate) struct SharedMemory {
+    start: NonNull<u8>,
+    bytes: u32,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(bytes: u32) -> Self {
+        let layout = Self::layout(bytes);
+        if bytes == 0 {
+            return Self {
+                start: NonNull::<u128>::dangling().cast(),
+                bytes,
+            };
+        }
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(layout)
+        };
+        Self { start, bytes }
+    }
+
+    fn layout(bytes: u32) -> Layout {
+        const { assert!(ALIGN.is_power_of_two()) };
+        // SAFETY: the alignment is a power of two and a u32 rounded up to it cannot overflow.
+        unsafe { Layout::from_size_align_unchecked(bytes as usize, ALIGN) }
+    }
+
+    /// Makes whatever an earlier block left unreadable.
+    pub(crate) fn poison(&mut self) {
+        // SAFETY: the memory is `bytes` long (zero bytes may be written anywhere) and no thread runs on it yet.
+        unsafe { self.start.write_bytes(POISON, self.bytes as usize) };
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: allocated in `new` with the same layout.
+            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+        }
+    }
+}
+
+/// Bytes of shared memory the running block has.
+///
+/// # Panics
+/// Outside of a kernel.
+#[track_caller]
+pub fn shared_size() -> u32 {
+    current().block().shared.bytes
+}
+
+/// Host address of `bytes` bytes at the shared address `address`.
+///
+/// An address is an offset from the start of the running block's shared memory, or one made by
+/// [`map_shared_rank`] for another block of the cluster.
+///
+/// The memory is that of the block, valid while it runs, and is shared with the block's other threads: read and
+/// write it through the pointer, do not keep references to it across a wait.
+///
+/// # Panics
+/// If the range is not inside the block's shared memory, if `address` is not a multiple of `align` (a power of
+/// two), or outside of a kernel.
+#[inline]
+#[track_caller]
+pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
+    let own = current().block();
+    let block = if address >> OFFSET_BITS == 0 {
+        own
+    } else {
+        owner(own, address)
+    };
+    let offset = address & ((1 << OFFSET_BITS) - 1);
+    if u64::from(offset) + u64::from(bytes) > u64::from(block.shared.bytes)
+        || offset & (align - 1) != 0
+    {
+        bad_access(block, offset, bytes, align);
+    }
+    // SAFETY: the offset was checked to be inside the allocation.
+    unsafe { block.shared.start.as_ptr().add(offset as usize) }
+}
+
+/// The address by which the running block reaches what `address` is in its own shared memory, in that of the
+/// block with rank `rank` in its cluster.
+///
+/// # Panics
+/// If the cluster has no such rank, or outside of a kernel.
+#[track_caller]
+pub fn map_shared_rank(address: u32, rank: u32) -> u32 {
+    let block = current().block();
+    assert!(
+        rank < block.dims.cluster,
+        "there is no block {rank} in a cluster of {} blocks",
+        block.dims.cluster
+    );
+    address & ((1 << OFFSET_BITS) - 1) | (rank + 1) << OFFSET_BITS
+}
+
+#[cold]
+#[track_caller]
+fn owner(own: &Block, address: u32) -> &Block {
+    let rank = (address >> OFFSET_BITS) as usize - 1;
+    // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs.
+    let cluster = unsafe { &*own.cluster.get() };
+    match cluster.get(rank) {
+        Some(block) => block,
+        None => panic!("{address:#x} is no address in shared memory"),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn bad_access(block: &Block, offset: u32, bytes: u32, align: u32) -> ! {
+    let size = block.shared.bytes;
+    if u64::from(offset) + u64::from(bytes) > u64::from(size) {
+        panic!(
+            "access to {bytes} bytes at offset {offset} of shared memory, but the block has {size} bytes"
+        );
+    }
+    panic!("access to shared memory at offset {offset}, which is not a multiple of {align} bytes");
+}
