@@ -17,6 +17,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) body: &'l (dyn Fn() + Sync),
     clusters: u64,
     next: AtomicU64,
+    /// Clusters under way.
+    resident: AtomicUsize,
     cancelled: AtomicBool,
     error: Mutex<Option<SimtError>>,
     /// Counts steps of any thread of the grid; see [`Standstill`].
@@ -49,6 +51,7 @@ impl<'l> Grid<'l> {
             body,
             clusters: blocks / u64::from(cluster),
             next: AtomicU64::new(0),
+            resident: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
             error: Mutex::new(None),
             progress: AtomicU64::new(0),
@@ -127,7 +130,6 @@ impl<'l> Grid<'l> {
         self.cores.fetch_add(1, Ordering::AcqRel);
         let mut resources = Resources::new();
         let mut runs: Vec<Run<'_>> = Vec::new();
-        let share = (self.max_resident() / self.max_cores()).max(1);
         let mut counted = None;
         while !self.is_cancelled() {
             let before = self.progress.load(Ordering::Acquire);
@@ -137,6 +139,7 @@ impl<'l> Grid<'l> {
                     Ok(Standing::WaitsForGrid) => index += 1,
                     Ok(Standing::Finished) => {
                         self.note_progress();
+                        self.resident.fetch_sub(1, Ordering::Relaxed);
                         runs.remove(index).dismiss(&mut resources);
                     }
                     Ok(Standing::Cancelled) => break,
@@ -146,9 +149,10 @@ impl<'l> Grid<'l> {
                     }
                 }
             }
-            if runs.len() < share
-                && let Some(cluster) = self.take_cluster()
-            {
+            let room =
+                runs.is_empty() || self.resident.load(Ordering::Relaxed) < self.max_resident();
+            if room && let Some(cluster) = self.take_cluster() {
+                self.resident.fetch_add(1, Ordering::Relaxed);
                 runs.push(Run::new(self, cluster, &mut resources));
                 self.note_progress();
             } else if runs.is_empty() {

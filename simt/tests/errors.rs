@@ -1,0 +1,414 @@
+//! What goes wrong in a kernel ends in an error that names kernel, block and thread.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use cutlet_simt::{
+    LaunchSpec, SimtError, WaitKind, barrier_sync, block_idx, launch, map_shared_rank,
+    shared_bytes, sync_threads, sync_warp, thread_idx, warp_exchange, yield_until,
+};
+
+const SPEC: LaunchSpec<'static> = LaunchSpec {
+    kernel: "faulty",
+    grid: [4, 1, 1],
+    block: [8, 8, 1],
+    cluster: 1,
+    shared_bytes: 256,
+};
+
+fn fails(body: impl Fn() + Sync) -> SimtError {
+    launch(&SPEC, &body).unwrap_err()
+}
+
+/// Whether this is the thread that the tests let fail.
+fn chosen() -> bool {
+    block_idx() == [2, 0, 0] && thread_idx() == [3, 4, 0]
+}
+
+#[track_caller]
+fn assert_panic(error: &SimtError, expected: &str) {
+    let SimtError::Panic {
+        kernel,
+        block,
+        thread,
+        message,
+        location,
+    } = error
+    else {
+        panic!("not a panic: {error}");
+    };
+    assert_eq!(
+        (kernel.as_str(), *block, *thread),
+        ("faulty", [2, 0, 0], [3, 4, 0])
+    );
+    assert!(message.contains(expected), "{message}");
+    assert!(location.contains("errors.rs:"), "{location}");
+}
+
+#[test]
+fn a_panic_names_kernel_block_thread_and_place() {
+    let error = fails(|| {
+        sync_threads();
+        if chosen() {
+            let three = 3;
+            panic!("three is {three}");
+        }
+        sync_threads();
+    });
+    assert_panic(&error, "three is 3");
+    let text = error.to_string();
+    assert!(
+        text.contains("`faulty`, block (2, 0, 0), thread (3, 4, 0): three is 3 (at "),
+        "{text}"
+    );
+}
+
+#[test]
+fn after_a_panic_the_other_threads_unwind() {
+    struct Counted<'a>(&'a AtomicU32);
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Relaxed);
+            // A destructor may call what waits; nobody will come any more.
+            sync_threads();
+        }
+    }
+    let alive = AtomicU32::new(0);
+    let one_block = LaunchSpec {
+        grid: [1, 1, 1],
+        ..SPEC
+    };
+    launch(&one_block, &|| {
+        alive.fetch_add(1, Relaxed);
+        let _counted = Counted(&alive);
+        sync_threads();
+        assert!(thread_idx() != [0, 0, 0], "stop");
+        sync_threads();
+    })
+    .unwrap_err();
+    assert_eq!(alive.into_inner(), 0);
+}
+
+#[test]
+fn a_barrier_that_a_thread_does_not_reach_is_named() {
+    let error = fails(|| {
+        if !chosen() {
+            sync_threads();
+        }
+    });
+    assert_eq!(
+        error,
+        SimtError::BarrierNotReached {
+            kernel: "faulty".into(),
+            block: [2, 0, 0],
+            waiting: [0, 0, 0],
+            missing: [3, 4, 0],
+            arrived: 63,
+            threads: 64,
+        }
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("thread (3, 4, 0) ended without reaching it"),
+        "{error}"
+    );
+}
+
+#[test]
+fn threads_at_different_barriers_are_a_deadlock() {
+    let error = fails(|| {
+        if chosen() {
+            barrier_sync(1, 64);
+        } else {
+            sync_threads();
+        }
+    });
+    let SimtError::Deadlock {
+        kernel,
+        block,
+        waiting,
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (kernel.as_str(), *block, waiting.len()),
+        ("faulty", [2, 0, 0], 2)
+    );
+    assert_eq!((waiting[0].thread, waiting[0].count), ([0, 0, 0], 63));
+    assert_eq!(waiting[0].what, "waits at sync_threads");
+    assert_eq!((waiting[1].thread, waiting[1].count), ([3, 4, 0], 1));
+    assert_eq!(
+        waiting[1].what,
+        "waits at barrier 1 for 64 threads, of which 1 are there"
+    );
+}
+
+#[test]
+fn a_missing_lane_is_a_deadlock_that_names_it() {
+    let error = fails(|| {
+        if !chosen() {
+            sync_warp();
+        }
+    });
+    let SimtError::Deadlock { waiting, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].count, 31);
+    // Thread (3, 4) of 8 by 8 is number 35: lane 3 of warp 1.
+    assert_eq!(
+        waiting[0].what,
+        "waits in sync_warp for lanes of its warp (mask 0x00000008)"
+    );
+}
+
+#[test]
+fn lanes_in_different_collectives_are_told() {
+    let error = fails(|| {
+        warp_exchange(if chosen() { "shfl" } else { "ballot" }, 0);
+    });
+    assert_panic(
+        &error,
+        "calls shfl while lane 0 of its warp waits in ballot",
+    );
+}
+
+#[test]
+fn waiting_for_what_never_comes_is_a_deadlock() {
+    let error = fails(|| {
+        let stage = thread_idx()[0];
+        yield_until(
+            WaitKind::Cluster,
+            format_args!("waits for stage {stage}"),
+            || false,
+        );
+    });
+    let SimtError::Deadlock { waiting, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(waiting.len(), 8);
+    assert_eq!(
+        (waiting[5].what.as_str(), waiting[5].count),
+        ("waits for stage 5", 8)
+    );
+}
+
+#[test]
+fn blocks_that_wait_for_each_other_for_ever_are_a_deadlock() {
+    let never = AtomicBool::new(false);
+    let error = fails(|| {
+        if block_idx()[0] >= 2 {
+            yield_until(WaitKind::Grid, format_args!("waits for a flag"), || {
+                never.load(Relaxed)
+            });
+        }
+    });
+    let SimtError::Deadlock { waiting, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (waiting[0].what.as_str(), waiting[0].count),
+        ("waits for a flag", 64)
+    );
+}
+
+#[test]
+fn a_panicking_condition_names_its_thread() {
+    let error = fails(|| {
+        let polls = AtomicU32::new(0);
+        let chosen = chosen();
+        yield_until(WaitKind::Cluster, format_args!("waits"), || {
+            let polls = polls.fetch_add(1, Relaxed);
+            assert!(!chosen || polls < 3, "polled too often");
+            polls > 10
+        });
+    });
+    // All wait, and nothing else moves: the standstill may be reported first.
+    match &error {
+        SimtError::Panic { .. } => assert_panic(&error, "polled too often"),
+        error => assert!(matches!(error, SimtError::Deadlock { .. })),
+    }
+}
+
+#[test]
+fn shared_memory_is_checked() {
+    for (address, bytes, align, expected) in [
+        (
+            256,
+            1,
+            1,
+            "access to 1 bytes at offset 256 of shared memory, but the block has 256 bytes",
+        ),
+        (244, 16, 4, "access to 16 bytes at offset 244"),
+        (4, 8, 8, "at offset 4, which is not a multiple of 8 bytes"),
+        (u32::MAX, 4, 1, "is no address in shared memory"),
+    ] {
+        let error = fails(|| {
+            if chosen() {
+                shared_bytes(address, bytes, align);
+            }
+        });
+        assert_panic(&error, expected);
+    }
+    let error = fails(|| {
+        if chosen() {
+            map_shared_rank(0, 1);
+        }
+    });
+    assert_panic(&error, "there is no block 1 in a cluster of 1 blocks");
+}
+
+#[test]
+fn wrong_barriers_are_told() {
+    for (id, threads, expected) in [
+        (16, 64, "barrier 16 does not exist"),
+        (1, 0, "must be a multiple of 32"),
+        (1, 48, "must be a multiple of 32"),
+        (1, 96, "at most the 64 of the block"),
+    ] {
+        let error = fails(|| {
+            if chosen() {
+                barrier_sync(id, threads);
+            }
+        });
+        assert_panic(&error, expected);
+    }
+    let error = fails(|| {
+        if thread_idx() == [0, 0, 0] {
+            barrier_sync(1, 64);
+        } else if chosen() {
+            barrier_sync(1, 32);
+        }
+        if block_idx()[0] != 2 {
+            barrier_sync(1, 64);
+        }
+    });
+    assert!(
+        matches!(error, SimtError::Panic { .. } | SimtError::Deadlock { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn endless_recursion_is_reported_and_the_process_lives() {
+    #[inline(never)]
+    fn recurse(depth: u64) -> u64 {
+        let local = [depth; 16];
+        if std::hint::black_box(depth) == u64::MAX {
+            0
+        } else {
+            recurse(depth + 1) + local[depth as usize % 16]
+        }
+    }
+    for _ in 0..3 {
+        let error = fails(|| {
+            if chosen() {
+                std::hint::black_box(recurse(0));
+            }
+            sync_threads();
+        });
+        let SimtError::StackOverflow {
+            kernel,
+            block,
+            thread,
+            stack_bytes,
+        } = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!(
+            (kernel.as_str(), *block, *thread),
+            ("faulty", [2, 0, 0], [3, 4, 0])
+        );
+        assert!(*stack_bytes >= 16 * 1024);
+        assert!(
+            error.to_string().contains("CUTLET_SIMT_STACK_KIB"),
+            "{error}"
+        );
+    }
+    // The stacks and the core can be used again.
+    launch(&SPEC, &sync_threads).unwrap();
+}
+
+#[test]
+fn impossible_launches_are_refused() {
+    let cases = [
+        (
+            LaunchSpec {
+                block: [1025, 1, 1],
+                ..SPEC
+            },
+            "a block of [1025, 1, 1] threads",
+        ),
+        (
+            LaunchSpec {
+                block: [64, 32, 1],
+                ..SPEC
+            },
+            "a block of [64, 32, 1] threads",
+        ),
+        (
+            LaunchSpec {
+                block: [0, 1, 1],
+                ..SPEC
+            },
+            "a block of [0, 1, 1] threads",
+        ),
+        (
+            LaunchSpec {
+                grid: [0, 1, 1],
+                ..SPEC
+            },
+            "a grid of [0, 1, 1] blocks",
+        ),
+        (
+            LaunchSpec {
+                grid: [1, 65_536, 1],
+                ..SPEC
+            },
+            "a grid of [1, 65536, 1] blocks",
+        ),
+        (
+            LaunchSpec {
+                cluster: 17,
+                ..SPEC
+            },
+            "a cluster of 17 blocks",
+        ),
+        (
+            LaunchSpec { cluster: 3, ..SPEC },
+            "do not divide into clusters of 3",
+        ),
+        (
+            LaunchSpec {
+                shared_bytes: 300_000,
+                ..SPEC
+            },
+            "300000 bytes of shared memory",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let error = launch(&spec, &|| panic!("must not run")).unwrap_err();
+        assert!(matches!(error, SimtError::InvalidLaunch { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let error = fails(|| {
+        if chosen() {
+            panic!("{}", launch(&SPEC, &|| ()).unwrap_err());
+        }
+    });
+    assert_panic(&error, "a kernel cannot launch another one");
+}
+
+#[test]
+fn asking_who_runs_outside_of_a_kernel_panics() {
+    let panic = std::panic::catch_unwind(AssertUnwindSafe(thread_idx)).unwrap_err();
+    assert!(
+        panic
+            .downcast_ref::<&str>()
+            .unwrap()
+            .contains("only be called while a kernel")
+    );
+}

@@ -1,0 +1,223 @@
+//! What the executor promises: every thread runs once, barriers and warps meet, blocks make progress together.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use cutlet_simt::{
+    LaunchSpec, WaitKind, barrier_arrive, barrier_sync, block_dim, block_idx, cluster_rank,
+    cluster_size, grid_dim, in_kernel, lane, launch, linear_thread_idx, map_shared_rank,
+    shared_bytes, shared_size, sync_threads, sync_warp, thread_idx, warp, warp_exchange,
+    yield_until,
+};
+
+fn spec(grid: [u32; 3], block: [u32; 3]) -> LaunchSpec<'static> {
+    LaunchSpec {
+        kernel: "test",
+        grid,
+        block,
+        cluster: 1,
+        shared_bytes: 1024,
+    }
+}
+
+#[test]
+fn every_thread_of_a_3d_grid_runs_once_with_its_index() {
+    let (grid, block) = ([3, 2, 5], [4, 3, 2]);
+    let seen: Vec<AtomicU32> = (0..30 * 24).map(|_| AtomicU32::new(0)).collect();
+    launch(&spec(grid, block), &|| {
+        assert_eq!((grid_dim(), block_dim()), (grid, block));
+        let ([bx, by, bz], [tx, ty, tz]) = (block_idx(), thread_idx());
+        assert!(bx < 3 && by < 2 && bz < 5 && tx < 4 && ty < 3 && tz < 2);
+        let thread = tx + 4 * (ty + 3 * tz);
+        assert_eq!(linear_thread_idx(), thread);
+        assert_eq!((warp(), lane()), (thread / 32, thread % 32));
+        assert!(in_kernel());
+        let block = bx + 3 * (by + 2 * bz);
+        seen[(block * 24 + thread) as usize].fetch_add(1, Relaxed);
+    })
+    .unwrap();
+    assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
+    assert!(!in_kernel());
+}
+
+#[test]
+fn a_barrier_orders_writes_and_reads() {
+    launch(&spec([8, 1, 1], [256, 1, 1]), &|| {
+        let me = thread_idx()[0];
+        for round in 0..10 {
+            let at = |thread: u32| shared_bytes(thread * 4, 4, 4).cast::<u32>();
+            // SAFETY: every thread writes its own word, and reads another's only between barriers.
+            unsafe {
+                at(me).write(me * 100 + round);
+                sync_threads();
+                let other = (me * 7 + 13) % 256;
+                assert_eq!(at(other).read(), other * 100 + round);
+                sync_threads();
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn shared_memory_starts_as_nan_in_every_block() {
+    launch(&spec([64, 1, 1], [32, 1, 1]), &|| {
+        assert_eq!(shared_size(), 1024);
+        // SAFETY: each thread has its own bytes.
+        unsafe {
+            let mine = shared_bytes(thread_idx()[0] * 32, 16, 16).cast::<f32>();
+            assert!((0..4).all(|i| mine.add(i).read().is_nan()));
+            mine.write(1.0);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn named_barriers_join_producers_and_consumers() {
+    let order = AtomicU32::new(0);
+    launch(&spec([1, 1, 1], [128, 1, 1]), &|| {
+        if warp() < 2 {
+            barrier_sync(1, 128);
+            assert_eq!(order.load(Relaxed), 64);
+        } else {
+            order.fetch_add(1, Relaxed);
+            barrier_arrive(1, 128);
+        }
+        // A barrier of two warps only, over and over.
+        if warp() % 2 == 0 {
+            for _ in 0..5 {
+                barrier_sync(2, 64);
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn lanes_of_a_warp_see_each_others_values() {
+    launch(&spec([2, 1, 1], [80, 1, 1]), &|| {
+        let first = warp() * 32;
+        let members = if warp() == 2 { 0xFFFF } else { u32::MAX };
+        for round in 0..4 {
+            let lanes = warp_exchange("exchange", thread_idx()[0] + round);
+            assert_eq!(lanes.members(), members);
+            assert_eq!(lanes.lane(), lane());
+            for other in 0..32 {
+                let expected = (members >> other & 1 == 1).then_some(first + other + round);
+                assert_eq!(lanes.get(other), expected);
+            }
+            assert_eq!(lanes.get(32), None);
+        }
+        assert_eq!(
+            warp_exchange("odd", lane() & 1).non_zero(),
+            members & 0xAAAA_AAAA
+        );
+        sync_warp();
+    })
+    .unwrap();
+}
+
+#[test]
+fn blocks_of_a_cluster_run_together_and_reach_each_others_shared_memory() {
+    let clustered = LaunchSpec {
+        cluster: 4,
+        ..spec([8, 2, 1], [64, 1, 1])
+    };
+    let arrived: Vec<AtomicU32> = (0..4).map(|_| AtomicU32::new(0)).collect();
+    launch(&clustered, &|| {
+        let rank = cluster_rank();
+        assert_eq!(cluster_size(), 4);
+        assert_eq!(block_idx()[0] % 4, rank);
+        let mine = thread_idx()[0] * 4;
+        // SAFETY: every thread writes its own word and reads another's after all have written.
+        unsafe {
+            shared_bytes(mine, 4, 4)
+                .cast::<u32>()
+                .write(rank * 1000 + mine);
+            let cluster = (block_idx()[1] * 2 + block_idx()[0] / 4) as usize;
+            arrived[cluster].fetch_add(1, Relaxed);
+            yield_until(
+                WaitKind::Cluster,
+                format_args!("waits for its cluster"),
+                || arrived[cluster].load(Relaxed) == 4 * 64,
+            );
+            let next = (rank + 1) % 4;
+            let theirs = shared_bytes(map_shared_rank(mine, next), 4, 4).cast::<u32>();
+            assert_eq!(theirs.read(), next * 1000 + mine);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_block_can_wait_for_a_block_that_starts_later() {
+    // More blocks than cores, each waiting for the next one: they only finish if waiting blocks let others start.
+    let flags: Vec<AtomicBool> = (0..65).map(|_| AtomicBool::new(false)).collect();
+    flags[64].store(true, Relaxed);
+    launch(&spec([64, 1, 1], [32, 1, 1]), &|| {
+        let block = block_idx()[0] as usize;
+        yield_until(
+            WaitKind::Grid,
+            format_args!("waits for the next block"),
+            || flags[block + 1].load(Relaxed),
+        );
+        sync_threads();
+        flags[block].store(true, Relaxed);
+    })
+    .unwrap();
+    assert!(flags[0].load(Relaxed));
+}
+
+#[test]
+fn blocks_run_on_several_cores_at_the_same_time() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    let threads = std::sync::Mutex::new(std::collections::HashSet::new());
+    launch(&spec([2, 1, 1], [1, 1, 1]), &|| {
+        threads.lock().unwrap().insert(std::thread::current().id());
+        // Blocks the core, not only the coroutine, so that the other block needs another core.
+        let start = std::time::Instant::now();
+        while threads.lock().unwrap().len() < 2 && start.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+    })
+    .unwrap();
+    assert_eq!(threads.into_inner().unwrap().len(), 2);
+}
+
+#[test]
+fn launches_from_several_threads_do_not_disturb_each_other() {
+    let total = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    launch(&spec([5, 1, 1], [64, 1, 1]), &|| {
+                        sync_threads();
+                        total.fetch_add(1, Relaxed);
+                    })
+                    .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(total.into_inner(), 4 * 20 * 5 * 64);
+}
+
+#[test]
+fn large_blocks_and_large_grids_work() {
+    let total = AtomicU64::new(0);
+    launch(&spec([3, 1, 1], [1024, 1, 1]), &|| {
+        for _ in 0..3 {
+            sync_threads();
+        }
+        total.fetch_add(1, Relaxed);
+    })
+    .unwrap();
+    launch(&spec([100_000, 1, 1], [1, 1, 1]), &|| {
+        total.fetch_add(1, Relaxed);
+    })
+    .unwrap();
+    assert_eq!(total.into_inner(), 3 * 1024 + 100_000);
+}
