@@ -1,0 +1,138 @@
+//! Launch arguments: what the caller writes, turned into what the kernel takes.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
+
+use crate::{Buffer, Device, Result, View, ViewMut};
+
+/// A value that can be written in a launch for a kernel parameter of type `P`.
+///
+/// `&Buffer<T>` and [`View<T>`](View) stand for [`Global<T>`](Global), `&mut Buffer<T>` and
+/// [`ViewMut<T>`](ViewMut) for [`GlobalMut<T>`](GlobalMut), and plain data for itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed for a kernel parameter of type `{P}`",
+    label = "the kernel takes `{P}` here",
+    note = "a `Global<T>` parameter takes `&Buffer<T>` or a `View<T>`",
+    note = "a `GlobalMut<T>` parameter takes `&mut Buffer<T>` or a `ViewMut<T>`",
+    note = "any other parameter takes a value of exactly its own type"
+)]
+pub trait KernelArg<P> {
+    /// The value that the kernel gets, if it is good on the site's device.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for memory of another device.
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<P>;
+}
+
+/// Where an argument stands: for the message if it is wrong.
+#[derive(Debug)]
+pub struct ArgSite<'a> {
+    kernel: &'static str,
+    position: usize,
+    device: &'a Device,
+}
+
+impl ArgSite<'_> {
+    fn expect(&self, device: &Device) -> Result<()> {
+        device.expect(self.device, || {
+            format!("argument {} of kernel `{}`", self.position, self.kernel)
+        })
+    }
+}
+
+impl<P: DeviceData> KernelArg<P> for P {
+    fn into_kernel(self, _: &ArgSite<'_>) -> Result<P> {
+        Ok(self)
+    }
+}
+
+impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
+        site.expect(self.device())?;
+        Ok(Global::from_ptr(std::ptr::with_exposed_provenance(
+            self.address() as usize,
+        )))
+    }
+}
+
+impl<T: DeviceData> KernelArg<Global<T>> for &View<'_, T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
+        (*self).into_kernel(site)
+    }
+}
+
+impl<T: DeviceData> KernelArg<Global<T>> for &ViewMut<'_, T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
+        self.view().into_kernel(site)
+    }
+}
+
+impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
+        self.view().into_kernel(site)
+    }
+}
+
+impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
+        site.expect(self.device())?;
+        Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
+            self.address() as usize,
+        )))
+    }
+}
+
+impl<T: DeviceData> KernelArg<GlobalMut<T>> for &mut ViewMut<'_, T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
+        self.reborrow().into_kernel(site)
+    }
+}
+
+impl<T: DeviceData> KernelArg<GlobalMut<T>> for &mut Buffer<T> {
+    fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
+        self.view_mut().into_kernel(site)
+    }
+}
+
+/// The argument list of a launch, for a kernel of argument types `A`: a tuple of as many
+/// [`KernelArg`]s.
+#[diagnostic::on_unimplemented(
+    message = "these arguments do not fit a kernel that takes `{A}`",
+    label = "found `{Self}`",
+    note = "a launch takes a tuple with one value for each kernel parameter, in order; for a single one, `(value,)`"
+)]
+pub trait LaunchArgs<A: KernelArgs> {
+    /// The arguments as the kernel gets them, if they are good on `device`.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for memory of another device.
+    fn into_args(self, kernel: &'static str, device: &Device) -> Result<A>;
+}
+
+macro_rules! launch_args {
+    ($($value:ident: $param:ident = $position:literal),*) => {
+        #[allow(non_snake_case, unused_variables, clippy::unused_unit)]
+        impl<$($value, $param),*> LaunchArgs<($($param,)*)> for ($($value,)*)
+        where
+            $($param: DeviceData, $value: KernelArg<$param>,)*
+        {
+            fn into_args(self, kernel: &'static str, device: &Device) -> Result<($($param,)*)> {
+                let ($($value,)*) = self;
+                Ok(($($value.into_kernel(&ArgSite { kernel, position: $position, device })?,)*))
+            }
+        }
+    };
+}
+
+launch_args!();
+launch_args!(V1: A1 = 1);
+launch_args!(V1: A1 = 1, V2: A2 = 2);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7, V8: A8 = 8);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7, V8: A8 = 8, V9: A9 = 9);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7, V8: A8 = 8, V9: A9 = 9, V10: A10 = 10);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7, V8: A8 = 8, V9: A9 = 9, V10: A10 = 10, V11: A11 = 11);
+launch_args!(V1: A1 = 1, V2: A2 = 2, V3: A3 = 3, V4: A4 = 4, V5: A5 = 5, V6: A6 = 6, V7: A7 = 7, V8: A8 = 8, V9: A9 = 9, V10: A10 = 10, V11: A11 = 11, V12: A12 = 12);

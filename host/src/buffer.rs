@@ -1,0 +1,500 @@
+//! Typed memory on a device, and views of parts of it.
+
+use std::alloc::{self, Layout};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+
+use cudarc::driver::sys::{self, CUresult};
+use cutlet_device::DeviceData;
+
+use crate::device::{Device, Place};
+use crate::driver::check;
+use crate::{Error, Result};
+
+/// Alignment of every buffer in bytes, on the GPU and on the CPU.
+const ALIGNMENT: usize = 256;
+
+/// `len` elements of `T` on a device. Made by a [`Stream`](crate::Stream): `zeroed`, `upload`.
+///
+/// On the CPU backend this is host memory. Dropping a buffer waits for the work that is using it.
+pub struct Buffer<T: DeviceData> {
+    device: Device,
+    address: u64,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: DeviceData> Buffer<T> {
+    /// Memory for `len` elements, with zeros in it on the CPU and anything on the GPU.
+    pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
+        let bytes = bytes_of::<T>(device, len)?;
+        let address = match device.place() {
+            Place::Cpu if bytes == 0 => ALIGNMENT as u64,
+            Place::Cpu => {
+                let layout = layout_of(bytes).ok_or_else(|| too_large(device, bytes))?;
+                // SAFETY: the layout has at least one byte.
+                let memory = unsafe { alloc::alloc_zeroed(layout) };
+                if memory.is_null() {
+                    return Err(too_large(device, bytes));
+                }
+                memory.expose_provenance() as u64
+            }
+            Place::Gpu(_) if bytes == 0 => 0,
+            Place::Gpu(gpu) => {
+                gpu.bind()?;
+                let mut address = 0;
+                // SAFETY: the driver writes one address.
+                match unsafe { sys::cuMemAlloc_v2(&mut address, bytes) } {
+                    CUresult::CUDA_ERROR_OUT_OF_MEMORY => return Err(too_large(device, bytes)),
+                    code => check("allocating a buffer", code)?,
+                }
+                address
+            }
+        };
+        Ok(Buffer {
+            device: device.clone(),
+            address,
+            len,
+            elements: PhantomData,
+        })
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All of it, to be read.
+    pub fn view(&self) -> View<'_, T> {
+        View {
+            device: &self.device,
+            address: self.address,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+
+    /// All of it, to be written.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        ViewMut {
+            device: &self.device,
+            address: self.address,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+
+    /// The elements of `range`, to be read.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let stream = cutlet_host::Device::auto().stream()?;
+    /// let x = stream.upload(&[1, 2, 3, 4])?;
+    /// assert_eq!(stream.download(x.slice(1..3)?)?, [2, 3]);
+    /// assert!(x.slice(3..5).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        self.view().slice(range)
+    }
+
+    /// The elements of `range`, to be written.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.view_mut().into_slice(range)
+    }
+}
+
+impl<T: DeviceData> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        let bytes = self.len * size_of::<T>();
+        if bytes == 0 {
+            return;
+        }
+        match self.device.place() {
+            Place::Cpu => {
+                if let Some(layout) = layout_of(bytes) {
+                    let memory = std::ptr::with_exposed_provenance_mut(self.address as usize);
+                    // SAFETY: allocated with this layout in `allocate`; nothing runs on the CPU
+                    // backend once its call has returned.
+                    unsafe { alloc::dealloc(memory, layout) }
+                }
+            }
+            Place::Gpu(gpu) => {
+                // An error here is that of an earlier kernel; the next call on the device reports
+                // it, and a destructor cannot.
+                if gpu.bind().is_ok() {
+                    // SAFETY: allocated in `allocate`; the driver waits for work in flight before
+                    // it takes memory back.
+                    let _ = unsafe { sys::cuMemFree_v2(self.address) };
+                }
+            }
+        }
+    }
+}
+
+impl<T: DeviceData> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "Buffer", self.view())
+    }
+}
+
+/// A run of elements on a device, to be read; a shared slice of a [`Buffer`] or of memory that
+/// something else owns.
+pub struct View<'a, T: DeviceData> {
+    device: &'a Device,
+    address: u64,
+    len: usize,
+    elements: PhantomData<&'a [T]>,
+}
+
+impl<'a, T: DeviceData> View<'a, T> {
+    /// Borrows `len` elements from `address` on, which something else owns: an address on the GPU
+    /// (`CUdeviceptr`, a tensor's `data_ptr()`), or in host memory for the CPU backend.
+    ///
+    /// # Errors
+    /// [`Error::BadPointer`] when the address is null or not aligned for `T`.
+    ///
+    /// # Safety
+    /// For `'a`, the elements are memory of `device`, initialised, and written by nothing that is
+    /// not ordered with the streams they are used on.
+    pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
+        usable::<T>(address, len)?;
+        Ok(View {
+            device,
+            address,
+            len,
+            elements: PhantomData,
+        })
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address of the first element on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
+        let range = within(range, self.len)?;
+        Ok(View {
+            device: self.device,
+            address: self.address + (range.start * size_of::<T>()) as u64,
+            len: range.len(),
+            elements: PhantomData,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+}
+
+impl<T: DeviceData> Clone for View<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: DeviceData> Copy for View<'_, T> {}
+
+impl<T: DeviceData> fmt::Debug for View<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "View", *self)
+    }
+}
+
+/// A run of elements on a device, to be written; an exclusive slice of a [`Buffer`] or of memory
+/// that something else owns.
+pub struct ViewMut<'a, T: DeviceData> {
+    device: &'a Device,
+    address: u64,
+    len: usize,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: DeviceData> ViewMut<'a, T> {
+    /// Borrows `len` elements from `address` on for writing; see [`View::from_raw`].
+    ///
+    /// # Errors
+    /// [`Error::BadPointer`] when the address is null or not aligned for `T`.
+    ///
+    /// # Safety
+    /// For `'a`, the elements are memory of `device`, initialised, and neither read nor written by
+    /// anything that is not ordered with the streams they are used on.
+    pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
+        usable::<T>(address, len)?;
+        Ok(ViewMut {
+            device,
+            address,
+            len,
+            elements: PhantomData,
+        })
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address of the first element on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The same elements, to be read.
+    pub fn view(&self) -> View<'_, T> {
+        View {
+            device: self.device,
+            address: self.address,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+
+    /// The same elements, to be written for a shorter time.
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        ViewMut {
+            device: self.device,
+            address: self.address,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+
+    /// The elements of `range`, to be written.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        self.reborrow().into_slice(range)
+    }
+
+    /// Two parts that can be written independently: the elements before `middle`, and the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when there are fewer than `middle` elements.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let stream = cutlet_host::Device::auto().stream()?;
+    /// let mut x = stream.zeroed::<u32>(4)?;
+    /// let (mut low, mut high) = x.view_mut().split_at(1)?;
+    /// stream.copy_from_host(&[7], &mut low)?;
+    /// stream.fill_bytes(&mut high, 0xff)?;
+    /// assert_eq!(stream.download(&x)?, [7, u32::MAX, u32::MAX, u32::MAX]);
+    /// # Ok(()) }
+    /// ```
+    pub fn split_at(self, middle: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
+        let range = within(middle.., self.len)?;
+        let part = |start: usize, len: usize| ViewMut {
+            device: self.device,
+            address: self.address + (start * size_of::<T>()) as u64,
+            len,
+            elements: PhantomData,
+        };
+        Ok((part(0, middle), part(middle, range.len())))
+    }
+
+    fn into_slice(self, range: impl RangeBounds<usize>) -> Result<ViewMut<'a, T>> {
+        let range = within(range, self.len)?;
+        Ok(ViewMut {
+            address: self.address + (range.start * size_of::<T>()) as u64,
+            len: range.len(),
+            ..self
+        })
+    }
+}
+
+impl<T: DeviceData> fmt::Debug for ViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f, "ViewMut", self.view())
+    }
+}
+
+/// What can be read on a device: `&Buffer<T>`, a [`View`], or a reference to a view.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a device can read",
+    label = "expected `&Buffer<T>` or a `View<T>`"
+)]
+pub trait IntoView<'a> {
+    /// The type of the elements.
+    type Element: DeviceData;
+    /// The elements, to be read.
+    fn into_view(self) -> View<'a, Self::Element>;
+}
+
+impl<'a, T: DeviceData> IntoView<'a> for &'a Buffer<T> {
+    type Element = T;
+    fn into_view(self) -> View<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceData> IntoView<'a> for View<'a, T> {
+    type Element = T;
+    fn into_view(self) -> View<'a, T> {
+        self
+    }
+}
+
+impl<'a, T: DeviceData> IntoView<'a> for &View<'a, T> {
+    type Element = T;
+    fn into_view(self) -> View<'a, T> {
+        *self
+    }
+}
+
+impl<'a, T: DeviceData> IntoView<'a> for &'a ViewMut<'_, T> {
+    type Element = T;
+    fn into_view(self) -> View<'a, T> {
+        self.view()
+    }
+}
+
+/// What can be written on a device: `&mut Buffer<T>`, a [`ViewMut`], or a `&mut` to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a device can write",
+    label = "expected `&mut Buffer<T>` or a `ViewMut<T>`"
+)]
+pub trait IntoViewMut<'a> {
+    /// The type of the elements.
+    type Element: DeviceData;
+    /// The elements, to be written.
+    fn into_view_mut(self) -> ViewMut<'a, Self::Element>;
+}
+
+impl<'a, T: DeviceData> IntoViewMut<'a> for &'a mut Buffer<T> {
+    type Element = T;
+    fn into_view_mut(self) -> ViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+impl<'a, T: DeviceData> IntoViewMut<'a> for ViewMut<'a, T> {
+    type Element = T;
+    fn into_view_mut(self) -> ViewMut<'a, T> {
+        self
+    }
+}
+
+impl<'a, T: DeviceData> IntoViewMut<'a> for &'a mut ViewMut<'_, T> {
+    type Element = T;
+    fn into_view_mut(self) -> ViewMut<'a, T> {
+        self.reborrow()
+    }
+}
+
+fn bytes_of<T>(device: &Device, len: usize) -> Result<usize> {
+    len.checked_mul(size_of::<T>())
+        .ok_or_else(|| too_large(device, usize::MAX))
+}
+
+fn layout_of(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, ALIGNMENT).ok()
+}
+
+fn too_large(device: &Device, bytes: usize) -> Error {
+    let found = match device.memory() {
+        Ok(Some((free, total))) => format!("{free} of {total} are free"),
+        _ => "there is not that much memory".to_string(),
+    };
+    Error::OutOfMemory {
+        bytes,
+        device: device.name().to_string(),
+        found,
+    }
+}
+
+fn usable<T>(address: u64, len: usize) -> Result<()> {
+    let alignment = align_of::<T>();
+    let bytes = len.saturating_mul(size_of::<T>());
+    let found = if address == 0 && bytes != 0 {
+        "it is null"
+    } else if address.checked_add(bytes as u64).is_none() || bytes == usize::MAX {
+        "that many elements reach past the end of memory"
+    } else if !address.is_multiple_of(alignment as u64) {
+        "it is not aligned"
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadPointer {
+        address,
+        alignment,
+        found,
+    })
+}
+
+fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start > end || end > len {
+        return Err(Error::OutOfRange { start, end, len });
+    }
+    Ok(start..end)
+}
+
+fn describe<T: DeviceData>(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    view: View<'_, T>,
+) -> fmt::Result {
+    let element = std::any::type_name::<T>();
+    write!(
+        f,
+        "{what}<{element}>({} on {})",
+        view.len,
+        view.device.name()
+    )
+}

@@ -1,0 +1,364 @@
+//! Devices: a GPU, or the CPU in its place, and why it was chosen.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::CudaContext;
+use cudarc::driver::sys::CUdevice_attribute;
+
+use crate::driver::{self, During};
+use crate::module::ModuleCache;
+use crate::{Error, Result, Stream};
+
+/// A GPU, or the CPU in its place. Cloning is cheap; clones are the same device.
+///
+/// ```
+/// use cutlet_host::Device;
+/// let device = Device::auto();
+/// println!("running on {}", device.describe());
+/// ```
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+    why: Arc<str>,
+}
+
+/// What kind of device runs the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// An NVIDIA GPU, through the driver.
+    Gpu,
+    /// The CPU: every GPU thread a coroutine, launches done when they return.
+    Cpu,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Gpu => "gpu",
+            Backend::Cpu => "cpu",
+        })
+    }
+}
+
+/// What a device is and why it was chosen; prints as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// GPU or CPU.
+    pub backend: Backend,
+    /// `gpu 0: NVIDIA H200`, or `cpu`.
+    pub name: String,
+    /// Why this device: `it was asked for`, `the driver offers it`, `there is no NVIDIA driver …`.
+    pub why: String,
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.why)
+    }
+}
+
+/// What a launch must keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks along x, y and z of a grid.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Shared memory of a block, static and dynamic together, in bytes.
+    pub shared_bytes: u32,
+    /// Blocks of a cluster; 1 where there are no clusters.
+    pub cluster: u32,
+    /// Blocks that can run at the same time on one multiprocessor.
+    pub blocks_per_multiprocessor: u32,
+}
+
+struct Inner {
+    name: String,
+    limits: Limits,
+    multiprocessors: u32,
+    place: Place,
+}
+
+pub(crate) enum Place {
+    Cpu,
+    Gpu(Gpu),
+}
+
+pub(crate) struct Gpu {
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) capability: (u32, u32),
+    pub(crate) modules: ModuleCache,
+}
+
+impl Device {
+    /// GPU 0 if there is a driver that offers one, else the CPU. [`describe`](Self::describe) says
+    /// which and why.
+    pub fn auto() -> Device {
+        if let Err(found) = driver::present() {
+            return Device::cpu_because(&found);
+        }
+        match driver::gpu_count() {
+            Ok(0) => Device::cpu_because("the NVIDIA driver offers no GPU"),
+            Ok(_) => match open(0) {
+                Ok(inner) => Device {
+                    inner,
+                    why: "the NVIDIA driver offers it".into(),
+                },
+                Err(error) => Device::cpu_because(&error.to_string()),
+            },
+            Err(error) => Device::cpu_because(&error.to_string()),
+        }
+    }
+
+    /// The GPU of this number, as the driver counts them from 0.
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] when it cannot be opened.
+    pub fn gpu(ordinal: usize) -> Result<Device> {
+        driver::present().map_err(|found| Error::NoDriver {
+            asked: format!("gpu {ordinal}"),
+            found,
+        })?;
+        let count = driver::gpu_count()?;
+        if ordinal >= count {
+            return Err(Error::NoSuchGpu { ordinal, count });
+        }
+        Ok(Device {
+            inner: open(ordinal)?,
+            why: "it was asked for".into(),
+        })
+    }
+
+    /// The CPU backend.
+    pub fn cpu() -> Device {
+        Device::cpu_because("it was asked for")
+    }
+
+    fn cpu_because(why: &str) -> Device {
+        static CPU: OnceLock<Arc<Inner>> = OnceLock::new();
+        let inner = CPU.get_or_init(|| Arc::new(cpu())).clone();
+        Device {
+            inner,
+            why: why.into(),
+        }
+    }
+
+    /// The device of a cudarc context, with its buffers and streams usable from here.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device cannot be asked for its properties.
+    pub fn from_cudarc(context: &Arc<CudaContext>) -> Result<Device> {
+        Ok(Device {
+            inner: register(context.clone())?,
+            why: "its cudarc context was handed in".into(),
+        })
+    }
+
+    /// What this device is and why it was chosen.
+    pub fn describe(&self) -> Description {
+        Description {
+            backend: self.backend(),
+            name: self.name().to_string(),
+            why: self.why.to_string(),
+        }
+    }
+
+    /// `gpu 0: NVIDIA H200`, or `cpu`.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// GPU or CPU.
+    pub fn backend(&self) -> Backend {
+        match self.inner.place {
+            Place::Cpu => Backend::Cpu,
+            Place::Gpu(_) => Backend::Gpu,
+        }
+    }
+
+    /// Compute capability (major, minor); `None` on the CPU, which runs every kernel.
+    pub fn compute_capability(&self) -> Option<(u32, u32)> {
+        match &self.inner.place {
+            Place::Cpu => None,
+            Place::Gpu(gpu) => Some(gpu.capability),
+        }
+    }
+
+    /// Multiprocessors of the GPU; on the CPU, its cores.
+    pub fn multiprocessors(&self) -> u32 {
+        self.inner.multiprocessors
+    }
+
+    /// What a launch on this device must keep to.
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    /// Free and total memory in bytes; `None` on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the driver does not say.
+    pub fn memory(&self) -> Result<Option<(usize, usize)>> {
+        match &self.inner.place {
+            Place::Cpu => Ok(None),
+            Place::Gpu(gpu) => {
+                gpu.bind()?;
+                let info = cudarc::driver::result::mem_get_info();
+                info.during("asking for free memory").map(Some)
+            }
+        }
+    }
+
+    /// A new stream on this device.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the driver makes none.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// Waits until everything on every stream of this device is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], which is also where a kernel that went wrong shows.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.inner.place {
+            Place::Cpu => Ok(()),
+            Place::Gpu(gpu) => {
+                gpu.bind()?;
+                let done = cudarc::driver::result::ctx::synchronize();
+                done.during("waiting for the device")
+            }
+        }
+    }
+
+    /// Makes this GPU's context current in the calling thread, which other CUDA libraries need and
+    /// this crate does by itself. On the CPU there is nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when an earlier kernel broke the context.
+    pub fn make_current(&self) -> Result<()> {
+        match &self.inner.place {
+            Place::Cpu => Ok(()),
+            Place::Gpu(gpu) => gpu.bind(),
+        }
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    /// Whether both are the same device.
+    pub(crate) fn is(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// An error unless `what`, which lives on `self`, is used with a stream of the same device.
+    pub(crate) fn expect(&self, expected: &Device, what: impl FnOnce() -> String) -> Result<()> {
+        if self.is(expected) {
+            return Ok(());
+        }
+        Err(Error::WrongDevice {
+            what: what(),
+            found: self.name().to_string(),
+            expected: expected.name().to_string(),
+        })
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        self.is(other)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.describe())
+    }
+}
+
+impl Gpu {
+    /// Makes this GPU's context current in the calling thread, as every driver call wants it.
+    pub(crate) fn bind(&self) -> Result<()> {
+        let bound = self.context.bind_to_thread();
+        bound.during("making the device current in this thread")
+    }
+}
+
+fn cpu() -> Inner {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    Inner {
+        name: "cpu".to_string(),
+        // What every GPU since compute capability 9.0 keeps to, so that a launch that passes here
+        // passes there.
+        limits: Limits {
+            grid: [i32::MAX as u32, 65_535, 65_535],
+            threads: 1024,
+            shared_bytes: 227 * 1024,
+            cluster: 16,
+            blocks_per_multiprocessor: 1,
+        },
+        multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
+        place: Place::Cpu,
+    }
+}
+
+/// Opens a GPU's primary context, or finds it open.
+fn open(ordinal: usize) -> Result<Arc<Inner>> {
+    let context = CudaContext::new(ordinal).during(&format!("opening gpu {ordinal}"))?;
+    register(context)
+}
+
+/// The device of a context. A device once opened stays open until the process ends: compiled
+/// kernels are kept with it.
+fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
+    static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |inner: &&Arc<Inner>| matches!(&inner.place, Place::Gpu(gpu) if gpu.context.cu_ctx() == context.cu_ctx());
+    if let Some(inner) = open.iter().find(same) {
+        return Ok(inner.clone());
+    }
+    let inner = Arc::new(gpu(context)?);
+    open.push(inner.clone());
+    Ok(inner)
+}
+
+fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
+    use CUdevice_attribute as A;
+    let ask = |attribute: CUdevice_attribute| -> Result<u32> {
+        let value = context.attribute(attribute);
+        let value = value.during("asking for a device attribute")?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    };
+    let capability = (
+        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    );
+    let limits = Limits {
+        grid: [
+            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+        ],
+        threads: ask(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        shared_bytes: ask(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        cluster: if capability.0 >= 9 { 16 } else { 1 },
+        blocks_per_multiprocessor: ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+    };
+    let multiprocessors = ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    let name = context.name().during("asking for the device's name")?;
+    Ok(Inner {
+        name: format!("gpu {}: {name}", context.ordinal()),
+        limits,
+        multiprocessors,
+        place: Place::Gpu(Gpu {
+            context,
+            capability,
+            modules: ModuleCache::default(),
+        }),
+    })
+}

@@ -1,0 +1,164 @@
+//! The NVIDIA driver: whether there is one, its version, and its errors in words.
+
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::{self, CUresult};
+
+use crate::{Error, Result};
+
+/// The oldest driver whose functions are all there, as `cuDriverGetVersion` counts: CUDA 12.0.
+const OLDEST: i32 = 12_000;
+
+/// Whether a usable driver is installed, asked once per process: `Err` says what is the matter.
+///
+/// Everything else in this crate that touches the driver comes after this question, because
+/// calling into a library that is not there panics.
+pub(crate) fn present() -> Result<(), String> {
+    static PRESENT: std::sync::OnceLock<Result<(), String>> = std::sync::OnceLock::new();
+    PRESENT.get_or_init(probe).clone()
+}
+
+fn probe() -> Result<(), String> {
+    // SAFETY: looking for the driver's library runs its initialisers only, which NVIDIA's allow at
+    // any time.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("there is no NVIDIA driver (the library libcuda was not found)".to_string());
+    }
+    let version = version().map_err(|error| error.to_string())?;
+    if version < OLDEST {
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        return Err(format!(
+            "the NVIDIA driver is too old (it supports CUDA {major}.{minor}, 12.0 is needed)"
+        ));
+    }
+    cudarc::driver::result::init().map_err(|DriverError(code)| {
+        let (name, text) = words(code);
+        format!("the NVIDIA driver does not start ({name}: {text})")
+    })
+}
+
+/// The CUDA version that the driver supports, as it counts (13000 is 13.0).
+///
+/// Call only after the library was found.
+fn version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: the driver writes one int; it may be asked before `cuInit`.
+    check("asking for the driver's version", unsafe {
+        sys::cuDriverGetVersion(&mut version)
+    })?;
+    Ok(version)
+}
+
+/// The CUDA version that the installed driver supports, as (major, minor).
+///
+/// # Errors
+/// [`Error::NoDriver`] when there is no usable driver.
+pub fn driver_version() -> Result<(u32, u32)> {
+    present().map_err(|found| Error::NoDriver {
+        asked: "the driver's version".to_string(),
+        found,
+    })?;
+    let version = version()?.unsigned_abs();
+    Ok((version / 1000, version % 1000 / 10))
+}
+
+/// How many GPUs the driver offers.
+///
+/// # Errors
+/// [`Error::NoDriver`] when there is no usable driver.
+pub fn gpu_count() -> Result<usize> {
+    present().map_err(|found| Error::NoDriver {
+        asked: "the number of GPUs".to_string(),
+        found,
+    })?;
+    let count = cudarc::driver::result::device::get_count().during("counting GPUs")?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Turns a driver's answer into a [`Result`].
+pub(crate) fn check(doing: &str, code: CUresult) -> Result<()> {
+    match code {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(error(doing, code)),
+    }
+}
+
+/// Says what was being done when a driver call failed.
+pub(crate) trait During<T> {
+    /// Names the step for the message.
+    fn during(self, doing: &str) -> Result<T>;
+}
+
+impl<T> During<T> for Result<T, DriverError> {
+    fn during(self, doing: &str) -> Result<T> {
+        self.map_err(|DriverError(code)| error(doing, code))
+    }
+}
+
+/// The driver's name of an error (`CUDA_ERROR_…`) and its description.
+pub(crate) fn words(code: CUresult) -> (String, String) {
+    let error = DriverError(code);
+    let name = error
+        .error_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let text = error
+        .error_string()
+        .map(|text| text.to_string_lossy().into_owned());
+    (
+        name.unwrap_or_else(|_| format!("error {}", code as u32)),
+        text.unwrap_or_else(|_| "no description".to_string()),
+    )
+}
+
+/// The error of a driver call that answered `code`.
+pub(crate) fn error(doing: &str, code: CUresult) -> Error {
+    let (name, text) = words(code);
+    Error::Driver {
+        doing: doing.to_string(),
+        code: name,
+        text,
+        hint: hint(code),
+    }
+}
+
+fn hint(code: CUresult) -> &'static str {
+    match code {
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED => {
+            "an earlier kernel on this device went wrong and the process has to start anew; \
+             find the kernel on `Device::cpu()` or under compute-sanitizer"
+        }
+        CUresult::CUDA_ERROR_ASSERT => {
+            "an assertion in a kernel failed (its message is on standard output); \
+             the process has to start anew"
+        }
+        CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => {
+            "a kernel ran too long on a GPU that also drives a display"
+        }
+        CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => {
+            "the block needs more registers or shared memory than there are: use fewer threads"
+        }
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
+        | CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+        | CUresult::CUDA_ERROR_CAPTURED_EVENT => {
+            "a capture holds launches, device copies and fills only, and ends on the stream it \
+             began on with all other streams joined"
+        }
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => "free buffers or use a smaller problem",
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+        | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
+            "the driver's library and kernel module differ in version: reboot or reinstall it"
+        }
+        _ => "`cutlet doctor` checks the installation",
+    }
+}

@@ -1,0 +1,160 @@
+//! Events: marks in a stream, to time work and to order streams.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::{self, CUevent_flags};
+use cudarc::driver::{CudaEvent, DriverError};
+
+use crate::device::Place;
+use crate::driver::{During, check};
+use crate::stream::Queue;
+use crate::{Device, Error, Result, Stream};
+
+/// A mark in a stream.
+///
+/// ```
+/// # fn main() -> cutlet_host::Result<()> {
+/// use cutlet_host::{Device, Event};
+/// let stream = Device::auto().stream()?;
+/// let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
+/// start.record(&stream)?;
+/// let buffer = stream.zeroed::<f32>(1 << 20)?;
+/// end.record(&stream)?;
+/// println!("filled {buffer:?} in {:?}", end.elapsed_since(&start)?);
+/// # Ok(()) }
+/// ```
+pub struct Event {
+    device: Device,
+    mark: Mark,
+}
+
+enum Mark {
+    Cpu(Mutex<Option<Instant>>),
+    Gpu(CudaEvent),
+}
+
+impl Event {
+    /// An event on this device, not recorded yet.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the driver makes none.
+    pub fn new(device: &Device) -> Result<Event> {
+        let mark = match device.place() {
+            Place::Cpu => Mark::Cpu(Mutex::default()),
+            Place::Gpu(gpu) => {
+                let event = gpu.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+                Mark::Gpu(event.during("making an event")?)
+            }
+        };
+        Ok(Event {
+            device: device.clone(),
+            mark,
+        })
+    }
+
+    /// Puts the mark behind everything in the stream so far, in place of where it was before.
+    ///
+    /// During a capture it orders the captured streams and has no time.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Driver`].
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        self.on(stream)?;
+        match (&self.mark, stream.queue()) {
+            (Mark::Gpu(event), Queue::Gpu(queue)) => {
+                stream.device().make_current()?;
+                // SAFETY: event and stream are alive and of the same context.
+                let code = unsafe { sys::cuEventRecord(event.cu_event(), queue.cu_stream()) };
+                check("recording an event", code)
+            }
+            (Mark::Cpu(at), Queue::Cpu(queue)) => {
+                let now = (!queue.is_recording()).then(Instant::now);
+                *at.lock().unwrap_or_else(PoisonError::into_inner) = now;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the stream has got to the mark.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], which is also where a kernel that went wrong shows.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.mark {
+            Mark::Cpu(_) => Ok(()),
+            Mark::Gpu(event) => event.synchronize().during("waiting for an event"),
+        }
+    }
+
+    /// The time from `start` to this mark; waits for both. On the GPU it resolves about half a
+    /// microsecond.
+    ///
+    /// # Errors
+    /// [`Error::EventNotRecorded`] if either was never recorded, or last in a capture;
+    /// [`Error::WrongDevice`], [`Error::Driver`].
+    pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
+        start
+            .device
+            .expect(&self.device, || "the start event".to_string())?;
+        match (&start.mark, &self.mark) {
+            (Mark::Gpu(start), Mark::Gpu(end)) => match start.elapsed_ms(end) {
+                Ok(milliseconds) => Ok(Duration::from_secs_f64(
+                    f64::from(milliseconds.max(0.0)) * 1e-3,
+                )),
+                Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_HANDLE)) => {
+                    Err(Error::EventNotRecorded {
+                        found: "one of the two was not recorded, or in a capture",
+                    })
+                }
+                Err(error) => Err(error).during("asking for the time between two events"),
+            },
+            (Mark::Cpu(start), Mark::Cpu(end)) => {
+                let read = |at: &Mutex<Option<Instant>>| {
+                    *at.lock().unwrap_or_else(PoisonError::into_inner)
+                };
+                match (read(start), read(end)) {
+                    (Some(start), Some(end)) => Ok(end.saturating_duration_since(start)),
+                    _ => Err(Error::EventNotRecorded {
+                        found: "one of the two was not recorded, or in a capture",
+                    }),
+                }
+            }
+            _ => Ok(Duration::ZERO),
+        }
+    }
+
+    pub(crate) fn on(&self, stream: &Stream) -> Result<()> {
+        self.device
+            .expect(stream.device(), || "the event".to_string())
+    }
+}
+
+impl Stream {
+    /// Has what is put into this stream from now on wait for the mark, which may be in another
+    /// stream of the device.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Driver`].
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        event.on(self)?;
+        match (&event.mark, self.queue()) {
+            (Mark::Gpu(event), Queue::Gpu(queue)) => {
+                self.device().make_current()?;
+                // SAFETY: event and stream are alive and of the same context.
+                let code =
+                    unsafe { sys::cuStreamWaitEvent(queue.cu_stream(), event.cu_event(), 0) };
+                check("having a stream wait for an event", code)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event(on {})", self.device.name())
+    }
+}

@@ -1,0 +1,164 @@
+//! Functions: kernels loaded into a device, ready to be launched.
+
+use std::fmt;
+
+use cudarc::driver::sys::{self, CUfunction_attribute};
+use cutlet_device::{Kernel, KernelArgs, LaunchBounds, PtxLibrary};
+
+use crate::device::Place;
+use crate::driver::check;
+use crate::module::{self, Entry, Request};
+use crate::{Device, Result};
+
+/// A kernel loaded into a device. `A` is the tuple of its argument types.
+///
+/// Cheap to copy around and to make again: the compiled kernel stays with the device.
+pub struct Function<A: KernelArgs> {
+    device: Device,
+    name: &'static str,
+    bounds: LaunchBounds,
+    code: Code<A>,
+}
+
+pub(crate) enum Code<A> {
+    /// The body of one thread.
+    Cpu(unsafe fn(A)),
+    Gpu(Entry),
+}
+
+impl Device {
+    /// Loads a kernel, given the `PTX` of the crate that defines it.
+    ///
+    /// On a GPU the first kernel of a family has the driver compile the family's PTX, in the build
+    /// that suits the GPU best; after that, loading is a look-up. On the CPU there is nothing to
+    /// load and `library` may be empty.
+    ///
+    /// # Errors
+    /// [`UnknownFamily`](crate::Error::UnknownFamily) or [`NoTarget`](crate::Error::NoTarget) when
+    /// the library has no PTX for the kernel or the device, [`Jit`](crate::Error::Jit) with the
+    /// driver's log when it does not compile,
+    /// [`TooMuchForDevice`](crate::Error::TooMuchForDevice) when the kernel needs more threads,
+    /// shared memory or blocks a cluster than the device has, [`Driver`](crate::Error::Driver).
+    pub fn load<A: KernelArgs>(
+        &self,
+        library: &PtxLibrary,
+        kernel: &Kernel<A>,
+    ) -> Result<Function<A>> {
+        let code = match self.place() {
+            Place::Cpu => Code::Cpu(kernel.body()),
+            Place::Gpu(gpu) => Code::Gpu(gpu.modules.get(&Request {
+                gpu,
+                device: self.name(),
+                limits: self.limits(),
+                library,
+                kernel: kernel.name(),
+                family: kernel.family(),
+                bounds: kernel.bounds(),
+            })?),
+        };
+        Ok(Function {
+            device: self.clone(),
+            name: kernel.name(),
+            bounds: kernel.bounds(),
+            code,
+        })
+    }
+}
+
+/// What a compiled kernel uses on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Local memory of a thread in bytes: spilled registers and arrays indexed at run time.
+    pub local_bytes: u32,
+    /// Shared memory of a block in bytes.
+    pub shared_bytes: u32,
+    /// Blocks of it that run at the same time on one multiprocessor.
+    pub blocks_per_multiprocessor: u32,
+}
+
+impl<A: KernelArgs> Function<A> {
+    /// The kernel's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Threads, cluster and shared memory of every launch.
+    pub fn bounds(&self) -> LaunchBounds {
+        self.bounds
+    }
+
+    /// The device that it is loaded into.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Blocks of it that run at the same time on the whole device: the grid of a persistent kernel.
+    /// On the CPU, the number of cores.
+    ///
+    /// # Errors
+    /// [`Driver`](crate::Error::Driver) when the driver does not say.
+    pub fn resident_blocks(&self) -> Result<u32> {
+        let each = match self.resources()? {
+            Some(resources) => resources.blocks_per_multiprocessor,
+            None => 1,
+        };
+        Ok(each * self.device.multiprocessors())
+    }
+
+    /// What the compiled kernel uses; `None` on the CPU.
+    ///
+    /// # Errors
+    /// [`Driver`](crate::Error::Driver) when the driver does not say.
+    pub fn resources(&self) -> Result<Option<Resources>> {
+        use CUfunction_attribute as A;
+        let (Place::Gpu(gpu), Code::Gpu(entry)) = (self.device.place(), &self.code) else {
+            return Ok(None);
+        };
+        gpu.bind()?;
+        let mut blocks = 0;
+        // SAFETY: the handle is of a loaded function and the driver writes one int.
+        let code = unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                entry.0,
+                i32::try_from(self.bounds.threads).unwrap_or(i32::MAX),
+                self.bounds.shared_bytes as usize,
+            )
+        };
+        check("asking how many blocks run at the same time", code)?;
+        let fixed = module::attribute(*entry, A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        Ok(Some(Resources {
+            registers: module::attribute(*entry, A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            local_bytes: module::attribute(*entry, A::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared_bytes: fixed + self.bounds.shared_bytes,
+            blocks_per_multiprocessor: u32::try_from(blocks).unwrap_or(0),
+        }))
+    }
+
+    pub(crate) fn code(&self) -> &Code<A> {
+        &self.code
+    }
+}
+
+impl<A: KernelArgs> Clone for Function<A> {
+    fn clone(&self) -> Self {
+        let code = match &self.code {
+            Code::Cpu(body) => Code::Cpu(*body),
+            Code::Gpu(entry) => Code::Gpu(*entry),
+        };
+        Function {
+            device: self.device.clone(),
+            name: self.name,
+            bounds: self.bounds,
+            code,
+        }
+    }
+}
+
+impl<A: KernelArgs> fmt::Debug for Function<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Function({} on {})", self.name, self.device.name())
+    }
+}

@@ -1,0 +1,270 @@
+//! Launches: a loaded kernel, a grid and arguments put into a stream.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr;
+
+use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig};
+use cutlet_device::{KernelArgs, LaunchBounds, MAX_ARGS};
+use cutlet_simt::LaunchSpec;
+
+use crate::args::LaunchArgs;
+use crate::cpu_queue::Work;
+use crate::device::Device;
+use crate::driver::check;
+use crate::function::Code;
+use crate::module::Entry;
+use crate::stream::Queue;
+use crate::{Error, Function, Result, Stream};
+
+/// Blocks along x, y and z. Made from `n`, `(x, y)`, `(x, y, z)` or `[x, y, z]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks along x.
+    pub x: u32,
+    /// Blocks along y.
+    pub y: u32,
+    /// Blocks along z.
+    pub z: u32,
+}
+
+impl From<u32> for Grid {
+    fn from(x: u32) -> Grid {
+        Grid { x, y: 1, z: 1 }
+    }
+}
+
+impl From<(u32, u32)> for Grid {
+    fn from((x, y): (u32, u32)) -> Grid {
+        Grid { x, y, z: 1 }
+    }
+}
+
+impl From<(u32, u32, u32)> for Grid {
+    fn from((x, y, z): (u32, u32, u32)) -> Grid {
+        Grid { x, y, z }
+    }
+}
+
+impl From<[u32; 3]> for Grid {
+    fn from([x, y, z]: [u32; 3]) -> Grid {
+        Grid { x, y, z }
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} x {} blocks", self.x, self.y, self.z)
+    }
+}
+
+/// What a launch says beside its arguments: the grid, and whether it may begin early. Threads,
+/// cluster and shared memory are the kernel's own.
+///
+/// A [`Grid`], or what makes one, does where nothing else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Blocks along x, y and z.
+    pub grid: Grid,
+    /// Programmatic dependent launch: the kernel may begin while the one before it in the stream
+    /// ends, and waits itself (`griddepcontrol.wait`) before it reads that one's results. Needs
+    /// compute capability 9.0; elsewhere the launch is an ordinary one.
+    pub overlap_previous: bool,
+}
+
+impl<G: Into<Grid>> From<G> for LaunchConfig {
+    fn from(grid: G) -> LaunchConfig {
+        LaunchConfig {
+            grid: grid.into(),
+            overlap_previous: false,
+        }
+    }
+}
+
+impl Stream {
+    /// Puts in a launch of `function` on a grid of blocks.
+    ///
+    /// `args` is a tuple with one value for each parameter of the kernel: `&Buffer<T>` or a
+    /// [`View`](crate::View) for `Global<T>`, `&mut Buffer<T>` or a [`ViewMut`](crate::ViewMut)
+    /// for `GlobalMut<T>`, plain data for itself. Others do not compile. Allocates nothing and can
+    /// be captured in a graph. On the CPU, the kernel has run when this returns.
+    ///
+    /// # Errors
+    /// [`Error::BadGrid`] outside the device's limits, [`Error::WrongDevice`] when function or
+    /// arguments are of another device, [`Error::Driver`]; on the CPU [`Error::Kernel`] when the
+    /// kernel goes wrong, which on a GPU shows at a later call.
+    ///
+    /// # Safety
+    /// The kernel reads and writes within the memory that its arguments give it, which stays alive
+    /// until the stream has got past the launch, and which nothing that is not ordered with it
+    /// touches.
+    pub unsafe fn launch<A: KernelArgs>(
+        &self,
+        function: &Function<A>,
+        config: impl Into<LaunchConfig>,
+        args: impl LaunchArgs<A>,
+    ) -> Result<()> {
+        let config = config.into();
+        let (name, bounds) = (function.name(), function.bounds());
+        let of_function = || format!("kernel `{name}`");
+        function.device().expect(self.device(), of_function)?;
+        check_grid(name, bounds, config.grid, self.device())?;
+        let args = args.into_args(name, self.device())?;
+        match (function.code(), self.queue()) {
+            (Code::Cpu(body), Queue::Cpu(queue)) => queue.submit(CpuLaunch {
+                name,
+                bounds,
+                grid: config.grid,
+                body: *body,
+                args,
+            }),
+            (Code::Gpu(entry), Queue::Gpu(stream)) => {
+                self.device().make_current()?;
+                // SAFETY: function, stream and arguments are of the device made current; the
+                // arguments have the kernel's types; the rest is the caller's promise.
+                unsafe {
+                    launch_gpu(
+                        *entry,
+                        name,
+                        bounds,
+                        config,
+                        stream.cu_stream(),
+                        &args,
+                        self.device(),
+                    )
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_grid(
+    kernel: &'static str,
+    bounds: LaunchBounds,
+    grid: Grid,
+    device: &Device,
+) -> Result<()> {
+    let limits = device.limits().grid;
+    let bad = |found: String, fix: &'static str| {
+        Err(Error::BadGrid {
+            kernel,
+            grid,
+            found,
+            fix,
+        })
+    };
+    for ((blocks, limit), axis) in [grid.x, grid.y, grid.z]
+        .into_iter()
+        .zip(limits)
+        .zip("xyz".chars())
+    {
+        if blocks == 0 {
+            return bad(
+                format!("there are no blocks along {axis}"),
+                "leave the launch out when there is nothing to do",
+            );
+        }
+        if blocks > limit {
+            return bad(
+                format!("{} has at most {limit} blocks along {axis}", device.name()),
+                "give each block more to do, or use the x axis, which is the longest",
+            );
+        }
+    }
+    if !grid.x.is_multiple_of(bounds.cluster) {
+        return bad(
+            format!("its clusters are of {} blocks along x", bounds.cluster),
+            "round the blocks along x up to whole clusters",
+        );
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `entry` is a kernel of `args`' types in the current context, `stream` a stream of it, and what
+/// [`Stream::launch`] asks of its caller holds.
+unsafe fn launch_gpu<A: KernelArgs>(
+    entry: Entry,
+    name: &'static str,
+    bounds: LaunchBounds,
+    config: LaunchConfig,
+    stream: sys::CUstream,
+    args: &A,
+    device: &Device,
+) -> Result<()> {
+    let mut pointers = [ptr::null_mut::<c_void>(); MAX_ARGS];
+    let mut places = pointers.iter_mut();
+    args.for_each(|argument| {
+        if let Some(place) = places.next() {
+            *place = argument.cast_mut();
+        }
+    });
+
+    // SAFETY: an attribute is plain data, and all zeros are one (`IGNORE`).
+    let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+    let mut count = 0;
+    if bounds.cluster > 1 {
+        let attribute = &mut attributes[count];
+        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attribute.value.clusterDim.x = bounds.cluster;
+        attribute.value.clusterDim.y = 1;
+        attribute.value.clusterDim.z = 1;
+        count += 1;
+    }
+    let overlaps = device
+        .compute_capability()
+        .is_some_and(|capability| capability >= (9, 0));
+    if config.overlap_previous && overlaps {
+        let attribute = &mut attributes[count];
+        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        count += 1;
+    }
+    let launch = CUlaunchConfig {
+        gridDimX: config.grid.x,
+        gridDimY: config.grid.y,
+        gridDimZ: config.grid.z,
+        blockDimX: bounds.threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: bounds.shared_bytes,
+        hStream: stream,
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: count as u32,
+    };
+    // SAFETY: there is a pointer for each of the kernel's parameters, all of them and the
+    // configuration live past the call, which copies them; the rest is the caller's promise.
+    let code =
+        unsafe { sys::cuLaunchKernelEx(&launch, entry.0, pointers.as_mut_ptr(), ptr::null_mut()) };
+    match code {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        code => check(&format!("launching kernel `{name}`"), code),
+    }
+}
+
+/// A launch on the CPU backend.
+struct CpuLaunch<A: KernelArgs> {
+    name: &'static str,
+    bounds: LaunchBounds,
+    grid: Grid,
+    body: unsafe fn(A),
+    args: A,
+}
+
+impl<A: KernelArgs> Work for CpuLaunch<A> {
+    unsafe fn run(&self) -> Result<()> {
+        let Grid { x, y, z } = self.grid;
+        let spec = LaunchSpec {
+            kernel: self.name,
+            grid: [x, y, z],
+            block: [self.bounds.threads, 1, 1],
+            cluster: self.bounds.cluster,
+            shared_bytes: self.bounds.shared_bytes,
+        };
+        // SAFETY: whoever launched promised that the kernel keeps to the memory of its arguments, and
+        // by `run`'s contract that memory is alive.
+        cutlet_simt::launch(&spec, &|| unsafe { (self.body)(self.args) })?;
+        Ok(())
+    }
+}

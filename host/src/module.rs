@@ -1,0 +1,337 @@
+//! PTX modules: the one that suits a device is compiled by the driver once and kept.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys::{
+    self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
+};
+use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+
+use crate::device::Gpu;
+use crate::driver::check;
+use crate::{Error, Limits, Result, driver};
+
+/// Dynamic shared memory that a block may have without asking for more, on every GPU.
+const SHARED_WITHOUT_ASKING: u32 = 48 * 1024;
+/// Blocks of a cluster that every GPU with clusters offers without asking for more.
+const CLUSTER_WITHOUT_ASKING: u32 = 8;
+
+/// The modules that a device has compiled so far and the kernels looked up in them.
+#[derive(Default)]
+pub(crate) struct ModuleCache {
+    cache: Mutex<Cache>,
+}
+
+#[derive(Default)]
+struct Cache {
+    /// By the address of the PTX text.
+    modules: HashMap<usize, Module>,
+    functions: HashMap<Key, Entry>,
+}
+
+/// A kernel of a library: the address of the library's families, the family, the kernel's name.
+type Key = (usize, &'static str, &'static str);
+
+#[derive(Clone, Copy)]
+struct Module(CUmodule);
+
+// SAFETY: a module's handle may be used from any thread; it is never unloaded, because the device
+// it belongs to stays open until the process ends.
+unsafe impl Send for Module {}
+
+/// A kernel ready to be launched on one GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry(pub(crate) CUfunction);
+
+// SAFETY: a function's handle may be used from any thread, for as long as its module is loaded,
+// which is until the process ends.
+unsafe impl Send for Entry {}
+// SAFETY: as above; the handle itself is never written.
+unsafe impl Sync for Entry {}
+
+/// What is to be loaded, and for which device.
+pub(crate) struct Request<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) device: &'a str,
+    pub(crate) limits: Limits,
+    pub(crate) library: &'a PtxLibrary,
+    pub(crate) kernel: &'static str,
+    pub(crate) family: &'static str,
+    pub(crate) bounds: LaunchBounds,
+}
+
+impl ModuleCache {
+    /// The kernel asked for; its family is compiled and its needs are checked on first use.
+    pub(crate) fn get(&self, request: &Request) -> Result<Entry> {
+        let library = request.library.families.as_ptr() as usize;
+        let key = (library, request.family, request.kernel);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = cache.functions.get(&key) {
+            return Ok(*entry);
+        }
+        let family = request
+            .library
+            .family(request.family)
+            .ok_or_else(|| unknown_family(request.library, request.kernel, request.family))?;
+        let module = choose(
+            family,
+            request.kernel,
+            request.gpu.capability,
+            request.device,
+        )?;
+        request.gpu.bind()?;
+        let address = module.ptx.as_ptr() as usize;
+        let compiled = match cache.modules.get(&address) {
+            Some(compiled) => *compiled,
+            None => {
+                let compiled = compile(family, module, request.kernel)?;
+                cache.modules.insert(address, compiled);
+                compiled
+            }
+        };
+        let entry = look_up(compiled, request.kernel)?;
+        prepare(entry, request)?;
+        cache.functions.insert(key, entry);
+        Ok(entry)
+    }
+}
+
+fn look_up(module: Module, kernel: &'static str) -> Result<Entry> {
+    let doing = format!("looking up kernel `{kernel}` in its module");
+    let Ok(name) = CString::new(kernel) else {
+        return Err(driver::error(&doing, CUresult::CUDA_ERROR_NOT_FOUND));
+    };
+    let mut function: CUfunction = ptr::null_mut();
+    // SAFETY: the module is loaded, the name ends in NUL, and the driver writes one handle.
+    let code = unsafe { sys::cuModuleGetFunction(&mut function, module.0, name.as_ptr()) };
+    check(&doing, code)?;
+    Ok(Entry(function))
+}
+
+/// Checks that the device has what the kernel needs and allows the kernel to use it.
+fn prepare(entry: Entry, request: &Request) -> Result<()> {
+    let Request { kernel, bounds, .. } = *request;
+    let too_much = |asked: String, found: String, fix: &'static str| Error::TooMuchForDevice {
+        kernel,
+        asked,
+        device: request.device.to_string(),
+        found,
+        fix,
+    };
+    let threads = attribute(
+        entry,
+        CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+    )?;
+    if bounds.threads > threads {
+        return Err(too_much(
+            format!("{} threads a block", bounds.threads),
+            format!("registers for {threads} of its threads"),
+            "give it fewer threads or less to keep in registers",
+        ));
+    }
+    let fixed = attribute(
+        entry,
+        CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+    )?;
+    let shared = fixed.saturating_add(bounds.shared_bytes);
+    if shared > request.limits.shared_bytes {
+        return Err(too_much(
+            format!("{shared} bytes of shared memory a block"),
+            format!("{} at most", request.limits.shared_bytes),
+            "use smaller tiles or fewer pipeline stages on this device",
+        ));
+    }
+    if bounds.cluster > request.limits.cluster {
+        return Err(too_much(
+            format!("clusters of {} blocks", bounds.cluster),
+            "none (clusters begin with compute capability 9.0)".to_string(),
+            "use a kernel without clusters on this device",
+        ));
+    }
+    if bounds.shared_bytes > SHARED_WITHOUT_ASKING {
+        allow(
+            entry,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            bounds.shared_bytes,
+        )?;
+    }
+    if bounds.cluster > CLUSTER_WITHOUT_ASKING {
+        allow(
+            entry,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+            1,
+        )?;
+    }
+    Ok(())
+}
+
+/// A property of a compiled kernel, such as its registers a thread.
+pub(crate) fn attribute(entry: Entry, attribute: CUfunction_attribute) -> Result<u32> {
+    let mut value = 0;
+    // SAFETY: the handle is of a loaded function and the driver writes one int.
+    let code = unsafe { sys::cuFuncGetAttribute(&mut value, attribute, entry.0) };
+    check("asking for a kernel's properties", code)?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+fn allow(entry: Entry, attribute: CUfunction_attribute, value: u32) -> Result<()> {
+    let value = i32::try_from(value).unwrap_or(i32::MAX);
+    // SAFETY: the handle is of a loaded function.
+    let code = unsafe { sys::cuFuncSetAttribute(entry.0, attribute, value) };
+    check("allowing a kernel more than the default", code)
+}
+
+fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static str) -> Error {
+    let names: Vec<&str> = library.families.iter().map(|family| family.name).collect();
+    Error::UnknownFamily {
+        kernel,
+        family,
+        found: if names.is_empty() {
+            "no kernels at all".to_string()
+        } else {
+            format!("only {}", names.join(", "))
+        },
+    }
+}
+
+/// The best module for a device of this compute capability. Kernels that exist for some targets
+/// only are missing from the family's other modules.
+fn choose(
+    family: &PtxFamily,
+    kernel: &'static str,
+    (major, minor): (u32, u32),
+    device: &str,
+) -> Result<&'static PtxModule> {
+    family
+        .best_for(major, minor)
+        .filter(|module| has_entry(module.ptx, kernel))
+        .ok_or_else(|| {
+            let targets: Vec<&str> = family
+                .modules
+                .iter()
+                .filter(|module| has_entry(module.ptx, kernel))
+                .map(|module| module.target)
+                .collect();
+            Error::NoTarget {
+                kernel,
+                built_for: if targets.is_empty() {
+                    "no target".to_string()
+                } else {
+                    targets.join(", ")
+                },
+                device: device.to_string(),
+                major,
+                minor,
+            }
+        })
+}
+
+/// Whether a PTX text defines the entry of this name.
+fn has_entry(ptx: &str, kernel: &str) -> bool {
+    ptx.match_indices(".entry").any(|(at, word)| {
+        let rest = ptx[at + word.len()..].trim_start();
+        let end = rest.find(|c: char| c == '(' || c.is_whitespace());
+        end.is_some_and(|end| &rest[..end] == kernel)
+    })
+}
+
+/// Has the driver compile a PTX text for the current context.
+fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Result<Module> {
+    const LOG_BYTES: usize = 16 * 1024;
+    let refused = |code: CUresult, log: &str| Error::Jit {
+        kernel,
+        family: family.name,
+        target: module.target,
+        code: driver::words(code).0,
+        log: log.trim_end().to_string(),
+    };
+    let Ok(text) = CString::new(module.ptx) else {
+        return Err(refused(
+            CUresult::CUDA_ERROR_INVALID_PTX,
+            "the PTX text contains a NUL byte",
+        ));
+    };
+    let mut log = vec![0u8; LOG_BYTES];
+    let mut options = [
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // The driver takes numbers in the places of pointers.
+    let mut values: [*mut c_void; 2] = [
+        log.as_mut_ptr().cast(),
+        ptr::without_provenance_mut(LOG_BYTES),
+    ];
+    let mut handle: CUmodule = ptr::null_mut();
+    // SAFETY: `text` ends in NUL, there are as many values as options, the log is as long as said,
+    // and all of it lives past the call.
+    let code = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut handle,
+            text.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if code != CUresult::CUDA_SUCCESS {
+        let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+        return Err(refused(code, &String::from_utf8_lossy(&log[..end])));
+    }
+    Ok(Module(handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAMILY: PtxFamily = PtxFamily {
+        name: "gemm",
+        modules: &[
+            PtxModule {
+                target: "sm_80",
+                ptx: ".visible .entry gemm_f32(\n)",
+            },
+            PtxModule {
+                target: "sm_90a",
+                ptx: ".visible .entry gemm_f32(\n)\n.visible .entry gemm_bf16 (\n)",
+            },
+        ],
+    };
+
+    #[test]
+    fn the_best_target_that_runs_is_chosen() {
+        let target = |capability| {
+            choose(&FAMILY, "gemm_f32", capability, "gpu 0").map(|module| module.target)
+        };
+        assert_eq!(target((9, 0)).unwrap(), "sm_90a");
+        assert_eq!(target((8, 0)).unwrap(), "sm_80");
+        assert_eq!(target((10, 0)).unwrap(), "sm_80");
+        let error = target((7, 5)).unwrap_err().to_string();
+        assert!(error.contains("built for sm_80, sm_90a"), "{error}");
+        assert!(error.contains("sm_75"), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_of_one_target_says_so_elsewhere() {
+        let error = choose(&FAMILY, "gemm_bf16", (8, 9), "gpu 0: L4").unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("`gemm_bf16` is built for sm_90a, none of which"),
+            "{error}"
+        );
+        assert!(
+            error.contains("gpu 0: L4 (compute capability 8.9)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn entries_are_found_by_their_whole_name() {
+        assert!(has_entry(FAMILY.modules[1].ptx, "gemm_bf16"));
+        assert!(!has_entry(FAMILY.modules[1].ptx, "gemm"));
+        assert!(!has_entry(FAMILY.modules[1].ptx, "bf16"));
+    }
+}

@@ -1,0 +1,353 @@
+//! Loading, launching and capturing kernels, on the CPU and on a GPU if there is one.
+//!
+//! The kernels are Rust for the CPU; for a GPU, this crate builds no kernels, so the same ones are
+//! written in PTX beside this file.
+
+use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_host::{Backend, Buffer, Device, Error, LaunchConfig, Result, Stream};
+
+static PTX: PtxLibrary = PtxLibrary {
+    families: &[PtxFamily {
+        name: "kernels",
+        modules: &[
+            PtxModule {
+                target: "sm_80",
+                ptx: include_str!("ptx/launch_sm_80.ptx"),
+            },
+            PtxModule {
+                target: "sm_90",
+                ptx: include_str!("ptx/launch_sm_90.ptx"),
+            },
+        ],
+    }],
+};
+
+mod kernels {
+    use cutlet_device::{
+        Global, GlobalMut, block_idx, cluster_rank, kernel, sync_threads, thread_idx,
+    };
+
+    /// `y = a·x + y`, an element a thread.
+    ///
+    /// # Safety
+    /// `x` and `y` have `n` elements.
+    #[kernel(threads = 256)]
+    pub unsafe fn saxpy(n: u32, a: f32, x: Global<f32>, y: GlobalMut<f32>) {
+        let i = block_idx().x.get() * 256 + thread_idx().get();
+        if i < n {
+            let i = i64::from(i);
+            // SAFETY: `i` is below `n`, and no two threads have the same.
+            unsafe { y.store(i, a * x.load(i) + y.load(i)) };
+        }
+    }
+
+    /// Every block writes its rank in its cluster.
+    ///
+    /// # Safety
+    /// `out` has an element for each block.
+    #[kernel(threads = 1, cluster = 2)]
+    pub unsafe fn ranks(out: GlobalMut<u32>) {
+        let block = i64::from(block_idx().x.get());
+        // SAFETY: the caller's promise, and no two blocks have the same index.
+        unsafe { out.store(block, cluster_rank().get()) };
+    }
+
+    /// Goes wrong in one thread.
+    #[kernel(threads = 64)]
+    pub fn panics(at: u32) {
+        assert!(
+            thread_idx().get() != at,
+            "thread {at} does not like it here"
+        );
+    }
+
+    /// Has half of the threads wait for the other half, which never comes.
+    #[kernel(threads = 64)]
+    pub fn waits() {
+        if thread_idx().get() < 32 {
+            sync_threads();
+        }
+    }
+}
+
+/// A family that no library has.
+mod elsewhere {
+    #[cutlet_device::kernel(threads = 1)]
+    pub fn nothing() {}
+}
+
+fn devices() -> Vec<Device> {
+    let auto = Device::auto();
+    match auto.backend() {
+        Backend::Gpu => vec![Device::cpu(), auto],
+        Backend::Cpu => vec![auto],
+    }
+}
+
+fn ramp(stream: &Stream, n: u16) -> Result<Buffer<f32>> {
+    let data: Vec<f32> = (0..n).map(f32::from).collect();
+    stream.upload(&data)
+}
+
+#[test]
+fn a_kernel_runs_with_typed_arguments() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let saxpy = device.load(&PTX, &kernels::saxpy)?;
+        for n in [1u16, 255, 256, 257, 1000] {
+            let (x, mut y) = (ramp(&stream, n)?, ramp(&stream, n)?);
+            let n = u32::from(n);
+            // SAFETY: both buffers have `n` elements and live past the download.
+            unsafe { stream.launch(&saxpy, n.div_ceil(256), (n, 2.0, &x, &mut y))? };
+            let expected: Vec<f32> = stream.download(&x)?.iter().map(|x| 3.0 * x).collect();
+            assert_eq!(stream.download(&y)?, expected);
+        }
+        assert_eq!(saxpy.name(), "saxpy");
+        assert_eq!(saxpy.bounds().threads, 256);
+        assert!(saxpy.resident_blocks()? > 0);
+        let resources = saxpy.resources()?;
+        assert_eq!(resources.is_some(), device.backend() == Backend::Gpu);
+    }
+    Ok(())
+}
+
+#[test]
+fn views_are_arguments_too() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let saxpy = device.load(&PTX, &kernels::saxpy)?;
+        let x = ramp(&stream, 8)?;
+        let (mut y, mut z) = (stream.zeroed::<f32>(4)?, stream.zeroed::<f32>(1)?);
+        let z = z.view_mut();
+        let (middle, mut last) = (x.slice(2..4)?, y.slice_mut(2..)?);
+        // SAFETY: both views have two elements and live past the download.
+        unsafe {
+            stream.launch(&saxpy, 1, (2, 1.0, middle, &mut last))?;
+            stream.launch(&saxpy, (1, 1), (2, 10.0, &middle, last.reborrow()))?;
+            stream.launch(&saxpy, [1, 1, 1], (1, 0.0, &z, &mut last.reborrow()))?;
+        }
+        assert_eq!(stream.download(&y)?, [0.0, 0.0, 22.0, 33.0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn clusters_know_their_blocks() -> Result<()> {
+    for device in devices() {
+        if device
+            .compute_capability()
+            .is_some_and(|capability| capability < (9, 0))
+        {
+            let refused = device.load(&PTX, &kernels::ranks).unwrap_err();
+            assert!(matches!(refused, Error::NoTarget { .. }), "{refused}");
+            continue;
+        }
+        let stream = device.stream()?;
+        let ranks = device.load(&PTX, &kernels::ranks)?;
+        let mut out = stream.filled::<u32>(6, 0xff)?;
+        let early = LaunchConfig {
+            grid: 6.into(),
+            overlap_previous: true,
+        };
+        // SAFETY: `out` has an element for each block and lives past the download.
+        unsafe { stream.launch(&ranks, early, (&mut out,))? };
+        assert_eq!(stream.download(&out)?, [0, 1, 0, 1, 0, 1]);
+
+        // SAFETY: refused before anything runs.
+        let refused = unsafe { stream.launch(&ranks, 5, (&mut out,)) };
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("clusters are of 2 blocks"), "{message}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_captured_graph_replays() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let x = ramp(&stream, 100)?;
+        let mut y = stream.zeroed::<f32>(100)?;
+        let mut copy = stream.zeroed::<f32>(100)?;
+        let graph = stream.capture(|stream| {
+            let saxpy = stream.device().load(&PTX, &kernels::saxpy)?;
+            // SAFETY: the buffers have 100 elements and live past the last download.
+            unsafe { stream.launch(&saxpy, 1, (100, 1.0, &x, &mut y))? };
+            stream.copy(&y, &mut copy)
+        })?;
+        assert_eq!(
+            stream.download(&y)?,
+            vec![0.0; 100],
+            "a capture runs nothing"
+        );
+        for _ in 0..3 {
+            // SAFETY: as above.
+            unsafe { graph.launch(&stream)? };
+        }
+        let expected: Vec<f32> = stream.download(&x)?.iter().map(|x| 3.0 * x).collect();
+        assert_eq!(stream.download(&y)?, expected);
+        assert_eq!(stream.download(&copy)?, expected);
+
+        // A graph within a graph.
+        let twice = stream.capture(|stream| {
+            // SAFETY: as above.
+            unsafe { graph.launch(stream)? };
+            // SAFETY: as above.
+            unsafe { graph.launch(stream) }
+        })?;
+        // SAFETY: as above.
+        unsafe { twice.launch(&stream)? };
+        let expected: Vec<f32> = stream.download(&x)?.iter().map(|x| 5.0 * x).collect();
+        assert_eq!(stream.download(&y)?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let x = ramp(&stream, 4)?;
+        let expect = |error: Error| assert!(matches!(error, Error::Capturing { .. }), "{error}");
+        expect(
+            stream
+                .capture(|stream| stream.download(&x).map(drop))
+                .unwrap_err(),
+        );
+        expect(
+            stream
+                .capture(|stream| stream.upload(&[1]).map(drop))
+                .unwrap_err(),
+        );
+        expect(stream.capture(Stream::synchronize).unwrap_err());
+        let nested = stream.capture(|stream| stream.capture(|_| Ok(())).map(drop));
+        expect(nested.unwrap_err());
+
+        // The stream is as good as before.
+        assert!(!stream.is_capturing()?);
+        assert_eq!(stream.download(&x)?, [0.0, 1.0, 2.0, 3.0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn grids_outside_the_limits_are_errors() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let saxpy = device.load(&PTX, &kernels::saxpy)?;
+        let (x, mut y) = (ramp(&stream, 1)?, ramp(&stream, 1)?);
+        for (grid, expected) in [
+            ([0, 1, 1], "there are no blocks along x"),
+            ([1, 65_536, 1], "at most 65535 blocks along y"),
+            ([1, 1, 65_536], "at most 65535 blocks along z"),
+            ([1 << 31, 1, 1], "at most 2147483647 blocks along x"),
+        ] {
+            // SAFETY: refused before anything runs.
+            let refused = unsafe { stream.launch(&saxpy, grid, (1, 1.0, &x, &mut y)) };
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains("kernel `saxpy`"), "{message}");
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_kernel_that_goes_wrong_on_the_cpu_names_block_and_thread() -> Result<()> {
+    let device = Device::cpu();
+    let stream = device.stream()?;
+    let panics = device.load(&PTX, &kernels::panics)?;
+    // SAFETY: the kernel touches no memory.
+    let message = unsafe { stream.launch(&panics, 1, (33,)) }
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("`panics`, block (0, 0, 0), thread (33, 0, 0)"),
+        "{message}"
+    );
+    assert!(
+        message.contains("thread 33 does not like it here"),
+        "{message}"
+    );
+
+    let waits = device.load(&PTX, &kernels::waits)?;
+    // SAFETY: the kernel touches no memory.
+    let message = unsafe { stream.launch(&waits, 1, ()) }
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("kernel `waits`"), "{message}");
+
+    // SAFETY: the kernel touches no memory.
+    unsafe { stream.launch(&panics, 3, (64,)) }
+}
+
+#[test]
+fn ptx_that_does_not_suit_the_gpu_is_an_error() -> Result<()> {
+    static BROKEN: PtxLibrary = PtxLibrary {
+        families: &[PtxFamily {
+            name: "kernels",
+            modules: &[PtxModule {
+                target: "sm_80",
+                ptx: ".version 7.0\n.target sm_80\n.address_size 64\n\
+                      .visible .entry saxpy() { nonsense; ret; }\n",
+            }],
+        }],
+    };
+    static FUTURE: PtxLibrary = PtxLibrary {
+        families: &[PtxFamily {
+            name: "kernels",
+            modules: &[PtxModule {
+                target: "sm_999",
+                ptx: ".visible .entry saxpy() { ret; }\n",
+            }],
+        }],
+    };
+    let device = Device::auto();
+    if device.backend() == Backend::Cpu {
+        println!("not run: there is no GPU, and the CPU loads no PTX");
+        return Ok(());
+    }
+    let refused = device.load(&BROKEN, &kernels::saxpy).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Jit { log, .. } if log.contains("nonsense")),
+        "{refused}"
+    );
+    let refused = device.load(&FUTURE, &kernels::saxpy).unwrap_err();
+    assert!(matches!(refused, Error::NoTarget { .. }), "{refused}");
+    let refused = device.load(&PTX, &elsewhere::nothing).unwrap_err();
+    assert!(refused.to_string().contains("only kernels"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn functions_stay_on_their_device() -> Result<()> {
+    let auto = Device::auto();
+    if auto.backend() == Backend::Cpu {
+        println!("not run: there is one device only");
+        return Ok(());
+    }
+    let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);
+    let function = auto.load(&PTX, &kernels::saxpy)?;
+    let (x, mut y) = (ramp(&cpu, 1)?, ramp(&cpu, 1)?);
+    // SAFETY: refused before anything runs.
+    let refused = unsafe { cpu.launch(&function, 1, (1, 1.0, &x, &mut y)) }.unwrap_err();
+    let message = refused.to_string();
+    assert!(
+        message.starts_with("kernel `saxpy` is on gpu 0"),
+        "{message}"
+    );
+    // SAFETY: as above.
+    let refused = unsafe { gpu.launch(&function, 1, (1, 1.0, &x, &mut y)) }.unwrap_err();
+    let message = refused.to_string();
+    assert!(
+        message.starts_with("argument 3 of kernel `saxpy` is on cpu"),
+        "{message}"
+    );
+    Ok(())
+}
+
+#[test]
+fn kernels_are_families_by_their_module() {
+    let family = |kernel: &Kernel<()>| kernel.family();
+    assert_eq!(family(&kernels::waits), "kernels");
+    assert_eq!(family(&elsewhere::nothing), "elsewhere");
+}
