@@ -135,9 +135,8 @@ const fn compose_group(
                 b,
                 leader,
                 Refusal::Carry {
-                    mode: k,
+                    extent: walker.values.shape[k],
                     reach: reach[k],
-                    walker,
                 },
             ));
         }
@@ -193,11 +192,7 @@ enum Refusal {
     /// One step moves in two basis directions.
     Diagonal,
     /// The modes of `b` together leave an extent of `a`.
-    Carry {
-        mode: usize,
-        reach: i64,
-        walker: Walker,
-    },
+    Carry { extent: Int, reach: i64 },
     /// A stride does not fit 64 bits.
     Overflow,
     /// No room for another mode.
@@ -287,52 +282,56 @@ impl Walker {
         let mut rest = s.value();
         let mut step = d.value();
         while rest > 1 {
-            let mut digits = [0i64; CAPACITY];
-            let mut steps = rest;
-            let mut high = step;
+            let run = tri!(self.run(rest, step));
+            if rest % run.steps != 0 {
+                return Err(Refusal::Turn { steps: run.steps });
+            }
             let mut k = 0;
             while k < last {
-                let extent = a.shape[k].value();
-                digits[k] = high % extent;
-                high /= extent;
-                if digits[k] > 0 {
-                    let until_turn = (extent - 1) / digits[k] + 1;
-                    if until_turn < steps {
-                        steps = until_turn;
-                    }
-                }
+                reach[k] = match run.digits[k].checked_mul(run.steps - 1) {
+                    Some(reached) => reach[k].saturating_add(reached),
+                    None => i64::MAX,
+                };
                 k += 1;
             }
-            digits[last] = high;
-            if rest % steps != 0 {
-                return Err(Refusal::Turn { steps });
-            }
-            let mut stride = Int::ZERO;
-            k = 0;
-            while k <= last {
-                if digits[k] != 0 {
-                    stride = tri!(plus(stride, digits[k], a.stride[k]));
-                    reach[k] = match digits[k].checked_mul(steps - 1) {
-                        Some(reached) => reach[k].saturating_add(reached),
-                        None => i64::MAX,
-                    };
-                }
-                k += 1;
-            }
-            tri!(push(
-                out,
-                Int::fixed(steps).with_static(is_static),
-                stride.with_static(is_static)
-            ));
-            rest /= steps;
+            let steps = Int::fixed(run.steps).with_static(is_static);
+            tri!(push(out, steps, run.stride.with_static(is_static)));
+            rest /= run.steps;
             if rest > 1 {
-                step = match step.checked_mul(steps) {
+                step = match step.checked_mul(run.steps) {
                     Some(step) => step,
                     None => return Err(Refusal::Overflow),
                 };
             }
         }
         Ok(())
+    }
+
+    /// How far steps of `step` go straight, up to a limit.
+    const fn run(&self, limit: i64, step: i64) -> Result<Run, Refusal> {
+        let a = &self.values;
+        let last = a.len - 1;
+        let mut run = Run {
+            digits: [0; CAPACITY],
+            steps: limit,
+            stride: Int::ZERO,
+        };
+        let mut high = step;
+        let mut k = 0;
+        while k <= last {
+            let extent = a.shape[k].value();
+            run.digits[k] = if k == last { high } else { high % extent };
+            high /= extent;
+            if run.digits[k] > 0 {
+                run.stride = tri!(plus(run.stride, run.digits[k], a.stride[k]));
+                let until_turn = (extent - 1) / run.digits[k] + 1;
+                if k < last && until_turn < run.steps {
+                    run.steps = until_turn;
+                }
+            }
+            k += 1;
+        }
+        Ok(run)
     }
 
     /// CuTe's way, which divides the extents one after the other. It is right only where
@@ -362,6 +361,26 @@ impl Walker {
             tri!(push(out, rest_shape, stride));
         }
         Ok(())
+    }
+}
+
+/// A stretch of equal strides.
+struct Run {
+    /// The step's digits in the layout's shape.
+    digits: [i64; CAPACITY],
+    steps: i64,
+    stride: Int,
+}
+
+/// How many of the `extent` coordinates `0, step, 2·step, …` a layout maps to multiples of one
+/// stride, and that stride; `None` where steps are negative or diagonal.
+pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64, Int)> {
+    if step.value() < 0 {
+        return None;
+    }
+    match Walker::new(a).run(extent.value(), step.value()) {
+        Ok(run) => Some((run.steps, run.stride)),
+        Err(_) => None,
     }
 }
 
@@ -494,16 +513,10 @@ const fn because(b: &Layout, leaf: usize, refusal: &Refusal, text: &mut Text) {
                 .str(":")
                 .int(b.leaf_stride(leaf));
         }
-        Refusal::Carry {
-            mode,
-            reach,
-            walker,
-        } => {
+        Refusal::Carry { extent, reach } => {
             text.str(", because the modes of the right side together reach ")
                 .number(*reach);
-            text.str(" in an extent of ")
-                .int(walker.values.shape[*mode])
-                .str(" and carry");
+            text.str(" in an extent of ").int(*extent).str(" and carry");
         }
         _ => {}
     }

@@ -41,23 +41,41 @@ pub enum ErrorKind {
 #[derive(Clone, Copy)]
 pub struct LayoutError {
     kind: ErrorKind,
+    column: usize,
     text: Text,
 }
 
 impl LayoutError {
     pub(crate) const fn new(kind: ErrorKind, text: &Text) -> LayoutError {
-        LayoutError { kind, text: *text }
+        LayoutError {
+            kind,
+            column: 0,
+            text: *text,
+        }
+    }
+
+    pub(crate) const fn with_column(self, column: usize) -> LayoutError {
+        LayoutError { column, ..self }
     }
 
     pub(crate) const fn of(kind: ErrorKind, message: &str) -> LayoutError {
         let mut text = Text::new();
         text.str(message);
-        LayoutError { kind, text }
+        LayoutError::new(kind, &text)
     }
 
     /// What kind of thing went wrong.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// Where in a text it went wrong, counted from 1, for errors of reading one.
+    pub const fn column(&self) -> Option<usize> {
+        if self.column == 0 {
+            None
+        } else {
+            Some(self.column)
+        }
     }
 
     /// What went wrong, in words.
@@ -105,3 +123,21 @@ macro_rules! tri {
     };
 }
 pub(crate) use tri;
+
+/// The twin of a `try_` function that panics instead: a compile error in a `const`.
+macro_rules! twin {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $try_name:ident($($arg:ident: $type:ty),*) -> $result:ty;
+    )+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        #[doc = concat!("As [`", stringify!($try_name), "`] refuses; in a `const` that is a compile error with its message.")]
+        #[track_caller]
+        pub const fn $name($($arg: $type),*) -> $result {
+            $crate::error::or_panic($try_name($($arg),*))
+        }
+    )+};
+}
+pub(crate) use twin;

@@ -406,7 +406,7 @@ impl Layout {
     }
 
     /// The leaf that runs on: the last that is longer than 1.
-    const fn last_leaf(&self) -> usize {
+    pub(crate) const fn last_leaf(&self) -> usize {
         let mut last = self.num_leaves() - 1;
         while last > 0 && self.shape[last].value() == 1 {
             last -= 1;

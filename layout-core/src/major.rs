@@ -1,9 +1,13 @@
 //! Compact strides for a shape: column-major, row-major, in an order, and identity.
 
-use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::coalesce::filter_zeros;
+use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
 use crate::int_tuple::{TupleBuilder, mismatch};
+use crate::product::try_tiled_product;
+use crate::profile::CAPACITY;
+use crate::relations::weakly_congruent;
 use crate::text::Text;
-use crate::{Basis, Int, IntTuple, Layout};
+use crate::{Basis, Int, IntTuple, Layout, Tiler};
 
 impl Layout {
     /// The compact layout whose leftmost extent has stride 1: CuTe's `LayoutLeft`, its default.
@@ -63,7 +67,7 @@ const fn try_compact(
     from_left: bool,
 ) -> Result<IntTuple, LayoutError> {
     let n = shape.num_leaves();
-    let mut stride = [Int::ZERO; crate::CAPACITY];
+    let mut stride = [Int::ZERO; CAPACITY];
     let mut step = current;
     let mut visited = 0;
     while visited < n {
@@ -82,13 +86,7 @@ const fn try_compact(
             stride[i] = step;
             step = match step.checked_mul(extent) {
                 Some(next) => next,
-                None => {
-                    let mut text = Text::new();
-                    text.str("compact: the size of ")
-                        .tuple(shape)
-                        .str(" does not fit 64 bits");
-                    return Err(LayoutError::new(ErrorKind::Overflow, &text));
-                }
+                None => return Err(overflow(shape)),
             };
         }
         visited += 1;
@@ -160,4 +158,234 @@ pub const fn try_identity(shape: &IntTuple) -> Result<Layout, LayoutError> {
         i += 1;
     }
     Layout::try_from_shape_stride(shape, &tri!(stride.finish()))
+}
+
+twin! {
+    /// The strides that count a shape colexicographically from `start`: CuTe's
+    /// `compact_col_major`. Extents of `_1` get the stride `_0`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Int, compact_col_major, shape};
+    ///
+    /// let strides = compact_col_major(&shape!((3, (2, 4))), Int::fixed(5));
+    /// assert_eq!(strides.to_string(), "(_5,(_15,_30))");
+    /// ```
+    compact_col_major = try_compact_col_major(shape: &IntTuple, start: Int) -> IntTuple;
+
+    /// The strides that count a shape lexicographically from `start`: CuTe's
+    /// `compact_row_major`. Extents of `_1` get the stride `_0`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Int, compact_row_major, shape};
+    ///
+    /// let strides = compact_row_major(&shape!((3, (2, 4))), Int::ONE);
+    /// assert_eq!(strides.to_string(), "(_8,(_4,_1))");
+    /// ```
+    compact_row_major = try_compact_row_major(shape: &IntTuple, start: Int) -> IntTuple;
+
+    /// Compact strides for a shape whose modes are stepped through in the given order: the mode
+    /// with the smallest number first, equal ones from the left. Dynamic numbers are ignored and
+    /// come last, from the left, so that the order depends on static integers only.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{compact_order, shape};
+    ///
+    /// let strides = compact_order(&shape!((2, 2, 2, 2)), &shape!((0, 2, 3, 1)));
+    /// assert_eq!(strides.to_string(), "(_1,_4,_8,_2)");
+    /// ```
+    compact_order = try_compact_order(shape: &IntTuple, order: &IntTuple) -> IntTuple;
+
+    /// The compact layout of a shape whose modes are stepped through in the given order, as in
+    /// [`compact_order`].
+    ///
+    /// ```
+    /// use cutlet_layout_core::{ordered_layout, shape};
+    ///
+    /// let layout = ordered_layout(&shape!((2, 3, 4)), &shape!((2, 0, 1)));
+    /// assert_eq!(layout.to_string(), "(_2,_3,_4):(_12,_1,_3)");
+    /// ```
+    ordered_layout = try_ordered_layout(shape: &IntTuple, order: &IntTuple) -> Layout;
+
+    /// The compact layout of the same shape with modes in the order of the layout's strides;
+    /// strides of `_0` stay.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, layout_like};
+    ///
+    /// let like = layout_like(&layout!((2, 2, 2, 2):(0, 2, 4, 1)));
+    /// assert_eq!(like.to_string(), "(_2,_2,_2,_2):(_0,_2,_4,_1)");
+    /// ```
+    layout_like = try_layout_like(layout: &Layout) -> Layout;
+
+    /// [`layout_like`] for a register fragment: mode 0, where a fragment's values are, is column
+    /// major and fastest whatever the layout does; strides of `_0` stay.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{fragment_like, layout};
+    ///
+    /// let like = fragment_like(&layout!(((2, 2), 3, 4):((8, 64), 512, 1)));
+    /// assert_eq!(like.to_string(), "((_2,_2),_3,_4):((_1,_2),_16,_4)");
+    /// ```
+    fragment_like = try_fragment_like(layout: &Layout) -> Layout;
+}
+
+/// [`compact_col_major`], or the reason why there is none.
+///
+/// # Errors
+/// If a stride does not fit 64 bits, or the shape has an underscore.
+pub const fn try_compact_col_major(shape: &IntTuple, start: Int) -> Result<IntTuple, LayoutError> {
+    try_compact(shape, start, true)
+}
+
+/// [`compact_row_major`], or the reason why there is none.
+///
+/// # Errors
+/// If a stride does not fit 64 bits, or the shape has an underscore.
+pub const fn try_compact_row_major(shape: &IntTuple, start: Int) -> Result<IntTuple, LayoutError> {
+    try_compact(shape, start, false)
+}
+
+/// [`compact_order`], or the reason why there is none.
+///
+/// # Errors
+/// If the order is not weakly congruent with the shape, or a stride does not fit 64 bits.
+pub const fn try_compact_order(
+    shape: &IntTuple,
+    order: &IntTuple,
+) -> Result<IntTuple, LayoutError> {
+    if order.has_underscore() || shape.has_underscore() || !weakly_congruent(order, shape) {
+        let why = "the order has a number for each mode of the shape";
+        return Err(mismatch(
+            "compact_order",
+            shape,
+            " in the order ",
+            order,
+            why,
+        ));
+    }
+    let mut extents = [Int::ONE; CAPACITY];
+    let mut first_leaf = [0usize; CAPACITY + 1];
+    let modes = order.num_leaves();
+    let mut leaf = 0;
+    let mut i = 0;
+    while i < modes {
+        first_leaf[i] = leaf;
+        let end = leaf_span(shape, order, i, leaf);
+        while leaf < end {
+            extents[i] = match extents[i].checked_mul(shape.leaf(leaf)) {
+                Some(extent) => extent,
+                None => return Err(overflow(shape)),
+            };
+            leaf += 1;
+        }
+        i += 1;
+    }
+    first_leaf[modes] = leaf;
+
+    let mut strides = [Int::ZERO; CAPACITY];
+    let mut placed = [false; CAPACITY];
+    let mut step = Int::ONE;
+    let mut count = 0;
+    while count < modes {
+        let next = next_in_order(order, &placed);
+        placed[next] = true;
+        let mut inner = step;
+        let mut j = first_leaf[next];
+        while j < first_leaf[next + 1] {
+            let extent = shape.leaf(j);
+            if !extent.is_constant(1) {
+                strides[j] = inner;
+                inner = match inner.checked_mul(extent) {
+                    Some(inner) => inner,
+                    None => return Err(overflow(shape)),
+                };
+            }
+            j += 1;
+        }
+        step = match step.checked_mul(extents[next]) {
+            Some(step) => step,
+            None => return Err(overflow(shape)),
+        };
+        count += 1;
+    }
+    Ok(IntTuple::from_parts(strides, *shape.profile()))
+}
+
+/// Where the leaves of `shape` under leaf `i` of `order` end, given where they begin.
+const fn leaf_span(shape: &IntTuple, order: &IntTuple, i: usize, begin: usize) -> usize {
+    let mut depth = 0usize;
+    let mut leaf = begin;
+    let skip = order.profile().opens(i);
+    loop {
+        let opens = shape.profile().opens(leaf);
+        depth += if leaf == begin { opens - skip } else { opens };
+        let closes = shape.profile().closes(leaf);
+        leaf += 1;
+        if closes >= depth {
+            return leaf;
+        }
+        depth -= closes;
+    }
+}
+
+/// The mode to place next: the smallest static number, then dynamic ones, from the left.
+const fn next_in_order(order: &IntTuple, placed: &[bool; CAPACITY]) -> usize {
+    let mut best = CAPACITY;
+    let mut i = 0;
+    while i < order.num_leaves() {
+        if !placed[i] {
+            let this = order.leaf(i);
+            let before = best == CAPACITY
+                || (this.is_static()
+                    && (!order.leaf(best).is_static() || this.value() < order.leaf(best).value()));
+            if before {
+                best = i;
+            }
+        }
+        i += 1;
+    }
+    best
+}
+
+/// [`ordered_layout`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_compact_order`] refuses, and for extents below 1.
+pub const fn try_ordered_layout(shape: &IntTuple, order: &IntTuple) -> Result<Layout, LayoutError> {
+    Layout::try_from_shape_stride(shape, &tri!(try_compact_order(shape, order)))
+}
+
+/// [`layout_like`], or the reason why there is none.
+///
+/// # Errors
+/// If a stride does not fit 64 bits.
+pub const fn try_layout_like(layout: &Layout) -> Result<Layout, LayoutError> {
+    let filtered = filter_zeros(layout);
+    let stride = tri!(try_compact_order(&filtered.shape(), &layout.stride()));
+    Layout::try_from_shape_stride(&layout.shape(), &stride)
+}
+
+/// [`fragment_like`], or the reason why there is none.
+///
+/// # Errors
+/// If a stride does not fit 64 bits.
+pub const fn try_fragment_like(layout: &Layout) -> Result<Layout, LayoutError> {
+    if layout.rank() < 2 || !layout.shape().is_static() {
+        return Layout::try_col_major(&layout.shape());
+    }
+    let values = layout.mode(0);
+    let filtered = filter_zeros(&values);
+    let stride = tri!(try_compact(&filtered.shape(), Int::ONE, true));
+    let block = tri!(Layout::try_from_shape_stride(&values.shape(), &stride));
+    let rest = layout.take(1, layout.rank());
+    let tiles = tri!(try_ordered_layout(&rest.shape(), &rest.stride()));
+    try_tiled_product(&block, &Tiler::layout(&tiles))
+}
+
+const fn overflow(shape: &IntTuple) -> LayoutError {
+    let mut text = Text::new();
+    text.str("compact: the size of ")
+        .tuple(shape)
+        .str(" does not fit 64 bits");
+    LayoutError::new(ErrorKind::Overflow, &text)
 }

@@ -45,6 +45,21 @@ macro_rules! layout {
     };
 }
 
+/// A tiler in CuTe's notation, computed by the compiler: a layout `4:2`, a tuple
+/// `<3:4, (2,4):(1,8), _>`, or a shape `(4, 8)`, which stands for `<4:1, 8:1>`. Integers are static.
+///
+/// ```
+/// use cutlet_layout_core::tile;
+///
+/// assert_eq!(tile!(<3:4, 8:2>).to_string(), "<_3:_4,_8:_2>");
+/// assert_eq!(tile!((4, 8)).to_string(), "<_4:_1,_8:_1>");
+/// assert_eq!(tile!(4).to_string(), "_4:_1");
+/// ```
+#[macro_export]
+macro_rules! tile {
+    ($($t:tt)+) => { const { $crate::Tiler::of_notation(stringify!($($t)+)) } };
+}
+
 /// Wraps an expression in `const` unless its tokens hold a `dyn`.
 #[doc(hidden)]
 #[macro_export]

@@ -1,0 +1,294 @@
+//! Composed layouts: `R(c) = inner(offset + outer(c))`.
+
+use core::fmt;
+
+use crate::error::{LayoutError, or_panic, tri};
+use crate::int_tuple::{TupleBuilder, mismatch};
+use crate::{
+    Int, IntTuple, Layout, Swizzle, Tiler, try_composition, try_composition_by_mode,
+    try_flat_divide, try_logical_divide, try_slice_and_offset, try_tiled_divide, try_zipped_divide,
+};
+
+/// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of what the
+/// outer layout maps to.
+pub trait Transform {
+    /// Maps an index, or a coordinate, to what the composed layout maps to.
+    ///
+    /// # Panics
+    /// If the coordinate is not one that the transform takes.
+    fn transform(&self, coord: &IntTuple) -> IntTuple;
+}
+
+impl Transform for Layout {
+    fn transform(&self, coord: &IntTuple) -> IntTuple {
+        self.call(coord)
+    }
+}
+
+impl Transform for Swizzle {
+    fn transform(&self, coord: &IntTuple) -> IntTuple {
+        match coord.as_int() {
+            Some(index) => IntTuple::int(
+                Int::dynamic(self.apply(index.value())).with_static(index.is_static()),
+            ),
+            None => panic!("{self} swizzles an index, not the coordinate {coord}"),
+        }
+    }
+}
+
+impl<F: Fn(&IntTuple) -> IntTuple> Transform for F {
+    fn transform(&self, coord: &IntTuple) -> IntTuple {
+        self(coord)
+    }
+}
+
+/// `inner ∘ offset ∘ outer`: the outer layout is what tiling and slicing act on, the inner
+/// transform has the last word on where an element is.
+///
+/// ```
+/// use cutlet_layout_core::{ComposedLayout, IntTuple, Swizzle, identity, layout, shape};
+///
+/// let swizzled = ComposedLayout::new(Swizzle::new(3, 0, 3), shape!(0), layout!((8, 8):(8, 1)));
+/// assert_eq!(swizzled.to_string(), "Sw<3,0,3> o _0 o (_8,_8):(_8,_1)");
+/// assert_eq!(swizzled.call(&shape!((1, 0))).to_string(), "_9");
+///
+/// // The inner may be any function, of coordinates too.
+/// let down = |c: &IntTuple| IntTuple::tuple(&[c.mode(0), IntTuple::int(c.leaf(1) + 1.into())]);
+/// let moved = ComposedLayout::new(down, shape!((1, 0)), identity(&shape!((8, 4))));
+/// assert_eq!(moved.call(&shape!(0)), (1, 1).into());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComposedLayout<I> {
+    inner: I,
+    offset: IntTuple,
+    outer: Layout,
+}
+
+impl<I> ComposedLayout<I> {
+    /// `inner ∘ offset ∘ outer`.
+    pub const fn new(inner: I, offset: IntTuple, outer: Layout) -> ComposedLayout<I> {
+        ComposedLayout {
+            inner,
+            offset,
+            outer,
+        }
+    }
+
+    /// The last step.
+    pub const fn inner(&self) -> &I {
+        &self.inner
+    }
+
+    /// What is added to the outer layout's result.
+    pub const fn offset(&self) -> &IntTuple {
+        &self.offset
+    }
+
+    /// The first step.
+    pub const fn outer(&self) -> &Layout {
+        &self.outer
+    }
+
+    /// The shape, which is the outer layout's.
+    pub const fn shape(&self) -> IntTuple {
+        self.outer.shape()
+    }
+
+    /// The number of coordinates.
+    pub const fn size(&self) -> i64 {
+        self.outer.size()
+    }
+
+    /// The number of modes.
+    pub const fn rank(&self) -> usize {
+        self.outer.rank()
+    }
+}
+
+impl<I: Transform> ComposedLayout<I> {
+    /// What a coordinate in any form is mapped to: `inner(offset + outer(coord))`.
+    ///
+    /// # Panics
+    /// If the coordinate does not fit the shape, the sum does not fit 64 bits, or the inner
+    /// transform panics.
+    pub fn call(&self, coord: &IntTuple) -> IntTuple {
+        self.inner
+            .transform(&or_panic(try_add(&self.offset, &self.outer.call(coord))))
+    }
+}
+
+impl ComposedLayout<Swizzle> {
+    /// The index of a 1-D coordinate, in `const`.
+    ///
+    /// # Panics
+    /// If the offset is no integer, or the index does not fit 64 bits.
+    pub const fn at(&self, c: i64) -> i64 {
+        match self.offset.as_int() {
+            Some(offset) => self.inner.apply(offset.value() + self.outer.at(c)),
+            None => panic!("at: the offset of a swizzled layout is an integer"),
+        }
+    }
+}
+
+impl ComposedLayout<Layout> {
+    /// The index of a 1-D coordinate, in `const`.
+    ///
+    /// # Panics
+    /// If the offset is no integer, or the index does not fit 64 bits.
+    pub const fn at(&self, c: i64) -> i64 {
+        match self.offset.as_int() {
+            Some(offset) => self.inner.at(offset.value() + self.outer.at(c)),
+            None => panic!("at: the offset is a coordinate: use call"),
+        }
+    }
+}
+
+/// The operations that act on the outer layout.
+macro_rules! outer_operations {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $try_name:ident ($arg:ident: $type:ty) = $operation:expr;
+    )+) => {
+        impl<I: Copy> ComposedLayout<I> {$(
+            $(#[$doc])*
+            ///
+            /// # Panics
+            #[doc = concat!("As [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") refuses.")]
+            #[track_caller]
+            pub const fn $name(&self, $arg: &$type) -> ComposedLayout<I> {
+                match self.$try_name($arg) {
+                    Ok(layout) => layout,
+                    Err(error) => error.panic(),
+                }
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), or the reason why there is none.")]
+            ///
+            /// # Errors
+            /// As the operation on the outer layout refuses.
+            pub const fn $try_name(&self, $arg: &$type) -> Result<ComposedLayout<I>, LayoutError> {
+                let outer = tri!($operation(&self.outer, $arg));
+                Ok(ComposedLayout { inner: self.inner, offset: self.offset, outer })
+            }
+        )+}
+    };
+}
+outer_operations! {
+    /// The composition of this with a layout: `inner ∘ offset ∘ (outer ∘ layout)`.
+    composition, try_composition(layout: Layout) = try_composition;
+
+    /// [`composition_by_mode`](crate::composition_by_mode) of the outer layout.
+    composition_by_mode, try_composition_by_mode(tiler: Tiler) = try_composition_by_mode;
+
+    /// [`logical_divide`](crate::logical_divide) of the outer layout.
+    logical_divide, try_logical_divide(tiler: Tiler) = try_logical_divide;
+
+    /// [`zipped_divide`](crate::zipped_divide) of the outer layout.
+    zipped_divide, try_zipped_divide(tiler: Tiler) = try_zipped_divide;
+
+    /// [`tiled_divide`](crate::tiled_divide) of the outer layout.
+    tiled_divide, try_tiled_divide(tiler: Tiler) = try_tiled_divide;
+
+    /// [`flat_divide`](crate::flat_divide) of the outer layout.
+    flat_divide, try_flat_divide(tiler: Tiler) = try_flat_divide;
+}
+
+impl<I: Copy> ComposedLayout<I> {
+    /// The modes that a coordinate marks with `_`; where they begin goes into the offset.
+    ///
+    /// # Panics
+    /// As [`try_slice`](Self::try_slice) refuses.
+    #[track_caller]
+    pub const fn slice(&self, coord: &IntTuple) -> ComposedLayout<I> {
+        match self.try_slice(coord) {
+            Ok(layout) => layout,
+            Err(error) => error.panic(),
+        }
+    }
+
+    /// [`slice`](Self::slice), or the reason why there is none.
+    ///
+    /// # Errors
+    /// As [`try_slice_and_offset`] refuses, and if the offset does not fit 64 bits.
+    pub const fn try_slice(&self, coord: &IntTuple) -> Result<ComposedLayout<I>, LayoutError> {
+        let (outer, begin) = tri!(try_slice_and_offset(coord, &self.outer));
+        let offset = tri!(try_add(&self.offset, &begin));
+        Ok(ComposedLayout {
+            inner: self.inner,
+            offset,
+            outer,
+        })
+    }
+}
+
+/// The sum of an offset and a result, integer by integer. The shorter tuple is taken to go on
+/// with zeros, and a 0 stands for a tuple of zeros.
+const fn try_add(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutError> {
+    let mut builder = TupleBuilder::new();
+    match add_into(a, b, &mut builder) {
+        Ok(()) => builder.finish(),
+        Err(why) => Err(mismatch("composed layout", a, " + ", b, why)),
+    }
+}
+
+const fn add_into(
+    a: &IntTuple,
+    b: &IntTuple,
+    builder: &mut TupleBuilder,
+) -> Result<(), &'static str> {
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        return match x.checked_add(y) {
+            Some(sum) => {
+                builder.leaf(sum);
+                Ok(())
+            }
+            None => Err("the sum does not fit 64 bits"),
+        };
+    }
+    if is_zero(a) {
+        builder.append(b);
+        return Ok(());
+    }
+    if is_zero(b) {
+        builder.append(a);
+        return Ok(());
+    }
+    if !a.is_tuple() || !b.is_tuple() {
+        return Err("offset and outer layout have different ranks");
+    }
+    let rank = if a.rank() > b.rank() {
+        a.rank()
+    } else {
+        b.rank()
+    };
+    builder.open();
+    let mut i = 0;
+    while i < rank {
+        if i >= a.rank() {
+            builder.append(&b.mode(i));
+        } else if i >= b.rank() {
+            builder.append(&a.mode(i));
+        } else {
+            match add_into(&a.mode(i), &b.mode(i), builder) {
+                Ok(()) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        i += 1;
+    }
+    builder.close();
+    Ok(())
+}
+
+const fn is_zero(tuple: &IntTuple) -> bool {
+    match tuple.as_int() {
+        Some(int) => int.value() == 0,
+        None => false,
+    }
+}
+
+impl<I: fmt::Display> fmt::Display for ComposedLayout<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} o {} o {}", self.inner, self.offset, self.outer)
+    }
+}

@@ -1,0 +1,121 @@
+//! Division: splitting a layout into tiles and the layout of those tiles.
+
+use crate::coalesce::{Knowledge, coalesced};
+use crate::error::{LayoutError, tri, twin};
+use crate::tiler::TilerKind;
+use crate::unzip::{Splitter, by_mode, unpack, unzip};
+use crate::{Layout, Tiler, try_complement, try_composition};
+
+twin! {
+    /// Splits a layout into `(tile, rest)`: the elements that the tiler points to, and the layout
+    /// of the tiles. A tuple does so mode by mode: `((TileM,RestM), (TileN,RestN), L, …)`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, logical_divide, tile};
+    ///
+    /// let a = layout!((4, 2, 3):(2, 1, 8));
+    /// assert_eq!(logical_divide(&a, &tile!(4:2)).to_string(), "((_2,_2),(_2,_3)):((_4,_1),(_2,_8))");
+    /// ```
+    logical_divide = try_logical_divide(layout: &Layout, tiler: &Tiler) -> Layout;
+
+    /// [`logical_divide`] with the tiles gathered in one mode and the rests in another:
+    /// `((TileM,TileN), (RestM,RestN,L,…))`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, tile, zipped_divide};
+    ///
+    /// let a = layout!((9, (4, 8)):(59, (13, 1)));
+    /// let zd = zipped_divide(&a, &tile!(<3:3, (2, 4):(1, 8)>));
+    /// assert_eq!(zd.to_string(), "((_3,(_2,_4)),(_3,(_2,_2))):((_177,(_13,_2)),(_59,(_26,_1)))");
+    /// ```
+    zipped_divide = try_zipped_divide(layout: &Layout, tiler: &Tiler) -> Layout;
+
+    /// [`zipped_divide`] with the rests as modes of their own: `((TileM,TileN), RestM, RestN, L, …)`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, tile, tiled_divide};
+    ///
+    /// let td = tiled_divide(&layout!((8, 6):(1, 8)), &tile!(<4, 2>));
+    /// assert_eq!(td.to_string(), "((_4,_2),_2,_3):((_1,_8),_4,_16)");
+    /// ```
+    tiled_divide = try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Layout;
+
+    /// [`zipped_divide`] with all as modes of their own: `(TileM, TileN, RestM, RestN, L, …)`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{flat_divide, layout, tile};
+    ///
+    /// let fd = flat_divide(&layout!((8, 6):(1, 8)), &tile!(<4, 2>));
+    /// assert_eq!(fd.to_string(), "(_4,_2,_2,_3):(_1,_8,_4,_16)");
+    /// ```
+    flat_divide = try_flat_divide(layout: &Layout, tiler: &Tiler) -> Layout;
+
+    /// The composition with each mode's tiler: the tile alone, without the rest. Modes past the
+    /// tiler are kept.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{composition_by_mode, layout, tile};
+    ///
+    /// let a = layout!((12, (4, 8)):(59, (13, 1)));
+    /// assert_eq!(composition_by_mode(&a, &tile!(<3:4, 8:2>)).to_string(), "(_3,(_2,_4)):(_236,(_26,_1))");
+    /// ```
+    composition_by_mode = try_composition_by_mode(layout: &Layout, tiler: &Tiler) -> Layout;
+}
+
+/// `A ∘ (B, B*)`: a tile, and the layout of its repetitions.
+pub(crate) const fn divide_by_layout(
+    layout: &Layout,
+    tiler: &Layout,
+) -> Result<Layout, LayoutError> {
+    let target = tri!(coalesced(layout, Knowledge::Static).to_layout()).shape();
+    let rest = tri!(try_complement(tiler, &target));
+    try_composition(layout, &tri!(Layout::try_concat(&[*tiler, rest])))
+}
+
+/// [`logical_divide`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_composition`] and [`try_complement`] refuse, and for a tiler with more modes than the
+/// layout.
+pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
+    by_mode(Splitter::Divide, layout, tiler)
+}
+
+/// [`zipped_divide`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_logical_divide`] refuses.
+pub const fn try_zipped_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
+    unzip(Splitter::Divide, layout, tiler)
+}
+
+/// [`tiled_divide`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_logical_divide`] refuses.
+pub const fn try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
+    unpack(&tri!(try_zipped_divide(layout, tiler)), false)
+}
+
+/// [`flat_divide`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_logical_divide`] refuses.
+pub const fn try_flat_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
+    unpack(&tri!(try_zipped_divide(layout, tiler)), true)
+}
+
+/// [`composition_by_mode`], or the reason why there is none.
+///
+/// # Errors
+/// As [`try_composition`] refuses, and for a tiler with more modes than the layout.
+pub const fn try_composition_by_mode(
+    layout: &Layout,
+    tiler: &Tiler,
+) -> Result<Layout, LayoutError> {
+    match tiler.kind() {
+        TilerKind::Layout(tile) => try_composition(layout, &tile),
+        TilerKind::Underscore => Ok(*layout),
+        TilerKind::Tuple => by_mode(Splitter::Compose, layout, tiler),
+    }
+}

@@ -1,0 +1,347 @@
+//! Tilers: what a layout is composed with or divided by, mode by mode.
+
+use core::fmt;
+
+use crate::error::{LayoutError, or_panic, tri};
+use crate::layout::LayoutBuilder;
+use crate::profile::{Profile, ProfileBuilder};
+use crate::{CAPACITY, Int, IntTuple, Layout};
+
+/// A layout, a tuple of tilers `<a, b, …>`, or `_`, which leaves a mode as it is.
+///
+/// A shape is a tiler too: a tuple of layouts of stride 1. With [`tile!`](crate::tile) tilers are
+/// written as CuTe writes them.
+///
+/// ```
+/// use cutlet_layout_core::{Tiler, tile};
+///
+/// const T: Tiler = tile!(<3:4, (2, 4):(1, 8), _>);
+/// assert_eq!(T.to_string(), "<_3:_4,(_2,_4):(_1,_8),_>");
+/// assert_eq!(T.rank(), 3);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Tiler {
+    /// The angle brackets, with one leaf for each layout or underscore.
+    angles: Profile,
+    underscores: u32,
+    /// Where each item's leaves end.
+    ends: [u8; CAPACITY],
+    shape: [Int; CAPACITY],
+    stride: [Int; CAPACITY],
+    parens: [u8; CAPACITY],
+}
+
+/// What a [`Tiler`] is at its outermost level.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap to put a layout on"
+)]
+pub enum TilerKind {
+    /// A layout, which tiles a layout as a function of 1-D coordinates.
+    Layout(Layout),
+    /// `_`: the mode is left as it is.
+    Underscore,
+    /// A tuple: mode by mode.
+    Tuple,
+}
+
+impl Tiler {
+    /// `_`.
+    pub const UNDERSCORE: Tiler = {
+        let mut builder = TilerBuilder::new();
+        builder.underscore();
+        or_panic(builder.finish())
+    };
+
+    /// A layout as a tiler.
+    pub const fn layout(layout: &Layout) -> Tiler {
+        let mut builder = TilerBuilder::new();
+        builder.layout(layout);
+        or_panic(builder.finish())
+    }
+
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode as it is.
+    ///
+    /// # Panics
+    /// As [`try_shape`](Self::try_shape) refuses.
+    #[track_caller]
+    pub const fn shape(shape: &IntTuple) -> Tiler {
+        or_panic(Tiler::try_shape(shape))
+    }
+
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode as it is.
+    ///
+    /// # Errors
+    /// For extents below 1 and the empty tuple.
+    pub const fn try_shape(shape: &IntTuple) -> Result<Tiler, LayoutError> {
+        let mut builder = TilerBuilder::new();
+        let mut i = 0;
+        while i < shape.num_leaves() {
+            let mut level = 0;
+            while level < shape.profile().opens(i) {
+                builder.open();
+                level += 1;
+            }
+            if shape.is_underscore(i) {
+                builder.underscore();
+            } else {
+                let mut mode = LayoutBuilder::new();
+                mode.leaf(shape.leaf(i), Int::ONE);
+                builder.layout(&tri!(mode.finish()));
+            }
+            level = 0;
+            while level < shape.profile().closes(i) {
+                builder.close();
+                level += 1;
+            }
+            i += 1;
+        }
+        builder.finish()
+    }
+
+    /// `<a, b, …>`.
+    ///
+    /// # Panics
+    /// As [`try_tuple`](Self::try_tuple) refuses.
+    #[track_caller]
+    pub const fn tuple(items: &[Tiler]) -> Tiler {
+        or_panic(Tiler::try_tuple(items))
+    }
+
+    /// `<a, b, …>`.
+    ///
+    /// # Errors
+    /// Beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH) levels, and for an empty
+    /// tuple.
+    pub const fn try_tuple(items: &[Tiler]) -> Result<Tiler, LayoutError> {
+        let mut builder = TilerBuilder::new();
+        builder.open();
+        let mut i = 0;
+        while i < items.len() {
+            builder.append(&items[i]);
+            i += 1;
+        }
+        builder.close();
+        builder.finish()
+    }
+
+    /// What this is at its outermost level.
+    pub const fn kind(&self) -> TilerKind {
+        if !self.angles.is_leaf() {
+            TilerKind::Tuple
+        } else if self.underscores & 1 == 1 {
+            TilerKind::Underscore
+        } else {
+            TilerKind::Layout(self.item(0))
+        }
+    }
+
+    /// The number of modes that are tiled: 1 for a layout or `_`.
+    pub const fn rank(&self) -> usize {
+        self.angles.rank()
+    }
+
+    /// The tiler of mode `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub const fn mode(&self, i: usize) -> Tiler {
+        let (start, end) = match self.angles.mode(i) {
+            Some(range) => range,
+            None => panic!("mode: the tiler has fewer modes"),
+        };
+        let part = self.angles.part(start, end);
+        let mut builder = TilerBuilder::new();
+        let mut item = start;
+        while item < end {
+            builder.item_of(self, item, &part, item - start);
+            item += 1;
+        }
+        or_panic(builder.finish())
+    }
+
+    /// The static tiler that [`tile!`](crate::tile) was given.
+    #[doc(hidden)]
+    #[track_caller]
+    pub const fn of_notation(text: &str) -> Tiler {
+        or_panic(Tiler::parse(text)).to_static()
+    }
+
+    /// The tiler with every integer static.
+    pub const fn to_static(&self) -> Tiler {
+        let mut tiler = *self;
+        let mut i = 0;
+        while i < CAPACITY {
+            tiler.shape[i] = self.shape[i].with_static(true);
+            tiler.stride[i] = self.stride[i].with_static(true);
+            i += 1;
+        }
+        tiler
+    }
+
+    const fn item(&self, item: usize) -> Layout {
+        let start = if item == 0 {
+            0
+        } else {
+            self.ends[item - 1] as usize
+        };
+        let mut builder = LayoutBuilder::new();
+        let mut i = start;
+        while i < self.ends[item] as usize {
+            builder.opens((self.parens[i] >> 4) as usize);
+            builder.leaf(self.shape[i], self.stride[i]);
+            builder.closes((self.parens[i] & 15) as usize);
+            i += 1;
+        }
+        or_panic(builder.finish())
+    }
+
+    const fn num_items(&self) -> usize {
+        self.angles.len()
+    }
+
+    const fn is_underscore(&self, item: usize) -> bool {
+        self.underscores >> item & 1 == 1
+    }
+}
+
+impl From<Layout> for Tiler {
+    fn from(layout: Layout) -> Tiler {
+        Tiler::layout(&layout)
+    }
+}
+
+impl fmt::Display for Tiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for item in 0..self.num_items() {
+            if item > 0 {
+                f.write_str(",")?;
+            }
+            for _ in 0..self.angles.opens(item) {
+                f.write_str("<")?;
+            }
+            if self.is_underscore(item) {
+                f.write_str("_")?;
+            } else {
+                write!(f, "{}", self.item(item))?;
+            }
+            for _ in 0..self.angles.closes(item) {
+                f.write_str(">")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Tiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Writes a [`Tiler`] from left to right.
+#[derive(Clone, Copy)]
+pub(crate) struct TilerBuilder {
+    angles: ProfileBuilder,
+    leaves: ProfileBuilder,
+    underscores: u32,
+    ends: [u8; CAPACITY],
+    shape: [Int; CAPACITY],
+    stride: [Int; CAPACITY],
+    parens: [u8; CAPACITY],
+    len: usize,
+}
+
+impl TilerBuilder {
+    pub(crate) const fn new() -> TilerBuilder {
+        TilerBuilder {
+            angles: ProfileBuilder::new(),
+            leaves: ProfileBuilder::new(),
+            underscores: 0,
+            ends: [0; CAPACITY],
+            shape: [Int::ONE; CAPACITY],
+            stride: [Int::ZERO; CAPACITY],
+            parens: [0; CAPACITY],
+            len: 0,
+        }
+    }
+
+    pub(crate) const fn open(&mut self) {
+        self.angles.open();
+    }
+
+    pub(crate) const fn close(&mut self) {
+        self.angles.close();
+    }
+
+    pub(crate) const fn underscore(&mut self) {
+        if let Some(item) = self.angles.leaf() {
+            self.underscores |= 1 << item;
+            self.ends[item] = self.len as u8;
+        }
+    }
+
+    pub(crate) const fn layout(&mut self, layout: &Layout) {
+        let mut i = 0;
+        while i < layout.num_leaves() {
+            if let Some(at) = self.leaves.leaf() {
+                self.shape[at] = layout.leaf_shape(i);
+                self.stride[at] = layout.leaf_stride(i);
+                let opens = layout.profile().opens(i) as u8;
+                self.parens[at] = (opens << 4) | layout.profile().closes(i) as u8;
+                self.len = at + 1;
+            }
+            i += 1;
+        }
+        if let Some(item) = self.angles.leaf() {
+            self.ends[item] = self.len as u8;
+        }
+    }
+
+    pub(crate) const fn append(&mut self, tiler: &Tiler) {
+        let mut item = 0;
+        while item < tiler.num_items() {
+            self.item_of(tiler, item, &tiler.angles, item);
+            item += 1;
+        }
+    }
+
+    /// Adds an item of a tiler, between the angle brackets that `angles` has at `at`.
+    const fn item_of(&mut self, tiler: &Tiler, item: usize, angles: &Profile, at: usize) {
+        let mut level = 0;
+        while level < angles.opens(at) {
+            self.open();
+            level += 1;
+        }
+        if tiler.is_underscore(item) {
+            self.underscore();
+        } else {
+            self.layout(&tiler.item(item));
+        }
+        level = 0;
+        while level < angles.closes(at) {
+            self.close();
+            level += 1;
+        }
+    }
+
+    pub(crate) const fn finish(&self) -> Result<Tiler, LayoutError> {
+        tri!(self.leaves.finish());
+        let angles = tri!(self.angles.finish());
+        if angles.len() == 0 {
+            return Err(LayoutError::of(
+                crate::ErrorKind::Invalid,
+                "tiler: an empty tuple tiles nothing: leave modes out with `_`",
+            ));
+        }
+        Ok(Tiler {
+            angles,
+            underscores: self.underscores,
+            ends: self.ends,
+            shape: self.shape,
+            stride: self.stride,
+            parens: self.parens,
+        })
+    }
+}
