@@ -21,7 +21,7 @@ fn probe() -> Result<(), String> {
     // SAFETY: looking for the driver's library runs its initialisers only, which NVIDIA's allow at
     // any time.
     if !unsafe { sys::is_culib_present() } {
-        return Err("there is no NVIDIA driver (the library libcuda was not found)".to_string());
+        return Err("there is no NVIDIA driver: libcuda was not found".to_string());
     }
     let version = version().map_err(|error| error.to_string())?;
     if version < OLDEST {

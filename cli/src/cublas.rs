@@ -1,0 +1,301 @@
+//! NVIDIA's cuBLAS and cuBLASLt as the baseline to compare with, loaded at run time where present.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use cutlet_cli::cublas::{Cublas, Major, Operand, Problem};
+//! use half::bf16;
+//!
+//! let stream = cutlet_host::Device::gpu(0)?.stream()?;
+//! let square = Operand { major: Major::Row, leading: 512 };
+//! let (m, n, k) = (512, 512, 512);
+//! let (a, b, c) = (square, square, square);
+//! let problem = Problem { m, n, k, a, b, c, alpha: 1.0, beta: 0.0 };
+//!
+//! let cublas = Cublas::new(&stream)?;
+//! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
+//! cublas.sgemm(&problem, a.view(), a.view(), &mut c.view_mut())?;
+//!
+//! // cuBLASLt, with each of the 8 algorithms that its heuristics like best.
+//! let matmul = cublas.matmul::<bf16, bf16>(problem, 8)?;
+//! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
+//! for pick in 0..matmul.algorithms() {
+//!     matmul.run(pick, a.view(), a.view(), &mut c.view_mut())?;
+//! }
+//! # Ok(()) }
+//! ```
+
+mod library;
+mod matmul;
+mod problem;
+mod sgemm;
+
+use std::ffi::c_void;
+
+use cutlet_host::{Buffer, Stream};
+
+pub use library::{Library, Place};
+pub use matmul::{Element, Matmul};
+pub use problem::{Major, Operand, Problem};
+
+/// Bytes that cuBLASLt may use beside the operands: what PyTorch gives it on Hopper.
+const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// Why the baseline did not run.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CublasError {
+    /// The libraries are not there.
+    #[error(
+        "cuBLAS was asked for, but {found}; `pip install nvidia-cublas` brings it, or set {} to the folder that holds it",
+        library::FOLDER_VARIABLE
+    )]
+    Missing {
+        /// What was found instead.
+        found: String,
+    },
+    /// The baseline needs a GPU.
+    #[error("cuBLAS was asked for on the CPU backend; it needs a GPU")]
+    NoGpu,
+    /// The problem does not fit its buffers or cuBLAS' integers.
+    #[error("cuBLAS: {0}")]
+    BadProblem(String),
+    /// A call failed.
+    #[error("cuBLAS: {call} answered status {status}; another version of cuBLAS may do it")]
+    Status {
+        /// The function.
+        call: &'static str,
+        /// Its `cublasStatus_t`.
+        status: i32,
+    },
+    /// A buffer or stream failed.
+    #[error("cuBLAS: {0}")]
+    Device(String),
+}
+
+impl From<cutlet_host::Error> for CublasError {
+    fn from(error: cutlet_host::Error) -> Self {
+        CublasError::Device(error.to_string())
+    }
+}
+
+/// cuBLAS and cuBLASLt, ready for one stream.
+pub struct Cublas {
+    library: &'static Library,
+    stream: Stream,
+    raw_stream: *mut c_void,
+    handle: *mut c_void,
+    lt_handle: *mut c_void,
+    workspace: Buffer<u8>,
+}
+
+impl Cublas {
+    /// Loads the libraries, once a process, and makes their handles for this stream.
+    ///
+    /// # Errors
+    /// [`CublasError::NoGpu`] on the CPU, [`CublasError::Missing`] without the libraries,
+    /// [`CublasError::Status`], [`CublasError::Device`].
+    pub fn new(stream: &Stream) -> Result<Cublas, CublasError> {
+        let raw_stream = stream.as_raw().ok_or(CublasError::NoGpu)?;
+        let library = Library::load()?;
+        let workspace = stream.zeroed(WORKSPACE_BYTES)?;
+        let mut made = Cublas {
+            library,
+            stream: stream.clone(),
+            raw_stream,
+            handle: std::ptr::null_mut(),
+            lt_handle: std::ptr::null_mut(),
+            workspace,
+        };
+        // SAFETY: allocating the workspace made the stream's device current in this thread; each
+        // call writes one handle or takes the one just made.
+        unsafe {
+            check("cublasCreate", (library.create)(&mut made.handle))?;
+            let status = (library.set_stream)(made.handle, raw_stream);
+            check("cublasSetStream", status)?;
+            check("cublasLtCreate", (library.lt_create)(&mut made.lt_handle))?;
+        }
+        Ok(made)
+    }
+
+    /// The version of cuBLASLt, as it counts (130200 is 13.2.0).
+    pub fn version(&self) -> usize {
+        self.library.version()
+    }
+
+    /// Makes the stream's device current in this thread, as every call wants it.
+    fn bind(&self) -> Result<(), CublasError> {
+        Ok(self.stream.device().make_current()?)
+    }
+}
+
+impl Drop for Cublas {
+    fn drop(&mut self) {
+        if self.bind().is_err() {
+            return;
+        }
+        // SAFETY: made in `new`, where not null, and destroyed once. There is no one to tell of an
+        // error.
+        unsafe {
+            if !self.handle.is_null() {
+                (self.library.destroy)(self.handle);
+            }
+            if !self.lt_handle.is_null() {
+                (self.library.lt_destroy)(self.lt_handle);
+            }
+        }
+    }
+}
+
+/// Turns a `cublasStatus_t` into a result.
+fn check(call: &'static str, status: i32) -> Result<(), CublasError> {
+    match status {
+        0 => Ok(()),
+        status => Err(CublasError::Status { call, status }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cutlet_host::{Backend, Device};
+    use half::{bf16, f16};
+
+    use super::*;
+
+    /// A stream and cuBLAS on it, where both are there.
+    fn cublas() -> Option<(Stream, Cublas)> {
+        let device = Device::auto();
+        if device.backend() == Backend::Cpu {
+            println!("not run: there is no GPU");
+            return None;
+        }
+        let stream = device.stream().unwrap();
+        match Cublas::new(&stream) {
+            Ok(cublas) => Some((stream, cublas)),
+            Err(error) => {
+                println!("not run: {error}");
+                None
+            }
+        }
+    }
+
+    /// Every combination of majors, with leading dimensions larger than needed.
+    fn problems() -> Vec<Problem> {
+        let (m, n, k) = (24, 16, 40);
+        let operand = |row: bool, rows: usize, columns: usize| {
+            let (major, least) = if row {
+                (Major::Row, columns)
+            } else {
+                (Major::Column, rows)
+            };
+            Operand {
+                major,
+                leading: least + 8,
+            }
+        };
+        let all = (0..8).map(|bits| Problem {
+            m,
+            n,
+            k,
+            a: operand(bits & 1 != 0, m, k),
+            b: operand(bits & 2 != 0, k, n),
+            c: operand(bits & 4 != 0, m, n),
+            alpha: 2.0,
+            beta: -1.0,
+        });
+        all.collect()
+    }
+
+    fn at(operand: Operand, row: usize, column: usize) -> usize {
+        match operand.major {
+            Major::Row => row * operand.leading + column,
+            Major::Column => row + column * operand.leading,
+        }
+    }
+
+    /// Small whole numbers, so that all sums are exact; as many as any operand needs.
+    fn data(seed: usize) -> Vec<f32> {
+        (0..48 * 48)
+            .map(|at| ((at * 7 + seed * 13) % 5) as f32 - 2.0)
+            .collect()
+    }
+
+    fn expected(problem: &Problem, a: &[f32], b: &[f32], c: &[f32]) -> Vec<f32> {
+        let mut result = c.to_vec();
+        for (i, j) in (0..problem.m).flat_map(|i| (0..problem.n).map(move |j| (i, j))) {
+            let sum: f32 = (0..problem.k)
+                .map(|l| a[at(problem.a, i, l)] * b[at(problem.b, l, j)])
+                .sum();
+            let entry = at(problem.c, i, j);
+            result[entry] = problem.alpha * sum + problem.beta * c[entry];
+        }
+        result
+    }
+
+    #[test]
+    fn sgemm_is_the_product() {
+        let Some((stream, cublas)) = cublas() else {
+            return;
+        };
+        let (a, b, c) = (data(1), data(2), data(3));
+        let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+        for problem in problems() {
+            let mut on_c = stream.upload(&c).unwrap();
+            cublas
+                .sgemm(&problem, on_a.view(), on_b.view(), &mut on_c.view_mut())
+                .unwrap();
+            let found = stream.download(&on_c).unwrap();
+            assert_eq!(found, expected(&problem, &a, &b, &c), "{problem:?}");
+        }
+    }
+
+    fn every_algorithm_is_the_product<T: Element, D: Element>(
+        narrow: fn(f32) -> T,
+        narrow_result: fn(f32) -> D,
+        wide: fn(D) -> f32,
+    ) {
+        let Some((stream, cublas)) = cublas() else {
+            return;
+        };
+        let (a, b, c) = (data(1), data(2), data(3));
+        let upload = |data: &[f32]| {
+            let narrowed: Vec<T> = data.iter().map(|&x| narrow(x)).collect();
+            stream.upload(&narrowed).unwrap()
+        };
+        let (on_a, on_b) = (upload(&a), upload(&b));
+        let start: Vec<D> = c.iter().map(|&x| narrow_result(x)).collect();
+        for problem in problems() {
+            let expected = expected(&problem, &a, &b, &c);
+            let matmul = cublas.matmul::<T, D>(problem, 4).unwrap();
+            for pick in 0..matmul.algorithms() {
+                let mut on_c = stream.upload(&start).unwrap();
+                matmul
+                    .run(pick, on_a.view(), on_b.view(), &mut on_c.view_mut())
+                    .unwrap();
+                let found = stream.download(&on_c).unwrap();
+                let found: Vec<f32> = found.into_iter().map(wide).collect();
+                assert_eq!(found, expected, "{problem:?}, algorithm {pick}");
+            }
+            let none = matmul.run(
+                matmul.algorithms(),
+                on_a.view(),
+                on_b.view(),
+                &mut stream.upload(&start).unwrap().view_mut(),
+            );
+            assert!(matches!(none, Err(CublasError::BadProblem(_))));
+        }
+    }
+
+    #[test]
+    fn f32_algorithms_are_the_product() {
+        every_algorithm_is_the_product::<f32, f32>(|x| x, |x| x, |x| x);
+    }
+
+    #[test]
+    fn f16_algorithms_are_the_product() {
+        every_algorithm_is_the_product::<f16, f16>(f16::from_f32, f16::from_f32, f16::to_f32);
+    }
+
+    #[test]
+    fn bf16_algorithms_are_the_product() {
+        every_algorithm_is_the_product::<bf16, f32>(bf16::from_f32, |x| x, |x| x);
+    }
+}

@@ -1,0 +1,270 @@
+//! GEMM through cuBLASLt, with each of the algorithms that its heuristics propose.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr;
+
+use cutlet_device::DeviceData;
+use cutlet_host::{View, ViewMut};
+use half::{bf16, f16};
+
+use super::problem::{ColumnMajor, Stored};
+use super::{Cublas, CublasError, Library, Problem, WORKSPACE_BYTES, check};
+
+/// `CUBLAS_COMPUTE_32F`.
+const COMPUTE_F32: i32 = 68;
+/// `CUBLASLT_MATMUL_DESC_TRANSA` and `…_TRANSB`.
+const TRANSPOSE_FIRST: i32 = 3;
+const TRANSPOSE_SECOND: i32 = 4;
+/// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
+const MAX_WORKSPACE: i32 = 1;
+
+/// An element type of cuBLASLt; accumulation is in f32 for all.
+pub trait Element: DeviceData {
+    /// Its `cudaDataType_t`.
+    const CUDA_TYPE: i32;
+}
+
+impl Element for f32 {
+    const CUDA_TYPE: i32 = 0;
+}
+
+impl Element for f16 {
+    const CUDA_TYPE: i32 = 2;
+}
+
+impl Element for bf16 {
+    const CUDA_TYPE: i32 = 14;
+}
+
+/// `cublasLtMatmulHeuristicResult_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Heuristic {
+    algorithm: [u64; 8],
+    workspace_bytes: usize,
+    status: i32,
+    waves: f32,
+    reserved: [i32; 4],
+}
+
+/// A product set up in cuBLASLt, with elements `T` in and `D` out, and the algorithms that its
+/// heuristics propose for it, the one it would take first.
+pub struct Matmul<'a, T, D> {
+    cublas: &'a Cublas,
+    problem: Problem,
+    shape: ColumnMajor,
+    operation: Described<'a>,
+    first: Described<'a>,
+    second: Described<'a>,
+    result: Described<'a>,
+    heuristics: Vec<Heuristic>,
+    elements: PhantomData<fn(T) -> D>,
+}
+
+impl Cublas {
+    /// Sets up a product and asks for the `top` best algorithms.
+    ///
+    /// # Errors
+    /// [`CublasError::BadProblem`] when cuBLASLt cannot do it, [`CublasError::Status`].
+    pub fn matmul<T: Element, D: Element>(
+        &self,
+        problem: Problem,
+        top: usize,
+    ) -> Result<Matmul<'_, T, D>, CublasError> {
+        self.bind()?;
+        // The buffers are checked when they are known, by `run`.
+        let shape = problem.column_major([usize::MAX; 3])?;
+        let library = self.library;
+        let operation =
+            Described::new(library.lt_desc_destroy, "cublasLtMatmulDescCreate", |out| {
+                // SAFETY: it writes one handle.
+                unsafe { (library.lt_desc_create)(out, COMPUTE_F32, f32::CUDA_TYPE) }
+            })?;
+        for (attribute, stored) in [
+            (TRANSPOSE_FIRST, shape.first),
+            (TRANSPOSE_SECOND, shape.second),
+        ] {
+            let transposed = i32::from(stored.transposed);
+            // SAFETY: the attribute is an i32, which lives past the call.
+            let status = unsafe {
+                let value: *const i32 = &transposed;
+                (library.lt_desc_set)(operation.handle, attribute, value.cast(), size_of::<i32>())
+            };
+            check("cublasLtMatmulDescSetAttribute", status)?;
+        }
+        let first = layout(library, T::CUDA_TYPE, shape.first)?;
+        let second = layout(library, T::CUDA_TYPE, shape.second)?;
+        let result = layout(library, D::CUDA_TYPE, shape.result)?;
+        let heuristics = self.heuristics(top, [&operation, &first, &second, &result, &result])?;
+        Ok(Matmul {
+            cublas: self,
+            problem,
+            shape,
+            operation,
+            first,
+            second,
+            result,
+            heuristics,
+            elements: PhantomData,
+        })
+    }
+
+    fn heuristics(
+        &self,
+        top: usize,
+        [operation, a, b, c, d]: [&Described<'_>; 5],
+    ) -> Result<Vec<Heuristic>, CublasError> {
+        let library = self.library;
+        let preference = Described::new(
+            library.lt_preference_destroy,
+            "cublasLtMatmulPreferenceCreate",
+            |out| {
+                // SAFETY: it writes one handle.
+                unsafe { (library.lt_preference_create)(out) }
+            },
+        )?;
+        let bytes: *const usize = &WORKSPACE_BYTES;
+        // SAFETY: the attribute is a u64, which lives past the call.
+        let status = unsafe {
+            (library.lt_preference_set)(preference.handle, MAX_WORKSPACE, bytes.cast(), 8)
+        };
+        check("cublasLtMatmulPreferenceSetAttribute", status)?;
+
+        let mut found = vec![Heuristic::default(); top.max(1)];
+        let mut count = 0;
+        // SAFETY: there is room for as many results as asked for, and all handles are alive.
+        let status = unsafe {
+            (library.lt_heuristics)(
+                self.lt_handle,
+                operation.handle,
+                a.handle,
+                b.handle,
+                c.handle,
+                d.handle,
+                preference.handle,
+                i32::try_from(found.len()).unwrap_or(i32::MAX),
+                found.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        check("cublasLtMatmulAlgoGetHeuristic", status)?;
+        found.truncate(usize::try_from(count).unwrap_or(0));
+        found.retain(|heuristic| {
+            heuristic.status == 0 && heuristic.workspace_bytes <= WORKSPACE_BYTES
+        });
+        if found.is_empty() {
+            return Err(CublasError::BadProblem(
+                "its heuristics know no algorithm for these types and layouts".to_string(),
+            ));
+        }
+        Ok(found)
+    }
+}
+
+impl<T: Element, D: Element> Matmul<'_, T, D> {
+    /// How many algorithms there are to run; at least one.
+    pub fn algorithms(&self) -> usize {
+        self.heuristics.len()
+    }
+
+    /// Puts the product into the stream, by the algorithm number `pick` below
+    /// [`algorithms`](Self::algorithms);
+    /// 0 is the one that cuBLASLt takes by itself.
+    ///
+    /// # Errors
+    /// [`CublasError::BadProblem`] when an operand does not fit its buffer or there is no such
+    /// algorithm, [`CublasError::Status`].
+    pub fn run(
+        &self,
+        pick: usize,
+        a: View<'_, T>,
+        b: View<'_, T>,
+        c: &mut ViewMut<'_, D>,
+    ) -> Result<(), CublasError> {
+        let heuristic = self.heuristics.get(pick).ok_or_else(|| {
+            let count = self.heuristics.len();
+            CublasError::BadProblem(format!("there are {count} algorithms, not {}", pick + 1))
+        })?;
+        self.problem.column_major([a.len(), b.len(), c.len()])?;
+        let (first, second) = if self.shape.swapped { (b, a) } else { (a, b) };
+        let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        let result = pointer(c.address());
+        let cublas = self.cublas;
+        cublas.bind()?;
+        // SAFETY: all handles are alive, the extents were checked against the buffers, the factors
+        // are f32 on the host as the operation says, and the workspace, which one stream orders the
+        // use of, is as large as said.
+        let status = unsafe {
+            (cublas.library.lt_matmul)(
+                cublas.lt_handle,
+                self.operation.handle,
+                &self.problem.alpha,
+                pointer(first.address()),
+                self.first.handle,
+                pointer(second.address()),
+                self.second.handle,
+                &self.problem.beta,
+                result,
+                self.result.handle,
+                result,
+                self.result.handle,
+                &heuristic.algorithm,
+                pointer(cublas.workspace.view().address()),
+                WORKSPACE_BYTES,
+                cublas.raw_stream,
+            )
+        };
+        check("cublasLtMatmul", status)
+    }
+}
+
+/// A descriptor of cuBLASLt, destroyed when dropped.
+struct Described<'a> {
+    handle: *mut c_void,
+    destroy: unsafe extern "C" fn(*mut c_void) -> i32,
+    library: PhantomData<&'a Library>,
+}
+
+impl Described<'_> {
+    fn new(
+        destroy: unsafe extern "C" fn(*mut c_void) -> i32,
+        call: &'static str,
+        create: impl FnOnce(*mut *mut c_void) -> i32,
+    ) -> Result<Self, CublasError> {
+        let mut handle = ptr::null_mut();
+        check(call, create(&mut handle))?;
+        Ok(Described {
+            handle,
+            destroy,
+            library: PhantomData,
+        })
+    }
+}
+
+impl Drop for Described<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by the matching function and destroyed once.
+        unsafe { (self.destroy)(self.handle) };
+    }
+}
+
+fn layout(library: &Library, cuda_type: i32, stored: Stored) -> Result<Described<'_>, CublasError> {
+    let leading = i64::try_from(stored.leading).unwrap_or(i64::MAX);
+    Described::new(
+        library.lt_layout_destroy,
+        "cublasLtMatrixLayoutCreate",
+        |out| {
+            // SAFETY: it writes one handle.
+            unsafe {
+                (library.lt_layout_create)(
+                    out,
+                    cuda_type,
+                    stored.rows as u64,
+                    stored.columns as u64,
+                    leading,
+                )
+            }
+        },
+    )
+}

@@ -1,0 +1,46 @@
+//! f32 GEMM through cuBLAS.
+
+use cutlet_host::{View, ViewMut};
+
+use super::{Cublas, CublasError, Problem, check};
+
+impl Cublas {
+    /// `C = alpha·A·B + beta·C` in f32 (without TF32), put into the stream.
+    ///
+    /// # Errors
+    /// [`CublasError::BadProblem`] when an operand does not fit its buffer,
+    /// [`CublasError::Status`].
+    pub fn sgemm(
+        &self,
+        problem: &Problem,
+        a: View<'_, f32>,
+        b: View<'_, f32>,
+        c: &mut ViewMut<'_, f32>,
+    ) -> Result<(), CublasError> {
+        let it = problem.column_major([a.len(), b.len(), c.len()])?;
+        let (first, second) = if it.swapped { (b, a) } else { (a, b) };
+        let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);
+        self.bind()?;
+        // SAFETY: the extents were checked against the buffers and against i32; the factors are on
+        // the host, where cuBLAS expects them by default.
+        let status = unsafe {
+            (self.library.sgemm)(
+                self.handle,
+                i32::from(it.first.transposed),
+                i32::from(it.second.transposed),
+                int(it.m),
+                int(it.n),
+                int(it.k),
+                &problem.alpha,
+                std::ptr::with_exposed_provenance(first.address() as usize),
+                int(it.first.leading),
+                std::ptr::with_exposed_provenance(second.address() as usize),
+                int(it.second.leading),
+                &problem.beta,
+                std::ptr::with_exposed_provenance_mut(c.address() as usize),
+                int(it.result.leading),
+            )
+        };
+        check("cublasSgemm", status)
+    }
+}

@@ -1,0 +1,3 @@
+//! What the `cutlet` command and the benchmarks compare with.
+
+pub mod cublas;
