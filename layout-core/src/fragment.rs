@@ -70,4 +70,10 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
         // SAFETY: as in `get`.
         unsafe { (&raw mut self.values).cast::<T>().add(v).write(value) }
     }
+
+    /// The fragment whose value `v` is `f(v, value v of this one)`.
+    #[inline(always)]
+    pub fn map<U: Copy>(&self, mut f: impl FnMut(usize, T) -> U) -> Fragment<U, L> {
+        Fragment::from_fn(|v| f(v, self.get(v)))
+    }
 }

@@ -19,8 +19,9 @@ pub use strided::{ColMajor, RowMajor, Strided};
 use crate::StaticLayout;
 use crate::static_layout::Coordinates;
 
-/// A matrix coordinate: (row, column).
-pub type Coord = [i64; 2];
+/// A matrix coordinate, or extents: (row, column). 32 bits each, so that a thread's bounds take few
+/// registers; what they become in memory is counted in 64.
+pub type Coord = [i32; 2];
 
 /// A transform from coordinates to element indices of an [`Engine`](crate::Engine).
 pub trait Inner: Copy {
@@ -68,28 +69,29 @@ pub trait Bound: Copy {
 /// Whether a run-time coordinate plus a value's constant one stays inside the extents.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// How much of each extent lies beyond the offset; never negative, saturated to 32 bits.
-    rest: [u32; 2],
+    /// How much of each extent lies beyond the offset; negative where the offset is outside.
+    rest: Coord,
 }
 
 impl Bounds {
     #[inline(always)]
     fn new(extent: Coord, offset: Coord) -> Self {
-        let rest = |b: usize| (extent[b] - offset[b]).clamp(0, u32::MAX as i64) as u32;
-        Self {
-            rest: [rest(0), rest(1)],
-        }
+        let rest = [
+            extent[0].wrapping_sub(offset[0]),
+            extent[1].wrapping_sub(offset[1]),
+        ];
+        Self { rest }
     }
 
     #[inline(always)]
-    fn hold(&self, coord: [i32; 2]) -> bool {
-        (coord[0] as u32) < self.rest[0] && (coord[1] as u32) < self.rest[1]
+    fn hold(&self, coord: Coord) -> bool {
+        coord[0] < self.rest[0] && coord[1] < self.rest[1]
     }
 }
 
 /// The coordinate of value `v` of `L`.
 #[inline(always)]
-fn coordinate<L: StaticLayout>(v: usize) -> [i32; 2] {
+fn coordinate<L: StaticLayout>(v: usize) -> Coord {
     let [row, column, ..] = const { &Coordinates::<L>::TABLE }[v];
     [row, column]
 }

@@ -6,8 +6,14 @@
 //! the reason: as a compile error in a `const`, as a panic at run time, or as a [`LayoutError`]
 //! from its `try_` twin.
 #![no_std]
-#![allow(clippy::result_large_err, reason = "there is no heap to put an error's message on")]
-#![allow(clippy::wrong_self_convention, reason = "a layout is a kilobyte: methods borrow it")]
+#![allow(
+    clippy::result_large_err,
+    reason = "there is no heap to put an error's message on"
+)]
+#![allow(
+    clippy::wrong_self_convention,
+    reason = "a layout is a kilobyte: methods borrow it"
+)]
 
 mod coalesce;
 mod complement;

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::StaticLayout;
+use crate::{Coord, Engine, EngineMut, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
 ///
@@ -14,8 +14,75 @@ pub trait ThreadValue: Copy + 'static {
     type Thr: StaticLayout;
     /// From value index to tile coordinates.
     type Val: StaticLayout;
-    /// How many values one memory access moves: 1, 2, 4, 8 or 16.
-    const WIDTH: usize;
+    /// How many values one memory access moves.
+    type Width: AccessWidth;
+}
+
+/// The width of a memory access as a type: generic code cannot compute with a constant of a
+/// parameter where a constant argument is asked for, but it can call through one.
+pub trait AccessWidth: Copy + 'static {
+    /// Values an access: 1, 2, 4, 8 or 16.
+    const VALUES: usize;
+
+    /// Reads the values from `index` on in one access, and calls `each(n, value n)`.
+    ///
+    /// # Safety
+    /// As [`Engine::load_vector`].
+    unsafe fn load<E: Engine>(engine: E, index: i64, each: impl FnMut(usize, E::Element));
+
+    /// Replaces the values from `index` on by `f(n, value n)`, with one access each way.
+    ///
+    /// # Safety
+    /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
+    unsafe fn update<E: EngineMut>(
+        engine: E,
+        index: i64,
+        f: impl FnMut(usize, E::Element) -> E::Element,
+    );
+
+    /// Writes `value(n)` for each `n` to the elements from `index` on, in one access.
+    ///
+    /// # Safety
+    /// As [`EngineMut::store_vector`].
+    unsafe fn store<E: EngineMut>(engine: E, index: i64, value: impl FnMut(usize) -> E::Element);
+}
+
+/// Accesses of `N` values.
+#[derive(Clone, Copy, Debug)]
+pub struct Width<const N: usize>;
+
+impl<const N: usize> AccessWidth for Width<N> {
+    const VALUES: usize = N;
+
+    #[inline(always)]
+    unsafe fn load<E: Engine>(engine: E, index: i64, mut each: impl FnMut(usize, E::Element)) {
+        // SAFETY: as promised by the caller.
+        let vector = unsafe { engine.load_vector::<N>(index) };
+        let mut n = 0;
+        while n < N {
+            each(n, vector[n]);
+            n += 1;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn update<E: EngineMut>(
+        engine: E,
+        index: i64,
+        mut f: impl FnMut(usize, E::Element) -> E::Element,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let old = engine.load_vector::<N>(index);
+            engine.store_vector::<N>(index, core::array::from_fn(|n| f(n, old[n])));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store<E: EngineMut>(engine: E, index: i64, value: impl FnMut(usize) -> E::Element) {
+        // SAFETY: as promised by the caller.
+        unsafe { engine.store_vector::<N>(index, core::array::from_fn(value)) };
+    }
 }
 
 /// A thread-value layout whose accesses move `WIDTH` values.
@@ -33,7 +100,7 @@ pub struct Tv<Thr, Val, const WIDTH: usize = 1>(PhantomData<(Thr, Val)>);
 impl<Thr: StaticLayout, Val: StaticLayout, const WIDTH: usize> ThreadValue for Tv<Thr, Val, WIDTH> {
     type Thr = Thr;
     type Val = Val;
-    const WIDTH: usize = WIDTH;
+    type Width = Width<WIDTH>;
 }
 
 /// The index of a thread within whatever shares a tile: a block, a warp, a warpgroup.
@@ -66,8 +133,8 @@ impl ThreadIndex for u32 {
 ///
 /// # Panics
 /// If the layout reaches in a direction other than rows and columns.
-pub const fn tile_extent<L: StaticLayout>() -> [i64; 2] {
-    let mut extent = [1, 1];
+pub const fn tile_extent<L: StaticLayout>() -> Coord {
+    let mut extent = [1i64; 2];
     let mut n = 0;
     while n < L::LAYOUT.num_leaves() {
         let steps = L::LAYOUT.leaf_shape(n).value() - 1;
@@ -80,7 +147,11 @@ pub const fn tile_extent<L: StaticLayout>() -> [i64; 2] {
         );
         n += 1;
     }
-    extent
+    assert!(
+        extent[0] <= i32::MAX as i64 && extent[1] <= i32::MAX as i64,
+        "a tile's extents are below 2^31"
+    );
+    [extent[0] as i32, extent[1] as i32]
 }
 
 /// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
@@ -94,7 +165,7 @@ pub const fn tile_extent<L: StaticLayout>() -> [i64; 2] {
 /// type Copy = Tv<L!((2, 16):(4@1, 1@0)), L!((4, 2):(1@1, 16@0)), 4>;
 /// const _: () = assert!(covers_exactly::<Copy>([32, 8]));
 /// ```
-pub const fn covers_exactly<C: ThreadValue>(extent: [i64; 2]) -> bool {
+pub const fn covers_exactly<C: ThreadValue>(extent: Coord) -> bool {
     let layout = <(C::Thr, C::Val)>::LAYOUT;
     let mut direction = 0;
     while direction < 2 {
@@ -116,10 +187,10 @@ pub const fn covers_exactly<C: ThreadValue>(extent: [i64; 2]) -> bool {
                 break;
             }
         }
-        if reached != extent[direction] {
+        if reached != extent[direction] as i64 {
             return false;
         }
         direction += 1;
     }
-    layout.size() == extent[0] * extent[1]
+    layout.size() == extent[0] as i64 * extent[1] as i64
 }

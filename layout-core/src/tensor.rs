@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::inner::{Bound, Coord, Inner, MatrixInner};
+use crate::partition::AccessWidth;
 use crate::{
     Engine, EngineMut, Fragment, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
     tile_extent,
@@ -70,8 +71,8 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     pub fn local_tile<T: StaticLayout>(&self, tile: (impl TileIndex, impl TileIndex)) -> Self {
         let extent = const { tile_extent::<T>() };
         let offset: Coord = [
-            self.offset[0] + tile.0.index() as i64 * extent[0],
-            self.offset[1] + tile.1.index() as i64 * extent[1],
+            self.offset[0] + tile.0.index() as i32 * extent[0],
+            self.offset[1] + tile.1.index() as i32 * extent[1],
         ];
         Self { offset, ..*self }
     }
@@ -82,8 +83,8 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
         let tile = const { tile_extent::<T>() };
         let extent = self.extent();
         [
-            ((extent[0] + tile[0] - 1) / tile[0]) as u32,
-            ((extent[1] + tile[1] - 1) / tile[1]) as u32,
+            (extent[0] as u32).div_ceil(tile[0] as u32),
+            (extent[1] as u32).div_ceil(tile[1] as u32),
         ]
     }
 
@@ -102,37 +103,12 @@ pub struct Partition<E, I: Inner, C: ThreadValue> {
     layout: PhantomData<C>,
 }
 
-/// Runs `$body` with `$width` as a constant for the access width `C::WIDTH`.
-macro_rules! with_width {
-    ($width:ident => $body:expr) => {
-        match C::WIDTH {
-            1 => {
-                const $width: usize = 1;
-                $body
-            }
-            2 => {
-                const $width: usize = 2;
-                $body
-            }
-            4 => {
-                const $width: usize = 4;
-                $body
-            }
-            8 => {
-                const $width: usize = 8;
-                $body
-            }
-            _ => {
-                const $width: usize = 16;
-                $body
-            }
-        }
-    };
-}
-
 impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    /// Values an access.
+    const WIDTH: usize = C::Width::VALUES;
     const WIDTH_FITS: () = assert!(
-        matches!(C::WIDTH, 1 | 2 | 4 | 8 | 16) && C::WIDTH <= <I::Bound<C::Val> as Bound>::RUN,
+        matches!(Self::WIDTH, 1 | 2 | 4 | 8 | 16)
+            && Self::WIDTH <= <I::Bound<C::Val> as Bound>::RUN,
         "the thread-value layout asks for wider accesses than its values are consecutive in memory"
     );
 
@@ -158,19 +134,16 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         const { Self::WIDTH_FITS }
         const {
             assert!(
-                L::SIZE.is_multiple_of(C::WIDTH),
+                L::SIZE.is_multiple_of(Self::WIDTH),
                 "a fragment is read in whole vectors"
             )
         }
         each::<L>(|v| {
-            if v % C::WIDTH == 0 && self.bound.holds(first + v) {
+            if v % Self::WIDTH == 0 && self.bound.holds(first + v) {
                 let index = self.bound.index(first + v);
-                with_width!(W => {
-                    // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
-                    // creator promised the alignment, and with it extents that vectors don't straddle).
-                    let vector = unsafe { self.engine.load_vector::<W>(index) };
-                    set_from(values, v, vector);
-                });
+                // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
+                // creator promised the alignment, and with it extents that vectors don't straddle).
+                unsafe { C::Width::load(self.engine, index, |n, value| values.set(v + n, value)) };
             }
         });
     }
@@ -181,29 +154,33 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     #[inline(always)]
     pub fn store<L: StaticLayout>(&self, values: &Fragment<E::Element, L>) {
         const { Self::WIDTH_FITS }
-        const { assert!(L::SIZE == C::Val::SIZE, "a fragment is stored whole") }
+        const {
+            assert!(
+                L::SIZE == C::Val::SIZE,
+                "a fragment is stored whole: it needs as many values as the partition has"
+            )
+        }
         each::<C::Val>(|v| {
-            if v % C::WIDTH == 0 && self.bound.holds(v) {
+            if v % Self::WIDTH == 0 && self.bound.holds(v) {
                 let index = self.bound.index(v);
-                with_width!(W => {
-                    let vector: [E::Element; W] = core::array::from_fn(|n| values.get(v + n));
-                    // SAFETY: as in `load_into`.
-                    unsafe { self.engine.store_vector::<W>(index, vector) };
-                });
+                // SAFETY: as in `load_into`.
+                unsafe { C::Width::store(self.engine, index, |n| values.get(v + n)) };
             }
         });
     }
-}
 
-#[inline(always)]
-fn set_from<T: Copy, L: StaticLayout, const W: usize>(
-    values: &mut Fragment<T, L>,
-    first: usize,
-    vector: [T; W],
-) {
-    let mut n = 0;
-    while n < W {
-        values.set(first + n, vector[n]);
-        n += 1;
+    /// Replaces each value `v` that lies inside the tensor by `f(v, value)`.
+    ///
+    /// Few values are in registers at a time: one vector's.
+    #[inline(always)]
+    pub fn update(&self, mut f: impl FnMut(usize, E::Element) -> E::Element) {
+        const { Self::WIDTH_FITS }
+        each::<C::Val>(|v| {
+            if v % Self::WIDTH == 0 && self.bound.holds(v) {
+                let index = self.bound.index(v);
+                // SAFETY: as in `load_into`.
+                unsafe { C::Width::update(self.engine, index, |n, value| f(v + n, value)) };
+            }
+        });
     }
 }

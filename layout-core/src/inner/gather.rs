@@ -63,8 +63,8 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
         [
-            offset[0] + evaluate::<Thr>(thr, 0) as i64,
-            offset[1] + evaluate::<Thr>(thr, 1) as i64,
+            offset[0] + evaluate::<Thr>(thr, 0),
+            offset[1] + evaluate::<Thr>(thr, 1),
         ]
     }
 
@@ -83,13 +83,13 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
                 let r = coordinate::<L>(v)[0];
                 // SAFETY: the row lies inside the extents, whose table entries the creator of this
                 // transform promised to be readable.
-                let index = if (r as u32) < bounds.rest[0] {
-                    unsafe { self.table.load(offset[0] + r as i64) }.to_i64()
+                let index = if r < bounds.rest[0] {
+                    unsafe { self.table.load(offset[0] as i64 + r as i64) }.to_i64()
                 } else {
                     -1
                 };
                 Row {
-                    start: index * self.ld + offset[1],
+                    start: index * self.ld + offset[1] as i64,
                     exists: index >= 0 && index < self.source_rows,
                 }
             };
@@ -98,7 +98,7 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
         BoundGather {
             rows,
             bounds,
-            first_row: offset[0],
+            first_row: offset[0] as i64,
         }
     }
 }

@@ -27,7 +27,7 @@ impl<const C: usize> Strided<C> {
 
     #[inline(always)]
     fn index(&self, coord: Coord) -> i64 {
-        coord[C] + coord[1 - C] * self.ld
+        coord[C] as i64 + coord[1 - C] as i64 * self.ld
     }
 }
 
@@ -40,8 +40,8 @@ impl<const C: usize> Inner for Strided<C> {
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
         [
-            offset[0] + evaluate::<Thr>(thr, 0) as i64,
-            offset[1] + evaluate::<Thr>(thr, 1) as i64,
+            offset[0] + evaluate::<Thr>(thr, 0),
+            offset[1] + evaluate::<Thr>(thr, 1),
         ]
     }
 
@@ -83,7 +83,7 @@ impl<const C: usize, L: StaticLayout> Bound for BoundStrided<C, L> {
     #[inline(always)]
     fn index(&self, v: usize) -> i64 {
         let coord = coordinate::<L>(v);
-        coord[1 - C] as i64 * self.ld + coord[C] as i64
+        coord[C] as i64 + coord[1 - C] as i64 * self.ld
     }
 
     #[inline(always)]

@@ -1,0 +1,56 @@
+//! transpose: a matrix through a swizzled tile of shared memory, reads and writes both coalesced.
+
+use cutlet_device::{Global, GlobalMut, SharedMemory, block_idx, kernel, sync_threads, thread_idx};
+use cutlet_layout_core::{ColMajor, Fixed, L, RowMajor, StaticLayout, Sw, Tensor, Tv};
+
+/// The tile of a block, in coordinates of the source.
+pub type Tile = L!((64, 64):(1@0, 1@1));
+/// How the tile lies in shared memory: rows of 64, and each row's columns xored with its number,
+/// so that neither a row nor a column of a warp meets a bank twice.
+type Stored = Fixed<L!((64, 64):(64, 1)), Sw<5, 0, 6>>;
+/// A warp reads along a row of the source …
+type AlongRows = Tv<L!((64, 4):(1@1, 1@0)), L!(16:4@0)>;
+/// … and writes along a column of it, which is a row of the destination.
+type AlongColumns = Tv<L!((64, 4):(1@0, 1@1)), L!(16:4@1)>;
+
+/// Shared memory of a block: one tile.
+const SHARED: u32 = (Tile::SIZE * size_of::<f32>()) as u32;
+
+/// `destination[c][r] = source[r][c]` for a source of `rows` × `columns`; leading dimensions in
+/// elements; one block covers [`Tile`], the grid's x runs along columns.
+///
+/// # Safety
+/// `source` must hold `rows` rows that are `ld_source ≥ columns` elements apart, `destination`
+/// `columns` rows that are `ld_destination ≥ rows` elements apart.
+#[kernel(threads = 256, shared = SHARED)]
+pub unsafe fn transpose_f32(
+    rows: i32,
+    columns: i32,
+    source: Global<f32>,
+    ld_source: i64,
+    destination: GlobalMut<f32>,
+    ld_destination: i64,
+) {
+    let extent = [rows, columns];
+    // SAFETY: the launcher promises the extents; the shared tile is as large as its layout.
+    let (source, destination, tile) = unsafe {
+        (
+            Tensor::new(source, RowMajor::new(extent, ld_source)),
+            Tensor::new(destination, ColMajor::new(extent, ld_destination)),
+            Tensor::new(SharedMemory::new().take::<f32>(Tile::SIZE), Stored::new()),
+        )
+    };
+    let at = (block_idx().y, block_idx().x);
+
+    let values = source
+        .local_tile::<Tile>(at)
+        .partition::<AlongRows>(thread_idx())
+        .load(0.0);
+    tile.partition::<AlongRows>(thread_idx()).store(&values);
+    sync_threads();
+    let values = tile.partition::<AlongColumns>(thread_idx()).load(0.0);
+    destination
+        .local_tile::<Tile>(at)
+        .partition::<AlongColumns>(thread_idx())
+        .store(&values);
+}
