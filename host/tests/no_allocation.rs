@@ -1,0 +1,75 @@
+//! Putting launches and graphs into a GPU's stream allocates nothing. Needs a GPU.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use cutlet_device::{Global, GlobalMut};
+use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_host::{Backend, Device, Result};
+
+/// The system's allocator, counting what this thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static PTX: PtxLibrary = PtxLibrary {
+    families: &[PtxFamily {
+        name: "no_allocation",
+        modules: &[PtxModule {
+            target: "sm_80",
+            ptx: include_str!("ptx/launch_sm_80.ptx"),
+        }],
+    }],
+};
+
+type Arguments = (u32, f32, Global<f32>, GlobalMut<f32>);
+
+static SAXPY: Kernel<Arguments> = Kernel::new(
+    "saxpy",
+    "no_allocation",
+    LaunchBounds::new(256, 0, 1, 0),
+    |_| unreachable!("this test runs on a GPU"),
+);
+
+#[test]
+fn launches_allocate_nothing() -> Result<()> {
+    let device = Device::auto();
+    if device.backend() == Backend::Cpu {
+        println!("not run: there is no GPU");
+        return Ok(());
+    }
+    let stream = device.stream()?;
+    let (x, mut y) = (stream.zeroed::<f32>(256)?, stream.zeroed::<f32>(256)?);
+    let saxpy = device.load(&PTX, &SAXPY)?;
+    let mut launch = || {
+        // SAFETY: the buffers have 256 elements and live past the wait below.
+        unsafe { stream.launch(&saxpy, 1, (256, 1.0, &x, &mut y)) }
+    };
+    launch()?;
+    let before = ALLOCATIONS.get();
+    for _ in 0..10 {
+        launch()?;
+        device.load(&PTX, &SAXPY)?;
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
+    stream.synchronize()
+}
