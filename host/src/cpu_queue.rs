@@ -1,6 +1,6 @@
 //! The CPU backend's streams: work runs at once, or is recorded while a graph is being captured.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::Result;
 
@@ -14,7 +14,7 @@ pub(crate) trait Work: Send + Sync + 'static {
 }
 
 /// What a capture recorded, in order.
-pub(crate) type Recording = Vec<Arc<dyn Work>>;
+pub(crate) type Recording = Vec<Box<dyn Work>>;
 
 /// A stream of the CPU backend.
 #[derive(Default)]
@@ -26,24 +26,11 @@ impl CpuQueue {
     /// Runs the work, or records it during a capture. Running allocates nothing here.
     pub(crate) fn submit(&self, work: impl Work) -> Result<()> {
         if let Some(recording) = self.lock().as_mut() {
-            recording.push(Arc::new(work));
+            recording.push(Box::new(work));
             return Ok(());
         }
         // SAFETY: whoever puts work in holds the memory it is for during the call.
         unsafe { work.run() }
-    }
-
-    /// Runs recorded work again, or records it as part of another capture.
-    ///
-    /// # Safety
-    /// The memory that the work was recorded for is still alive.
-    pub(crate) unsafe fn replay(&self, recorded: &Recording) -> Result<()> {
-        if let Some(recording) = self.lock().as_mut() {
-            recording.extend(recorded.iter().cloned());
-            return Ok(());
-        }
-        // SAFETY: the caller's promise.
-        recorded.iter().try_for_each(|work| unsafe { work.run() })
     }
 
     /// Begins a capture; `false` if one is going on already.

@@ -71,11 +71,11 @@ impl Stream {
 }
 
 impl Graph {
-    /// Puts the recorded work into a stream of the same device. Within a capture it becomes part of
-    /// the new graph.
+    /// Puts the recorded work into a stream of the same device, which is not being captured itself.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`]; on the CPU, what the recorded work answers.
+    /// [`Error::WrongDevice`], [`Error::Capturing`], [`Error::Driver`]; on the CPU, what the recorded
+    /// work answers.
     ///
     /// # Safety
     /// All memory that the recorded work uses is still alive and stays so until the stream has got
@@ -83,10 +83,11 @@ impl Graph {
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         self.device
             .expect(stream.device(), || "the graph".to_string())?;
+        stream.must_not_capture("launching a graph")?;
         match (&self.recorded, stream.queue()) {
-            (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
+            (Recorded::Cpu(recording), Queue::Cpu(_)) => {
                 // SAFETY: the caller's promise.
-                unsafe { queue.replay(recording) }
+                recording.iter().try_for_each(|work| unsafe { work.run() })
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
                 stream.device().make_current()?;
