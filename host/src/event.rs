@@ -1,10 +1,11 @@
 //! Events: marks in a stream, to time work and to order streams.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUevent_flags};
+use cudarc::driver::sys::{self, CUevent_flags, CUresult};
 use cudarc::driver::{CudaEvent, DriverError};
 
 use crate::device::Place;
@@ -31,8 +32,10 @@ pub struct Event {
 }
 
 enum Mark {
+    /// When it was passed, unless never or in a capture.
     Cpu(Mutex<Option<Instant>>),
-    Gpu(CudaEvent),
+    /// The event and whether it was ever recorded.
+    Gpu(CudaEvent, AtomicBool),
 }
 
 impl Event {
@@ -45,7 +48,7 @@ impl Event {
             Place::Cpu => Mark::Cpu(Mutex::default()),
             Place::Gpu(gpu) => {
                 let event = gpu.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-                Mark::Gpu(event.during("making an event")?)
+                Mark::Gpu(event.during("making an event")?, AtomicBool::new(false))
             }
         };
         Ok(Event {
@@ -63,11 +66,13 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.on(stream)?;
         match (&self.mark, stream.queue()) {
-            (Mark::Gpu(event), Queue::Gpu(queue)) => {
+            (Mark::Gpu(event, recorded), Queue::Gpu(queue)) => {
                 stream.device().make_current()?;
                 // SAFETY: event and stream are alive and of the same context.
                 let code = unsafe { sys::cuEventRecord(event.cu_event(), queue.cu_stream()) };
-                check("recording an event", code)
+                check("recording an event", code)?;
+                recorded.store(true, Ordering::Relaxed);
+                Ok(())
             }
             (Mark::Cpu(at), Queue::Cpu(queue)) => {
                 let now = (!queue.is_recording()).then(Instant::now);
@@ -85,7 +90,7 @@ impl Event {
     pub fn synchronize(&self) -> Result<()> {
         match &self.mark {
             Mark::Cpu(_) => Ok(()),
-            Mark::Gpu(event) => event.synchronize().during("waiting for an event"),
+            Mark::Gpu(event, _) => event.synchronize().during("waiting for an event"),
         }
     }
 
@@ -99,27 +104,33 @@ impl Event {
         start
             .device
             .expect(&self.device, || "the start event".to_string())?;
+        let not_recorded = Error::EventNotRecorded {
+            found: "one of the two was not recorded, or in a capture",
+        };
         match (&start.mark, &self.mark) {
-            (Mark::Gpu(start), Mark::Gpu(end)) => match start.elapsed_ms(end) {
-                Ok(milliseconds) => Ok(Duration::from_secs_f64(
-                    f64::from(milliseconds.max(0.0)) * 1e-3,
-                )),
-                Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_HANDLE)) => {
-                    Err(Error::EventNotRecorded {
-                        found: "one of the two was not recorded, or in a capture",
-                    })
+            (Mark::Gpu(start, start_recorded), Mark::Gpu(end, end_recorded)) => {
+                if !start_recorded.load(Ordering::Relaxed) || !end_recorded.load(Ordering::Relaxed)
+                {
+                    return Err(not_recorded);
                 }
-                Err(error) => Err(error).during("asking for the time between two events"),
-            },
+                match start.elapsed_ms(end) {
+                    Ok(milliseconds) => {
+                        let seconds = f64::from(milliseconds.max(0.0)) * 1e-3;
+                        Ok(Duration::from_secs_f64(seconds))
+                    }
+                    Err(DriverError(
+                        CUresult::CUDA_ERROR_INVALID_HANDLE | CUresult::CUDA_ERROR_CAPTURED_EVENT,
+                    )) => Err(not_recorded),
+                    Err(error) => Err(error).during("asking for the time between two events"),
+                }
+            }
             (Mark::Cpu(start), Mark::Cpu(end)) => {
                 let read = |at: &Mutex<Option<Instant>>| {
                     *at.lock().unwrap_or_else(PoisonError::into_inner)
                 };
                 match (read(start), read(end)) {
                     (Some(start), Some(end)) => Ok(end.saturating_duration_since(start)),
-                    _ => Err(Error::EventNotRecorded {
-                        found: "one of the two was not recorded, or in a capture",
-                    }),
+                    _ => Err(not_recorded),
                 }
             }
             _ => Ok(Duration::ZERO),
@@ -141,7 +152,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.on(self)?;
         match (&event.mark, self.queue()) {
-            (Mark::Gpu(event), Queue::Gpu(queue)) => {
+            (Mark::Gpu(event, _), Queue::Gpu(queue)) => {
                 self.device().make_current()?;
                 // SAFETY: event and stream are alive and of the same context.
                 let code =
