@@ -49,27 +49,30 @@ fn device_entry(
     );
     quote! {
         #[cfg(target_arch = "nvptx64")]
-        #(#attrs)*
-        #[unsafe(no_mangle)]
-        #[allow(improper_ctypes_definitions, clippy::too_many_arguments, clippy::missing_safety_doc)]
-        #vis #safety extern "ptx-kernel" fn #ident(#inputs) #block
-
-        #[cfg(target_arch = "nvptx64")]
         #[allow(non_upper_case_globals)]
         const #bounds_name: ::cutlet_device::LaunchBounds = #bounds;
 
         #[cfg(target_arch = "nvptx64")]
-        ::core::arch::global_asm!(
-            ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
-            const #bounds_name.threads,
-            const #bounds_name.min_blocks,
-            const #bounds_name.cluster,
-            const #bounds_name.shared_bytes,
-            #(
-                const ::core::mem::size_of::<#types>(),
-                const <#types as ::cutlet_device::DeviceData>::PARAM_ALIGN,
-            )*
-        );
+        ::cutlet_device::__ptx_entry! {
+            {
+                #(#attrs)*
+                #[unsafe(no_mangle)]
+                #[allow(improper_ctypes_definitions, clippy::too_many_arguments)]
+                #vis #safety
+            }
+            { fn #ident(#inputs) #block }
+            {
+                ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
+                const #bounds_name.threads,
+                const #bounds_name.min_blocks,
+                const #bounds_name.cluster,
+                const #bounds_name.shared_bytes,
+                #(
+                    const ::core::mem::size_of::<#types>(),
+                    const <#types as ::cutlet_device::DeviceData>::PARAM_ALIGN,
+                )*
+            }
+        }
     }
 }
 
@@ -109,10 +112,24 @@ fn host_handle(
         #vis static #ident: ::cutlet_device::Kernel<#tuple> = {
             #(#attrs)*
             #[allow(clippy::too_many_arguments)]
+            #[inline(always)]
             #safety fn #ident(#inputs) #block
 
+            // Compiled a second time for processors with these instructions, which most have.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn body((#(#names,)*): #tuple) {
+            unsafe fn body_with_fma((#(#names,)*): #tuple) {
+                unsafe { #ident(#(#names),*) }
+            }
+
+            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn body(arguments: #tuple) {
+                #[cfg(target_arch = "x86_64")]
+                if ::cutlet_device::__has_avx2_and_fma() {
+                    return unsafe { body_with_fma(arguments) };
+                }
+                let (#(#names,)*) = arguments;
                 unsafe { #ident(#(#names),*) }
             }
 
