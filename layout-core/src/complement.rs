@@ -9,10 +9,12 @@ twin! {
     /// The layout `R` that completes `layout` towards `cotarget`: it is ordered (its strides are
     /// positive and increasing) and steps over everything that `layout` maps to.
     ///
+    /// Between the layout's modes extents are rounded down, and at its end up to the cotarget, or
+    /// down where it would reach beyond the next multiple of the layout's cosize: divisions, which
+    /// must keep every element, round up there too.
+    ///
     /// Only the size of `cotarget` matters for the result's values; a tuple of static and dynamic
-    /// integers such as `(_4,7)` lets more of the result stay static than `28` does. Extents are
-    /// rounded down inside the layout and up at its end, so the pair `(layout, R)` reaches the
-    /// cotarget where the strides divide each other.
+    /// integers such as `(_4,7)` lets more of the result stay static than `28` does.
     ///
     /// ```
     /// use cutlet_layout_core::{complement, layout, shape};
@@ -29,6 +31,45 @@ twin! {
 /// If two modes of the layout overlap or interleave, a stride is negative or in a basis
 /// direction, or a stride of the result does not fit 64 bits.
 pub const fn try_complement(layout: &Layout, cotarget: &IntTuple) -> Result<Layout, LayoutError> {
+    let covering = tri!(covering_complement(layout, cotarget));
+    let cosize = filter(layout).cosize();
+    let target = cotarget.size();
+    let multiples = if target % cosize == 0 {
+        target / cosize
+    } else {
+        target / cosize + 1
+    };
+    let beyond = match cosize.checked_mul(multiples) {
+        Some(bound) => covering.cosize() > bound,
+        None => false,
+    };
+    let last = covering.num_leaves() - 1;
+    if !beyond || covering.leaf_shape(last).value() == 1 {
+        return Ok(covering);
+    }
+    let shorter = covering.leaf_shape(last).checked_sub(Int::ONE);
+    let Some(shorter) = shorter else {
+        unreachable!()
+    };
+    let mut modes = Modes::EMPTY;
+    let mut i = 0;
+    while i <= last {
+        let shape = if i == last {
+            shorter
+        } else {
+            covering.leaf_shape(i)
+        };
+        modes.push(shape, covering.leaf_stride(i));
+        i += 1;
+    }
+    coalesced(&tri!(modes.to_layout()), Knowledge::Static).to_layout()
+}
+
+/// The complement that repeats the layout until all of the cotarget is reached.
+pub(crate) const fn covering_complement(
+    layout: &Layout,
+    cotarget: &IntTuple,
+) -> Result<Layout, LayoutError> {
     if cotarget.has_underscore() || cotarget.num_leaves() == 0 {
         return Err(refused(
             layout,

@@ -1,10 +1,11 @@
 //! Division: splitting a layout into tiles and the layout of those tiles.
 
 use crate::coalesce::{Knowledge, coalesced};
+use crate::complement::covering_complement;
 use crate::error::{LayoutError, tri, twin};
 use crate::tiler::TilerKind;
 use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Layout, Tiler, try_complement, try_composition};
+use crate::{Layout, Tiler, try_composition};
 
 twin! {
     /// Splits a layout into `(tile, rest)`: the elements that the tiler points to, and the layout
@@ -68,14 +69,14 @@ pub(crate) const fn divide_by_layout(
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
     let target = tri!(coalesced(layout, Knowledge::Static).to_layout()).shape();
-    let rest = tri!(try_complement(tiler, &target));
+    let rest = tri!(covering_complement(tiler, &target));
     try_composition(layout, &tri!(Layout::try_concat(&[*tiler, rest])))
 }
 
 /// [`logical_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`] refuse, and for a tiler with more modes than the
+/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with more modes than the
 /// layout.
 pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
     by_mode(Splitter::Divide, layout, tiler)

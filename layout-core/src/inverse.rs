@@ -193,9 +193,14 @@ const fn steps_end(steps: &Steps, mode: usize, none: usize) -> i64 {
 
 /// [`left_inverse`], or the reason why there is none.
 ///
+/// The inverse counts in a mixed radix with a place for each stride: the stride itself where
+/// strides divide each other, or the multiple of the places before it that it contains. What lies
+/// below a place is made up for by its stride. A layout whose strides do not divide each other may
+/// have an inverse in some other radix; those are not searched for.
+///
 /// # Errors
-/// If the layout maps two coordinates to one index, or to negative ones, or if neither of two of
-/// its strides divides the other.
+/// If the layout maps two coordinates to one index, or to negative ones, or if its inverse does
+/// not count in that radix.
 pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     if layout.has_basis() {
         return Err(refused(
@@ -206,60 +211,112 @@ pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     }
     let steps = Steps::of(layout);
     let order = steps.sorted();
-    let mut result = Modes::EMPTY;
-    let mut under = (Int::ONE, Int::ZERO);
+    // Place 0 counts what no stride reaches; a place's stride is what one of it is worth.
+    let mut place = [1i64; CAPACITY];
+    let mut worth = [0i64; CAPACITY];
+    let mut places = 1;
     let mut i = 0;
     while i < steps.modes.len {
         let mode = order[i];
-        let stride = steps.modes.stride[mode];
-        if stride.value() < 0 {
+        let stride = steps.stride(mode);
+        if stride < 0 {
             return Err(refused(
                 "left_inverse",
                 layout,
                 "it maps to negative indices",
             ));
         }
-        if stride.value() == 0
-            || (i > 0
-                && reach(&steps, order[i - 1]) > stride.value()
-                && stride.value() % under.0.value() == 0)
-        {
+        let last = place[places - 1];
+        let next = stride / last * last;
+        if stride == 0 || (i > 0 && next == last) {
             return Err(refused(
                 "left_inverse",
                 layout,
                 "it maps two coordinates to one index",
             ));
         }
-        if stride.value() % under.0.value() != 0 {
-            let mut text = Text::new();
-            text.str("left_inverse: ")
-                .layout(layout)
-                .str(": its strides ")
-                .int(under.0);
-            text.str(" and ")
-                .int(stride)
-                .str(" do not divide each other");
-            return Err(LayoutError::new(ErrorKind::NotRepresentable, &text));
-        }
-        let gap = match stride.checked_div(under.0) {
-            Some(gap) => gap,
-            None => unreachable!(),
-        };
-        if result.len + 1 >= CAPACITY {
+        if next == 1 {
+            worth[0] = steps.step[mode].value();
+        } else if places == CAPACITY {
             return Err(refused(
                 "left_inverse",
                 layout,
                 "it needs more leaves than a layout holds",
             ));
-        }
-        result.push(gap, under.1);
-        under = (stride, steps.step[mode]);
-        if i + 1 == steps.modes.len {
-            result.push(steps.modes.shape[mode], steps.step[mode]);
+        } else {
+            let Some(below) = value_of(stride - next, &place, &worth, places) else {
+                return Err(refused(
+                    "left_inverse",
+                    layout,
+                    "a stride does not fit 64 bits",
+                ));
+            };
+            place[places] = next;
+            worth[places] = steps.step[mode].value() - below;
+            places += 1;
         }
         i += 1;
     }
-    Ok(coalesce(&tri!(result.to_layout())))
+    let mut inverse = Modes::EMPTY;
+    let mut j = 0;
+    while j < places {
+        let extent = if j + 1 < places {
+            place[j + 1] / place[j]
+        } else if steps.modes.len > 0 {
+            steps.extent(order[steps.modes.len - 1])
+        } else {
+            1
+        };
+        let is_static = layout.is_static();
+        inverse.push(
+            Int::dynamic(extent).with_static(is_static),
+            Int::dynamic(worth[j]).with_static(is_static),
+        );
+        j += 1;
+    }
+    let inverse = coalesce(&tri!(inverse.to_layout()));
+    if undoes(&inverse, layout) {
+        return Ok(inverse);
+    }
+    let why =
+        "it maps two coordinates to one index, or its strides' radix does not tell them apart";
+    Err(refused("left_inverse", layout, why))
+}
+
+/// What an index below the last place is worth.
+const fn value_of(
+    index: i64,
+    place: &[i64; CAPACITY],
+    worth: &[i64; CAPACITY],
+    places: usize,
+) -> Option<i64> {
+    let mut rest = index;
+    let mut value: i64 = 0;
+    let mut j = places;
+    while j > 0 {
+        j -= 1;
+        let term = match (rest / place[j]).checked_mul(worth[j]) {
+            Some(term) => value.checked_add(term),
+            None => None,
+        };
+        value = match term {
+            Some(value) => value,
+            None => return None,
+        };
+        rest %= place[j];
+    }
+    Some(value)
+}
+
+/// Whether `inverse(layout(i)) = i` for all coordinates.
+const fn undoes(inverse: &Layout, layout: &Layout) -> bool {
+    match try_composition(inverse, layout) {
+        Ok(identity) => {
+            let modes = coalesced(&identity, Knowledge::Values);
+            modes.len == 0 || (modes.len == 1 && modes.stride[0].value() == 1)
+        }
+        Err(_) => false,
+    }
 }
 
 const fn refused(operation: &str, layout: &Layout, why: &str) -> LayoutError {

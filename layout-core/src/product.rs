@@ -1,13 +1,14 @@
 //! Products: repeating a layout as another one says.
 
 use crate::coalesce::try_coalesce_by_mode;
+use crate::complement::covering_complement;
 use crate::error::{ErrorKind, LayoutError, tri, twin};
 use crate::int_tuple::mismatch;
 use crate::layout::LayoutBuilder;
 use crate::major::try_ordered_layout;
 use crate::text::Text;
 use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Int, IntTuple, Layout, Tiler, try_complement, try_composition};
+use crate::{Int, IntTuple, Layout, Tiler, try_composition};
 
 twin! {
     /// `(A, A* ∘ B)`: the layout, and its repetitions in the order of the tiler. A tuple does so
@@ -122,14 +123,14 @@ pub(crate) const fn multiply_by_layout(
         text.str(" does not fit 64 bits");
         return Err(LayoutError::new(ErrorKind::Overflow, &text));
     };
-    let repetitions = tri!(try_complement(block, &IntTuple::int(target)));
+    let repetitions = tri!(covering_complement(block, &IntTuple::int(target)));
     Layout::try_concat(&[*block, tri!(try_composition(&repetitions, tiler))])
 }
 
 /// [`logical_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`] refuse, and for a tiler with more modes than the
+/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with more modes than the
 /// block.
 pub const fn try_logical_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
     by_mode(Splitter::Multiply, block, tiler)
