@@ -89,7 +89,8 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
                     -1
                 };
                 Row {
-                    start: index * self.ld + offset[1] as i64,
+                    // An index that is no row may overflow here; its row is never reached.
+                    start: index.wrapping_mul(self.ld).wrapping_add(offset[1] as i64),
                     exists: index >= 0 && index < self.source_rows,
                 }
             };
