@@ -38,7 +38,7 @@ pub enum ErrorKind {
 ///     "composition: (4,2):(1,8) o 3:3 takes 0, 3, 10: no layout does"
 /// );
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LayoutError {
     kind: ErrorKind,
     column: usize,

@@ -25,6 +25,7 @@ use crate::{Basis, CAPACITY, Int, IntTuple};
 /// const ROW_MAJOR: Layout = layout!((2, 4):(4, 1));
 /// assert_eq!(ROW_MAJOR.at(3), 5); // 1-D coordinate 3 is (1, 1)
 /// assert_eq!(ROW_MAJOR.to_string(), "(_2,_4):(_4,_1)");
+/// assert_eq!("(2,4):(4,1)".parse(), Ok(ROW_MAJOR));
 /// ```
 #[derive(Clone, Copy)]
 pub struct Layout {

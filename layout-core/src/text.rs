@@ -7,7 +7,7 @@ const LIMIT: usize = 320;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
 /// A message of bounded length, written without a heap.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Text {
     bytes: [u8; LIMIT],
     len: usize,
