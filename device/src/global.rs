@@ -164,7 +164,11 @@ mod imp {
 
     load_instruction!(ld_global, "ld.global", reg64: *const T);
     load_instruction!(ld_global_nc, "ld.global.nc", reg64: *const T);
+    #[cfg(target_feature = "sm_90")]
     load_instruction!(ld_global_once, "ld.global.nc.L1::no_allocate", reg64: *const T);
+    // The version of PTX that is written for older targets lacks the hint.
+    #[cfg(not(target_feature = "sm_90"))]
+    load_instruction!(ld_global_once, "ld.global.nc", reg64: *const T);
     store_instruction!(st_global, "st.global", reg64: *mut T);
     store_instruction!(st_global_streaming, "st.global.cs", reg64: *mut T);
 

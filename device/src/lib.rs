@@ -8,24 +8,36 @@
 //! | who is running | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | waiting for each other | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`any`], [`all`], [`ballot`] |
-//! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`], [`thread_fence`] |
-//! | arithmetic | [`fma`] |
+//! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
+//! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`] |
+//! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
+//! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
+//! | debugging | [`debug::print!`], [`debug::assert!`] |
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
+    feature(allow_internal_unstable, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
     allow(internal_features)
 )]
 
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+mod atomic;
+mod convert;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cpu;
+pub mod debug;
 mod device_data;
 mod engine;
+#[cfg(target_arch = "nvptx64")]
+mod entry;
 mod global;
 mod index;
 mod kernel;
 mod math;
+#[cfg(target_arch = "nvptx64")]
+mod panic;
 mod ptx_library;
 mod shared;
 mod shuffle;
@@ -33,6 +45,14 @@ mod sync;
 mod vector;
 mod vote;
 
+pub use atomic::{
+    AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
+    atomic_add, atomic_cas, atomic_exchange, atomic_load, atomic_max, atomic_min, atomic_store,
+};
+pub use convert::Float;
+#[doc(hidden)]
+#[cfg(target_arch = "x86_64")]
+pub use cpu::__has_avx2_and_fma;
 pub use cutlet_device_macros::{DeviceData, instantiate, kernel};
 pub use device_data::DeviceData;
 pub use global::{Global, GlobalMut};
@@ -41,11 +61,12 @@ pub use index::{
     block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, thread_idx, warp_idx, warp_idx_sync,
 };
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
-pub use math::{Fma, fma};
+pub use math::{Fma, exp2_approx, fma, log2_approx, rcp_approx, rsqrt_approx, tanh_approx};
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use shared::{Shared, SharedMemory};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor};
 pub use sync::{
     barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,
+    wait_until,
 };
 pub use vote::{all, any, ballot};

@@ -38,3 +38,41 @@ macro_rules! fma {
 }
 fma!(f32, "llvm.fma.f32");
 fma!(f64, "llvm.fma.f64");
+
+macro_rules! approximate {
+    ($($(#[$docs:meta])* $name:ident = $instruction:literal, |$x:ident| $cpu:expr;)*) => {$(
+        $(#[$docs])*
+        ///
+        /// On a GPU this is one instruction, with an error of a few units in the last place; the CPU is more exact.
+        #[inline(always)]
+        pub fn $name($x: f32) -> f32 {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let result;
+                // SAFETY: arithmetic.
+                unsafe {
+                    core::arch::asm!(concat!($instruction, " {}, {};"), out(reg32) result, in(reg32) $x,
+                        options(pure, nomem, nostack));
+                }
+                result
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                $cpu
+            }
+        }
+    )*};
+}
+
+approximate! {
+    /// `2` to the power of `x`.
+    exp2_approx = "ex2.approx.ftz.f32", |x| x.exp2();
+    /// The logarithm of `x` to the base 2.
+    log2_approx = "lg2.approx.ftz.f32", |x| x.log2();
+    /// `1 / x`.
+    rcp_approx = "rcp.approx.ftz.f32", |x| x.recip();
+    /// `1 / sqrt(x)`.
+    rsqrt_approx = "rsqrt.approx.ftz.f32", |x| x.sqrt().recip();
+    /// The hyperbolic tangent of `x`. The GPU's has a relative error of up to 2^-11.
+    tanh_approx = "tanh.approx.f32", |x| x.tanh();
+}

@@ -31,6 +31,17 @@ pub fn barrier_arrive(id: u32, threads: u32) {
     imp::barrier_arrive(id, threads);
 }
 
+/// Waits until `condition` holds, which other blocks bring about: it reads memory with
+/// [`atomic_load`](crate::atomic_load).
+///
+/// The blocks waited for must be able to run meanwhile. On the CPU they are, and a wait that nobody can end any more
+/// ends in an error; a GPU needs them to be resident, and hangs.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn wait_until(condition: impl Fn() -> bool) {
+    imp::wait_until(condition);
+}
+
 /// Makes what this thread wrote before visible to all threads of the block before what it writes after.
 #[inline(always)]
 pub fn thread_fence_block() {
@@ -82,6 +93,11 @@ mod imp {
     }
 
     #[inline(always)]
+    pub fn wait_until(condition: impl Fn() -> bool) {
+        while !condition() {}
+    }
+
+    #[inline(always)]
     pub fn fence_block() {
         // SAFETY: a fence only orders.
         unsafe { asm!("fence.acq_rel.cta;", options(nostack)) };
@@ -98,7 +114,17 @@ mod imp {
 mod imp {
     use core::sync::atomic::{Ordering, fence};
 
+    use cutlet_simt::{WaitKind, yield_until};
     pub use cutlet_simt::{barrier_arrive, barrier_sync, sync_threads, sync_warp};
+
+    #[track_caller]
+    pub fn wait_until(condition: impl Fn() -> bool) {
+        yield_until(
+            WaitKind::Grid,
+            format_args!("waits for other blocks"),
+            condition,
+        );
+    }
 
     /// Threads of a block take turns on one core and see each other's writes without more.
     pub fn fence_block() {}

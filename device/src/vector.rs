@@ -10,7 +10,7 @@ pub(crate) const fn vector_bytes<T, const N: usize>() -> usize {
     let bytes = size_of::<[T; N]>();
     assert!(
         matches!(bytes, 1 | 2 | 4 | 8 | 16),
-        "one access moves 1, 2, 4, 8 or 16 bytes: choose N so that N elements have one of these sizes"
+        "one access moves 1, 2, 4, 8 or 16 bytes: choose an element type, and a number of elements, of such a size"
     );
     bytes
 }

@@ -1,0 +1,336 @@
+//! Atomic operations on global and shared memory, and flags by which blocks signal each other.
+//!
+//! The operations are relaxed: they order nothing but themselves. [`atomic_load`] and [`atomic_store`] order the memory
+//! accesses around them, for one block to hand data to another.
+
+use crate::{DeviceData, GlobalMut, Shared};
+
+/// Memory that atomic operations act on: [`GlobalMut`] and [`Shared`].
+pub trait AtomicMemory: Copy + sealed::Place {}
+
+impl<T: DeviceData> AtomicMemory for GlobalMut<T> {}
+impl<T: DeviceData> AtomicMemory for Shared<T> {}
+
+mod sealed {
+    use crate::{DeviceData, GlobalMut, Shared};
+
+    /// Where an element is.
+    pub enum Address<T> {
+        /// In global memory, or in the memory of the host that stands for global or shared memory.
+        Generic(*mut T),
+        /// At a shared-memory address.
+        #[cfg(target_arch = "nvptx64")]
+        Shared(u32),
+    }
+
+    pub trait Place {
+        type Element;
+
+        fn at(self, index: i64) -> Address<Self::Element>;
+    }
+
+    impl<T: DeviceData> Place for GlobalMut<T> {
+        type Element = T;
+
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        fn at(self, index: i64) -> Address<T> {
+            let ptr = self.offset(index).as_ptr();
+            #[cfg(not(target_arch = "nvptx64"))]
+            assert!(
+                ptr.is_aligned(),
+                "atomic operation at {ptr:p}, which is not aligned"
+            );
+            Address::Generic(ptr)
+        }
+    }
+
+    impl<T: DeviceData> Place for Shared<T> {
+        type Element = T;
+
+        #[cfg(target_arch = "nvptx64")]
+        #[inline(always)]
+        fn at(self, index: i64) -> Address<T> {
+            Address::Shared(self.offset(index).address())
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[track_caller]
+        fn at(self, index: i64) -> Address<T> {
+            let bytes = size_of::<T>() as u32;
+            let address = self.offset(index).address();
+            Address::Generic(cutlet_simt::shared_bytes(address, bytes, bytes).cast())
+        }
+    }
+}
+
+use sealed::{Address, Place};
+
+macro_rules! operation {
+    (
+        $(#[$docs:meta])*
+        $function:ident($($value:ident),*), $(#[$trait_docs:meta])* $trait:ident::$method:ident
+    ) => {
+        $(#[$docs])*
+        ///
+        /// # Safety
+        /// The element must exist, and other threads may access it meanwhile by atomic operations only.
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $function<M: AtomicMemory>(memory: M, index: i64, $($value: M::Element),*) -> M::Element
+        where
+            M::Element: $trait,
+        {
+            // SAFETY: as promised by the caller.
+            unsafe { M::Element::$method(Place::at(memory, index), $($value),*) }
+        }
+
+        $(#[$trait_docs])*
+        pub trait $trait: Copy {
+            #[doc(hidden)]
+            #[allow(clippy::missing_safety_doc, private_interfaces)]
+            unsafe fn $method(at: Address<Self>, $($value: Self),*) -> Self;
+        }
+    };
+}
+
+operation! {
+    /// Adds `value` to element `index` and returns what was there before.
+    atomic_add(value),
+    /// A type that [`atomic_add`] can add: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+    AtomicAdd::add
+}
+operation! {
+    /// Makes element `index` the smaller of itself and `value`, and returns what was there before.
+    atomic_min(value),
+    /// A type that [`atomic_min`] can compare: `u32`, `i32`, `u64`, `i64`.
+    AtomicMin::min
+}
+operation! {
+    /// Makes element `index` the larger of itself and `value`, and returns what was there before.
+    atomic_max(value),
+    /// A type that [`atomic_max`] can compare: `u32`, `i32`, `u64`, `i64`.
+    AtomicMax::max
+}
+operation! {
+    /// Makes element `index` `value`, and returns what was there before.
+    atomic_exchange(value),
+    /// A type that [`atomic_exchange`] can exchange: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+    AtomicExchange::exchange
+}
+operation! {
+    /// Makes element `index` `value` if it was `expected`, and returns what was there before.
+    atomic_cas(expected, value),
+    /// A type that [`atomic_cas`] can compare bit by bit: `u32`, `i32`, `u64`, `i64`.
+    AtomicCas::compare_and_swap
+}
+
+/// Reads element `index`. What the thread that wrote it with [`atomic_store`] did before, this thread sees after.
+///
+/// # Safety
+/// The element must exist, and other threads may write it meanwhile by atomic operations only.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn atomic_load<T: AtomicCell>(memory: GlobalMut<T>, index: i64) -> T {
+    // SAFETY: as promised by the caller.
+    unsafe { T::load(Place::at(memory, index)) }
+}
+
+/// Writes element `index`. Whoever then reads it with [`atomic_load`] sees all that this thread wrote before.
+///
+/// # Safety
+/// The element must exist, and other threads may access it meanwhile by atomic operations only.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn atomic_store<T: AtomicCell>(memory: GlobalMut<T>, index: i64, value: T) {
+    // SAFETY: as promised by the caller.
+    unsafe { T::store(Place::at(memory, index), value) };
+}
+
+/// A type that [`atomic_load`] and [`atomic_store`] can move: `u32`, `i32`, `u64`, `i64`.
+pub trait AtomicCell: DeviceData {
+    #[doc(hidden)]
+    #[allow(clippy::missing_safety_doc, private_interfaces)]
+    unsafe fn load(at: Address<Self>) -> Self;
+    #[doc(hidden)]
+    #[allow(clippy::missing_safety_doc, private_interfaces)]
+    unsafe fn store(at: Address<Self>, value: Self);
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod ptx {
+    use core::arch::asm;
+
+    use super::*;
+
+    macro_rules! atom {
+        ($trait:ident::$method:ident $values:tt = $op:literal: $($type:ty: $ptx:literal $reg:ident;)*) => {
+            $(atom! { @one $trait $method $values $op $type, $ptx $reg })*
+        };
+        (
+            @one $trait:ident $method:ident ($($value:ident),*) $op:literal
+            $type:ty, $ptx:literal $reg:ident
+        ) => {
+            impl $trait for $type {
+                #[inline(always)]
+                unsafe fn $method(at: Address<Self>, $($value: Self),*) -> Self {
+                    let old;
+                    // SAFETY: the caller promises that the element exists.
+                    unsafe {
+                        match at {
+                            Address::Generic(ptr) => asm!(
+                                concat!("atom.global.", $op, ".", $ptx, " {}, [{}]",
+                                    $(atom!(@operand $value),)* ";"),
+                                out($reg) old, in(reg64) ptr, $(in($reg) $value,)* options(nostack)
+                            ),
+                            Address::Shared(address) => asm!(
+                                concat!("atom.shared.", $op, ".", $ptx, " {}, [{}]",
+                                    $(atom!(@operand $value),)* ";"),
+                                out($reg) old, in(reg32) address, $(in($reg) $value,)*
+                                options(nostack)
+                            ),
+                        }
+                    }
+                    old
+                }
+            }
+        };
+        (@operand $value:ident) => { ", {}" };
+    }
+
+    atom! { AtomicAdd::add(value) = "add":
+        u32: "u32" reg32; i32: "s32" reg32; u64: "u64" reg64; i64: "u64" reg64; f32: "f32" reg32; f64: "f64" reg64;
+    }
+    atom! { AtomicMin::min(value) = "min":
+        u32: "u32" reg32; i32: "s32" reg32; u64: "u64" reg64; i64: "s64" reg64;
+    }
+    atom! { AtomicMax::max(value) = "max":
+        u32: "u32" reg32; i32: "s32" reg32; u64: "u64" reg64; i64: "s64" reg64;
+    }
+    atom! { AtomicExchange::exchange(value) = "exch":
+        u32: "b32" reg32; i32: "b32" reg32; u64: "b64" reg64; i64: "b64" reg64; f32: "b32" reg32; f64: "b64" reg64;
+    }
+    atom! { AtomicCas::compare_and_swap(expected, value) = "cas":
+        u32: "b32" reg32; i32: "b32" reg32; u64: "b64" reg64; i64: "b64" reg64;
+    }
+
+    macro_rules! cell {
+        ($($type:ty: $ptx:literal $reg:ident;)*) => {$(
+            impl AtomicCell for $type {
+                #[inline(always)]
+                unsafe fn load(at: Address<Self>) -> Self {
+                    let Address::Generic(ptr) = at else { unreachable() };
+                    let value;
+                    // SAFETY: the caller promises that the element exists.
+                    unsafe {
+                        asm!(concat!("ld.acquire.gpu.global.", $ptx, " {}, [{}];"),
+                            out($reg) value, in(reg64) ptr, options(nostack));
+                    }
+                    value
+                }
+
+                #[inline(always)]
+                unsafe fn store(at: Address<Self>, value: Self) {
+                    let Address::Generic(ptr) = at else { unreachable() };
+                    // SAFETY: the caller promises that the element exists.
+                    unsafe {
+                        asm!(concat!("st.release.gpu.global.", $ptx, " [{}], {};"),
+                            in(reg64) ptr, in($reg) value, options(nostack));
+                    }
+                }
+            }
+        )*};
+    }
+
+    cell! { u32: "b32" reg32; i32: "b32" reg32; u64: "b64" reg64; i64: "b64" reg64; }
+
+    /// Flags are in global memory only.
+    #[inline(always)]
+    fn unreachable() -> ! {
+        // SAFETY: `atomic_load` and `atomic_store` take a `GlobalMut`.
+        unsafe { core::hint::unreachable_unchecked() }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod cpu {
+    use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+    use super::*;
+
+    macro_rules! integers {
+        ($($type:ty: $atomic:ty;)*) => {$(
+            integers! { @operations $type: $atomic;
+                AtomicAdd::add = fetch_add; AtomicMin::min = fetch_min; AtomicMax::max = fetch_max;
+                AtomicExchange::exchange = swap;
+            }
+
+            impl AtomicCas for $type {
+                unsafe fn compare_and_swap(at: Address<Self>, expected: Self, value: Self) -> Self {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    let cell = unsafe { <$atomic>::from_ptr(ptr) };
+                    match cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed) {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+            }
+
+            impl AtomicCell for $type {
+                unsafe fn load(at: Address<Self>) -> Self {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    unsafe { <$atomic>::from_ptr(ptr) }.load(Ordering::Acquire)
+                }
+
+                unsafe fn store(at: Address<Self>, value: Self) {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    unsafe { <$atomic>::from_ptr(ptr) }.store(value, Ordering::Release);
+                }
+            }
+        )*};
+        (@operations $type:ty: $atomic:ty; $($trait:ident::$method:ident = $call:ident;)*) => {$(
+            impl $trait for $type {
+                unsafe fn $method(at: Address<Self>, value: Self) -> Self {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    unsafe { <$atomic>::from_ptr(ptr) }.$call(value, Ordering::Relaxed)
+                }
+            }
+        )*};
+    }
+
+    integers! { u32: AtomicU32; i32: AtomicI32; u64: AtomicU64; i64: AtomicI64; }
+
+    macro_rules! floats {
+        ($($type:ty: $atomic:ty;)*) => {$(
+            impl AtomicAdd for $type {
+                unsafe fn add(at: Address<Self>, value: Self) -> Self {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
+                    let mut old = cell.load(Ordering::Relaxed);
+                    loop {
+                        let new = (<$type>::from_bits(old) + value).to_bits();
+                        match cell.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
+                            Ok(old) => return <$type>::from_bits(old),
+                            Err(now) => old = now,
+                        }
+                    }
+                }
+            }
+
+            impl AtomicExchange for $type {
+                unsafe fn exchange(at: Address<Self>, value: Self) -> Self {
+                    let Address::Generic(ptr) = at;
+                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
+                    <$type>::from_bits(cell.swap(value.to_bits(), Ordering::Relaxed))
+                }
+            }
+        )*};
+    }
+
+    floats! { f32: AtomicU32; f64: AtomicU64; }
+}

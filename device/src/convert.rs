@@ -1,0 +1,150 @@
+//! Conversions between `f32` and the 16-bit floats, with the instructions that GPUs have for them.
+//!
+//! The `half` crate's own conversions work in a kernel too, but are written for processors without such instructions.
+
+use half::{bf16, f16};
+
+use crate::DeviceData;
+
+/// A float type that kernels compute with as `f32`: `f32` itself, `f16`, `bf16`.
+///
+/// ```
+/// use cutlet_device::Float;
+/// use half::bf16;
+///
+/// let sum = bf16::from_f32(1.5).to_f32() + 1.0 / 512.0;
+/// assert_eq!(bf16::pair_from_f32([sum, 2.0]), [bf16::from_f32(1.5), bf16::from_f32(2.0)]);
+/// ```
+pub trait Float: DeviceData {
+    /// The same value as `f32`.
+    fn to_f32(self) -> f32;
+
+    /// The nearest value to `value`, ties to even.
+    fn from_f32(value: f32) -> Self;
+
+    /// [`from_f32`](Self::from_f32) of two values, by one instruction where there is one.
+    fn pair_from_f32(values: [f32; 2]) -> [Self; 2];
+}
+
+impl Float for f32 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
+        values
+    }
+}
+
+impl Float for f16 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        imp::f16_to_f32(self)
+    }
+
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        imp::f16_from_f32(value)
+    }
+
+    #[inline(always)]
+    fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
+        imp::f16_pair(values)
+    }
+}
+
+impl Float for bf16 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        // The upper half of an f32 is a bf16.
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        imp::bf16_from_f32(value)
+    }
+
+    #[inline(always)]
+    fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
+        imp::bf16_pair(values)
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+
+    use half::{bf16, f16};
+
+    #[inline(always)]
+    pub fn f16_to_f32(value: f16) -> f32 {
+        let result;
+        // SAFETY: arithmetic.
+        unsafe {
+            asm!("cvt.f32.f16 {}, {};", out(reg32) result, in(reg16) value.to_bits(),
+                options(pure, nomem, nostack));
+        }
+        result
+    }
+
+    macro_rules! narrow {
+        ($type:ty, $one:ident, $pair:ident, $ptx:literal) => {
+            #[inline(always)]
+            pub fn $one(value: f32) -> $type {
+                let bits: u16;
+                // SAFETY: arithmetic.
+                unsafe {
+                    asm!(concat!("cvt.rn.", $ptx, ".f32 {}, {};"), out(reg16) bits, in(reg32) value,
+                        options(pure, nomem, nostack));
+                }
+                <$type>::from_bits(bits)
+            }
+
+            #[inline(always)]
+            pub fn $pair([low, high]: [f32; 2]) -> [$type; 2] {
+                let bits: u32;
+                // SAFETY: arithmetic. The instruction takes the upper half first.
+                unsafe {
+                    asm!(concat!("cvt.rn.", $ptx, "x2.f32 {}, {}, {};"), out(reg32) bits,
+                        in(reg32) high, in(reg32) low, options(pure, nomem, nostack));
+                }
+                [<$type>::from_bits(bits as u16), <$type>::from_bits((bits >> 16) as u16)]
+            }
+        };
+    }
+    narrow!(f16, f16_from_f32, f16_pair, "f16");
+    narrow!(bf16, bf16_from_f32, bf16_pair, "bf16");
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use half::{bf16, f16};
+
+    pub fn f16_to_f32(value: f16) -> f32 {
+        value.to_f32()
+    }
+
+    pub fn f16_from_f32(value: f32) -> f16 {
+        f16::from_f32(value)
+    }
+
+    pub fn f16_pair(values: [f32; 2]) -> [f16; 2] {
+        values.map(f16::from_f32)
+    }
+
+    pub fn bf16_from_f32(value: f32) -> bf16 {
+        bf16::from_f32(value)
+    }
+
+    pub fn bf16_pair(values: [f32; 2]) -> [bf16; 2] {
+        values.map(bf16::from_f32)
+    }
+}

@@ -1,0 +1,439 @@
+//! Every item of the vocabulary on the CPU, as a kernel uses it.
+
+use cutlet_device::*;
+use cutlet_simt::{LaunchSpec, SimtError, launch};
+use half::{bf16, f16};
+
+/// Runs `body` with blocks of the given number of threads and 4 KiB of shared memory.
+fn run(blocks: u32, threads: u32, body: impl Fn() + Sync) -> Result<(), SimtError> {
+    let spec = LaunchSpec {
+        kernel: "vocabulary",
+        grid: [blocks, 1, 1],
+        block: [threads, 1, 1],
+        cluster: 1,
+        shared_bytes: 4096,
+    };
+    launch(&spec, &body)
+}
+
+/// What `each` returns, for every thread of one block.
+fn of_each_thread<T: DeviceData + Default>(threads: u32, each: impl Fn() -> T + Sync) -> Vec<T> {
+    let mut results = vec![T::default(); threads as usize];
+    let out = GlobalMut::from_ptr(results.as_mut_ptr());
+    // SAFETY: each thread has its own element.
+    run(1, threads, || unsafe {
+        out.store(thread_idx().get().into(), each())
+    })
+    .unwrap();
+    results
+}
+
+#[track_caller]
+fn assert_panics(result: Result<(), SimtError>, expected: &str) {
+    let error = result.unwrap_err();
+    let SimtError::Panic {
+        message, location, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert!(message.contains(expected), "{message}");
+    assert!(
+        location.contains("vocabulary.rs:"),
+        "the place is the caller's, not {location}"
+    );
+}
+
+#[test]
+fn indices() {
+    let threads = of_each_thread(70, || {
+        assert_eq!((block_dim().x, grid_dim().x, cluster_size()), (70, 1, 1));
+        assert_eq!(cluster_rank().get(), 0);
+        assert_eq!(warp_idx_sync(), warp_idx());
+        [
+            thread_idx().get() as u16,
+            warp_idx().get() as u16,
+            lane_idx().get() as u16,
+            0,
+        ]
+    });
+    for (i, thread) in (0..).zip(threads) {
+        assert_eq!(thread, [i, i / 32, i % 32, 0]);
+    }
+    let mut blocks = vec![0; 5];
+    let out = GlobalMut::from_ptr(blocks.as_mut_ptr());
+    run(5, 1, || {
+        let at = block_idx();
+        assert_eq!((at.y.get(), at.z.get()), (0, 0));
+        // SAFETY: each block has its own element.
+        unsafe { out.store(at.x.get().into(), at.x.get() + 1) };
+    })
+    .unwrap();
+    assert_eq!(blocks, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn shuffles() {
+    let lane = || lane_idx().get();
+    let expect = |name: &str, found: Vec<u32>, expected: fn(u32) -> u32| {
+        for (lane, found) in (0..).zip(found) {
+            assert_eq!(found, expected(lane), "{name} in lane {lane}");
+        }
+    };
+    expect("shfl", of_each_thread(32, || shfl(lane() * 10, 35)), |_| 30);
+    expect(
+        "shfl of another",
+        of_each_thread(32, || shfl(lane(), lane() + 1)),
+        |l| (l + 1) % 32,
+    );
+    expect(
+        "shfl_xor",
+        of_each_thread(32, || shfl_xor(lane(), 5)),
+        |l| l ^ 5,
+    );
+    expect("shfl_up", of_each_thread(32, || shfl_up(lane(), 3)), |l| {
+        if l < 3 { l } else { l - 3 }
+    });
+    expect(
+        "shfl_down",
+        of_each_thread(32, || shfl_down(lane(), 3)),
+        |l| if l < 29 { l + 3 } else { l },
+    );
+    let floats = of_each_thread(32, || shfl_xor(lane() as f32 + 0.5, 1));
+    assert_eq!(floats[6], 7.5);
+    assert_eq!(of_each_thread(32, || shfl_up(-(lane() as i32), 1))[9], -8);
+    assert_eq!(
+        of_each_thread(32, || shfl(bf16::from_f32(lane() as f32), 4))[0],
+        bf16::from_f32(4.0)
+    );
+    assert_eq!(
+        of_each_thread(32, || shfl(f16::from_f32(lane() as f32), 4))[0],
+        f16::from_f32(4.0)
+    );
+    // A sum over the warp, as kernels do it.
+    let sums = of_each_thread(64, || {
+        [16, 8, 4, 2, 1]
+            .into_iter()
+            .fold(thread_idx().get(), |sum, mask| sum + shfl_xor(sum, mask))
+    });
+    assert!(sums[..32].iter().all(|&sum| sum == 496) && sums[32..].iter().all(|&sum| sum == 1520));
+}
+
+#[test]
+fn lanes_that_do_not_exist_hold_nothing_and_do_not_vote() {
+    // The second warp has 8 lanes.
+    let found = of_each_thread(40, || shfl_down(lane_idx().get() as f32, 4));
+    assert_eq!(found[32..36], [4.0, 5.0, 6.0, 7.0]);
+    assert!(found[36..].iter().all(|value| value.is_nan()));
+    assert_eq!(of_each_thread(40, || ballot(true))[39], 0xFF);
+    assert_eq!(
+        of_each_thread(40, || u32::from(all(thread_idx().get() >= 32)))[39],
+        1
+    );
+}
+
+#[test]
+fn votes() {
+    let thread = || thread_idx().get();
+    assert_eq!(
+        of_each_thread(64, || ballot(thread() % 3 == 0))[40],
+        0x9249_2492
+    );
+    let any = of_each_thread(64, || u32::from(any(thread() == 40)));
+    assert_eq!((any[0], any[63]), (0, 1));
+    let all = of_each_thread(64, || u32::from(all(thread() != 40)));
+    assert_eq!((all[0], all[63]), (1, 0));
+}
+
+#[test]
+fn global_memory_in_vectors() {
+    #[repr(align(16))]
+    struct Aligned<T>(T);
+    let source = Aligned(core::array::from_fn::<u8, 64, _>(|i| i as u8));
+    let mut target = Aligned([0u8; 64]);
+    fn copy<T: DeviceData, const N: usize>(source: &[u8; 64], target: &mut [u8; 64]) {
+        target.fill(0);
+        let (from, to) = (source.as_ptr().cast::<T>(), target.as_mut_ptr().cast::<T>());
+        let (from, to) = (Global::from_ptr(from), GlobalMut::from_ptr(to));
+        let vectors = 64 / size_of::<[T; N]>();
+        // SAFETY: the vectors are inside the arrays and each thread has its own.
+        run(1, vectors as u32, || unsafe {
+            let at = i64::from(thread_idx().get()) * N as i64;
+            let values: [T; N] = from.load_vec(at);
+            to.store_vec(at, values);
+            to.store_vec_streaming(at, from.load_vec_read_only::<N>(at));
+            to.offset(at)
+                .store_vec(0, from.offset(at).load_vec_once::<N>(0));
+            to.store(at, to.as_global().load(at));
+        })
+        .unwrap();
+        assert_eq!(source, target);
+    }
+    copy::<u8, 1>(&source.0, &mut target.0);
+    copy::<u8, 16>(&source.0, &mut target.0);
+    copy::<bf16, 8>(&source.0, &mut target.0);
+    copy::<u32, 2>(&source.0, &mut target.0);
+    copy::<f32, 4>(&source.0, &mut target.0);
+    copy::<u64, 1>(&source.0, &mut target.0);
+    copy::<f64, 2>(&source.0, &mut target.0);
+
+    let misaligned = Global::from_ptr(source.0.as_ptr().cast::<u32>()).offset(1);
+    // SAFETY: the address is in the array; that it is not aligned is what is tested.
+    let result = run(1, 1, || unsafe {
+        misaligned.load_vec::<4>(0);
+    });
+    assert_panics(result, "access to 16 bytes of global memory at 0x");
+}
+
+#[test]
+fn shared_memory_is_handed_out_in_aligned_pieces() {
+    run(1, 64, || {
+        let mut memory = SharedMemory::new();
+        let bytes: Shared<u8> = memory.take(3);
+        let words: Shared<u32> = memory.take(64);
+        let tile: Shared<bf16> = memory.take_aligned::<_, 1024>(64 * 8);
+        assert_eq!(
+            (bytes.address(), words.address(), tile.address()),
+            (0, 16, 1024)
+        );
+        assert_eq!(memory.used(), 2048);
+        let thread = thread_idx().get();
+        let me = i64::from(thread);
+        // SAFETY: threads write their own elements and read others' after a barrier.
+        unsafe {
+            words.store(me, thread);
+            tile.store_vec(me * 8, [bf16::from_f32(thread as f32); 8]);
+            sync_threads();
+            let next = (me + 1) % 64;
+            assert_eq!(words.load(next), next as u32);
+            assert_eq!(
+                tile.offset(next * 8).load_vec_at::<4, 8>(),
+                [bf16::from_f32(next as f32); 4]
+            );
+            assert_eq!(
+                tile.cast::<u16>().load(next * 8 + 7),
+                bf16::from_f32(next as f32).to_bits()
+            );
+            assert_eq!(words.offset(next).offset(-1).load(1), next as u32);
+            sync_threads();
+            words.offset(me).store_vec_at::<1, 0>([7]);
+            assert_eq!(words.load(me), 7);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn shared_memory_outside_of_the_blocks_is_an_error() {
+    let words = || SharedMemory::new().take::<u32>(1024);
+    // SAFETY: accesses outside are what is tested; they end the kernel first.
+    unsafe {
+        assert_panics(
+            run(1, 1, || {
+                words().load(1024);
+            }),
+            "access to 4 bytes at offset 4096",
+        );
+        assert_panics(
+            run(1, 1, || words().store(-1, 0)),
+            "is no address in shared memory",
+        );
+        assert_panics(
+            run(1, 1, || {
+                words().load_vec::<4>(1);
+            }),
+            "not a multiple of 16 bytes",
+        );
+        assert_panics(
+            run(1, 1, || {
+                atomic_add(words(), 5000, 1);
+            }),
+            "at offset 20000",
+        );
+    }
+}
+
+#[test]
+fn unwritten_shared_memory_reads_as_nan() {
+    // SAFETY: the element is inside shared memory; that it is not written yet is what is tested.
+    let found = of_each_thread(4, || unsafe { SharedMemory::new().take::<f32>(4).load(2) });
+    assert!(found.iter().all(|value| value.is_nan()));
+}
+
+#[test]
+fn atomics_of_all_blocks_add_up() {
+    fn totals<T: DeviceData + Default + AtomicAdd>(one: T) -> T {
+        let mut total = [T::default()];
+        let out = GlobalMut::from_ptr(total.as_mut_ptr());
+        // SAFETY: all accesses are atomic until the last barrier.
+        run(16, 64, || unsafe {
+            let block: Shared<T> = SharedMemory::new().take(1);
+            if thread_idx().get() == 0 {
+                block.store(0, T::default());
+            }
+            sync_threads();
+            atomic_add(block, 0, one);
+            sync_threads();
+            if thread_idx().get() == 0 {
+                atomic_add(out, 0, block.load(0));
+            }
+        })
+        .unwrap();
+        total[0]
+    }
+    assert_eq!(totals(1u32), 1024);
+    assert_eq!(totals(-1i32), -1024);
+    assert_eq!(totals(3u64), 3072);
+    assert_eq!(totals(-3i64), -3072);
+    assert_eq!(totals(0.5f32), 512.0);
+    assert_eq!(totals(0.25f64), 256.0);
+}
+
+#[test]
+fn atomics_return_what_was_there() {
+    macro_rules! check {
+        ($($type:ty)*) => {$({
+            let mut cell: [$type; 1] = [5 as $type];
+            let cell = GlobalMut::from_ptr(cell.as_mut_ptr());
+            // SAFETY: one thread, one element.
+            run(1, 1, || unsafe {
+                assert_eq!(atomic_min(cell, 0, 3 as $type), 5 as $type);
+                assert_eq!(atomic_max(cell, 0, 9 as $type), 3 as $type);
+                assert_eq!(atomic_cas(cell, 0, 8 as $type, 1 as $type), 9 as $type);
+                assert_eq!(atomic_cas(cell, 0, 9 as $type, 1 as $type), 9 as $type);
+                assert_eq!(atomic_exchange(cell, 0, 2 as $type), 1 as $type);
+                assert_eq!(atomic_load(cell, 0), 2 as $type);
+                atomic_store(cell, 0, 4 as $type);
+                assert_eq!(cell.load(0), 4 as $type);
+            })
+            .unwrap();
+        })*};
+    }
+    check!(u32 i32 u64 i64);
+    let mut cell = [-1i32];
+    let out = GlobalMut::from_ptr(cell.as_mut_ptr());
+    // SAFETY: one thread, one element.
+    run(1, 1, || unsafe { assert_eq!(atomic_max(out, 0, -5), -1) }).unwrap();
+    let mut cell = [1.5f32];
+    let out = GlobalMut::from_ptr(cell.as_mut_ptr());
+    // SAFETY: one thread, one element.
+    run(1, 1, || unsafe {
+        assert_eq!(atomic_exchange(out, 0, 2.5), 1.5)
+    })
+    .unwrap();
+    assert_eq!(cell, [2.5]);
+}
+
+#[test]
+fn blocks_hand_on_data_through_flags() {
+    let mut flags = vec![0u32; 33];
+    let mut data = vec![0u32; 33];
+    let (flags, values) = (
+        GlobalMut::from_ptr(flags.as_mut_ptr()),
+        GlobalMut::from_ptr(data.as_mut_ptr()),
+    );
+    // SAFETY: the flags order the accesses to the values.
+    run(32, 32, || unsafe {
+        // The last block begins.
+        let block = i64::from(31 - block_idx().x.get());
+        if thread_idx().get() == 0 {
+            if block > 0 {
+                wait_until(|| atomic_load(flags, block - 1) == 1);
+                values.store(block, values.load(block - 1) + 1);
+            }
+            thread_fence();
+            atomic_store(flags, block, 1);
+        }
+    })
+    .unwrap();
+    assert_eq!(data[31], 31);
+}
+
+#[test]
+fn floats_convert_to_nearest_even() {
+    assert_eq!(f16::from_f32(1.0 + 1.0 / 2048.0), f16::ONE);
+    assert_eq!(<f16 as Float>::from_f32(65504.0).to_bits(), 0x7BFF);
+    assert_eq!(Float::to_f32(f16::from_bits(0x0001)), 5.960_464_5e-8);
+    assert_eq!(
+        <bf16 as Float>::from_f32(1.0 + 3.0 / 256.0).to_bits(),
+        0x3F82
+    );
+    assert_eq!(Float::to_f32(bf16::from_bits(0xC049)), -3.140_625);
+    assert_eq!(
+        bf16::pair_from_f32([1.0, -2.0]).map(bf16::to_bits),
+        [0x3F80, 0xC000]
+    );
+    assert_eq!(
+        f16::pair_from_f32([1.0, -2.0]).map(f16::to_bits),
+        [0x3C00, 0xC000]
+    );
+    assert_eq!(
+        f32::pair_from_f32([1.0, -2.0]).map(Float::to_f32),
+        [1.0, -2.0]
+    );
+}
+
+#[test]
+fn arithmetic() {
+    // Rounded twice, the product's last bits would be lost.
+    let x = 1.0 + f32::EPSILON;
+    assert_eq!(
+        fma(x, x, -(1.0 + 2.0 * f32::EPSILON)),
+        f32::EPSILON * f32::EPSILON
+    );
+    assert_eq!(fma(3.0f64, 4.0, 5.0), 17.0);
+    let near =
+        |found: f32, expected: f32| assert!((found / expected - 1.0).abs() < 1e-3, "{found}");
+    near(exp2_approx(2.5), 5.656_854);
+    near(log2_approx(10.0), 3.321_928);
+    near(rcp_approx(3.0), 0.333_333);
+    near(rsqrt_approx(16.0), 0.25);
+    near(tanh_approx(0.5), 0.462_117);
+}
+
+#[test]
+fn a_failed_assertion_ends_the_kernel() {
+    let limit = 3;
+    let result = run(1, 8, || {
+        debug::assert!(thread_idx().get() < limit);
+    });
+    assert_panics(
+        result.clone(),
+        "assertion failed: thread_idx().get() < limit",
+    );
+    assert!(matches!(
+        result,
+        Err(SimtError::Panic {
+            thread: [3, 0, 0],
+            ..
+        })
+    ));
+    let result = run(1, 8, || {
+        let thread = thread_idx();
+        debug::assert!(
+            thread.get() != 5,
+            "{} of {{8}}, {:x}, {}, {}",
+            thread,
+            255,
+            -1i8,
+            0.1f32
+        );
+    });
+    assert_panics(result, "5 of {8}, ff, -1, 0.1");
+}
+
+#[test]
+fn named_barriers_and_fences() {
+    run(1, 64, || {
+        thread_fence_block();
+        if warp_idx().get() == 0 {
+            barrier_arrive(3, 64);
+        } else {
+            barrier_sync(3, 64);
+        }
+        sync_warp();
+        sync_threads();
+        debug::print!("thread {} of {} is done", thread_idx(), block_dim().x);
+    })
+    .unwrap();
+}
