@@ -1,1 +1,60 @@
-//! Compiles a kernel crate to PTX from a build script.
+//! Compiles the kernels of a package to PTX from its build script, with no CUDA toolkit.
+//!
+//! A package with kernels builds itself twice: for the host, as cargo was asked, and for the GPU,
+//! from its own `build.rs`:
+//!
+//! ```no_run
+//! cutlet_ptx_builder::Builder::new()
+//!     .target("sm_80")
+//!     .target("sm_90a")
+//!     .build();
+//! ```
+//!
+//! The library embeds what came out, as a static `PTX` of type `cutlet_device::PtxLibrary`:
+//!
+//! ```ignore
+//! #[cfg(not(target_arch = "nvptx64"))]
+//! include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
+//! ```
+//!
+//! The build takes these steps, one module of this crate each:
+//!
+//! 1. [`Toolchain::find`] looks for a rustc that has the source of its own `core`.
+//! 2. A nested cargo compiles the package for `nvptx64-nvidia-cuda`, once a target, into one PTX
+//!    text; it shares no setting with the outer build.
+//! 3. Comment lines that `#[kernel]` left in the text carry what rustc has no attribute for: launch
+//!    bounds, cluster size, alignment of parameters. They are written into the entries.
+//! 4. The text is split into one module for each family (a module of the crate), so that a first
+//!    launch compiles its own family only.
+//! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
+//!
+//! The build script runs again when a source file, a manifest or the lock file of the package or of
+//! a path dependency changes, or one of these variables:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `CUTLET_RUSTC` | path of the rustc that compiles the kernels |
+//! | `CUTLET_LINE_INFO` | `1`: line information for profilers, as [`Builder::line_info`] |
+//!
+//! A published package holds its PTX in a folder `ptx/`, and needs no device toolchain.
+
+mod builder;
+mod built;
+mod compile;
+mod demangle;
+mod entry;
+mod environment;
+mod error;
+mod families;
+mod leftovers;
+mod library;
+mod metadata;
+mod module;
+mod shipped;
+mod sources;
+mod toolchain;
+
+pub use builder::{Builder, Leftovers};
+pub use built::{Built, BuiltModule};
+pub use error::BuildError;
+pub use toolchain::{NoToolchain, Toolchain};

@@ -1,0 +1,287 @@
+//! What a build script asks for, and the steps of the build.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::built::{Built, file_name};
+use crate::compile::{Compilation, Compiled, Package};
+use crate::error::BuildError;
+use crate::module::Module;
+use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
+use crate::{families, leftovers, library, shipped, sources};
+
+/// Set to `1`, asks for line information.
+const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
+
+/// Compiles the kernels of the package whose build script this is.
+///
+/// ```no_run
+/// cutlet_ptx_builder::Builder::new()
+///     .target("sm_80")
+///     .target("sm_90a")
+///     .build();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    targets: Vec<String>,
+    line_info: bool,
+    leftovers: Leftovers,
+    device_crate: String,
+}
+
+/// What becomes of a kernel whose PTX calls functions or keeps arrays in local memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leftovers {
+    /// The build fails.
+    Deny,
+    /// cargo shows a warning.
+    #[default]
+    Warn,
+    /// Nothing is said.
+    Allow,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// A build without targets yet.
+    pub fn new() -> Builder {
+        Builder {
+            targets: Vec::new(),
+            line_info: env::var(LINE_INFO_VARIABLE).is_ok_and(|value| value == "1"),
+            leftovers: Leftovers::default(),
+            device_crate: "::cutlet_device".to_owned(),
+        }
+    }
+
+    /// Adds a target: `sm_80` for compute capability 8.0 and all later ones, `sm_90a` for Hopper
+    /// with all that only it can do.
+    #[must_use]
+    pub fn target(mut self, target: &str) -> Builder {
+        if !self.targets.iter().any(|known| known == target) {
+            self.targets.push(target.to_owned());
+        }
+        self
+    }
+
+    /// Whether instructions carry their source line, for profilers. Off, unless the environment
+    /// variable `CUTLET_LINE_INFO` is `1`.
+    #[must_use]
+    pub fn line_info(mut self, line_info: bool) -> Builder {
+        self.line_info = line_info;
+        self
+    }
+
+    /// What becomes of a kernel that calls functions or keeps arrays in local memory, both of which
+    /// make it slow. A warning, unless set.
+    #[must_use]
+    pub fn leftovers(mut self, leftovers: Leftovers) -> Builder {
+        self.leftovers = leftovers;
+        self
+    }
+
+    /// The path of cutlet-device in this package, where it is not `::cutlet_device`.
+    #[must_use]
+    pub fn device_crate(mut self, path: &str) -> Builder {
+        path.clone_into(&mut self.device_crate);
+        self
+    }
+
+    /// Builds, and ends the build script with an error if that fails.
+    ///
+    /// In the nested build, where this build script runs for the GPU, it does nothing.
+    pub fn build(self) -> Built {
+        self.try_build().unwrap_or_else(|error| {
+            eprintln!("{error}");
+            std::process::exit(1)
+        })
+    }
+
+    /// As [`build`](Builder::build), for a build script that has more to do when it fails.
+    ///
+    /// # Errors
+    /// If there is no device toolchain, the kernels do not compile, or they hold
+    /// [leftovers](Builder::leftovers) that are denied.
+    pub fn try_build(self) -> Result<Built, BuildError> {
+        println!("cargo::rerun-if-changed=build.rs");
+        if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "nvptx64") {
+            return Ok(Built::default());
+        }
+        let out = PathBuf::from(variable("OUT_DIR")?);
+        let package = Package {
+            name: variable("CARGO_PKG_NAME")?,
+            folder: PathBuf::from(variable("CARGO_MANIFEST_DIR")?),
+            features: env::var("CARGO_CFG_FEATURE")
+                .unwrap_or_default()
+                .split(',')
+                .filter(|feature| !feature.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        };
+        let built = match shipped::folder(&package.folder) {
+            Some(folder) => {
+                println!("cargo::rerun-if-changed={}", folder.display());
+                Built::read(&folder)?
+            }
+            None => self.compile(&package, &out)?,
+        };
+        let source = library::source(&built, &self.device_crate);
+        library::write_if_changed(&out.join("ptx.rs"), &source)?;
+        Ok(built)
+    }
+
+    fn compile(&self, package: &Package, out: &Path) -> Result<Built, BuildError> {
+        self.check_targets()?;
+        let toolchain = Toolchain::find()?;
+        let root = target_root(out).join("cutlet-ptx");
+        let compilations: Vec<Compilation<'_>> = self
+            .targets
+            .iter()
+            .map(|target| Compilation {
+                toolchain: &toolchain,
+                package,
+                target,
+                line_info: self.line_info,
+                folder: root.join(target),
+            })
+            .collect();
+        let compiled = at_once(&compilations)?;
+
+        let mut files = Vec::new();
+        let mut found = Vec::new();
+        let mut inputs = BTreeSet::new();
+        for (
+            Compiled {
+                krate,
+                ptx,
+                dep_info,
+            },
+            target,
+        ) in compiled.iter().zip(&self.targets)
+        {
+            let broken = |why| BuildError::Ptx {
+                target: target.clone(),
+                why,
+            };
+            let module = Module::parse(ptx).map_err(broken)?;
+            for family in families::split(&module, krate, target).map_err(broken)? {
+                found.extend(leftovers::find(&family, target).map_err(broken)?);
+                files.push((file_name(&family.family, target), family.ptx));
+            }
+            inputs.extend(sources::of(dep_info, &package.folder)?);
+        }
+        self.report(found)?;
+        let folder = out.join("ptx");
+        library::write_folder(&folder, &files)?;
+        for input in inputs {
+            println!("cargo::rerun-if-changed={}", input.display());
+        }
+        for name in [RUSTC_VARIABLE, LINE_INFO_VARIABLE] {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+        Built::read(&folder)
+    }
+
+    fn check_targets(&self) -> Result<(), BuildError> {
+        if self.targets.is_empty() {
+            return Err(BuildError::Setting(
+                "a Builder without targets compiles nothing: add `.target(\"sm_80\")`".to_owned(),
+            ));
+        }
+        for target in &self.targets {
+            let digits = target
+                .strip_prefix("sm_")
+                .map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest));
+            if digits.is_none_or(|digits| digits.parse::<u32>().is_err()) {
+                return Err(BuildError::Setting(format!(
+                    "`{target}` is not a PTX target: write it as in `sm_80` or `sm_90a`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, found: Vec<String>) -> Result<(), BuildError> {
+        match self.leftovers {
+            Leftovers::Deny if !found.is_empty() => return Err(BuildError::Leftovers(found)),
+            Leftovers::Warn => {
+                for line in found {
+                    println!("cargo::warning={line}");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Compiles for all targets at the same time. The first error in the order of targets is the one
+/// that is returned: a mistake in a kernel is the same mistake for every target.
+fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = compilations
+            .iter()
+            .map(|compilation| scope.spawn(|| compilation.run()))
+            .collect();
+        running
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+/// The target directory of the outer build, which all profiles share, so that they share what the
+/// nested build made. The package's own output folder if it cannot be told.
+fn target_root(out: &Path) -> &Path {
+    out.ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").exists())
+        .unwrap_or(out)
+}
+
+fn variable(name: &str) -> Result<String, BuildError> {
+    env::var(name).map_err(|_| {
+        BuildError::Setting(format!(
+            "`{name}` is not set: a Builder runs in a build script, where cargo sets it"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_checked() {
+        assert!(
+            Builder::new()
+                .target("sm_80")
+                .target("sm_90a")
+                .check_targets()
+                .is_ok()
+        );
+        let error = Builder::new().target("hopper").check_targets().unwrap_err();
+        assert!(
+            error.to_string().contains("`hopper` is not a PTX target"),
+            "{error}"
+        );
+        let error = Builder::new().check_targets().unwrap_err();
+        assert!(error.to_string().contains("without targets"), "{error}");
+    }
+
+    #[test]
+    fn outside_a_build_script_the_error_says_so() {
+        let error = variable("CUTLET_NO_SUCH_VARIABLE").unwrap_err();
+        assert!(
+            error.to_string().contains("runs in a build script"),
+            "{error}"
+        );
+    }
+}

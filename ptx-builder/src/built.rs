@@ -1,0 +1,89 @@
+//! The PTX files of a build, or of a folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::BuildError;
+use crate::metadata::capability;
+
+/// One PTX file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltModule {
+    /// The family of its kernels: `gemm`, `gather::by_rows`.
+    pub family: String,
+    /// Its target: `sm_90a`.
+    pub target: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What a build made: the PTX files, sorted by family and compute capability.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    modules: Vec<BuiltModule>,
+}
+
+impl Built {
+    /// The PTX files.
+    pub fn modules(&self) -> &[BuiltModule] {
+        &self.modules
+    }
+
+    /// The PTX files in a folder that a build wrote: a package's `ptx/`, or `ptx/` in its `OUT_DIR`.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn read(folder: &Path) -> Result<Built, BuildError> {
+        let mut modules = Vec::new();
+        for entry in folder
+            .read_dir()
+            .map_err(BuildError::io("reading", folder))?
+        {
+            let path = entry.map_err(BuildError::io("reading", folder))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some((family, target)) = names(&name) {
+                modules.push(BuiltModule {
+                    family,
+                    target,
+                    path,
+                });
+            }
+        }
+        modules.sort_by_key(|module| {
+            (
+                module.family.clone(),
+                capability(&module.target),
+                module.target.clone(),
+            )
+        });
+        Ok(Built { modules })
+    }
+}
+
+/// Name of the file that holds a family for a target: `gather-by_rows.sm_90a.ptx`.
+pub(crate) fn file_name(family: &str, target: &str) -> String {
+    format!("{}.{target}.ptx", family.replace("::", "-"))
+}
+
+/// Family and target of a file that [`file_name`] named.
+fn names(file_name: &str) -> Option<(String, String)> {
+    let (family, target) = file_name.strip_suffix(".ptx")?.split_once('.')?;
+    target
+        .starts_with("sm_")
+        .then(|| (family.replace('-', "::"), target.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_tell_family_and_target() {
+        let name = file_name("gather::by_rows", "sm_90a");
+        assert_eq!(name, "gather-by_rows.sm_90a.ptx");
+        assert_eq!(
+            names(&name),
+            Some(("gather::by_rows".to_owned(), "sm_90a".to_owned()))
+        );
+        assert_eq!(names("README.md"), None);
+    }
+}

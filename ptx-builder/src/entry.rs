@@ -1,0 +1,130 @@
+//! Writes launch bounds, cluster size and parameter alignment into a PTX entry.
+
+use std::fmt::Write;
+
+use crate::metadata::KernelInfo;
+
+/// The entry's text with the directives that its kernel asks for.
+pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, String> {
+    let broken = |what: &str| format!("the entry `{}` {what}", kernel.entry);
+    let open = entry.find('(').ok_or_else(|| broken("has no parameters"))?;
+    let close = open
+        + entry[open..]
+            .find(')')
+            .ok_or_else(|| broken("has no end of parameters"))?;
+    let (head, params) = (&entry[..=open], &entry[open + 1..close]);
+    let mut out = String::with_capacity(entry.len() + 128);
+    out.push_str(head);
+
+    let params: Vec<&str> = params.split(',').collect();
+    let found = params
+        .iter()
+        .filter(|param| param.contains(".param"))
+        .count();
+    let expected = kernel.param_aligns.len();
+    if found != expected {
+        return Err(broken(&format!(
+            "has {found} parameters where its kernel has {expected} arguments with bytes"
+        )));
+    }
+    for (index, param) in params.iter().enumerate() {
+        if index != 0 {
+            out.push(',');
+        }
+        match kernel.param_aligns.get(index) {
+            Some(align) => out.push_str(&aligned(param, *align)),
+            None => out.push_str(param),
+        }
+    }
+    out.push_str(")\n");
+
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(out, ".maxntid {}, 1, 1", kernel.threads);
+    if kernel.min_blocks != 0 {
+        let _ = writeln!(out, ".minnctapersm {}", kernel.min_blocks);
+    }
+    if kernel.cluster > 1 {
+        let _ = writeln!(out, ".reqnctapercluster {}, 1, 1", kernel.cluster);
+    }
+    out.push_str(entry[close + 1..].trim_start());
+    Ok(out)
+}
+
+/// The parameter with at least this alignment. Only parameters in bytes (`.param .align 16 .b8`) have
+/// one; a number is aligned to itself.
+fn aligned(param: &str, align: u32) -> String {
+    const WORD: &str = ".align ";
+    let Some(at) = param.find(WORD).map(|at| at + WORD.len()) else {
+        return param.to_owned();
+    };
+    let end = at + param[at..].find(' ').unwrap_or(param.len() - at);
+    let has: u32 = param[at..end].parse().unwrap_or(0);
+    format!("{}{}{}", &param[..at], has.max(align), &param[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: &str = ".visible .entry mapped(
+	.param .u64 mapped_param_0,
+	.param .align 16 .b8 mapped_param_1[128]
+)
+{
+	ret;
+
+}";
+
+    fn kernel(line_end: &str) -> KernelInfo {
+        let line =
+            format!("// cutlet-kernel entry=mapped family=mine::a shared=0 arch=- {line_end}");
+        KernelInfo::parse(&line).unwrap().unwrap()
+    }
+
+    #[test]
+    fn bounds_cluster_and_alignment_are_written() {
+        let kernel = kernel("maxntid=384 minnctapersm=1 cluster=2 params=8:8,128:64");
+        assert_eq!(
+            with_bounds(ENTRY, &kernel).unwrap(),
+            ".visible .entry mapped(
+	.param .u64 mapped_param_0,
+	.param .align 64 .b8 mapped_param_1[128]
+)
+.maxntid 384, 1, 1
+.minnctapersm 1
+.reqnctapercluster 2, 1, 1
+{
+	ret;
+
+}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_written() {
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8,128:16");
+        let text = with_bounds(ENTRY, &kernel).unwrap();
+        assert!(text.contains(".maxntid 32, 1, 1\n{"), "{text}");
+        assert!(text.contains(".align 16"), "{text}");
+    }
+
+    #[test]
+    fn an_entry_without_parameters_gets_bounds() {
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=");
+        let text = with_bounds(".visible .entry mapped(\n\n)\n{\n\tret;\n}", &kernel).unwrap();
+        assert_eq!(
+            text,
+            ".visible .entry mapped(\n\n)\n.maxntid 32, 1, 1\n{\n\tret;\n}"
+        );
+    }
+
+    #[test]
+    fn a_parameter_too_few_is_an_error() {
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8");
+        let error = with_bounds(ENTRY, &kernel).unwrap_err();
+        assert!(
+            error.contains("has 2 parameters where its kernel has 1"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What can go wrong, in the words that a user reads under cargo's own.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::toolchain::NoToolchain;
+
+/// Why kernels were not built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No toolchain on this machine compiles for the GPU.
+    NoToolchain(NoToolchain),
+    /// A file could not be read or written, or a program not started.
+    Io {
+        /// What was being done, as in `reading`.
+        doing: &'static str,
+        /// The file or program.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// rustc refused the kernels.
+    Compile {
+        /// The package.
+        package: String,
+        /// The target, as in `sm_90a`.
+        target: String,
+        /// What cargo and rustc printed.
+        output: String,
+    },
+    /// The compiled text is not as the builder knows PTX to be.
+    Ptx {
+        /// The target.
+        target: String,
+        /// What was expected and found.
+        why: String,
+    },
+    /// Kernels hold calls or local memory.
+    Leftovers(Vec<String>),
+    /// The builder was asked for something that cannot be.
+    Setting(String),
+}
+
+impl BuildError {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |error| BuildError::Io {
+            doing,
+            path: path.as_ref().to_owned(),
+            error,
+        }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::NoToolchain(error) => write!(f, "{error}"),
+            BuildError::Io { doing, path, error } => {
+                write!(f, "{doing} {}: {error}", path.display())
+            }
+            BuildError::Compile {
+                package,
+                target,
+                output,
+            } => write!(
+                f,
+                "{}\nthe kernels of `{package}` do not compile for {target}: see above",
+                output.trim_end()
+            ),
+            BuildError::Ptx { target, why } => write!(f, "the PTX for {target}: {why}"),
+            BuildError::Leftovers(leftovers) => write!(f, "{}", leftovers.join("\n")),
+            BuildError::Setting(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BuildError::NoToolchain(error) => Some(error),
+            BuildError::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<NoToolchain> for BuildError {
+    fn from(error: NoToolchain) -> Self {
+        BuildError::NoToolchain(error)
+    }
+}

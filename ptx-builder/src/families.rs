@@ -1,0 +1,195 @@
+//! Splits a PTX text into one for each family of kernels.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::entry;
+use crate::module::{Kind, Module};
+
+/// The PTX of one family for one target.
+#[derive(Debug)]
+pub(crate) struct FamilyText {
+    /// Its name, as `Kernel::family`.
+    pub family: String,
+    /// A complete PTX module.
+    pub ptx: String,
+}
+
+/// One text for each family of the crate that has kernels for this target, sorted by name.
+///
+/// Each holds its entries, with their launch bounds, and of the functions and variables those that
+/// they reach. Kernels of other crates that were linked in are left out: their own package has them.
+pub(crate) fn split(
+    module: &Module<'_>,
+    krate: &str,
+    target: &str,
+) -> Result<Vec<FamilyText>, String> {
+    let mut families: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
+    let mut kernels = HashMap::new();
+    for kernel in &module.kernels {
+        if kernel.krate() == krate && kernel.fits(target) {
+            families
+                .entry(kernel.family())
+                .or_default()
+                .insert(&kernel.entry);
+            kernels.insert(kernel.entry.as_str(), kernel);
+        }
+    }
+    for (name, kernel) in &kernels {
+        if !module
+            .items
+            .iter()
+            .any(|item| item.kind == Kind::Entry && item.name == *name)
+        {
+            return Err(format!(
+                "the kernel `{name}` of the module `{}` has no entry",
+                kernel.module
+            ));
+        }
+    }
+
+    let reached_from = References::of(module);
+    let mut texts = Vec::new();
+    for (family, entries) in families {
+        let kept = reached_from.closure(entries);
+        let mut ptx = module.header.join("\n");
+        ptx.push('\n');
+        for (index, item) in module.items.iter().enumerate() {
+            let item_text = match item.kind {
+                Kind::Entry if !kept.contains(item.name) => continue,
+                Kind::Entry => &entry::with_bounds(item.text, kernels[item.name])?,
+                Kind::Directive => item.text,
+                _ if !kept.contains(item.name) && !reached_from.is_anonymous(index) => continue,
+                _ => item.text,
+            };
+            ptx.push('\n');
+            ptx.push_str(item_text);
+            ptx.push('\n');
+        }
+        texts.push(FamilyText {
+            family: family.to_owned(),
+            ptx,
+        });
+    }
+    Ok(texts)
+}
+
+/// Which names each named item mentions.
+struct References<'a> {
+    mentions: HashMap<&'a str, HashSet<&'a str>>,
+    anonymous: HashSet<usize>,
+}
+
+impl<'a> References<'a> {
+    fn of(module: &Module<'a>) -> References<'a> {
+        let defined: HashSet<&str> = module.items.iter().map(|item| item.name).collect();
+        let mut mentions: HashMap<&str, HashSet<&str>> = HashMap::new();
+        let mut anonymous = HashSet::new();
+        for (index, item) in module.items.iter().enumerate() {
+            if item.name.is_empty() {
+                anonymous.insert(index);
+            }
+            let names = item.names();
+            mentions
+                .entry(item.name)
+                .or_default()
+                .extend(names.intersection(&defined));
+        }
+        References {
+            mentions,
+            anonymous,
+        }
+    }
+
+    /// Whether the item has no name, so that nothing can be said of who needs it.
+    fn is_anonymous(&self, index: usize) -> bool {
+        self.anonymous.contains(&index)
+    }
+
+    /// These names and all that they reach.
+    fn closure(&self, from: HashSet<&'a str>) -> HashSet<&'a str> {
+        let mut open: Vec<&str> = from.iter().copied().collect();
+        let mut kept = from;
+        while let Some(name) = open.pop() {
+            for next in self.mentions.get(name).into_iter().flatten() {
+                if kept.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+.version 8.0
+.target sm_90a
+.address_size 64
+// cutlet-kernel entry=one family=mine::a maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
+// cutlet-kernel entry=two family=mine::b maxntid=64 minnctapersm=0 cluster=1 shared=0 arch=- params=
+// cutlet-kernel entry=new family=mine::b maxntid=96 minnctapersm=0 cluster=1 shared=0 arch=sm_90a params=
+// cutlet-kernel entry=other family=theirs::b maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
+.extern .shared .align 1024 .b8 buffer[];
+.global .u32 deep = 4;
+.global .u64 table[2] = {deep, 0};
+.func helper() { mov.u64 %rd1, table; ret; }
+.visible .entry one() { call.uni helper; ret; }
+.visible .entry two() { mov.u32 %r1, buffer; ret; }
+.visible .entry new() { ret; }
+.visible .entry other() { ret; }
+";
+
+    fn split_for(target: &str) -> Vec<FamilyText> {
+        split(&Module::parse(TEXT).unwrap(), "mine", target).unwrap()
+    }
+
+    #[test]
+    fn each_family_gets_what_it_reaches_and_nothing_else() {
+        let texts = split_for("sm_90a");
+        let [a, b] = &texts[..] else {
+            panic!("{texts:?}")
+        };
+        assert_eq!((a.family.as_str(), b.family.as_str()), ("a", "b"));
+        for word in [
+            ".target sm_90a",
+            "entry one",
+            ".func helper",
+            "table[2]",
+            "deep = 4",
+        ] {
+            assert!(a.ptx.contains(word), "{word} in\n{}", a.ptx);
+        }
+        for word in ["buffer", "entry two", "entry other", "entry new"] {
+            assert!(!a.ptx.contains(word), "{word} in\n{}", a.ptx);
+        }
+        for word in [
+            "buffer[]",
+            "entry two",
+            ".maxntid 64",
+            "entry new",
+            ".maxntid 96",
+        ] {
+            assert!(b.ptx.contains(word), "{word} in\n{}", b.ptx);
+        }
+        assert!(!b.ptx.contains("helper"), "{}", b.ptx);
+    }
+
+    #[test]
+    fn a_kernel_for_another_target_is_left_out() {
+        let texts = split_for("sm_80");
+        assert!(texts.iter().all(|text| !text.ptx.contains("new")));
+    }
+
+    #[test]
+    fn a_kernel_without_entry_is_an_error() {
+        let text = TEXT.replace(".visible .entry one", ".visible .entry uno");
+        let error = split(&Module::parse(&text).unwrap(), "mine", "sm_90a").unwrap_err();
+        assert!(
+            error.contains("`one` of the module `mine::a` has no entry"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Finds in the PTX what slows a kernel down unseen: calls that were not inlined, arrays in local
+//! memory.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::demangle;
+use crate::families::FamilyText;
+use crate::module::{Item, Kind, Module, names};
+
+/// Functions of the driver that a kernel calls on purpose, to print.
+const OF_THE_DRIVER: [&str; 2] = ["vprintf", "__assertfail"];
+
+/// Printing and asserting in a kernel, of cutlet-device.
+const DEBUGGING: &str = "cutlet_device::debug::";
+
+/// One line for each thing found in a kernel of the family, with its likely cause.
+pub(crate) fn find(text: &FamilyText, target: &str) -> Result<Vec<String>, String> {
+    let module = Module::parse(&text.ptx)?;
+    let functions: HashMap<&str, &Item<'_>> = module
+        .items
+        .iter()
+        .filter(|item| matches!(item.kind, Kind::Function | Kind::Prototype))
+        .map(|item| (item.name, item))
+        .collect();
+    let mut found = Vec::new();
+    for entry in module.items.iter().filter(|item| item.kind == Kind::Entry) {
+        for what in in_kernel(entry, &functions) {
+            found.push(format!(
+                "kernel `{}` of `{}` for {target} {what}",
+                entry.name, text.family
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// What the kernel and the functions that it reaches do, without those that only end it.
+fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![entry];
+    while let Some(item) = open.pop() {
+        let mut prints = false;
+        for callee in called(item, functions) {
+            let path = demangle::path(callee);
+            if OF_THE_DRIVER.contains(&callee) {
+                prints = true;
+                continue;
+            }
+            if path.starts_with(DEBUGGING) || !seen.insert(callee) {
+                continue;
+            }
+            found.insert(format!("calls `{path}`: {}", cause_of_call(&path)));
+            let callee = functions[callee];
+            if callee.kind == Kind::Function && !path.starts_with("core::") {
+                open.push(callee);
+            }
+        }
+        let bytes = local_bytes(item.text);
+        // What is printed is handed over in local memory.
+        if bytes != 0 && !prints {
+            let place = match item.kind {
+                Kind::Entry => String::new(),
+                _ => format!("in `{}` ", demangle::path(item.name)),
+            };
+            found.insert(format!(
+                "{place}keeps {bytes} bytes in local memory: an array is indexed by a value that \
+                 the compiler does not know, or the address of a local escapes"
+            ));
+        }
+    }
+    found
+}
+
+/// The functions that stand in the item's call instructions.
+fn called<'a>(item: &Item<'a>, functions: &HashMap<&'a str, &Item<'a>>) -> BTreeSet<&'a str> {
+    let mut callees = BTreeSet::new();
+    let mut rest = item.text;
+    while let Some(at) = rest.find("call") {
+        let before = rest[..at].chars().next_back();
+        rest = &rest[at..];
+        let end = rest.find(';').unwrap_or(rest.len());
+        if before.is_none_or(|before| before.is_whitespace() || before == '}') {
+            callees.extend(names(&rest[..end]).filter(|name| functions.contains_key(name)));
+        }
+        rest = &rest["call".len().min(rest.len())..];
+    }
+    callees
+}
+
+/// Bytes of the item's `.local` arrays.
+fn local_bytes(text: &str) -> u64 {
+    text.lines()
+        .filter(|line| line.trim_start().starts_with(".local"))
+        .filter_map(|line| {
+            let (_, size) = line.split_once('[')?;
+            size.split_once(']')?.0.trim().parse::<u64>().ok()
+        })
+        .sum()
+}
+
+/// What in the source most likely makes the compiler call this function.
+fn cause_of_call(path: &str) -> &'static str {
+    let is = |part: &str| path.contains(part);
+    if is("panic_bounds_check") {
+        "an index may be out of bounds; index fixed arrays by constants, and memory by a layout"
+    } else if is("by_zero") || is("div_overflow") || is("rem_overflow") {
+        "`/` or `%` by a value that may be zero; divide by a constant or a non-zero type"
+    } else if is("_overflow") {
+        "arithmetic is checked for overflow; use the wrapping operation"
+    } else if is("core::slice") || is("core::str") {
+        "a slice is cut where the compiler cannot see that it fits"
+    } else if is("unwrap_failed") || is("expect_failed") {
+        "`unwrap` or `expect` of a value that may be absent"
+    } else if is("core::panicking") || is("core::option") || is("core::result") {
+        "a panic that the compiler cannot rule out, such as `assert!` or `unwrap`"
+    } else if matches!(path, "memcpy" | "memmove" | "memset" | "memcmp") {
+        "a large value is copied or cleared; keep it in pieces that fit registers"
+    } else if path.starts_with("__") {
+        "an operation that the GPU has no instruction for, such as 128-bit division"
+    } else {
+        "the function was not inlined; mark it `#[inline(always)]`"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find_in(body: &str) -> Vec<String> {
+        let ptx = format!(
+            ".version 8.0
+.target sm_90a
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.func _RNvNtCs8Sua4jwmxpo_4core9panicking18panic_bounds_check(.param .b64 p) {{ trap; }}
+.func _RNvNtCs8Sua4jwmxpo_4mine3mat4tail(.param .b64 p) {{
+	.local .align 8 .b8 __local_depot1[16];
+	ret;
+}}
+.visible .entry k() {{
+{body}
+	ret;
+}}
+"
+        );
+        let text = FamilyText {
+            family: "mat".to_owned(),
+            ptx,
+        };
+        find(&text, "sm_90a").unwrap()
+    }
+
+    #[test]
+    fn a_clean_kernel_has_none() {
+        assert_eq!(find_in("\tld.global.b32 %r1, [%rd1+4];"), [""; 0]);
+    }
+
+    #[test]
+    fn a_bounds_check_is_named_with_its_cause() {
+        let found = find_in(
+            "	{ // callseq 0, 0
+	call.uni _RNvNtCs8Sua4jwmxpo_4core9panicking18panic_bounds_check, (param0);
+	}",
+        );
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(
+                "kernel `k` of `mat` for sm_90a calls `core::panicking::panic_bounds_check`: an index"
+            ),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_function_is_looked_into() {
+        let found = find_in("\tcall.uni _RNvNtCs8Sua4jwmxpo_4mine3mat4tail, (param0);");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[0].contains("`mine::mat::tail`: the function was not inlined"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].contains("in `mine::mat::tail` keeps 16 bytes"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn local_memory_is_found_unless_it_is_for_printing() {
+        let local = "\t.local .align 8 .b8 \t__local_depot0[24];";
+        let found = find_in(local);
+        assert!(
+            found.len() == 1 && found[0].contains("keeps 24 bytes"),
+            "{found:?}"
+        );
+        let printing = format!("{local}\n\tcall.uni (retval0), vprintf, (param0, param1);");
+        assert_eq!(find_in(&printing), [""; 0]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Writes `ptx.rs`, the static that embeds the PTX files into the package's library.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::built::Built;
+use crate::error::BuildError;
+
+/// The source of the static `PTX`.
+///
+/// `device_crate` is the path of cutlet-device in the package that includes it.
+pub(crate) fn source(built: &Built, device_crate: &str) -> String {
+    let mut families: Vec<(&str, String)> = Vec::new();
+    for module in built.modules() {
+        if families
+            .last()
+            .is_none_or(|(name, _)| *name != module.family)
+        {
+            families.push((&module.family, String::new()));
+        }
+        if let Some((_, modules)) = families.last_mut() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(
+                modules,
+                "{device_crate}::PtxModule {{ target: {:?}, ptx: ::core::include_str!({:?}) }}, ",
+                module.target,
+                module.path.display().to_string()
+            );
+        }
+    }
+    let mut text = format!(
+        "/// The kernels of this package, compiled for the GPU.\n\
+         pub static PTX: {device_crate}::PtxLibrary = {device_crate}::PtxLibrary {{ families: &[\n"
+    );
+    for (name, modules) in families {
+        let _ = writeln!(
+            text,
+            "    {device_crate}::PtxFamily {{ name: {name:?}, modules: &[{modules}] }},"
+        );
+    }
+    text.push_str("] };\n");
+    text
+}
+
+/// Writes the file unless it holds this text already, so that what depends on it stays fresh.
+pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(());
+    }
+    fs::write(path, text).map_err(BuildError::io("writing", path))
+}
+
+/// Makes the folder hold exactly these files of PTX.
+pub(crate) fn write_folder(folder: &Path, files: &[(String, String)]) -> Result<(), BuildError> {
+    fs::create_dir_all(folder).map_err(BuildError::io("making the folder", folder))?;
+    for entry in folder
+        .read_dir()
+        .map_err(BuildError::io("reading", folder))?
+    {
+        let path = entry.map_err(BuildError::io("reading", folder))?.path();
+        if !files.iter().any(|(name, _)| path.ends_with(name)) {
+            fs::remove_file(&path).map_err(BuildError::io("removing", &path))?;
+        }
+    }
+    for (name, text) in files {
+        write_if_changed(&folder.join(name), text)?;
+    }
+    Ok(())
+}
