@@ -5,7 +5,11 @@
 //! thread's or a block's index: indices go into layouts, coordinates come out.
 #![no_std]
 
+pub mod fill;
 pub mod gather;
 pub mod gemm_f32;
 pub mod saxpy;
 pub mod transpose;
+
+#[cfg(not(target_arch = "nvptx64"))]
+include!(concat!(env!("OUT_DIR"), "/ptx.rs"));

@@ -1,0 +1,147 @@
+//! fill: memory full of random numbers, a function of seed and index alone: inputs for measurements.
+
+use cutlet_device::{
+    DeviceData, Float, GlobalMut, block_idx, fma, instantiate, log2_approx, rsqrt_approx,
+    thread_idx,
+};
+use cutlet_layout_core::{
+    Engine, L, RowMajor, StaticLayout, Tensor, Tv, covers_exactly, tile_extent,
+};
+use half::{bf16, f16};
+
+/// What a block fills: one row.
+pub type Tile = L!((1, 4096):(1@0, 1@1));
+/// Elements of a row; memory is filled in whole rows.
+pub const ROW: usize = Tile::SIZE;
+/// 256 threads, each with four vectors of four elements.
+type Threads = Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), 4>;
+
+const _: () = assert!(covers_exactly::<Threads>(tile_extent::<Tile>()));
+
+/// Memory that is computed instead of stored: element `i` is `i`.
+#[derive(Clone, Copy)]
+struct Counting {
+    first: i64,
+}
+
+impl Engine for Counting {
+    type Element = i64;
+
+    #[inline(always)]
+    fn offset(self, index: i64) -> Self {
+        Counting {
+            first: self.first + index,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, index: i64) -> i64 {
+        self.first + index
+    }
+}
+
+/// 64 random bits for element `index` of the sequence `seed`: the finaliser of SplitMix64.
+#[inline(always)]
+pub const fn bits(seed: u64, index: u64) -> u64 {
+    let mut x = seed
+        .wrapping_add(index)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A type that memory can be filled with.
+pub trait Random: DeviceData + Default {
+    /// The value that 64 random bits stand for.
+    fn random(bits: u64) -> Self;
+}
+
+impl Random for u32 {
+    /// All values are equally likely.
+    #[inline(always)]
+    fn random(bits: u64) -> Self {
+        (bits >> 32) as u32
+    }
+}
+
+macro_rules! normal {
+    ($($float:ty),*) => {$(
+        impl Random for $float {
+            /// N(0, 1).
+            #[inline(always)]
+            fn random(bits: u64) -> Self {
+                <$float as Float>::from_f32(normal(bits))
+            }
+        }
+    )*};
+}
+normal!(f32, f16, bf16);
+
+/// A number from N(0, 1), by Box and Muller.
+#[inline(always)]
+fn normal(bits: u64) -> f32 {
+    // 23 bits and a half: never 0 and never 1, and exact.
+    let unit = |bits: u64| ((bits & 0x7f_ffff) as f32 + 0.5) * (1.0 / 8_388_608.0);
+    let square = -2.0 * core::f32::consts::LN_2 * log2_approx(unit(bits));
+    let radius = square * rsqrt_approx(square);
+    radius * cos_turns(unit(bits >> 32))
+}
+
+/// The cosine of an angle in turns, from 0 to 1.
+#[inline(always)]
+fn cos_turns(turns: f32) -> f32 {
+    // A sine of a quarter turn at most, where five terms of its series err by 4e-6.
+    let x = ((turns - 0.5).abs() - 0.25) * core::f32::consts::TAU;
+    let square = x * x;
+    let series = fma(square, 1.0 / 362_880.0, -1.0 / 5040.0);
+    let series = fma(square, series, 1.0 / 120.0);
+    let series = fma(square, series, -1.0 / 6.0);
+    x * fma(square, series, 1.0)
+}
+
+/// Fills `rows` rows of [`ROW`] elements each, one block a row.
+///
+/// # Safety
+/// `output` must have that many elements and be aligned for four of them.
+#[inline(always)]
+unsafe fn fill<T: Random>(rows: i32, seed: u64, output: GlobalMut<T>) {
+    let matrix = RowMajor::new([rows, ROW as i32], ROW as i64);
+    // SAFETY: the launcher promises the rows; counting reads no memory.
+    let (indices, output) = unsafe {
+        (
+            Tensor::new(Counting { first: 0 }, matrix),
+            Tensor::new(output, matrix),
+        )
+    };
+    let row = (block_idx().x, 0u32);
+    let indices = indices
+        .local_tile::<Tile>(row)
+        .partition::<Threads>(thread_idx());
+    let output = output
+        .local_tile::<Tile>(row)
+        .partition::<Threads>(thread_idx());
+
+    let values = indices
+        .load(0)
+        .map(|_, index| T::random(bits(seed, index as u64)));
+    output.store(&values);
+}
+
+instantiate! {
+    /// N(0, 1) in f32.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32>;
+
+    /// N(0, 1) in f16.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16>;
+
+    /// N(0, 1) in bf16.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16>;
+
+    /// Random bits.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32>;
+}
