@@ -1,2 +1,54 @@
 //! Set-up, tests and everything that CI runs.
-fn main() {}
+//!
+//! `cargo xtask demo` and `cargo xtask test` each work first on a fresh clone: they set up what is missing.
+
+mod ci;
+mod demo;
+mod lint_kernels;
+mod package;
+mod process;
+mod ptx;
+mod ptxas;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  demo          sets up what is missing, then runs a GEMM and a gather, on the GPU if there is one
+  test          sets up what is missing, then passes every test
+  setup         finds a toolchain that compiles kernels to PTX, or installs one
+  ci            formatting, clippy, documentation, and the three tasks below
+    lint-kernels  no index arithmetic in kernels/: layouts do it
+    ptx           assembles every kernel's PTX for every target; no spills, calls or local memory
+    package       packages every crate as for a registry, PTX included, and builds the packages";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let task = match arguments.as_slice() {
+        [task] => task.as_str(),
+        _ => "",
+    };
+    let outcome = match task {
+        "demo" => demo::run(),
+        "test" => test::run(),
+        "setup" => setup::run(),
+        "ci" => ci::run(),
+        "lint-kernels" => lint_kernels::run(),
+        "ptx" => ptx::run(),
+        "package" => package::run(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask {task}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Runs other programs: prints what it runs, and turns a failure into a sentence.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What every step of xtask ends with: done, or a sentence that says what failed.
+pub type Outcome<T = ()> = Result<T, String>;
+
+/// The repository's root folder.
+pub fn root() -> PathBuf {
+    let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().map(PathBuf::from).unwrap_or(xtask)
+}
+
+/// The folder that cargo builds into.
+pub fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo that runs xtask, started in the repository's root with the arguments of `line`.
+pub fn cargo(line: &str) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(line.split_whitespace()).current_dir(root());
+    // cargo describes the package it runs (xtask) in these, which is of no concern to the cargo below.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The command as a person would type it.
+pub fn display(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program
+        .file_stem()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let arguments = command.get_args().map(|word| word.to_string_lossy());
+    std::iter::once(name.into())
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Prints the command, runs it without standard input, and requires that it succeeds.
+pub fn run(command: &mut Command) -> Outcome {
+    let shown = display(command);
+    println!("\n$ {shown}");
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    require(&shown, status)
+}
+
+/// Runs the command quietly and returns what it printed on standard output and on standard error.
+pub fn output(command: &mut Command) -> Outcome<(String, String)> {
+    let shown = display(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+    require(&shown, output.status).map_err(|error| format!("{error}\n{printed}{complained}"))?;
+    Ok((printed, complained))
+}
+
+/// Like [`run`], and passes every line of standard output to `line` after printing it.
+pub fn run_and_read(command: &mut Command, mut line: impl FnMut(&str)) -> Outcome {
+    let shown = display(command);
+    println!("\n$ {shown}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    if let Some(stdout) = child.stdout.take() {
+        for text in BufReader::new(stdout).lines() {
+            let text = text.map_err(|error| format!("cannot read from `{shown}`: {error}"))?;
+            println!("{text}");
+            line(&text);
+        }
+    }
+    let status = child
+        .wait()
+        .map_err(|error| format!("`{shown}` was lost: {error}"))?;
+    require(&shown, status)
+}
+
+/// Like [`run`], but ends the command, as a failure, when it takes longer than `limit`.
+pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
+    let shown = display(command);
+    println!("\n$ {shown}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    match wait_until(&mut child, Instant::now() + limit) {
+        Some(status) => require(&shown, status),
+        None => Err(format!(
+            "`{shown}` was ended after {} s without a result",
+            limit.as_secs()
+        )),
+    }
+}
+
+/// The exit status, or `None` when the child had to be killed at the deadline.
+fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
+            _ => {
+                // The child may have ended by itself in between, which is as good as killed.
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+fn require(shown: &str, status: ExitStatus) -> Outcome {
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{shown}` failed ({status})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hanging_command_is_ended_at_its_limit() {
+        let started = Instant::now();
+        let error =
+            run_within(Command::new("sleep").arg("30"), Duration::from_millis(200)).unwrap_err();
+        assert!(error.contains("`sleep 30` was ended"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert!(error.contains("`sh -c exit 3` failed"), "{error}");
+        let error = run(&mut Command::new("no-such-program")).unwrap_err();
+        assert!(error.contains("cannot start `no-such-program`"), "{error}");
+    }
+
+    #[test]
+    fn lines_are_read_while_they_are_printed() {
+        let mut lines = Vec::new();
+        run_and_read(Command::new("printf").arg("one\\ntwo\\n"), |line| {
+            lines.push(line.to_owned())
+        })
+        .unwrap();
+        assert_eq!(lines, ["one", "two"]);
+    }
+}

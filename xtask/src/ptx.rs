@@ -1,0 +1,201 @@
+//! Assembles every kernel's PTX for every target, and holds it to what a fast kernel needs.
+
+use std::path::PathBuf;
+
+use cutlet_ptx_builder::Built;
+
+use crate::{
+    process::{Outcome, cargo, output, root},
+    ptxas::{Ptxas, Usage},
+};
+
+/// Compiles the kernels and lists their PTX.
+pub fn build() -> Outcome<Built> {
+    println!("\n$ cargo build --package cutlet-kernels");
+    let (messages, _) = output(&mut cargo(
+        "build --package cutlet-kernels --message-format json-render-diagnostics",
+    ))?;
+    let folder = out_dir(&messages)
+        .ok_or("cargo did not say where the build script of cutlet-kernels wrote its output")?
+        .join("ptx");
+    let built = Built::read(&folder).map_err(|error| error.to_string())?;
+    if built.modules().is_empty() {
+        return Err(format!("{} holds no PTX", folder.display()));
+    }
+    Ok(built)
+}
+
+/// The `OUT_DIR` of the kernels package, from cargo's messages.
+fn out_dir(messages: &str) -> Option<PathBuf> {
+    let package = root().join("kernels").display().to_string();
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["reason"] == "build-script-executed")
+        .find(|message| {
+            message["package_id"]
+                .as_str()
+                .is_some_and(|id| id.contains(&format!("{package}#")))
+        })
+        .and_then(|message| Some(PathBuf::from(message["out_dir"].as_str()?)))
+}
+
+/// Assembles and checks them all.
+pub fn run() -> Outcome {
+    let built = build()?;
+    let ptxas = Ptxas::get()?;
+    let mut faults = Vec::new();
+    let mut entries = 0;
+    println!(
+        "\n{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
+        "entry", "family", "target", "registers", "stack", "spilled", "static shared"
+    );
+    for module in built.modules() {
+        let (family, target) = (&module.family, &module.target);
+        let text = std::fs::read_to_string(&module.path)
+            .map_err(|error| format!("cannot read {}: {error}", module.path.display()))?;
+        faults.extend(slow_lines(&text).map(|fault| format!("{family} for {target}: {fault}")));
+        match ptxas.assemble(&module.path, target) {
+            Err(error) => faults.push(format!("{family} for {target}: {error}")),
+            Ok(report) => {
+                for warning in &report.warnings {
+                    faults.push(format!("{family} for {target}: {warning}"));
+                }
+                for (entry, usage) in &report.entries {
+                    println!(
+                        "{entry:<32} {family:<20} {target:<8} {:>9} {:>6} {:>7} {:>13}",
+                        usage.registers,
+                        usage.stack,
+                        usage.spill_stores + usage.spill_loads,
+                        usage.shared
+                    );
+                    faults.extend(
+                        slow_usage(usage).map(|fault| format!("{entry} for {target}: {fault}")),
+                    );
+                }
+                if report.entries.is_empty() {
+                    faults.push(format!("{family} for {target}: ptxas saw no entry in it"));
+                }
+                entries += report.entries.len();
+            }
+        }
+    }
+    if faults.is_empty() {
+        println!(
+            "{entries} entries in {} modules: no spills, no local memory, no calls, no warnings",
+            built.modules().len()
+        );
+        Ok(())
+    } else {
+        Err(format!(
+            "{} faults in the PTX of the kernels:\n{}",
+            faults.len(),
+            faults.join("\n")
+        ))
+    }
+}
+
+/// The lines that no fast kernel has: local memory, functions, and calls of them.
+fn slow_lines(ptx: &str) -> impl Iterator<Item = String> + '_ {
+    ptx.lines().enumerate().filter_map(|(number, line)| {
+        let code = line.split("//").next().unwrap_or_default();
+        let mut words = code
+            .split([' ', '\t', ';', '{', '}', '('])
+            .filter(|word| !word.is_empty());
+        let slow = words.any(|word| {
+            word == "call"
+                || word.starts_with("call.")
+                || word == ".func"
+                || word.split('.').skip(1).any(|part| part == "local")
+        });
+        slow.then(|| format!("line {}: `{}`", number + 1, code.trim()))
+    })
+}
+
+fn slow_usage(usage: &Usage) -> impl Iterator<Item = String> {
+    let kinds = [
+        (usage.stack, "of stack"),
+        (usage.spill_stores, "of spill stores"),
+        (usage.spill_loads, "of spill loads"),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(bytes, _)| *bytes > 0)
+        .map(|(bytes, what)| format!("{bytes} bytes {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_memory_and_calls_are_found() {
+        for slow in [
+            "\t.local .align 16 .b8 \t__local_depot0[64];",
+            "\tst.local.b32 \t[%rd1], %r1;",
+            "\t@%p1 ld.local.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];",
+            "\tcvta.local.u64 %rd1, %rd2;",
+            "\tcall.uni (retval0), memcpy, (param0);",
+            "\t{ call vprintf, (a, b); }",
+            ".func helper(",
+            ".visible .func  (.param .b32 func_retval0) f(",
+        ] {
+            assert_eq!(slow_lines(slow).count(), 1, "{slow}");
+        }
+    }
+
+    #[test]
+    fn ordinary_lines_pass() {
+        for fine in [
+            "\tst.global.b32 \t[%rd1], %r1;",
+            "// .local is a comment, and so is call",
+            "\tbra.uni \t$L__BB0_2; // call",
+            ".visible .entry recall_local(",
+            "\t.reg .b32 \t%local<4>;",
+        ] {
+            assert_eq!(slow_lines(fine).count(), 0, "{fine}");
+        }
+    }
+
+    #[test]
+    fn stack_and_spills_are_faults() {
+        let clean = Usage {
+            registers: 255,
+            shared: 49152,
+            ..Usage::default()
+        };
+        assert_eq!(slow_usage(&clean).count(), 0);
+        let spilling = Usage {
+            stack: 16,
+            spill_stores: 8,
+            spill_loads: 4,
+            ..Usage::default()
+        };
+        let faults: Vec<_> = slow_usage(&spilling).collect();
+        assert_eq!(
+            faults,
+            [
+                "16 bytes of stack",
+                "8 bytes of spill stores",
+                "4 bytes of spill loads"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_output_folder_is_read_from_cargos_messages() {
+        let kernels = root().join("kernels");
+        let line = |package: &str, folder: &str| {
+            format!(
+                "{{\"reason\":\"build-script-executed\",\"package_id\":\"path+file://{package}#0.1.0\",\
+                 \"out_dir\":\"{folder}\"}}\n"
+            )
+        };
+        let messages = format!(
+            "{}not json\n{}",
+            line("/elsewhere/kernels", "/out/other"),
+            line(&kernels.display().to_string(), "/out/ours")
+        );
+        assert_eq!(out_dir(&messages), Some(PathBuf::from("/out/ours")));
+    }
+}

@@ -1,0 +1,116 @@
+//! Sees to a device toolchain: a rustc with the source of its `core`, which compiles kernels to PTX.
+//!
+//! Where none is found, two ways to get one are tried in turn: rustup's component `rust-src` for the toolchain in
+//! use, and Debian's packages of a compiler with its source.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use cutlet_ptx_builder::Toolchain;
+
+use crate::process::{self, Outcome, run_within};
+
+/// Names the one way to take (`rustup` or `debian`), whether or not a toolchain is there already.
+const ROUTE: &str = "CUTLET_SETUP";
+
+/// Debian's compiler and its source.
+const DEBIAN_PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+
+/// The component is a few megabytes; whoever waits longer has no connection.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A way to a device toolchain: its name in [`ROUTE`], and what it does.
+type Route = (&'static str, fn() -> Outcome);
+
+/// All ways, in the order in which they are tried.
+const ROUTES: [Route; 2] = [("rustup", rustup), ("debian", debian)];
+
+/// Finds a device toolchain or installs one, and says what it does.
+pub fn run() -> Outcome {
+    let chosen = std::env::var(ROUTE).unwrap_or_default();
+    if chosen.is_empty() {
+        if let Ok(toolchain) = Toolchain::find() {
+            println!("device toolchain: {toolchain}");
+            return Ok(());
+        }
+        println!(
+            "No compiler here has the source of its `core`, which compiling for the GPU takes."
+        );
+    }
+    let routes = ROUTES
+        .iter()
+        .filter(|(name, _)| chosen.is_empty() || chosen == *name);
+    let mut refusals = Vec::new();
+    for (name, install) in routes {
+        let found = install().and_then(|()| Toolchain::find().map_err(|error| error.to_string()));
+        match found {
+            Ok(toolchain) => {
+                println!("device toolchain: {toolchain}");
+                return Ok(());
+            }
+            Err(refusal) => {
+                println!("{refusal}");
+                refusals.push(format!("{name}: {refusal}"));
+            }
+        }
+    }
+    if refusals.is_empty() {
+        return Err(format!(
+            "{ROUTE} is `{chosen}`: it takes `rustup` or `debian`"
+        ));
+    }
+    Err(format!(
+        "no device toolchain could be installed:\n{}",
+        refusals.join("\n")
+    ))
+}
+
+fn rustup() -> Outcome {
+    // Its own retries would only make an unreachable server take longer to notice.
+    run_within(
+        Command::new("rustup")
+            .args(["component", "add", "rust-src"])
+            .env("RUSTUP_MAX_RETRIES", "0")
+            .env_remove("RUST_BACKTRACE"),
+        RUSTUP_LIMIT,
+    )
+}
+
+fn debian() -> Outcome {
+    if !Path::new("/usr/bin/apt-get").exists() {
+        return Err(format!(
+            "there is no apt-get to install {} with; where rustup works, run `rustup component add rust-src`",
+            DEBIAN_PACKAGES.join(" and ")
+        ));
+    }
+    if install().is_ok() {
+        return Ok(());
+    }
+    println!("Perhaps the list of packages is old or missing: fetching it and trying again.");
+    process::run(&mut apt_get(&["update"]))?;
+    install()
+}
+
+fn install() -> Outcome {
+    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+    arguments.extend(DEBIAN_PACKAGES);
+    process::run(&mut apt_get(&arguments))
+}
+
+/// apt-get as root, through sudo where the user isn't root.
+fn apt_get(arguments: &[&str]) -> Command {
+    let mut command = if is_root() {
+        Command::new("apt-get")
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
+        sudo
+    };
+    command
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn is_root() -> bool {
+    process::output(Command::new("id").arg("-u")).is_ok_and(|(printed, _)| printed.trim() == "0")
+}

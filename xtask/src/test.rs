@@ -1,0 +1,180 @@
+//! Passes every test: the workspace's, its documentation's, its examples', and a user's package elsewhere.
+
+use std::path::Path;
+
+use crate::{
+    process::{self, Outcome, cargo, root, run_and_read, target_dir},
+    setup,
+};
+
+/// Sets up what is missing, then runs all tests and counts them.
+pub fn run() -> Outcome {
+    setup::run()?;
+    let mut count = Count::default();
+    let result = run_all(&mut count);
+    println!(
+        "\ntests: {} passed, {} failed, {} skipped",
+        count.passed, count.failed, count.ignored
+    );
+    result
+}
+
+fn run_all(count: &mut Count) -> Outcome {
+    run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
+        count.add(line)
+    })?;
+    for example in examples()? {
+        process::run(&mut cargo(&format!("run --example {example}")))?;
+    }
+    own_kernel(count)
+}
+
+/// How many tests ran, summed over the closing lines of every test binary.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Count {
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+}
+
+impl Count {
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        for part in result.split(['.', ';']) {
+            let mut words = part.split_whitespace();
+            let Some(number) = words.next().and_then(|word| word.parse::<u32>().ok()) else {
+                continue;
+            };
+            match words.next() {
+                Some("passed") => self.passed += number,
+                Some("failed") => self.failed += number,
+                Some("ignored") => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The numbered examples of the root package, in order.
+fn examples() -> Outcome<Vec<String>> {
+    let folder = root().join("examples");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            Some(name.strip_suffix(".rs")?.to_owned())
+        })
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Builds, tests and runs `examples/own-kernel` outside the repository, as its user would have it.
+fn own_kernel(count: &mut Count) -> Outcome {
+    let folder = std::env::temp_dir().join(format!("cutlet-own-kernel-{}", std::process::id()));
+    println!("\ncopying examples/own-kernel to {}", folder.display());
+    let result = copy_package(&root().join("examples/own-kernel"), &folder).and_then(|()| {
+        // Sharing the target folder and the optimisation level, the copy compiles no dependency twice.
+        let own = |line: &str| {
+            let mut command = cargo(line);
+            command
+                .current_dir(&folder)
+                .env("CARGO_TARGET_DIR", target_dir())
+                .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+            command
+        };
+        run_and_read(&mut own("test"), |line| count.add(line))?;
+        process::run(&mut own("run"))
+    });
+    // The copy holds nothing of value; one that can't be removed is the system's to clear.
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+/// Copies a package, and makes the paths of its dependencies absolute so that they still lead here.
+fn copy_package(from: &Path, to: &Path) -> Outcome {
+    let failed = |error| {
+        format!(
+            "cannot copy {} to {}: {error}",
+            from.display(),
+            to.display()
+        )
+    };
+    std::fs::create_dir_all(to).map_err(failed)?;
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        if name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            copy_package(&path, &to.join(name))?;
+        } else if name == "Cargo.toml" {
+            let manifest = std::fs::read_to_string(&path).map_err(failed)?;
+            let manifest = absolute_paths(&manifest, &root());
+            std::fs::write(to.join(name), manifest).map_err(failed)?;
+        } else {
+            std::fs::copy(&path, to.join(name)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The manifest with every `path = "../../…"` below `root` instead.
+fn absolute_paths(manifest: &str, root: &Path) -> String {
+    manifest.replace("path = \"../..", &format!("path = \"{}", root.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let mut count = Count::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.20s",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s",
+        ] {
+            count.add(line);
+        }
+        let expected = Count {
+            passed: 15,
+            failed: 2,
+            ignored: 1,
+        };
+        assert_eq!(count, expected);
+    }
+
+    #[test]
+    fn paths_of_dependencies_become_absolute() {
+        assert_eq!(
+            absolute_paths(
+                "cutlet = { path = \"../..\" }\ndevice = { path = \"../../device\" }\n",
+                Path::new("/house")
+            ),
+            "cutlet = { path = \"/house\" }\ndevice = { path = \"/house/device\" }\n"
+        );
+    }
+
+    #[test]
+    fn the_readme_shows_a_kernel_that_is_compiled() {
+        let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+        let readme = read("README.md");
+        let shown = readme
+            .split_once("```rust\n")
+            .and_then(|(_, rest)| rest.split_once("```"))
+            .map(|(block, _)| block)
+            .unwrap();
+        assert!(shown.contains("#[kernel("), "{shown}");
+        assert!(
+            read("kernels/src/saxpy.rs").contains(shown),
+            "the kernel in README.md is no longer the one in kernels/src/saxpy.rs"
+        );
+    }
+}
