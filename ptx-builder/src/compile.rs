@@ -46,6 +46,11 @@ pub(crate) struct Compiled {
     pub dep_info: PathBuf,
 }
 
+/// Unrolls the loops over a thread's values, without which their arrays end up in memory rather than in
+/// registers. Only the kernels' own crate gets it, which is where their generic code is compiled: the loops
+/// of libraries, over the leaves of a layout for example, take minutes when unrolled like that.
+const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000";
+
 /// Settings of the profile, so that those of the user's workspace do not matter.
 const PROFILE: [(&str, &str); 9] = [
     ("OPT_LEVEL", "3"),
@@ -133,19 +138,15 @@ impl Compilation<'_> {
         }
         let mut emit = std::ffi::OsString::from("--emit=asm=");
         emit.push(ptx);
-        command.arg("--").arg(emit);
+        command.arg("--").arg(emit).arg(UNROLL);
         command
             .output()
             .map_err(BuildError::io("running", self.toolchain.cargo()))
     }
 
+    /// Flags for every crate that the kernels consist of.
     fn rustflags(&self) -> String {
-        // The threshold unrolls the loops over a thread's values, without which their arrays end up
-        // in memory rather than in registers.
-        format!(
-            "-Ctarget-cpu={} -Cllvm-args=-unroll-threshold=20000",
-            self.target
-        )
+        format!("-Ctarget-cpu={}", self.target)
     }
 
     /// Tells apart the texts that one folder holds; cargo would take one for the other.
@@ -157,6 +158,7 @@ impl Compilation<'_> {
         self.toolchain.version().hash(&mut hasher);
         self.line_info.hash(&mut hasher);
         self.rustflags().hash(&mut hasher);
+        UNROLL.hash(&mut hasher);
         hasher.finish()
     }
 }
