@@ -89,6 +89,35 @@ impl Stream {
     /// for `GlobalMut<T>`, plain data for itself. Others do not compile. Allocates nothing and can
     /// be captured in a graph. On the CPU, the kernel has run when this returns.
     ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, thread_idx};
+    /// use cutlet_host::Device;
+    ///
+    /// /// Doubles `n` elements of `x` into `y`.
+    /// #[kernel(threads = 128)]
+    /// pub unsafe fn double(n: u32, x: Global<f32>, y: GlobalMut<f32>) {
+    ///     let i = block_idx().x.get() * 128 + thread_idx().get();
+    ///     if i < n {
+    ///         // SAFETY: `x` and `y` have `n` elements, and no two threads have the same `i`.
+    ///         unsafe { y.store(i64::from(i), 2.0 * x.load(i64::from(i))) };
+    ///     }
+    /// }
+    ///
+    /// // A crate of kernels has its build script write this one.
+    /// static PTX: PtxLibrary = PtxLibrary { families: &[] };
+    ///
+    /// let device = Device::cpu();
+    /// let stream = device.stream()?;
+    /// let function = device.load(&PTX, &double)?;
+    /// let x = stream.upload(&[1.0f32, 2.0, 3.0])?;
+    /// let mut y = stream.zeroed::<f32>(3)?;
+    /// // SAFETY: both buffers have 3 elements and live until the download has waited.
+    /// unsafe { stream.launch(&function, 3u32.div_ceil(128), (3, &x, &mut y))? };
+    /// assert_eq!(stream.download(&y)?, [2.0, 4.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::BadGrid`] outside the device's limits, [`Error::WrongDevice`] when function or
     /// arguments are of another device, [`Error::Driver`]; on the CPU [`Error::Kernel`] when the

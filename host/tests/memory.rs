@@ -238,3 +238,22 @@ fn devices_are_not_mixed() -> Result<()> {
     assert!(matches!(event.record(&gpu), Err(Error::WrongDevice { .. })));
     Ok(())
 }
+
+#[test]
+fn gpus_are_not_mixed() -> Result<()> {
+    let (Ok(first), Ok(second)) = (Device::gpu(0), Device::gpu(1)) else {
+        println!("not run: there are not two GPUs");
+        return Ok(());
+    };
+    let (on_first, on_second) = (first.stream()?, second.stream()?);
+    let x = on_first.upload(&[1.0f32])?;
+    let mut y = on_second.zeroed::<f32>(1)?;
+    let message = on_second.copy(&x, &mut y).unwrap_err().to_string();
+    assert!(
+        message.starts_with("the source is on gpu 0") && message.contains("on gpu 1"),
+        "{message}"
+    );
+    on_second.copy_from_host(&on_first.download(&x)?, &mut y)?;
+    assert_eq!(on_second.download(&y)?, [1.0]);
+    Ok(())
+}
