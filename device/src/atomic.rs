@@ -1,7 +1,7 @@
 //! Atomic operations on global and shared memory, and flags by which blocks signal each other.
 //!
-//! The operations are relaxed: they order nothing but themselves. [`atomic_load`] and [`atomic_store`] order the memory
-//! accesses around them, for one block to hand data to another.
+//! The operations are relaxed: they order nothing but themselves. [`atomic_load`] and
+//! [`atomic_store`] order the memory accesses around them, for one block to hand data to another.
 
 use crate::{DeviceData, GlobalMut, Shared};
 
@@ -74,7 +74,8 @@ macro_rules! operation {
         $(#[$docs])*
         ///
         /// # Safety
-        /// The element must exist, and other threads may access it meanwhile by atomic operations only.
+        /// The element must exist, and other threads may access it meanwhile by atomic operations
+        /// only.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $function<M: AtomicMemory>(memory: M, index: i64, $($value: M::Element),*) -> M::Element
@@ -125,7 +126,8 @@ operation! {
     AtomicCas::compare_and_swap
 }
 
-/// Reads element `index`. What the thread that wrote it with [`atomic_store`] did before, this thread sees after.
+/// Reads element `index`. What the thread that wrote it with [`atomic_store`] did before, this
+/// thread sees after.
 ///
 /// # Safety
 /// The element must exist, and other threads may write it meanwhile by atomic operations only.
@@ -136,7 +138,8 @@ pub unsafe fn atomic_load<T: AtomicCell>(memory: GlobalMut<T>, index: i64) -> T 
     unsafe { T::load(Place::at(memory, index)) }
 }
 
-/// Writes element `index`. Whoever then reads it with [`atomic_load`] sees all that this thread wrote before.
+/// Writes element `index`. Whoever then reads it with [`atomic_load`] sees all that this thread
+/// wrote before.
 ///
 /// # Safety
 /// The element must exist, and other threads may access it meanwhile by atomic operations only.
@@ -268,7 +271,8 @@ mod cpu {
             impl AtomicCas for $type {
                 unsafe fn compare_and_swap(at: Address<Self>, expected: Self, value: Self) -> Self {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     let cell = unsafe { <$atomic>::from_ptr(ptr) };
                     match cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(old) | Err(old) => old,
@@ -279,13 +283,15 @@ mod cpu {
             impl AtomicCell for $type {
                 unsafe fn load(at: Address<Self>) -> Self {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     unsafe { <$atomic>::from_ptr(ptr) }.load(Ordering::Acquire)
                 }
 
                 unsafe fn store(at: Address<Self>, value: Self) {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     unsafe { <$atomic>::from_ptr(ptr) }.store(value, Ordering::Release);
                 }
             }
@@ -294,7 +300,8 @@ mod cpu {
             impl $trait for $type {
                 unsafe fn $method(at: Address<Self>, value: Self) -> Self {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     unsafe { <$atomic>::from_ptr(ptr) }.$call(value, Ordering::Relaxed)
                 }
             }
@@ -308,7 +315,8 @@ mod cpu {
             impl AtomicAdd for $type {
                 unsafe fn add(at: Address<Self>, value: Self) -> Self {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
                     let mut old = cell.load(Ordering::Relaxed);
                     loop {
@@ -324,7 +332,8 @@ mod cpu {
             impl AtomicExchange for $type {
                 unsafe fn exchange(at: Address<Self>, value: Self) -> Self {
                     let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was checked.
+                    // SAFETY: the caller promises that the element exists; its alignment was
+                    // checked.
                     let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
                     <$type>::from_bits(cell.swap(value.to_bits(), Ordering::Relaxed))
                 }

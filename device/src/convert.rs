@@ -1,6 +1,7 @@
 //! Conversions between `f32` and the 16-bit floats, with the instructions that GPUs have for them.
 //!
-//! The `half` crate's own conversions work in a kernel too, but are written for processors without such instructions.
+//! The `half` crate's own conversions work in a kernel too, but are written for processors without
+//! such instructions.
 
 use half::{bf16, f16};
 

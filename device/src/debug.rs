@@ -8,9 +8,10 @@ use crate::{BlockCoord, ClusterRank, LaneIdx, ThreadIdx, WarpIdx};
 
 /// Prints one line from the running thread: its block, its thread, and the text.
 ///
-/// `{}` stands for the next argument and `{:x}` for the next integer in hexadecimal; `{{` and `}}` are braces. Up to
-/// eight arguments can follow: integers, floats, and indices such as [`ThreadIdx`] ([`PrintArg`]). Lines of
-/// different threads come in no particular order; on a GPU they appear when the host next waits for the device.
+/// `{}` stands for the next argument and `{:x}` for the next integer in hexadecimal; `{{` and `}}`
+/// are braces. Up to eight arguments can follow: integers, floats, and indices such as
+/// [`ThreadIdx`] ([`PrintArg`]). Lines of different threads come in no particular order; on a GPU
+/// they appear when the host next waits for the device.
 ///
 /// ```no_run
 /// use cutlet_device::debug;
@@ -33,8 +34,9 @@ macro_rules! __print {
 
 /// Ends the kernel with an error if the condition does not hold.
 ///
-/// A text with arguments may follow, as for [`print!`]. On the CPU the launch returns the error; on a
-/// GPU the thread prints it and traps, after which the process can only give up the device's context.
+/// A text with arguments may follow, as for [`print!`]. On the CPU the launch returns the error; on
+/// a GPU the thread prints it and traps, after which the process can only give up the device's
+/// context.
 ///
 /// ```no_run
 /// use cutlet_device::debug;
@@ -327,7 +329,8 @@ mod imp {
         first[..3].copy_from_slice(&who);
         first[3] = u64::from(thread_idx().get());
         rest.copy_from_slice(&arguments.all_bits());
-        // SAFETY: the format ends with a zero and takes 64 bits for each value, of which there are enough.
+        // SAFETY: the format ends with a zero and takes 64 bits for each value, of which there are
+        // enough.
         unsafe {
             nvptx::vprintf(
                 (&raw const *const { &Format::<L, A>::PRINTF }).cast(),

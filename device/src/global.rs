@@ -1,4 +1,5 @@
-//! Global memory: typed device pointers, with accesses of one element or of a vector of up to 16 bytes.
+//! Global memory: typed device pointers, with accesses of one element or of a vector of up to 16
+//! bytes.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -42,8 +43,8 @@ macro_rules! pointer {
         unsafe impl<T: DeviceData> DeviceData for $name<T> {}
 
         impl<T: DeviceData> $name<T> {
-            /// The pointer to the element at `ptr`: an address in the device's memory, or, for the CPU backend,
-            /// in the host's.
+            /// The pointer to the element at `ptr`: an address in the device's memory, or, for the
+            /// CPU backend, in the host's.
             #[inline(always)]
             pub const fn from_ptr(ptr: $pointer) -> Self {
                 Self(ptr, PhantomData)
@@ -76,8 +77,8 @@ macro_rules! pointer {
             /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
             ///
             /// # Safety
-            /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the bytes
-            /// read.
+            /// As [`load`](Self::load) for each of them; the first one's address must be a multiple
+            /// of the bytes read.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
@@ -92,8 +93,8 @@ pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
 impl<T: DeviceData> Global<T> {
-    /// [`load_vec`](Self::load_vec) of memory that no thread writes while the kernel runs, through the read-only
-    /// cache (`ld.global.nc`).
+    /// [`load_vec`](Self::load_vec) of memory that no thread writes while the kernel runs, through
+    /// the read-only cache (`ld.global.nc`).
     ///
     /// # Safety
     /// As [`load_vec`](Self::load_vec), and nothing writes the elements before the kernel ends.
@@ -104,8 +105,8 @@ impl<T: DeviceData> Global<T> {
         unsafe { imp::read_only(self.0.offset(index as isize)) }
     }
 
-    /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once: it does not displace other data
-    /// from the first-level cache.
+    /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once: it does not
+    /// displace other data from the first-level cache.
     ///
     /// # Safety
     /// As [`load_vec_read_only`](Self::load_vec_read_only).
@@ -138,7 +139,8 @@ impl<T: DeviceData> GlobalMut<T> {
     /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of the bytes written.
+    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of
+    /// the bytes written.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
@@ -146,7 +148,8 @@ impl<T: DeviceData> GlobalMut<T> {
         unsafe { imp::write(self.0.offset(index as isize), values) };
     }
 
-    /// [`store_vec`](Self::store_vec) of values that nobody will read soon: they leave the caches first.
+    /// [`store_vec`](Self::store_vec) of values that nobody will read soon: they leave the caches
+    /// first.
     ///
     /// # Safety
     /// As [`store_vec`](Self::store_vec).

@@ -1,7 +1,7 @@
 //! Who is running: indices of thread, lane, warp and block.
 //!
-//! The index types have no arithmetic. A layout takes them and says what the thread does; that keeps index
-//! arithmetic out of kernels.
+//! The index types have no arithmetic. A layout takes them and says what the thread does; that
+//! keeps index arithmetic out of kernels.
 
 /// Threads of a warp.
 pub const WARP_SIZE: u32 = 32;
@@ -85,8 +85,8 @@ pub fn warp_idx() -> WarpIdx {
     WarpIdx(imp::thread_idx() / WARP_SIZE)
 }
 
-/// [`warp_idx`], read from the warp's first lane, so that the compiler knows it to be the same for all lanes:
-/// branches on it cost no divergence. All lanes of the warp must call it.
+/// [`warp_idx`], read from the warp's first lane, so that the compiler knows it to be the same for
+/// all lanes: branches on it cost no divergence. All lanes of the warp must call it.
 #[inline(always)]
 pub fn warp_idx_sync() -> WarpIdx {
     WarpIdx(crate::shfl(warp_idx().0, 0))

@@ -1,7 +1,7 @@
 //! The vocabulary of a kernel body: what a Rust function needs to be a GPU kernel.
 //!
-//! One API, two implementations: on `nvptx64` each function is one or a few PTX instructions, elsewhere it runs on
-//! `cutlet-simt`, which executes every GPU thread as a coroutine on the CPU.
+//! One API, two implementations: on `nvptx64` each function is one or a few PTX instructions,
+//! elsewhere it runs on `cutlet-simt`, which executes every GPU thread as a coroutine on the CPU.
 //!
 //! | topic | functions and types |
 //! |---|---|
@@ -16,7 +16,12 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(allow_internal_unstable, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
+    feature(
+        allow_internal_unstable,
+        asm_experimental_arch,
+        link_llvm_intrinsics,
+        stdarch_nvptx
+    ),
     allow(internal_features)
 )]
 

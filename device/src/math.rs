@@ -43,7 +43,8 @@ macro_rules! approximate {
     ($($(#[$docs:meta])* $name:ident = $instruction:literal, |$x:ident| $cpu:expr;)*) => {$(
         $(#[$docs])*
         ///
-        /// On a GPU this is one instruction, with an error of a few units in the last place; the CPU is more exact.
+        /// On a GPU this is one instruction, with an error of a few units in the last place; the
+        /// CPU is more exact.
         #[inline(always)]
         pub fn $name($x: f32) -> f32 {
             #[cfg(target_arch = "nvptx64")]

@@ -7,7 +7,8 @@ use crate::DeviceData;
 
 /// Hands out the block's shared memory, piece by piece.
 ///
-/// A kernel makes one at its start. The pieces' places are constants after compilation, as long as the counts are.
+/// A kernel makes one at its start. The pieces' places are constants after compilation, as long as
+/// the counts are.
 ///
 /// ```no_run
 /// use cutlet_device::{Shared, SharedMemory};
@@ -22,7 +23,8 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// All of the block's dynamic shared memory, the size of which the kernel's `shared` attribute says.
+    /// All of the block's dynamic shared memory, the size of which the kernel's `shared` attribute
+    /// says.
     #[inline(always)]
     #[allow(
         clippy::new_without_default,
@@ -38,7 +40,8 @@ impl SharedMemory {
         self.take_aligned::<T, 16>(count)
     }
 
-    /// The next `count` elements, aligned to `ALIGN` bytes: a power of two, at least 16 and at most 1024.
+    /// The next `count` elements, aligned to `ALIGN` bytes: a power of two, at least 16 and at most
+    /// 1024.
     #[inline(always)]
     pub fn take_aligned<T: DeviceData, const ALIGN: u32>(&mut self, count: usize) -> Shared<T> {
         const {
@@ -102,8 +105,8 @@ impl<T: DeviceData> Shared<T> {
     /// The pointer whose element 0 is this one's element `index`.
     #[inline(always)]
     pub const fn offset(self, index: i64) -> Self {
-        // Shared memory is far smaller than 2^31 bytes, so the index fits and wrapping does the right thing with
-        // negative ones.
+        // Shared memory is far smaller than 2^31 bytes, so the index fits and wrapping does the
+        // right thing with negative ones.
         let bytes = (index as u32).wrapping_mul(size_of::<T>() as u32);
         Self(self.0.wrapping_add(bytes), PhantomData)
     }
@@ -111,7 +114,8 @@ impl<T: DeviceData> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The element must be inside shared memory and written before, and no other thread may be writing it.
+    /// The element must be inside shared memory and written before, and no other thread may be
+    /// writing it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load(self, index: i64) -> T {
@@ -123,7 +127,8 @@ impl<T: DeviceData> Shared<T> {
     /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the bytes read.
+    /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the
+    /// bytes read.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
@@ -131,8 +136,8 @@ impl<T: DeviceData> Shared<T> {
         unsafe { imp::load::<T, N, 0>(self.offset(index).0) }
     }
 
-    /// [`load_vec`](Self::load_vec) of the elements that start `OFFSET` bytes after the pointer: the offset is part of
-    /// the instruction.
+    /// [`load_vec`](Self::load_vec) of the elements that start `OFFSET` bytes after the pointer:
+    /// the offset is part of the instruction.
     ///
     /// # Safety
     /// As [`load_vec`](Self::load_vec).
@@ -157,7 +162,8 @@ impl<T: DeviceData> Shared<T> {
     /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of the bytes written.
+    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of
+    /// the bytes written.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
@@ -165,8 +171,8 @@ impl<T: DeviceData> Shared<T> {
         unsafe { imp::store::<T, N, 0>(self.offset(index).0, values) };
     }
 
-    /// [`store_vec`](Self::store_vec) to the elements that start `OFFSET` bytes after the pointer: the offset is part
-    /// of the instruction.
+    /// [`store_vec`](Self::store_vec) to the elements that start `OFFSET` bytes after the pointer:
+    /// the offset is part of the instruction.
     ///
     /// # Safety
     /// As [`store_vec`](Self::store_vec).
@@ -219,8 +225,8 @@ mod imp {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load<T: Copy, const N: usize, const OFFSET: u32>(address: u32) -> [T; N] {
-        // SAFETY: the range was just checked; shared memory is filled before a block starts, and what fills it is a
-        // value of any type of device data.
+        // SAFETY: the range was just checked; shared memory is filled before a block starts, and
+        // what fills it is a value of any type of device data.
         unsafe { at::<T, N>(address, OFFSET).read() }
     }
 

@@ -1,7 +1,7 @@
 //! Warp shuffles: every lane reads a value of another lane.
 //!
-//! All 32 lanes of the warp must call a shuffle together. In the last warp of a block whose size is not a multiple
-//! of 32, values read from lanes that do not exist are meaningless.
+//! All 32 lanes of the warp must call a shuffle together. In the last warp of a block whose size is
+//! not a multiple of 32, values read from lanes that do not exist are meaningless.
 
 use half::{bf16, f16};
 
@@ -44,7 +44,8 @@ pub fn shfl<T: Shuffle>(value: T, lane: u32) -> T {
     T::from_bits(imp::idx(value.to_bits(), lane))
 }
 
-/// The value of the lane whose number differs from this lane's by the bits of `mask`, which is below 32.
+/// The value of the lane whose number differs from this lane's by the bits of `mask`, which is
+/// below 32.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
@@ -67,7 +68,8 @@ pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {
 
 #[cfg(target_arch = "nvptx64")]
 mod imp {
-    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would not be.
+    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would
+    // not be.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
         fn shfl_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;

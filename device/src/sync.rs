@@ -1,23 +1,27 @@
 //! Barriers of a block and of a warp, and memory fences.
 
-/// Waits until all threads of the block are here. What any of them wrote before, all of them see after.
+/// Waits until all threads of the block are here. What any of them wrote before, all of them see
+/// after.
 ///
-/// Every thread of the block must call it; on the CPU, a launch where one does not ends in an error that names it.
+/// Every thread of the block must call it; on the CPU, a launch where one does not ends in an error
+/// that names it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_threads() {
     imp::sync_threads();
 }
 
-/// Waits until all lanes of the warp are here. What any of them wrote before, all of them see after.
+/// Waits until all lanes of the warp are here. What any of them wrote before, all of them see
+/// after.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_warp() {
     imp::sync_warp();
 }
 
-/// Waits at barrier `id` (0 to 15; 0 is the one of [`sync_threads`]) until `threads` threads of the block are there,
-/// by this function or by [`barrier_arrive`]. `threads` is a multiple of 32, and whole warps call it.
+/// Waits at barrier `id` (0 to 15; 0 is the one of [`sync_threads`]) until `threads` threads of the
+/// block are there, by this function or by [`barrier_arrive`]. `threads` is a multiple of 32, and
+/// whole warps call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn barrier_sync(id: u32, threads: u32) {
@@ -34,21 +38,23 @@ pub fn barrier_arrive(id: u32, threads: u32) {
 /// Waits until `condition` holds, which other blocks bring about: it reads memory with
 /// [`atomic_load`](crate::atomic_load).
 ///
-/// The blocks waited for must be able to run meanwhile. On the CPU they are, and a wait that nobody can end any more
-/// ends in an error; a GPU needs them to be resident, and hangs.
+/// The blocks waited for must be able to run meanwhile. On the CPU they are, and a wait that nobody
+/// can end any more ends in an error; a GPU needs them to be resident, and hangs.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn wait_until(condition: impl Fn() -> bool) {
     imp::wait_until(condition);
 }
 
-/// Makes what this thread wrote before visible to all threads of the block before what it writes after.
+/// Makes what this thread wrote before visible to all threads of the block before what it writes
+/// after.
 #[inline(always)]
 pub fn thread_fence_block() {
     imp::fence_block();
 }
 
-/// Makes what this thread wrote before visible to all threads of the device before what it writes after.
+/// Makes what this thread wrote before visible to all threads of the device before what it writes
+/// after.
 #[inline(always)]
 pub fn thread_fence() {
     imp::fence_device();
@@ -58,7 +64,8 @@ pub fn thread_fence() {
 mod imp {
     use core::arch::asm;
 
-    // The intrinsics are convergent: LLVM keeps them where all threads meet. Inline assembly would not be.
+    // The intrinsics are convergent: LLVM keeps them where all threads meet. Inline assembly would
+    // not be.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.bar.warp.sync"]
         fn bar_warp_sync(mask: u32);

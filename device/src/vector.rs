@@ -25,9 +25,9 @@ pub(crate) const fn in_double_words<T>() -> bool {
 mod ptx {
     //! The registers of an access, and the inline assembly that fills or empties them.
     //!
-    //! A plain Rust load would leave the choice of instruction to the compiler, which knows the address space only of
-    //! pointers that are kernel parameters by themselves, not of those in a struct, and splits vectors that are just
-    //! copied.
+    //! A plain Rust load would leave the choice of instruction to the compiler, which knows the
+    //! address space only of pointers that are kernel parameters by themselves, not of those in a
+    //! struct, and splits vectors that are just copied.
 
     /// The registers of an access to elements of up to 4 bytes.
     #[derive(Clone, Copy, Default)]
@@ -43,7 +43,8 @@ mod ptx {
     #[inline(always)]
     pub(crate) fn from_bits<R: Copy, T: Copy, const N: usize>(registers: R) -> [T; N] {
         const { assert!(super::vector_bytes::<T, N>() <= size_of::<R>()) };
-        // SAFETY: the array is no larger than the registers, whose bits came from values of this type.
+        // SAFETY: the array is no larger than the registers, whose bits came from values of this
+        // type.
         unsafe { core::mem::transmute_copy(&registers) }
     }
 
@@ -61,9 +62,9 @@ mod ptx {
         registers
     }
 
-    /// Defines a function that loads `[T; N]` from an address plus `OFFSET` bytes with the given `ld` instruction.
-    /// Its result depends on the address and on memory only, so that equal loads with no store or barrier between
-    /// them are one.
+    /// Defines a function that loads `[T; N]` from an address plus `OFFSET` bytes with the given
+    /// `ld` instruction. Its result depends on the address and on memory only, so that equal loads
+    /// with no store or barrier between them are one.
     macro_rules! load_instruction {
         ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
             $(#[$docs])*
@@ -114,7 +115,8 @@ mod ptx {
     }
     pub(crate) use load_instruction;
 
-    /// Defines a function that stores `[T; N]` to an address plus `OFFSET` bytes with the given `st` instruction.
+    /// Defines a function that stores `[T; N]` to an address plus `OFFSET` bytes with the given
+    /// `st` instruction.
     macro_rules! store_instruction {
         ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
             $(#[$docs])*
@@ -165,7 +167,8 @@ mod ptx {
 mod cpu {
     //! Plain loads and stores, checked to be aligned as a GPU needs them.
 
-    /// Reads `N` elements in one access. A pointer that is not a multiple of their joint size ends the kernel.
+    /// Reads `N` elements in one access. A pointer that is not a multiple of their joint size ends
+    /// the kernel.
     ///
     /// # Safety
     /// The elements can be read.
@@ -173,11 +176,13 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         check_alignment::<T, N>(ptr);
-        // SAFETY: the caller promises that the memory can be read; it is aligned to more than an element needs.
+        // SAFETY: the caller promises that the memory can be read; it is aligned to more than an
+        // element needs.
         unsafe { ptr.cast::<[T; N]>().read() }
     }
 
-    /// Writes `N` elements in one access. A pointer that is not a multiple of their joint size ends the kernel.
+    /// Writes `N` elements in one access. A pointer that is not a multiple of their joint size ends
+    /// the kernel.
     ///
     /// # Safety
     /// The elements can be written.
@@ -185,7 +190,8 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn write_vector<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
         check_alignment::<T, N>(ptr);
-        // SAFETY: the caller promises that the memory can be written; it is aligned to more than an element needs.
+        // SAFETY: the caller promises that the memory can be written; it is aligned to more than an
+        // element needs.
         unsafe { ptr.cast::<[T; N]>().write(values) };
     }
 

@@ -1,7 +1,7 @@
 //! Warp votes: what the lanes of a warp agree on.
 //!
-//! All lanes of the warp must call a vote together. Lanes that do not exist, in the last warp of a block whose size
-//! is not a multiple of 32, do not vote.
+//! All lanes of the warp must call a vote together. Lanes that do not exist, in the last warp of a
+//! block whose size is not a multiple of 32, do not vote.
 
 /// Whether `condition` holds in any lane of the warp.
 #[inline(always)]
@@ -26,7 +26,8 @@ pub fn ballot(condition: bool) -> u32 {
 
 #[cfg(target_arch = "nvptx64")]
 mod imp {
-    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would not be.
+    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would
+    // not be.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.vote.any.sync"]
         fn vote_any(mask: u32, condition: bool) -> bool;

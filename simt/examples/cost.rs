@@ -12,7 +12,9 @@ fn fastest(runs: u32, mut work: impl FnMut()) -> f64 {
         start.elapsed().as_secs_f64()
     };
     work();
-    (0..runs).map(|_| time(&mut work)).fold(f64::INFINITY, f64::min)
+    (0..runs)
+        .map(|_| time(&mut work))
+        .fold(f64::INFINITY, f64::min)
 }
 
 fn run(blocks: u32, threads: u32, body: &(dyn Fn() + Sync)) {
@@ -29,9 +31,15 @@ fn run(blocks: u32, threads: u32, body: &(dyn Fn() + Sync)) {
 fn main() {
     const STEPS: u32 = 100;
     let empty_1 = fastest(1000, || run(1, 256, &|| {}));
-    println!("launch of 1 block of 256 empty threads:      {:8.1} us", empty_1 * 1e6);
+    println!(
+        "launch of 1 block of 256 empty threads:      {:8.1} us",
+        empty_1 * 1e6
+    );
     let empty = fastest(100, || run(1000, 256, &|| {}));
-    println!("launch of 1000 such blocks, per thread:      {:8.1} ns", empty / 256e3 * 1e9);
+    println!(
+        "launch of 1000 such blocks, per thread:      {:8.1} ns",
+        empty / 256e3 * 1e9
+    );
     for threads in [32, 256, 1024] {
         let barriers = fastest(100, || {
             run(1, threads, &|| {
@@ -41,7 +49,10 @@ fn main() {
             });
         });
         let switches = f64::from(threads * STEPS);
-        println!("a barrier of {threads:4} threads, per thread:        {:8.1} ns", barriers / switches * 1e9);
+        println!(
+            "a barrier of {threads:4} threads, per thread:        {:8.1} ns",
+            barriers / switches * 1e9
+        );
     }
     let shuffles = fastest(100, || {
         run(1, 256, &|| {
@@ -50,5 +61,8 @@ fn main() {
             }
         });
     });
-    println!("a shuffle, per thread:                       {:8.1} ns", shuffles / f64::from(256 * STEPS) * 1e9);
+    println!(
+        "a shuffle, per thread:                       {:8.1} ns",
+        shuffles / f64::from(256 * STEPS) * 1e9
+    );
 }

@@ -67,12 +67,12 @@ pub fn sync_threads() {
     );
 }
 
-/// Waits at barrier `id` until `threads` threads of the block, this one included, have reached it, be it by
-/// [`barrier_sync`] or by [`barrier_arrive`].
+/// Waits at barrier `id` until `threads` threads of the block, this one included, have reached it,
+/// be it by [`barrier_sync`] or by [`barrier_arrive`].
 ///
 /// # Panics
-/// If `id` is not below 16, if `threads` is zero, not a multiple of the warp size or more than the block has, or
-/// if a thread already there gave another number.
+/// If `id` is not below 16, if `threads` is zero, not a multiple of the warp size or more than the
+/// block has, or if a thread already there gave another number.
 #[track_caller]
 pub fn barrier_sync(id: u32, threads: u32) {
     let barrier = named(id, threads);
@@ -96,7 +96,8 @@ impl fmt::Display for Arrived<'_> {
     }
 }
 
-/// Counts the thread in at barrier `id` without waiting. Arguments and panics as for [`barrier_sync`].
+/// Counts the thread in at barrier `id` without waiting. Arguments and panics as for
+/// [`barrier_sync`].
 #[track_caller]
 pub fn barrier_arrive(id: u32, threads: u32) {
     named(id, threads).arrive(id, threads);

@@ -115,8 +115,8 @@ impl<'g> Run<'g> {
         set_current(ptr::null());
         result.unwrap_or_else(|payload| {
             let report = PanicReport::new(payload.as_ref());
-            // SAFETY: a panic outside of the coroutines comes from a thread's condition, and the pointer was set
-            // to that thread, which is one of `self.threads`, before.
+            // SAFETY: a panic outside of the coroutines comes from a thread's condition, and the
+            // pointer was set to that thread, which is one of `self.threads`, before.
             Err(self.panic_error(unsafe { &*current }, report))
         })
     }
@@ -131,7 +131,8 @@ impl<'g> Run<'g> {
                 }
                 set_current(thread);
                 if let Some(wait) = thread.wait.get() {
-                    // SAFETY: the thread set this when it suspended itself, and it has not been resumed since.
+                    // SAFETY: the thread set this when it suspended itself, and it has not been
+                    // resumed since.
                     if !unsafe { wait.is_ready() } {
                         continue;
                     }
@@ -308,8 +309,8 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
             }
         }
     };
-    // SAFETY: the closure borrows the thread and the kernel's body. `Run` holds the coroutine, drops it before the
-    // threads, and is itself outlived by the body.
+    // SAFETY: the closure borrows the thread and the kernel's body. `Run` holds the coroutine,
+    // drops it before the threads, and is itself outlived by the body.
     let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
     thread.trap.set(Some(coroutine.trap_handler()));
     coroutine

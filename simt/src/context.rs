@@ -1,4 +1,5 @@
-//! Who is running: the GPU thread, its block and its cluster, and the questions a kernel asks about them.
+//! Who is running: the GPU thread, its block and its cluster, and the questions a kernel asks about
+//! them.
 
 use std::cell::Cell;
 use std::ptr;
@@ -79,7 +80,8 @@ pub(crate) struct Thread {
 
 impl Thread {
     pub(crate) fn block(&self) -> &Block {
-        // SAFETY: a cluster's blocks are boxed, live as long as its threads, and are only lent out shared.
+        // SAFETY: a cluster's blocks are boxed, live as long as its threads, and are only lent out
+        // shared.
         unsafe { &*self.block }
     }
 
@@ -122,8 +124,8 @@ pub(crate) fn current<'a>() -> &'a Thread {
     if thread.is_null() {
         outside();
     }
-    // SAFETY: the scheduler sets the pointer before it resumes the coroutine and clears it afterwards; the
-    // `Thread` outlives its coroutine, on whose stack the reference is used.
+    // SAFETY: the scheduler sets the pointer before it resumes the coroutine and clears it
+    // afterwards; the `Thread` outlives its coroutine, on whose stack the reference is used.
     unsafe { &*thread }
 }
 

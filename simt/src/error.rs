@@ -15,7 +15,8 @@ pub enum SimtError {
         /// What was asked for, and what is allowed.
         reason: String,
     },
-    /// A thread panicked: an assertion, a shared-memory access out of bounds, a collective called wrongly.
+    /// A thread panicked: an assertion, a shared-memory access out of bounds, a collective called
+    /// wrongly.
     Panic {
         /// Name of the kernel.
         kernel: String,

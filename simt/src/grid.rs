@@ -1,4 +1,5 @@
-//! The grid of one launch: which clusters are still to be run, and how the cores that run them keep in step.
+//! The grid of one launch: which clusters are still to be run, and how the cores that run them keep
+//! in step.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +29,8 @@ pub(crate) struct Grid<'l> {
     standstill: Mutex<Standstill>,
 }
 
-/// How many cores have found nothing to do since the last step of any thread. When all have, nothing will move
-/// any more: clusters that wait for other blocks wait for ever.
+/// How many cores have found nothing to do since the last step of any thread. When all have,
+/// nothing will move any more: clusters that wait for other blocks wait for ever.
 struct Standstill {
     progress: u64,
     cores: usize,
@@ -173,8 +174,8 @@ impl<'l> Grid<'l> {
         self.note_progress();
     }
 
-    /// Called by a core that found nothing to do since `progress`, and says whether it finds so for the first
-    /// time; true if all cores at work have found so.
+    /// Called by a core that found nothing to do since `progress`, and says whether it finds so for
+    /// the first time; true if all cores at work have found so.
     fn all_stand_still(&self, progress: u64, first_time: bool) -> bool {
         let mut standstill = self
             .standstill

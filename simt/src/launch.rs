@@ -83,11 +83,12 @@ impl LaunchSpec<'_> {
 
 /// Runs `body` once for every thread of the grid, and returns when all of them have ended.
 ///
-/// Clusters run on all cores, the calling thread's included. The order in which threads and blocks run is not
-/// defined, as on a GPU.
+/// Clusters run on all cores, the calling thread's included. The order in which threads and blocks
+/// run is not defined, as on a GPU.
 ///
 /// # Errors
-/// [`SimtError`]; after an error, blocks that were not finished are abandoned (their threads unwind).
+/// [`SimtError`]; after an error, blocks that were not finished are abandoned (their threads
+/// unwind).
 pub fn launch(spec: &LaunchSpec<'_>, body: &(dyn Fn() + Sync)) -> Result<(), SimtError> {
     spec.check().map_err(|reason| SimtError::InvalidLaunch {
         kernel: spec.kernel.to_owned(),

@@ -1,18 +1,22 @@
 //! Runs GPU kernel bodies on the CPU, every GPU thread a coroutine.
 //!
-//! [`launch`] takes a grid, a block and a closure, and calls the closure once per GPU thread. Inside it,
-//! the functions of this crate say which thread is running ([`thread_idx`], [`block_idx`], …) and model what
-//! the threads of a GPU do together: block barriers ([`sync_threads`], [`barrier_sync`]), warp shuffles and
-//! votes ([`warp_exchange`]), and a block's shared memory ([`shared_bytes`]).
+//! [`launch`] takes a grid, a block and a closure, and calls the closure once per GPU thread.
+//! Inside it, the functions of this crate say which thread is running ([`thread_idx`],
+//! [`block_idx`], …) and model what the threads of a GPU do together: block barriers
+//! ([`sync_threads`], [`barrier_sync`]), warp shuffles and votes ([`warp_exchange`]), and a block's
+//! shared memory ([`shared_bytes`]).
 //!
-//! - A **thread** is a stackful coroutine. It runs until it must wait, then the next thread of its block runs.
-//! - A **cluster** (one block, unless the launch asks for more) is what the scheduler hands out: all threads of
-//!   all its blocks run on one OS thread, so that whatever they share needs no locks.
+//! - A **thread** is a stackful coroutine. It runs until it must wait, then the next thread of its
+//!   block runs.
+//! - A **cluster** (one block, unless the launch asks for more) is what the scheduler hands out:
+//!   all threads of all its blocks run on one OS thread, so that whatever they share needs no
+//!   locks.
 //! - The clusters of a grid are spread over the cores.
 //!
-//! Every way of waiting is built on one primitive, [`yield_until`]. When no thread of a cluster can go on, the
-//! launch ends with an error that says who waits for what; it never hangs. A panic in a kernel, a stack
-//! overflow and a wrong shared-memory access end the launch with an error too ([`SimtError`]).
+//! Every way of waiting is built on one primitive, [`yield_until`]. When no thread of a cluster can
+//! go on, the launch ends with an error that says who waits for what; it never hangs. A panic in a
+//! kernel, a stack overflow and a wrong shared-memory access end the launch with an error too
+//! ([`SimtError`]).
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,8 @@
-//! Stack overflow of a GPU thread: the guard page's signal ends the thread's coroutine instead of the process.
+//! Stack overflow of a GPU thread: the guard page's signal ends the thread's coroutine instead of
+//! the process.
 //!
-//! This works on Linux on x86-64 and AArch64. Elsewhere the guard page still stops the thread from writing over
-//! other memory, but the operating system ends the process.
+//! This works on Linux on x86-64 and AArch64. Elsewhere the guard page still stops the thread from
+//! writing over other memory, but the operating system ends the process.
 
 #[cfg(all(
     target_os = "linux",
@@ -80,7 +81,8 @@ mod linux {
 
     impl Drop for SignalStack {
         fn drop(&mut self) {
-            // SAFETY: the thread is ending; its signal stack is switched off before the memory goes.
+            // SAFETY: the thread is ending; its signal stack is switched off before the memory
+            // goes.
             unsafe {
                 let none = stack_t {
                     ss_sp: ptr::null_mut(),
@@ -103,8 +105,8 @@ mod linux {
         });
         for (signal, previous) in &PREVIOUS {
             previous.get_or_init(|| {
-                // SAFETY: the handler has the signature that SA_SIGINFO asks for, and is async-signal-safe (see
-                // there). Zeroed `sigaction`s are valid.
+                // SAFETY: the handler has the signature that SA_SIGINFO asks for, and is
+                // async-signal-safe (see there). Zeroed `sigaction`s are valid.
                 unsafe {
                     let mut ours: sigaction = mem::zeroed();
                     let mut theirs: sigaction = mem::zeroed();
@@ -118,11 +120,11 @@ mod linux {
         }
     }
 
-    /// Ends the running GPU thread if the fault is in its stack's guard page, and leaves every other fault to
-    /// whoever handled it before.
+    /// Ends the running GPU thread if the fault is in its stack's guard page, and leaves every
+    /// other fault to whoever handled it before.
     ///
-    /// Reads only thread-locals without destructors and memory that the interrupted OS thread does not write at
-    /// that moment; takes no lock and allocates nothing.
+    /// Reads only thread-locals without destructors and memory that the interrupted OS thread does
+    /// not write at that moment; takes no lock and allocates nothing.
     unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let thread = current_or_null();
         // SAFETY: the pointer is to a thread of a running cluster or null, see `context::current`.
@@ -138,18 +140,19 @@ mod linux {
             && trap.stack_ptr_in_bounds(fault)
             && trap.stack_ptr_in_bounds(stack_pointer(registers))
         {
-            // All of a stack but its guard page can be written, so a fault inside its range is an overflow. Rust
-            // probes a frame's pages as it enters a function: what is cut off here is a function that has not
-            // begun. Its callers' locals are not dropped, and nothing reads them again.
+            // All of a stack but its guard page can be written, so a fault inside its range is an
+            // overflow. Rust probes a frame's pages as it enters a function: what is cut off here
+            // is a function that has not begun. Its callers' locals are not dropped, and nothing
+            // reads them again.
             //
-            // SAFETY: the fault and the stack pointer are in the coroutine's stack, and the registers are set as
-            // `setup_trap_handler` asks. The coroutine never runs again.
+            // SAFETY: the fault and the stack pointer are in the coroutine's stack, and the
+            // registers are set as `setup_trap_handler` asks. The coroutine never runs again.
             let regs = unsafe { trap.setup_trap_handler(|| Outcome::StackOverflow) };
             enter(registers, regs);
             return;
         }
-        // SAFETY: calls the handler that was installed before ours in the way it was installed, or restores the
-        // default action, after which the faulting instruction is run again.
+        // SAFETY: calls the handler that was installed before ours in the way it was installed, or
+        // restores the default action, after which the faulting instruction is run again.
         unsafe { pass_on(signal, info, context) };
     }
 

@@ -37,11 +37,12 @@ impl PanicReport {
     }
 }
 
-/// Puts a panic hook in front of the present one that notes where a kernel panicked instead of printing it, and
-/// passes on every other panic.
+/// Puts a panic hook in front of the present one that notes where a kernel panicked instead of
+/// printing it, and passes on every other panic.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
-    // Changing the hook is not allowed while the thread panics; a launch from a destructor goes without.
+    // Changing the hook is not allowed while the thread panics; a launch from a destructor goes
+    // without.
     if std::thread::panicking() {
         return;
     }

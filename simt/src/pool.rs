@@ -39,7 +39,8 @@ fn pool() -> &'static Pool {
             offered: Condvar::new(),
         }));
         for number in 0..helpers {
-            // A helper that cannot be started is one core less; the launching thread does the work in any case.
+            // A helper that cannot be started is one core less; the launching thread does the work
+            // in any case.
             let _ = thread::Builder::new()
                 .name(format!("cutlet-simt-{number}"))
                 .spawn(move || pool.help());
@@ -55,7 +56,8 @@ impl Pool {
                 let mut offers = lock(&self.offers);
                 loop {
                     if let Some(offer) = offers.pop_front() {
-                        // Counted while the offers are locked: from here on `run` waits for this helper.
+                        // Counted while the offers are locked: from here on `run` waits for this
+                        // helper.
                         *lock(&offer.running) += 1;
                         break offer;
                     }
@@ -65,7 +67,8 @@ impl Pool {
                         .unwrap_or_else(PoisonError::into_inner);
                 }
             };
-            // SAFETY: `run` does not return, and the closure lives, while `running` counts this helper.
+            // SAFETY: `run` does not return, and the closure lives, while `running` counts this
+            // helper.
             unsafe { (*offer.work.0)() };
             let mut running = lock(&offer.running);
             *running -= 1;
@@ -93,16 +96,16 @@ impl Drop for Withdraw<'_> {
     }
 }
 
-/// Calls `work` on the calling thread and, at the same time, on up to `cores - 1` helpers; returns when all calls
-/// have returned. `work` must not panic on a helper.
+/// Calls `work` on the calling thread and, at the same time, on up to `cores - 1` helpers; returns
+/// when all calls have returned. `work` must not panic on a helper.
 pub(crate) fn run(cores: usize, work: &(dyn Fn() + Sync)) {
     let pool = pool();
     let helpers = pool.helpers.min(cores - 1);
     if helpers == 0 {
         return work();
     }
-    // SAFETY: only the lifetime changes. `Withdraw` keeps this function from returning, or unwinding, while a
-    // helper uses the closure, and afterwards none can start to.
+    // SAFETY: only the lifetime changes. `Withdraw` keeps this function from returning, or
+    // unwinding, while a helper uses the closure, and afterwards none can start to.
     let work_for_ever = unsafe {
         std::mem::transmute::<&(dyn Fn() + Sync), *const (dyn Fn() + Sync + 'static)>(work)
     };

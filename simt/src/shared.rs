@@ -11,8 +11,8 @@ const ALIGN: usize = 1024;
 /// What fills shared memory before a block runs: NaN in every float format, -1 in integers.
 const POISON: u8 = 0xFF;
 
-/// Bits of a shared address that hold the offset; those above say whose: 0 for the running block's own memory,
-/// else the owner's rank in the cluster plus one.
+/// Bits of a shared address that hold the offset; those above say whose: 0 for the running block's
+/// own memory, else the owner's rank in the cluster plus one.
 const OFFSET_BITS: u32 = 24;
 
 /// The most shared memory a launch can ask for: the largest any GPU has, rounded up.
@@ -49,7 +49,8 @@ impl SharedMemory {
 
     /// Makes whatever an earlier block left unreadable.
     pub(crate) fn poison(&mut self) {
-        // SAFETY: the memory is `bytes` long (zero bytes may be written anywhere) and no thread runs on it yet.
+        // SAFETY: the memory is `bytes` long (zero bytes may be written anywhere) and no thread
+        // runs on it yet.
         unsafe { self.start.write_bytes(POISON, self.bytes as usize) };
     }
 }
@@ -77,12 +78,12 @@ pub fn shared_size() -> u32 {
 /// An address is an offset from the start of the running block's shared memory, or one made by
 /// [`map_shared_rank`] for another block of the cluster.
 ///
-/// The memory is that of the block, valid while it runs, and is shared with the block's other threads: read and
-/// write it through the pointer, do not keep references to it across a wait.
+/// The memory is that of the block, valid while it runs, and is shared with the block's other
+/// threads: read and write it through the pointer, do not keep references to it across a wait.
 ///
 /// # Panics
-/// If the range is not inside the block's shared memory, if `address` is not a multiple of `align` (a power of
-/// two), or outside of a kernel.
+/// If the range is not inside the block's shared memory, if `address` is not a multiple of `align`
+/// (a power of two), or outside of a kernel.
 #[inline]
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
@@ -102,8 +103,8 @@ pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
     unsafe { block.shared.start.as_ptr().add(offset as usize) }
 }
 
-/// The address by which the running block reaches what `address` is in its own shared memory, in that of the
-/// block with rank `rank` in its cluster.
+/// The address by which the running block reaches what `address` is in its own shared memory, in
+/// that of the block with rank `rank` in its cluster.
 ///
 /// # Panics
 /// If the cluster has no such rank, or outside of a kernel.

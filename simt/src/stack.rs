@@ -8,18 +8,19 @@ use corosensei::stack::{DefaultStack, Stack, StackPointer};
 /// Environment variable that sets the size of a thread's stack in KiB.
 pub(crate) const STACK_VARIABLE: &str = "CUTLET_SIMT_STACK_KIB";
 
-/// Only pages that are touched cost memory, so this is generous: unoptimised kernels keep whole tiles in locals.
+/// Only pages that are touched cost memory, so this is generous: unoptimised kernels keep whole
+/// tiles in locals.
 const DEFAULT_STACK_BYTES: usize = 512 * 1024;
 
-/// How many stacks a launch may hold at the same time over all cores. A stack is two memory mappings, of which
-/// Linux gives a process 65,530.
+/// How many stacks a launch may hold at the same time over all cores. A stack is two memory
+/// mappings, of which Linux gives a process 65,530.
 pub(crate) const MAX_STACKS: usize = 16 * 1024;
 
 /// How many stacks move between the process-wide pool and a core at once.
 const BATCH: usize = 64;
 
-/// Bytes between the tops of consecutive stacks, beyond whole pages. With all tops at the same place in their
-/// page, every switch would fight for the same few cache sets.
+/// Bytes between the tops of consecutive stacks, beyond whole pages. With all tops at the same
+/// place in their page, every switch would fight for the same few cache sets.
 const COLOR_BYTES: usize = 192;
 
 /// Number of different tops; `COLORS * COLOR_BYTES` is the room reserved for them.
@@ -45,8 +46,9 @@ pub(crate) struct PooledStack {
     color_bytes: usize,
 }
 
-// SAFETY: the usable range is the upper part of `DefaultStack`'s, whose guard page and limit are kept; at least
-// the 16 KiB that `stack_bytes` grants remain, since `StackCache::grow` adds room for the color.
+// SAFETY: the usable range is the upper part of `DefaultStack`'s, whose guard page and limit are
+// kept; at least the 16 KiB that `stack_bytes` grants remain, since `StackCache::grow` adds room
+// for the color.
 unsafe impl Stack for PooledStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -72,7 +74,8 @@ unsafe impl Stack for PooledStack {
     }
 }
 
-/// One core's share of the pool. The stack given back last is taken first, while it is still in the cache.
+/// One core's share of the pool. The stack given back last is taken first, while it is still in the
+/// cache.
 pub(crate) struct StackCache {
     stacks: Vec<PooledStack>,
 }

@@ -1,4 +1,5 @@
-//! Waiting: the one primitive on which barriers, warp collectives and models of asynchronous hardware are built.
+//! Waiting: the one primitive on which barriers, warp collectives and models of asynchronous
+//! hardware are built.
 
 use std::fmt;
 
@@ -11,8 +12,8 @@ pub enum WaitKind {
     BlockBarrier,
     /// Something that only threads of this cluster can bring about.
     Cluster,
-    /// Something that other blocks of the grid can bring about, such as a flag in global memory. While a
-    /// cluster waits for it, blocks that have not started yet get their turn.
+    /// Something that other blocks of the grid can bring about, such as a flag in global memory.
+    /// While a cluster waits for it, blocks that have not started yet get their turn.
     Grid,
 }
 
@@ -41,11 +42,13 @@ impl Wait {
     }
 }
 
-/// Suspends the running GPU thread until `ready` returns true, and lets other threads run meanwhile.
+/// Suspends the running GPU thread until `ready` returns true, and lets other threads run
+/// meanwhile.
 ///
-/// `ready` is called by the scheduler, between other threads of the same cluster, any number of times; it should
-/// be cheap, must not wait itself, and sees the same memory as those threads. `what` completes the sentence "the
-/// thread …" (such as `waits at mbarrier 3`) and is only formatted when a deadlock is reported.
+/// `ready` is called by the scheduler, between other threads of the same cluster, any number of
+/// times; it should be cheap, must not wait itself, and sees the same memory as those threads.
+/// `what` completes the sentence "the thread …" (such as `waits at mbarrier 3`) and is only
+/// formatted when a deadlock is reported.
 ///
 /// # Panics
 /// Outside of a kernel.
@@ -66,8 +69,9 @@ fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> 
         return;
     }
     let what: *const fmt::Arguments<'_> = what;
-    // SAFETY: only lifetimes change. The scheduler uses both pointers while this thread is suspended below, when
-    // what they point to is alive, and forgets them once it has resumed the thread.
+    // SAFETY: only lifetimes change. The scheduler uses both pointers while this thread is
+    // suspended below, when what they point to is alive, and forgets them once it has resumed the
+    // thread.
     let wait = unsafe {
         Wait {
             kind,

@@ -16,7 +16,8 @@ pub(crate) struct Warp {
     phase: Cell<u32>,
     /// What the lanes that have arrived are doing.
     operation: Cell<&'static str>,
-    /// Two sets of values: a lane can be one exchange ahead of those that still read the last one, never two.
+    /// Two sets of values: a lane can be one exchange ahead of those that still read the last one,
+    /// never two.
     values: [[Cell<u32>; WARP_SIZE]; 2],
 }
 
@@ -71,9 +72,11 @@ impl Lanes<'_> {
     }
 }
 
-/// Shows `value` to the other lanes of the warp and returns what they all showed, once all have called this.
+/// Shows `value` to the other lanes of the warp and returns what they all showed, once all have
+/// called this.
 ///
-/// `operation` names the collective (such as `shfl`), so that lanes that meet in different ones are told apart.
+/// `operation` names the collective (such as `shfl`), so that lanes that meet in different ones are
+/// told apart.
 ///
 /// # Panics
 /// Outside of a kernel, or if lanes that are already there called another operation.

@@ -1,4 +1,5 @@
-//! What the executor promises: every thread runs once, barriers and warps meet, blocks make progress together.
+//! What the executor promises: every thread runs once, barriers and warps meet, blocks make
+//! progress together.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -84,7 +85,7 @@ fn named_barriers_join_producers_and_consumers() {
             barrier_arrive(1, 128);
         }
         // A barrier of two warps only, over and over.
-        if warp() % 2 == 0 {
+        if warp().is_multiple_of(2) {
             for _ in 0..5 {
                 barrier_sync(2, 64);
             }
@@ -151,7 +152,8 @@ fn blocks_of_a_cluster_run_together_and_reach_each_others_shared_memory() {
 
 #[test]
 fn a_block_can_wait_for_a_block_that_starts_later() {
-    // More blocks than cores, each waiting for the next one: they only finish if waiting blocks let others start.
+    // More blocks than cores, each waiting for the next one: they only finish if waiting blocks let
+    // others start.
     let flags: Vec<AtomicBool> = (0..65).map(|_| AtomicBool::new(false)).collect();
     flags[64].store(true, Relaxed);
     launch(&spec([64, 1, 1], [32, 1, 1]), &|| {
