@@ -34,6 +34,7 @@ mod modes;
 mod notation;
 mod parse;
 mod partition;
+pub mod picture;
 mod product;
 mod profile;
 mod raster;

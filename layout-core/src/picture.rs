@@ -1,0 +1,127 @@
+//! Pictures of layouts: tables as CuTe prints them, LaTeX and SVG.
+//!
+//! Each function returns something that is `Display`, so that a picture goes wherever text goes
+//! without a heap:
+//!
+//! ```
+//! use cutlet_layout_core::{layout, picture};
+//!
+//! print!("{}", picture::table(&layout!((2, 3):(3, 1))));
+//! ```
+
+mod annotated;
+mod color;
+mod coordinates;
+mod latex;
+mod svg;
+mod table;
+mod thread_value;
+
+use core::fmt;
+
+use crate::{ComposedLayout, IntTuple, Layout, Transform};
+
+pub use annotated::{AnnotatedTable, annotated_table};
+pub use color::Color;
+pub use coordinates::{CoordinateList, CoordinatesOf, coordinate_list, coordinates_of};
+pub use latex::{Latex, ThreadValueLatex, latex, thread_value_latex};
+pub use svg::{
+    Figure, LayoutPanel, Panel, Svg, ThreadValuePanel, ThreadValueSvg, svg, thread_value_svg,
+};
+pub use table::{Table, table};
+pub use thread_value::{ThreadValueTable, ThreadValues, thread_value_table};
+
+/// What can be drawn: a function of coordinates, with its text as the title.
+pub trait Draw: fmt::Display {
+    /// The coordinates that are drawn.
+    fn shape(&self) -> IntTuple;
+
+    /// What a 1-D coordinate within the shape is mapped to.
+    fn element(&self, c: i64) -> IntTuple;
+}
+
+impl Draw for Layout {
+    fn shape(&self) -> IntTuple {
+        Layout::shape(self)
+    }
+
+    fn element(&self, c: i64) -> IntTuple {
+        self.call(&c.into()).to_dynamic()
+    }
+}
+
+impl<I: Transform + fmt::Display> Draw for ComposedLayout<I> {
+    fn shape(&self) -> IntTuple {
+        ComposedLayout::shape(self)
+    }
+
+    fn element(&self, c: i64) -> IntTuple {
+        self.call(&c.into()).to_dynamic()
+    }
+}
+
+/// A shape laid out on paper: its first mode runs down, all others run across. A vector runs
+/// across; one of rank 1 that is nested, such as `((4,2))`, is drawn as what it nests.
+#[derive(Clone, Copy)]
+struct Grid {
+    rows: i64,
+    columns: i64,
+}
+
+impl Grid {
+    fn of(shape: &IntTuple) -> Grid {
+        let mut inner = *shape;
+        while inner.is_tuple() && inner.rank() == 1 {
+            inner = inner.mode(0);
+        }
+        let rows = if inner.rank() == 1 {
+            1
+        } else {
+            inner.mode(0).size()
+        };
+        Grid {
+            rows,
+            columns: inner.size() / rows,
+        }
+    }
+
+    /// The 1-D coordinate of a cell.
+    fn coordinate(&self, row: i64, column: i64) -> i64 {
+        row + column * self.rows
+    }
+}
+
+/// How wide something prints.
+fn width_of(shown: &impl fmt::Display) -> usize {
+    struct Count(usize);
+    impl fmt::Write for Count {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.chars().count();
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match fmt::Write::write_fmt(&mut count, format_args!("{shown}")) {
+        Ok(()) => count.0,
+        Err(_) => 0,
+    }
+}
+
+/// Writes something in a field, with spaces to the left.
+fn right_aligned(
+    f: &mut fmt::Formatter<'_>,
+    shown: &impl fmt::Display,
+    width: usize,
+) -> fmt::Result {
+    for _ in width_of(shown)..width {
+        f.write_str(" ")?;
+    }
+    write!(f, "{shown}")
+}
+
+/// Writes something in the middle of a field, rather to the right.
+fn centred(f: &mut fmt::Formatter<'_>, shown: &impl fmt::Display, width: usize) -> fmt::Result {
+    let spare = width.saturating_sub(width_of(shown));
+    let left = spare.div_ceil(2);
+    write!(f, "{:left$}{shown}{:right$}", "", "", right = spare - left)
+}

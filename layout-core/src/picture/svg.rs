@@ -1,0 +1,317 @@
+//! SVG pictures: tables with coloured cells, alone or several in a figure.
+
+use core::fmt;
+
+use super::{Color, Draw, Grid, ThreadValues};
+
+/// The side of a cell, in pixels.
+const CELL: i64 = 40;
+/// The height of a title, and of the row and column numbers.
+const LINE: i64 = 24;
+/// The width of a character of a title.
+const CHARACTER: i64 = 9;
+/// The space around and between panels.
+const MARGIN: i64 = 16;
+
+/// A table in a figure: its cells' texts and colours.
+pub trait Panel {
+    /// Writes the line above the table.
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// The numbers of rows and columns.
+    fn extent(&self) -> (i64, i64);
+
+    /// Writes a cell's text; `line` is 0 or 1, and one line is enough.
+    fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// Whether cells have two lines.
+    fn has_two_lines(&self) -> bool {
+        false
+    }
+
+    /// A cell's colour.
+    fn color(&self, row: i64, column: i64) -> Color;
+}
+
+/// A layout as a panel, its cells coloured by a function of the index.
+pub struct LayoutPanel<'a> {
+    title: &'a dyn fmt::Display,
+    drawn: &'a dyn Draw,
+    color: &'a dyn Fn(i64) -> Color,
+    grid: Grid,
+}
+
+impl<'a> LayoutPanel<'a> {
+    /// A layout under a title, its cells coloured by index.
+    pub fn new(
+        title: &'a dyn fmt::Display,
+        drawn: &'a dyn Draw,
+        color: &'a dyn Fn(i64) -> Color,
+    ) -> LayoutPanel<'a> {
+        LayoutPanel {
+            title,
+            drawn,
+            color,
+            grid: Grid::of(&drawn.shape()),
+        }
+    }
+
+    /// The same layout in a single row, by 1-D coordinate.
+    pub fn in_a_row(self) -> LayoutPanel<'a> {
+        let grid = Grid {
+            rows: 1,
+            columns: self.grid.rows * self.grid.columns,
+        };
+        LayoutPanel { grid, ..self }
+    }
+}
+
+impl Panel for LayoutPanel<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.title)
+    }
+
+    fn extent(&self) -> (i64, i64) {
+        (self.grid.rows, self.grid.columns)
+    }
+
+    fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}",
+            self.drawn.element(self.grid.coordinate(row, column))
+        )
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        match self
+            .drawn
+            .element(self.grid.coordinate(row, column))
+            .as_int()
+        {
+            Some(index) => (self.color)(index.value()),
+            None => Color::WHITE,
+        }
+    }
+}
+
+/// A thread-value layout as a panel: the tile, coloured by thread.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadValuePanel<'a> {
+    drawn: &'a ThreadValues,
+}
+
+impl<'a> ThreadValuePanel<'a> {
+    /// The tile of a thread-value layout.
+    pub const fn new(drawn: &'a ThreadValues) -> ThreadValuePanel<'a> {
+        ThreadValuePanel { drawn }
+    }
+}
+
+impl Panel for ThreadValuePanel<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.drawn)
+    }
+
+    fn extent(&self) -> (i64, i64) {
+        (self.drawn.rows(), self.drawn.columns())
+    }
+
+    fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.drawn.owner(row, column), line) {
+            (Some((thread, _)), 0) => write!(f, "T{thread}"),
+            (Some((_, value)), _) => write!(f, "V{value}"),
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn has_two_lines(&self) -> bool {
+        true
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        match self.drawn.owner(row, column) {
+            Some((thread, _)) => Color::of_thread(thread),
+            None => Color::WHITE,
+        }
+    }
+}
+
+/// Panels under each other, as an SVG document.
+#[derive(Clone, Copy)]
+pub struct Figure<'a> {
+    panels: &'a [&'a dyn Panel],
+}
+
+impl<'a> Figure<'a> {
+    /// A figure of some panels, from top to bottom.
+    pub const fn new(panels: &'a [&'a dyn Panel]) -> Figure<'a> {
+        Figure { panels }
+    }
+
+    fn size(&self) -> (i64, i64) {
+        let mut size = (2 * MARGIN, MARGIN);
+        for panel in self.panels {
+            let (rows, columns) = panel.extent();
+            let title = super::width_of(&Title(*panel)) as i64 * CHARACTER;
+            let width = (LINE + columns * CELL).max(title) + 2 * MARGIN;
+            size = (size.0.max(width), size.1 + 2 * LINE + rows * CELL + MARGIN);
+        }
+        size
+    }
+}
+
+impl fmt::Display for Figure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, height) = self.size();
+        write!(
+            f,
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" "#
+        )?;
+        writeln!(
+            f,
+            r#"viewBox="0 0 {width} {height}" font-family="monospace" font-size="14">"#
+        )?;
+        writeln!(
+            f,
+            r#"<rect width="{width}" height="{height}" fill="white"/>"#
+        )?;
+        let mut top = MARGIN;
+        for panel in self.panels {
+            draw(f, *panel, top)?;
+            top += 2 * LINE + panel.extent().0 * CELL + MARGIN;
+        }
+        writeln!(f, "</svg>")
+    }
+}
+
+/// Draws a panel whose title begins at `top`.
+fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, top: i64) -> fmt::Result {
+    let (rows, columns) = panel.extent();
+    let (left, cells) = (MARGIN + LINE, top + 2 * LINE);
+    let baseline = top + LINE - 8;
+    writeln!(
+        f,
+        r#"<text x="{MARGIN}" y="{baseline}" font-weight="bold">{}</text>"#,
+        Escaped(&Title(panel))
+    )?;
+    writeln!(f, r#"<g text-anchor="middle" dominant-baseline="central">"#)?;
+    for column in 0..columns {
+        let (x, y) = (left + column * CELL + CELL / 2, top + LINE + LINE / 2);
+        writeln!(f, r#"<text x="{x}" y="{y}" fill="gray">{column}</text>"#)?;
+    }
+    for row in 0..rows {
+        let y = cells + row * CELL;
+        let (x, middle) = (MARGIN + LINE / 2, y + CELL / 2);
+        writeln!(f, r#"<text x="{x}" y="{middle}" fill="gray">{row}</text>"#)?;
+        for column in 0..columns {
+            let x = left + column * CELL;
+            let fill = panel.color(row, column);
+            write!(
+                f,
+                r#"<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" "#
+            )?;
+            writeln!(f, r#"fill="{fill}" stroke="black"/>"#)?;
+            let x = x + CELL / 2;
+            let lines = if panel.has_two_lines() { 2 } else { 1 };
+            for line in 0..lines {
+                let y = middle + if lines == 2 { [-8, 8][line] } else { 0 };
+                let text = CellText {
+                    panel,
+                    row,
+                    column,
+                    line,
+                };
+                writeln!(f, r#"<text x="{x}" y="{y}">{}</text>"#, Escaped(&text))?;
+            }
+        }
+    }
+    writeln!(f, "</g>")
+}
+
+struct Title<'a>(&'a dyn Panel);
+
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.title(f)
+    }
+}
+
+struct CellText<'a> {
+    panel: &'a dyn Panel,
+    row: i64,
+    column: i64,
+    line: usize,
+}
+
+impl fmt::Display for CellText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.panel.text(self.row, self.column, self.line, f)
+    }
+}
+
+/// Text with the characters escaped that mean something in XML.
+struct Escaped<'a>(&'a dyn fmt::Display);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Escaper<'a, 'b>(&'a mut fmt::Formatter<'b>);
+        impl fmt::Write for Escaper<'_, '_> {
+            fn write_str(&mut self, text: &str) -> fmt::Result {
+                for c in text.chars() {
+                    match c {
+                        '<' => self.0.write_str("&lt;")?,
+                        '>' => self.0.write_str("&gt;")?,
+                        '&' => self.0.write_str("&amp;")?,
+                        c => fmt::Write::write_char(self.0, c)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+        fmt::Write::write_fmt(&mut Escaper(f), format_args!("{}", self.0))
+    }
+}
+
+/// A layout as an SVG document; see [`svg`].
+#[derive(Clone, Copy, Debug)]
+pub struct Svg<'a, D> {
+    drawn: &'a D,
+}
+
+/// A layout as an SVG document, its cells shaded by index modulo 8.
+///
+/// ```
+/// use cutlet_layout_core::{layout, picture};
+///
+/// let document = picture::svg(&layout!((2, 2):(1, 2))).to_string();
+/// assert!(document.starts_with("<svg ") && document.ends_with("</svg>\n"));
+/// ```
+pub const fn svg<D: Draw>(drawn: &D) -> Svg<'_, D> {
+    Svg { drawn }
+}
+
+impl<D: Draw> fmt::Display for Svg<'_, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let panel = LayoutPanel::new(self.drawn, self.drawn, &Color::of_index);
+        write!(f, "{}", Figure::new(&[&panel]))
+    }
+}
+
+/// A thread-value layout as an SVG document; see [`thread_value_svg`].
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadValueSvg<'a> {
+    drawn: &'a ThreadValues,
+}
+
+/// A thread-value layout as an SVG document: the tile, with the thread and value that hold each
+/// element, coloured by thread.
+pub const fn thread_value_svg(drawn: &ThreadValues) -> ThreadValueSvg<'_> {
+    ThreadValueSvg { drawn }
+}
+
+impl fmt::Display for ThreadValueSvg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Figure::new(&[&ThreadValuePanel::new(self.drawn)]))
+    }
+}

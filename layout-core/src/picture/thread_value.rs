@@ -1,0 +1,187 @@
+//! Thread-value tables: which thread holds which element of a tile, as which of its values.
+
+use core::fmt;
+
+use super::table::rule;
+use super::{centred, width_of};
+use crate::error::tri;
+use crate::{ErrorKind, IntTuple, Layout, LayoutError, try_composition, try_right_inverse};
+
+/// A thread-value layout over a tile, ready to be drawn.
+///
+/// The layout maps (thread, value) to elements of the tile: to their colexicographic positions,
+/// as CuTe's atoms do, or to coordinates, by strides in basis directions.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadValues {
+    layout: Layout,
+    to_element: Layout,
+    to_owner: Option<Layout>,
+    rows: i64,
+    columns: i64,
+}
+
+impl ThreadValues {
+    /// The thread-value layout `layout` = (thread, value) → element over a tile of a shape
+    /// (rows, columns).
+    ///
+    /// # Errors
+    /// If the layout or the shape is not of rank 2, or the layout leaves the tile.
+    pub const fn new(layout: &Layout, tile: &IntTuple) -> Result<ThreadValues, LayoutError> {
+        if layout.rank() != 2 || tile.rank() != 2 {
+            return Err(LayoutError::of(
+                ErrorKind::Mismatch,
+                "thread-value table: a layout (thread, value) and a tile (rows, columns) are needed",
+            ));
+        }
+        let positions = tri!(Layout::try_col_major(tile));
+        let to_element = if layout.has_basis() {
+            tri!(try_composition(&positions, layout))
+        } else {
+            *layout
+        };
+        if !inside(layout, tile) || to_element.cosize() > positions.size() {
+            return Err(LayoutError::of(
+                ErrorKind::Mismatch,
+                "thread-value table: the layout maps to elements outside the tile",
+            ));
+        }
+        let (rows, columns) = (tile.mode(0).size(), tile.mode(1).size());
+        let to_owner = match try_right_inverse(&to_element) {
+            Ok(inverse) if inverse.size() == rows * columns => Some(inverse),
+            _ => None,
+        };
+        Ok(ThreadValues {
+            layout: *layout,
+            to_element,
+            to_owner,
+            rows,
+            columns,
+        })
+    }
+
+    /// The number of rows of the tile.
+    pub const fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// The number of columns of the tile.
+    pub const fn columns(&self) -> i64 {
+        self.columns
+    }
+
+    /// The number of threads.
+    pub const fn threads(&self) -> i64 {
+        self.to_element.mode(0).size()
+    }
+
+    /// The number of values of a thread.
+    pub const fn values(&self) -> i64 {
+        self.to_element.mode(1).size()
+    }
+
+    /// The first (thread, value) that holds an element, if any does.
+    pub fn owner(&self, row: i64, column: i64) -> Option<(i64, i64)> {
+        let position = row + column * self.rows;
+        let holder = match &self.to_owner {
+            Some(inverse) => inverse.at(position),
+            None => (0..self.to_element.size()).find(|&c| self.to_element.at(c) == position)?,
+        };
+        Some((holder % self.threads(), holder / self.threads()))
+    }
+}
+
+/// Whether a layout in basis directions stays inside a tile.
+const fn inside(layout: &Layout, tile: &IntTuple) -> bool {
+    if !layout.has_basis() {
+        return true;
+    }
+    let mut direction = 0;
+    while direction < 2 {
+        let mut last = 0;
+        let mut i = 0;
+        while i < layout.num_leaves() {
+            let stride = layout.leaf_stride(i);
+            if stride.value() < 0 || (!stride.basis().is_none() && stride.basis().at(0) > 1) {
+                return false;
+            }
+            last += (layout.leaf_shape(i).value() - 1) * stride.component(direction);
+            i += 1;
+        }
+        if last >= tile.mode(direction).size() {
+            return false;
+        }
+        direction += 1;
+    }
+    true
+}
+
+impl fmt::Display for ThreadValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over ({},{})", self.layout, self.rows, self.columns)
+    }
+}
+
+/// The table of a thread-value layout; see [`thread_value_table`].
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadValueTable<'a> {
+    drawn: &'a ThreadValues,
+}
+
+/// The tile as a table that names, for each element, the thread and which of its values it is:
+/// `T3V1`. Elements that no thread holds are left empty.
+///
+/// ```
+/// use cutlet_layout_core::{layout, picture, shape};
+///
+/// let tv = layout!(((2, 2), 2):((2, 1), 4));
+/// let drawn = picture::ThreadValues::new(&tv, &shape!((2, 4))).unwrap();
+/// assert_eq!(picture::thread_value_table(&drawn).to_string(), "\
+/// ((_2,_2),_2):((_2,_1),_4) over (2,4)
+///         0      1      2      3  
+///     +------+------+------+------+
+///  0  | T0V0 | T1V0 | T0V1 | T1V1 |
+///     +------+------+------+------+
+///  1  | T2V0 | T3V0 | T2V1 | T3V1 |
+///     +------+------+------+------+
+/// ");
+/// ```
+pub const fn thread_value_table(drawn: &ThreadValues) -> ThreadValueTable<'_> {
+    ThreadValueTable { drawn }
+}
+
+impl fmt::Display for ThreadValueTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drawn = self.drawn;
+        writeln!(f, "{drawn}")?;
+        let widest = Owner(Some((drawn.threads() - 1, drawn.values() - 1)));
+        let width = width_of(&widest).max(width_of(&(drawn.columns - 1)));
+        f.write_str("    ")?;
+        for column in 0..drawn.columns {
+            f.write_str(" ")?;
+            centred(f, &column, width + 2)?;
+        }
+        writeln!(f)?;
+        for row in 0..drawn.rows {
+            rule(f, width, drawn.columns)?;
+            write!(f, "{row:2}  ")?;
+            for column in 0..drawn.columns {
+                f.write_str("|")?;
+                centred(f, &Owner(drawn.owner(row, column)), width + 2)?;
+            }
+            writeln!(f, "|")?;
+        }
+        rule(f, width, drawn.columns)
+    }
+}
+
+/// A thread and value as text, nothing for nobody.
+struct Owner(Option<(i64, i64)>);
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((thread, value)) => write!(f, "T{thread}V{value}"),
+            None => Ok(()),
+        }
+    }
+}
