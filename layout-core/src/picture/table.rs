@@ -20,15 +20,15 @@ pub struct Table<'a, D> {
 /// use cutlet_layout_core::{layout, picture};
 ///
 /// let table = picture::table(&layout!((2, 3):(1, 2))).to_string();
-/// assert_eq!(table, "\
-/// (_2,_3):(_1,_2)
-///       0   1   2
-///     +---+---+---+
-///  0  | 0 | 2 | 4 |
-///     +---+---+---+
-///  1  | 1 | 3 | 5 |
-///     +---+---+---+
-/// ");
+/// assert_eq!(table, concat!(
+///     "(_2,_3):(_1,_2)\n",
+///     "      0   1   2 \n",
+///     "    +---+---+---+\n",
+///     " 0  | 0 | 2 | 4 |\n",
+///     "    +---+---+---+\n",
+///     " 1  | 1 | 3 | 5 |\n",
+///     "    +---+---+---+\n",
+/// ));
 /// ```
 pub const fn table<D: Draw>(drawn: &D) -> Table<'_, D> {
     Table { drawn }

@@ -135,15 +135,15 @@ pub struct ThreadValueTable<'a> {
 ///
 /// let tv = layout!(((2, 2), 2):((2, 1), 4));
 /// let drawn = picture::ThreadValues::new(&tv, &shape!((2, 4))).unwrap();
-/// assert_eq!(picture::thread_value_table(&drawn).to_string(), "\
-/// ((_2,_2),_2):((_2,_1),_4) over (2,4)
-///         0      1      2      3  
-///     +------+------+------+------+
-///  0  | T0V0 | T1V0 | T0V1 | T1V1 |
-///     +------+------+------+------+
-///  1  | T2V0 | T3V0 | T2V1 | T3V1 |
-///     +------+------+------+------+
-/// ");
+/// assert_eq!(picture::thread_value_table(&drawn).to_string(), concat!(
+///     "((_2,_2),_2):((_2,_1),_4) over (2,4)\n",
+///     "        0      1      2      3  \n",
+///     "    +------+------+------+------+\n",
+///     " 0  | T0V0 | T1V0 | T0V1 | T1V1 |\n",
+///     "    +------+------+------+------+\n",
+///     " 1  | T2V0 | T3V0 | T2V1 | T3V1 |\n",
+///     "    +------+------+------+------+\n",
+/// ));
 /// ```
 pub const fn thread_value_table(drawn: &ThreadValues) -> ThreadValueTable<'_> {
     ThreadValueTable { drawn }
