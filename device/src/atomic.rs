@@ -259,6 +259,8 @@ mod ptx {
 mod cpu {
     use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+    use cutlet_simt::polled;
+
     use super::*;
 
     macro_rules! integers {
@@ -275,7 +277,11 @@ mod cpu {
                     // checked.
                     let cell = unsafe { <$atomic>::from_ptr(ptr) };
                     match cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed) {
-                        Ok(old) | Err(old) => old,
+                        Ok(old) => old,
+                        Err(old) => {
+                            polled(ptr.addr(), old as u64, || cell.load(Ordering::Relaxed) != old);
+                            old
+                        }
                     }
                 }
             }
@@ -285,7 +291,10 @@ mod cpu {
                     let Address::Generic(ptr) = at;
                     // SAFETY: the caller promises that the element exists; its alignment was
                     // checked.
-                    unsafe { <$atomic>::from_ptr(ptr) }.load(Ordering::Acquire)
+                    let cell = unsafe { <$atomic>::from_ptr(ptr) };
+                    let value = cell.load(Ordering::Acquire);
+                    polled(ptr.addr(), value as u64, || cell.load(Ordering::Relaxed) != value);
+                    value
                 }
 
                 unsafe fn store(at: Address<Self>, value: Self) {

@@ -334,7 +334,7 @@ fn blocks_hand_on_data_through_flags() {
     );
     // SAFETY: the flags order the accesses to the values.
     run(32, 32, || unsafe {
-        // The last block begins.
+        // The block that all others wait for comes last, so that they poll often.
         let block = i64::from(31 - block_idx().x.get());
         if thread_idx().get() == 0 {
             if block > 0 {
@@ -347,6 +347,38 @@ fn blocks_hand_on_data_through_flags() {
     })
     .unwrap();
     assert_eq!(data[31], 31);
+}
+
+#[test]
+fn spinning_on_an_atomic_lets_others_run() {
+    let mut lock = [0u32, 0];
+    let lock = GlobalMut::from_ptr(lock.as_mut_ptr());
+    let mut total = [0u32];
+    let total = GlobalMut::from_ptr(total.as_mut_ptr());
+    // SAFETY: the lock orders the accesses to the total.
+    run(8, 8, || unsafe {
+        while atomic_cas(lock, 0, 0, 1) != 0 {}
+        total.store(0, total.load(0) + 1);
+        // Holds the lock while other threads of the block try to take it.
+        sync_warp_of_one();
+        atomic_store(lock, 0, 0);
+        while atomic_load(lock, 0) == 2 {}
+    })
+    .unwrap();
+    // SAFETY: the kernel has ended.
+    assert_eq!(unsafe { total.load(0) }, 64);
+    // SAFETY: as above.
+    let error = run(3, 1, || unsafe { while atomic_load(lock, 1) == 0 {} }).unwrap_err();
+    assert!(
+        error.to_string().contains("spins on the value at 0x"),
+        "{error}"
+    );
+}
+
+/// Lets the other threads run once.
+fn sync_warp_of_one() {
+    let polls = std::cell::Cell::new(0);
+    wait_until(|| polls.replace(polls.get() + 1) > 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Running one cluster: all threads of all its blocks, in turn, on one OS thread.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -12,7 +12,7 @@ use crate::grid::Grid;
 use crate::panic::PanicReport;
 use crate::shared::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
-use crate::wait::{Wait, WaitKind};
+use crate::wait::{Poll, Wait, WaitKind};
 
 /// How a thread's coroutine ended.
 #[derive(Clone, Copy)]
@@ -84,6 +84,7 @@ impl<'g> Run<'g> {
                     block: ptr::from_ref(block),
                     yielder: Cell::new(ptr::null()),
                     wait: Cell::new(None),
+                    poll: Cell::new(Poll::default()),
                     exited: Cell::new(false),
                     trap: Cell::new(None),
                     panic: Cell::new(None),
@@ -114,10 +115,11 @@ impl<'g> Run<'g> {
         let current = current_or_null();
         set_current(ptr::null());
         result.unwrap_or_else(|payload| {
-            let report = PanicReport::new(payload.as_ref());
-            // SAFETY: a panic outside of the coroutines comes from a thread's condition, and the
-            // pointer was set to that thread, which is one of `self.threads`, before.
-            Err(self.panic_error(unsafe { &*current }, report))
+            // SAFETY: null, or set below to the thread whose turn it is, one of `self.threads`.
+            let Some(thread) = (unsafe { current.as_ref() }) else {
+                resume_unwind(payload)
+            };
+            Err(self.panic_error(thread, PanicReport::new(payload.as_ref())))
         })
     }
 

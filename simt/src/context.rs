@@ -11,7 +11,7 @@ use crate::barrier::Barrier;
 use crate::cluster::Outcome;
 use crate::panic::PanicReport;
 use crate::shared::SharedMemory;
-use crate::wait::Wait;
+use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
 
 /// Named barriers a block has.
@@ -71,6 +71,7 @@ pub(crate) struct Thread {
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
     /// What the thread waits for while it is suspended.
     pub(crate) wait: Cell<Option<Wait>>,
+    pub(crate) poll: Cell<Poll>,
     pub(crate) exited: Cell<bool>,
     /// How a stack overflow ends the coroutine; set when it starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,

@@ -18,6 +18,9 @@
 //! kernel, a stack overflow and a wrong shared-memory access end the launch with an error too
 //! ([`SimtError`]).
 //!
+//! Each thread has 512 KiB of stack, or as many KiB as the environment variable
+//! `CUTLET_SIMT_STACK_KIB` says.
+//!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
 //!
@@ -59,5 +62,5 @@ pub use context::{
 pub use error::{SimtError, Waiting};
 pub use launch::{LaunchSpec, launch};
 pub use shared::{map_shared_rank, shared_bytes, shared_size};
-pub use wait::{WaitKind, yield_until};
+pub use wait::{WaitKind, polled, yield_until};
 pub use warp::{Lanes, WARP_SIZE, sync_warp, warp_exchange};

@@ -67,14 +67,23 @@ impl Pool {
                         .unwrap_or_else(PoisonError::into_inner);
                 }
             };
+            let _joined = Joined(&offer);
             // SAFETY: `run` does not return, and the closure lives, while `running` counts this
             // helper.
             unsafe { (*offer.work.0)() };
-            let mut running = lock(&offer.running);
-            *running -= 1;
-            if *running == 0 {
-                offer.idle.notify_all();
-            }
+        }
+    }
+}
+
+/// A helper's part in an offer: counts it out at the end, be it by a panic.
+struct Joined<'o>(&'o Offer);
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        let mut running = lock(&self.0.running);
+        *running -= 1;
+        if *running == 0 {
+            self.0.idle.notify_all();
         }
     }
 }
@@ -97,7 +106,8 @@ impl Drop for Withdraw<'_> {
 }
 
 /// Calls `work` on the calling thread and, at the same time, on up to `cores - 1` helpers; returns
-/// when all calls have returned. `work` must not panic on a helper.
+/// when all calls have returned. A panic of `work` is passed on if it
+/// happens on the calling thread; it should not happen on a helper, which ends with it.
 pub(crate) fn run(cores: usize, work: &(dyn Fn() + Sync)) {
     let pool = pool();
     let helpers = pool.helpers.min(cores - 1);

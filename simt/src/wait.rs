@@ -68,6 +68,11 @@ fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> 
     if std::thread::panicking() {
         return;
     }
+    // While a thread is suspended, its condition runs on the scheduler's stack.
+    assert!(
+        thread.wait.get().is_none(),
+        "the condition that a thread waits for must not wait itself"
+    );
     let what: *const fmt::Arguments<'_> = what;
     // SAFETY: only lifetimes change. The scheduler uses both pointers while this thread is
     // suspended below, when what they point to is alive, and forgets them once it has resumed the
@@ -84,4 +89,58 @@ fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> 
     thread.wait.set(Some(wait));
     // SAFETY: a thread's yielder is set when its coroutine starts, and this is that coroutine.
     unsafe { (*thread.yielder.get()).suspend(()) };
+}
+
+/// How often a thread may read the same value at the same place before it counts as spinning.
+const POLLS: u32 = 1000;
+
+/// The last thing a thread polled, and how often it found the same.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Poll {
+    address: usize,
+    value: u64,
+    times: u32,
+}
+
+/// To be called when the running GPU thread has read `value` at `address` and may be doing so in a
+/// loop until another thread changes it. When it has found the same value there many times in a
+/// row, it is suspended until `changed` returns true, so that the others get their turn; if nobody
+/// is left to change the value, the launch ends with an error.
+///
+/// # Panics
+/// Outside of a kernel.
+#[inline]
+#[track_caller]
+pub fn polled(address: usize, value: u64, changed: impl Fn() -> bool) {
+    let thread = current();
+    // The condition of a wait: the scheduler calls it as often as it likes.
+    if thread.wait.get().is_some() {
+        return;
+    }
+    let last = &thread.poll;
+    let Poll {
+        address: last_address,
+        value: last_value,
+        times,
+    } = last.get();
+    if (last_address, last_value) != (address, value) {
+        last.set(Poll {
+            address,
+            value,
+            times: 1,
+        });
+    } else if times < POLLS {
+        last.set(Poll {
+            address,
+            value,
+            times: times + 1,
+        });
+    } else {
+        last.set(Poll::default());
+        yield_until(
+            WaitKind::Grid,
+            format_args!("spins on the value at {address:#x}, which nobody changes"),
+            changed,
+        );
+    }
 }

@@ -233,6 +233,20 @@ fn a_panicking_condition_names_its_thread() {
 }
 
 #[test]
+fn a_condition_that_waits_is_an_error() {
+    let error = fails(|| {
+        let polls = AtomicU32::new(0);
+        yield_until(WaitKind::Cluster, format_args!("waits"), || {
+            if chosen() && polls.fetch_add(1, Relaxed) > 0 {
+                sync_threads();
+            }
+            !chosen()
+        });
+    });
+    assert_panic(&error, "must not wait itself");
+}
+
+#[test]
 fn shared_memory_is_checked() {
     for (address, bytes, align, expected) in [
         (
