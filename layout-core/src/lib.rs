@@ -15,6 +15,7 @@
     reason = "a layout is a kilobyte: methods borrow it"
 )]
 
+mod access;
 mod coalesce;
 mod complement;
 mod composed;
@@ -51,6 +52,7 @@ mod text;
 mod tiler;
 mod unzip;
 
+pub use access::WarpAccess;
 pub use coalesce::{
     coalesce, coalesce_by_mode, filter, filter_by_mode, filter_zeros, try_coalesce_by_mode,
     try_filter_by_mode,

@@ -5,7 +5,7 @@
 
 use super::{Bound, Inner};
 use crate::static_layout::evaluate;
-use crate::{Layout, StaticLayout, compose_coordinates};
+use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
 
 /// A swizzle known to the compiler.
@@ -14,6 +14,15 @@ pub trait StaticSwizzle: Copy + 'static {
     const SOURCE: u32;
     /// How far up the source bits are from the bits they are xored into.
     const SHIFT: u32;
+    /// The same swizzle as a value.
+    const VALUE: Swizzle = {
+        let base = if Self::SOURCE == 0 {
+            0
+        } else {
+            Self::SOURCE.trailing_zeros() as i64 - Self::SHIFT as i64
+        };
+        Swizzle::new(Self::SOURCE.count_ones() as i64, base, Self::SHIFT as i64)
+    };
 
     /// The swizzled index.
     #[inline(always)]
@@ -31,13 +40,15 @@ impl StaticSwizzle for NoSwizzle {
     const SHIFT: u32 = 0;
 }
 
-/// CuTe's `Swizzle<B, M, S>`: bits `M + S .. M + S + B` are xored into bits `M .. M + B`.
+/// CuTe's `Swizzle<B, M, S>`: bits `M + S .. M + S + B` are xored into bits `M .. M + B`. The type
+/// of the value [`Swizzle`], for a positive `S`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sw<const B: u32, const M: u32, const S: u32>;
 
 impl<const B: u32, const M: u32, const S: u32> StaticSwizzle for Sw<B, M, S> {
-    const SOURCE: u32 = ((1 << B) - 1) << (M + S);
+    const SOURCE: u32 = Self::VALUE.source_mask() as u32;
     const SHIFT: u32 = S;
+    const VALUE: Swizzle = Swizzle::new(B as i64, M as i64, S as i64);
 }
 
 /// A tile stored by the layout `L` from (row, column) to element index, swizzled by `W`.
