@@ -1,10 +1,13 @@
 //! `cutlet doctor`: what is installed, what is missing, and the fix for each missing thing.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitCode;
 
 use clap::Args;
+use cutlet_device::PtxLibrary;
 use cutlet_host::{Backend, Device};
+use cutlet_ptx_builder::Toolchain;
 use serde::Serialize;
 
 use cutlet_cli::cublas;
@@ -50,7 +53,7 @@ impl Report {
     fn new() -> Report {
         let mut findings = vec![backend(), driver()];
         findings.extend(gpus());
-        findings.push(cublas());
+        findings.extend([kernels(&cutlet_kernels::PTX), toolchain(), cublas()]);
         Report {
             version: env!("CARGO_PKG_VERSION"),
             findings,
@@ -139,6 +142,16 @@ fn gpu(ordinal: usize) -> Finding {
     match looked_at {
         Ok((memory, device)) => {
             let (major, minor) = device.compute_capability().unwrap_or_default();
+            if let Some(family) = unsupported(&cutlet_kernels::PTX, (major, minor)) {
+                return Finding::missing(
+                    "gpu",
+                    format!(
+                        "{} has compute capability {major}.{minor}, and {family} is not built for it",
+                        device.name()
+                    ),
+                    "use a GPU of a target that the kernels are built for; they run on the CPU too",
+                );
+            }
             let gib = memory.map_or(0.0, |(_, total)| total as f64 / f64::from(1 << 30));
             Finding::found(
                 "gpu",
@@ -150,6 +163,39 @@ fn gpu(ordinal: usize) -> Finding {
             )
         }
         Err(error) => Finding::missing("gpu", error, "check `nvidia-smi`"),
+    }
+}
+
+/// A family without PTX that runs on this compute capability.
+fn unsupported(library: &PtxLibrary, (major, minor): (u32, u32)) -> Option<&'static str> {
+    let mut families = library.families.iter();
+    families
+        .find(|family| family.best_for(major, minor).is_none())
+        .map(|family| family.name)
+}
+
+fn kernels(library: &PtxLibrary) -> Finding {
+    let families: Vec<&str> = library.families.iter().map(|family| family.name).collect();
+    let modules = library.families.iter().flat_map(|family| family.modules);
+    let targets: BTreeSet<&str> = modules.map(|module| module.target).collect();
+    if targets.is_empty() {
+        return Finding::missing("kernels' PTX", "none is built in", "reinstall cutlet");
+    }
+    let targets: Vec<&str> = targets.into_iter().collect();
+    Finding::found(
+        "kernels' PTX",
+        format!("{} for {}", families.join(", "), targets.join(", ")),
+    )
+}
+
+fn toolchain() -> Finding {
+    match Toolchain::find() {
+        Ok(toolchain) => Finding::found("device toolchain", toolchain),
+        Err(none) => Finding::missing(
+            "device toolchain",
+            "no rustc with the source of its own `core` (only needed to build kernels)",
+            none.fix(),
+        ),
     }
 }
 
