@@ -4,13 +4,18 @@
 //! coalesced shape (its last mode runs on without end), and the walk goes straight for as many
 //! steps as no digit leaves its extent. There `A` turns, so the result needs a mode boundary
 //! exactly there, and none where the digits do not turn. The modes of `B` may not carry into each
-//! other either: their digits together stay inside `A`'s extents.
+//! other either: their digits together stay inside `A`'s extents. Only where `A` maps to an index
+//! more than once can a turn or a carry come to nothing, so before a refusal the values themselves
+//! are looked at.
 
 use crate::coalesce::{Knowledge, Modes, coalesced};
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::layout::LayoutBuilder;
 use crate::text::Text;
 use crate::{Basis, CAPACITY, Int, Layout};
+
+/// Coordinates up to which a composition is looked at value by value before it is refused.
+const ENUMERATED: i64 = 4096;
 
 /// Values of a refused composition that its message shows.
 const SHOWN: i64 = 12;
@@ -45,7 +50,8 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 ///
 /// # Errors
 /// If no layout computes the composition, a stride does not fit 64 bits, or the result needs more
-/// than [`CAPACITY`] leaves.
+/// than [`CAPACITY`] leaves. Where `a` maps to an index more than once, a composition of more than
+/// 4096 coordinates is also refused if it is a layout only because strides of `a` cancel out.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
     let mut parts = Parts::EMPTY;
     let mut i = 0;
@@ -88,6 +94,21 @@ impl Parts {
         modes: Modes::EMPTY,
         of_leaf: [(0, 0); CAPACITY],
     };
+
+    /// What the modes of a leaf map one of its coordinates to. It may wrap: the layout that is
+    /// built of the modes is refused then.
+    const fn value(&self, leaf: usize, coordinate: i64) -> i64 {
+        let (mut i, end) = self.of_leaf[leaf];
+        let mut rest = coordinate;
+        let mut value: i64 = 0;
+        while i < end {
+            let digit = rest % self.modes.shape[i].value();
+            value = value.wrapping_add(digit.wrapping_mul(self.modes.stride[i].value()));
+            rest /= self.modes.shape[i].value();
+            i += 1;
+        }
+        value
+    }
 }
 
 /// Leaves of `b` with the same direction go through the same mode of `a`.
@@ -110,18 +131,38 @@ const fn compose_group(
 ) -> Result<(), LayoutError> {
     let basis = b.leaf_stride(leader).basis();
     tri!(check_directions(a, b, basis));
-    let a_mode = tri!(mode_in_direction(a, b, basis));
-    let walker = Walker::new(&a_mode);
+    let walker = Walker::new(&tri!(mode_in_direction(a, b, basis)));
+    let begin = parts.modes.len;
+    match walk_group(&walker, b, leader, parts) {
+        Ok(()) => Ok(()),
+        Err((leaf, refusal)) => {
+            parts.modes.len = begin;
+            let may_cancel = matches!(refusal, Refusal::Turn { .. } | Refusal::Carry { .. });
+            if may_cancel && enumerate_group(&walker, b, leader, parts) {
+                return Ok(());
+            }
+            Err(refused(a, b, leaf, refusal))
+        }
+    }
+}
+
+/// Walks the leaves of a group; an error comes with the leaf that it occurs at.
+const fn walk_group(
+    walker: &Walker,
+    b: &Layout,
+    leader: usize,
+    parts: &mut Parts,
+) -> Result<(), (usize, Refusal)> {
+    let basis = b.leaf_stride(leader).basis();
     let mut reach = [0i64; CAPACITY];
     let mut i = leader;
     while i < b.num_leaves() {
         let stride = b.leaf_stride(i);
         if stride.basis().eq(basis) {
             let start = parts.modes.len;
-            let mode = (b.leaf_shape(i), stride.along(Basis::NONE));
-            match walker.walk(mode.0, mode.1, &mut reach, &mut parts.modes) {
-                Ok(()) => {}
-                Err(refusal) => return Err(refused(a, b, i, refusal)),
+            let (shape, step) = (b.leaf_shape(i), stride.along(Basis::NONE));
+            if let Err(refusal) = walker.walk(shape, step, &mut reach, &mut parts.modes) {
+                return Err((i, refusal));
             }
             parts.of_leaf[i] = (start, parts.modes.len);
         }
@@ -129,13 +170,12 @@ const fn compose_group(
     }
     let mut k = 0;
     while k + 1 < walker.values.len {
-        if reach[k] >= walker.values.shape[k].value() {
-            return Err(refused(
-                a,
-                b,
+        let extent = walker.values.shape[k];
+        if reach[k] >= extent.value() {
+            return Err((
                 leader,
                 Refusal::Carry {
-                    extent: walker.values.shape[k],
+                    extent,
                     reach: reach[k],
                 },
             ));
@@ -143,6 +183,64 @@ const fn compose_group(
         k += 1;
     }
     Ok(())
+}
+
+/// Looks at every value of a small group, for where a walk turns or carries the strides of `a`
+/// may cancel out: `(2,2,2):(0,50,50) o 3:3` takes 0, 50, 100, which is `3:50`. Says whether that
+/// found a layout.
+const fn enumerate_group(walker: &Walker, b: &Layout, leader: usize, parts: &mut Parts) -> bool {
+    let basis = b.leaf_stride(leader).basis();
+    let mut size: i64 = 1;
+    let mut is_static = walker.is_static;
+    let mut i = leader;
+    while i < b.num_leaves() {
+        let (shape, stride) = (b.leaf_shape(i), b.leaf_stride(i));
+        if stride.basis().eq(basis) {
+            if stride.value() < 0 || shape.value() > ENUMERATED {
+                return false;
+            }
+            size *= shape.value();
+            if size > ENUMERATED {
+                return false;
+            }
+            is_static = is_static && shape.is_static() && stride.is_static();
+        }
+        i += 1;
+    }
+    i = leader;
+    while i < b.num_leaves() {
+        if b.leaf_stride(i).basis().eq(basis) {
+            let start = parts.modes.len;
+            let (extent, step) = (b.leaf_shape(i).value(), b.leaf_stride(i).value());
+            if !walker.by_values(extent, step, is_static, &mut parts.modes) {
+                return false;
+            }
+            parts.of_leaf[i] = (start, parts.modes.len);
+        }
+        i += 1;
+    }
+    let mut c = 0;
+    while c < size {
+        let mut rest = c;
+        let mut index = 0;
+        let mut sum: i64 = 0;
+        i = leader;
+        while i < b.num_leaves() {
+            if b.leaf_stride(i).basis().eq(basis) {
+                let digit = rest % b.leaf_shape(i).value();
+                rest /= b.leaf_shape(i).value();
+                index += digit * b.leaf_stride(i).value();
+                sum = sum.wrapping_add(parts.value(i, digit));
+            }
+            i += 1;
+        }
+        match walker.value(index) {
+            Some(value) if value == sum => {}
+            _ => return false,
+        }
+        c += 1;
+    }
+    true
 }
 
 /// Two directions of which one lies within the other would step through the same mode of `a`
@@ -305,6 +403,75 @@ impl Walker {
             }
         }
         Ok(())
+    }
+
+    /// The index of a 1-D coordinate; `None` in basis directions and beyond 64 bits.
+    const fn value(&self, coordinate: i64) -> Option<i64> {
+        let mut rest = coordinate;
+        let mut value: i64 = 0;
+        let mut k = 0;
+        while k < self.values.len {
+            let extent = self.values.shape[k].value();
+            let stride = self.values.stride[k];
+            let digit = if k + 1 == self.values.len {
+                rest
+            } else {
+                rest % extent
+            };
+            rest /= extent;
+            let term = match digit.checked_mul(stride.value()) {
+                Some(term) if stride.basis().is_none() => value.checked_add(term),
+                _ => None,
+            };
+            value = match term {
+                Some(value) => value,
+                None => return None,
+            };
+            k += 1;
+        }
+        Some(value)
+    }
+
+    /// Appends the modes that `extent:step` becomes by looking at every value; `false` if the
+    /// values turn after a number of steps that does not divide the extent.
+    const fn by_values(&self, extent: i64, step: i64, is_static: bool, out: &mut Modes) -> bool {
+        let mut rest = extent;
+        let mut step = step;
+        while rest > 1 {
+            let Some(stride) = self.value(step) else {
+                return false;
+            };
+            let mut steps = 2;
+            while steps < rest {
+                let straight = match (steps.checked_mul(step), steps.checked_mul(stride)) {
+                    (Some(index), Some(value)) => match self.value(index) {
+                        Some(found) => found == value,
+                        None => return false,
+                    },
+                    _ => return false,
+                };
+                if !straight {
+                    break;
+                }
+                steps += 1;
+            }
+            if rest % steps != 0 || out.len == CAPACITY {
+                return false;
+            }
+            out.push(
+                Int::fixed(steps).with_static(is_static),
+                Int::fixed(stride).with_static(is_static),
+            );
+            rest /= steps;
+            step = match step.checked_mul(steps) {
+                Some(step) => step,
+                None => return false,
+            };
+        }
+        if extent == 1 && out.len < CAPACITY {
+            out.push(Int::fixed(1).with_static(is_static), Int::ZERO);
+        }
+        true
     }
 
     /// How far steps of `step` go straight, up to a limit.

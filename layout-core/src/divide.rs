@@ -11,6 +11,10 @@ twin! {
     /// Splits a layout into `(tile, rest)`: the elements that the tiler points to, and the layout
     /// of the tiles. A tuple does so mode by mode: `((TileM,RestM), (TileN,RestN), L, …)`.
     ///
+    /// The last tile may reach beyond the layout, so that every element is in some tile; only a
+    /// tile with holes that no repetition of it fills, such as `(2,2):(1,3)`, leaves out what is
+    /// in the holes.
+    ///
     /// ```
     /// use cutlet_layout_core::{layout, logical_divide, tile};
     ///
@@ -76,8 +80,8 @@ pub(crate) const fn divide_by_layout(
 /// [`logical_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with more modes than the
-/// layout.
+/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with
+/// more modes than the layout.
 pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
     by_mode(Splitter::Divide, layout, tiler)
 }

@@ -16,8 +16,8 @@ twin! {
     /// ```
     upcast = try_upcast(layout: &Layout, n: i64) -> Layout;
 
-    /// The layout in units of an `n`-th of an old element: modes of stride 1 get longer, other
-    /// strides are multiplied by `n`.
+    /// The layout in units of an `n`-th of an old element: the mode of stride 1 (the first one, if
+    /// there are several) gets longer, other strides are multiplied by `n`.
     ///
     /// ```
     /// use cutlet_layout_core::{downcast, layout};
@@ -95,12 +95,13 @@ pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError
         return Err(refused("downcast", layout, n, "the factor is at least 1"));
     }
     let factor = Int::fixed(n);
-    let mut has_adjacent = n == 1;
+    let mut has_adjacent = false;
     let mut builder = LayoutBuilder::new();
     let mut i = 0;
     while i < layout.num_leaves() {
         let (shape, stride) = (layout.leaf_shape(i), layout.leaf_stride(i));
-        let adjacent = stride.value() == 1 || stride.value() == -1;
+        // The parts of an element are counted once: by the first mode that steps by elements.
+        let adjacent = !has_adjacent && (stride.value() == 1 || stride.value() == -1);
         has_adjacent = has_adjacent || adjacent;
         let scaled = if adjacent {
             shape.checked_mul(factor)
@@ -123,7 +124,7 @@ pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError
         builder.closes(layout.profile().closes(i));
         i += 1;
     }
-    if !has_adjacent {
+    if !has_adjacent && n > 1 {
         let why = "no stride is 1, so the parts of an element have no place";
         return Err(refused("downcast", layout, n, why));
     }

@@ -152,7 +152,6 @@ fn concatenation() {
     assert_eq!(Layout::concat(&[a, aa, a]), l("(3,(3),3):(1,(1),1)"));
     let ab = a.append(&b);
     assert_eq!(ab, l("(3,4):(1,3)"));
-    // Prepending puts b first: the seed's comment repeats the line above it.
     assert_eq!(a.prepend(&b), l("(4,3):(3,1)"));
     let c = ab.append(&ab);
     assert_eq!(c, l("(3,4,(3,4)):(1,3,(1,3))"));

@@ -1,0 +1,201 @@
+//! Composition: exhaustive on small layouts against a brute force, and by property on large ones.
+
+mod model;
+
+use cutlet_layout_core::*;
+use model::{Modes, beyond, coalesced, image, is_compatible_layout, layouts, modes};
+use proptest::prelude::*;
+
+/// Checks one composition against the definition, and a refusal against the brute force.
+fn check(a: &Modes, b: &Modes) -> bool {
+    let runs_on = coalesced(a);
+    let expected: Vec<i64> = image(b).iter().map(|&c| beyond(&runs_on, c)).collect();
+    let (left, right) = (model::layout(a), model::layout(b));
+    match try_composition(&left, &right) {
+        Ok(r) => {
+            assert!(right.is_compatible_with(&r), "{left} o {right} gives {r}");
+            assert_eq!(image(&modes(&r)), expected, "{left} o {right} gives {r}");
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::NotRepresentable, "{error}");
+            assert!(!is_compatible_layout(&expected, b), "{error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn every_small_composition_is_found_or_does_not_exist() {
+    let compact_or = |rest: &[i64]| -> Vec<Option<i64>> {
+        [None]
+            .into_iter()
+            .chain(rest.iter().map(|&d| Some(d)))
+            .collect()
+    };
+    let mut lefts = layouts(24, 2, &compact_or(&[0, 1, 2, 7]));
+    lefts.extend(
+        layouts(24, 3, &compact_or(&[0, 50]))
+            .into_iter()
+            .filter(|m| m.len() == 3),
+    );
+    let mut rights = layouts(12, 1, &(0..=24).map(Some).collect::<Vec<_>>());
+    rights.extend(
+        layouts(12, 2, &(0..=9).map(Some).collect::<Vec<_>>())
+            .into_iter()
+            .filter(|m| m.len() == 2),
+    );
+    let (mut found, mut refused) = (0u32, 0u32);
+    for a in &lefts {
+        for b in &rights {
+            if check(a, b) {
+                found += 1
+            } else {
+                refused += 1
+            }
+        }
+    }
+    assert!(
+        found > 1_400_000 && refused > 900_000,
+        "{found} found, {refused} refused"
+    );
+}
+
+#[test]
+fn what_others_get_wrong_is_refused() {
+    for (a, b, values) in [
+        ("(4,6,8):(2,3,5)", "6:3", "0, 6, 7, 8, 9, 15"),
+        ("(4,2):(1,10)", "(4,2):(1,2)", "0, 1, 2, 3, 2, 3, 10, 11"),
+        ("(3,2):(2,1)", "4:1", "0, 2, 4, 1"),
+        ("(4,2):(1,8)", "3:3", "0, 3, 10"),
+    ] {
+        let error = try_composition(&a.parse().unwrap(), &b.parse().unwrap()).unwrap_err();
+        assert_eq!(
+            error.message(),
+            format!("composition: {a} o {b} takes {values}: no layout does")
+        );
+    }
+}
+
+#[test]
+fn dynamic_integers_do_not_lose_elements() {
+    // ((6,3),3):((1,6),18) o <9,(3):(1)> with dynamic shapes.
+    let a: Layout = "((6,3),3):((1,6),18)".parse().unwrap();
+    let r = composition_by_mode(&a, &"<9,(3):(1)>".parse().unwrap());
+    assert_eq!(r.size(), 27);
+    assert_eq!(
+        (0..27).map(|c| r.at(c)).collect::<Vec<_>>(),
+        (0..9).chain(18..27).chain(36..45).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn the_last_coalesced_mode_runs_on() {
+    assert_eq!(layout!((6, 4):(1, 7)).at(24), 28);
+    assert_eq!(layout!((6, 4, 1):(1, 7, 100)).at(24), 28);
+    let edge = composition(&layout!((6, 4):(1, 7)), &layout!((6, 8):(1, 6)));
+    assert_eq!(edge.to_string(), "(_6,_8):(_1,_7)");
+}
+
+#[test]
+fn coordinates_compose() {
+    let id = identity(&shape!((8, 4)));
+    // A tile of coordinates, by mode: each mode runs on by itself.
+    assert_eq!(
+        composition_by_mode(&id, &tile!(<16, 2>)).to_string(),
+        "(_16,_2):(_1@0,_1@1)"
+    );
+    // As one function, the last mode runs on, and no step goes in two directions at once.
+    assert_eq!(
+        composition(&id, &layout!((8, 6):(1, 8))).to_string(),
+        "(_8,_6):(_1@0,_1@1)"
+    );
+    let error = try_composition(&id, &layout!(2:9)).unwrap_err();
+    assert!(error.message().contains("two directions"), "{error}");
+    // Coordinates on the right go through the modes they name.
+    let a = layout!((8, (2, 2)):(4, (1, 32)));
+    assert_eq!(
+        composition(&a, &id).to_string(),
+        "(_8,(_2,_2)):(_4,(_1,_32))"
+    );
+    let transposed = layout!((4, 8):(1@1, 1@0));
+    assert_eq!(
+        composition(&a, &transposed).to_string(),
+        "((_2,_2),_8):((_1,_32),_4)"
+    );
+}
+
+#[test]
+fn overflow_and_capacity_are_errors() {
+    let wide = layout!((2, 2):(1, 4611686018427387904));
+    let error = try_composition(&wide, &layout!(2:4611686018427387903)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Overflow, "{error}");
+    let a = Layout::col_major(&IntTuple::fixed(&[2; 20])).unflatten(&IntTuple::fixed(&[2; 20]));
+    let gaps = Layout::from_shape_stride(
+        &a.shape(),
+        &IntTuple::fixed(&std::array::from_fn::<i64, 20, _>(|i| 3 << (2 * i))),
+    );
+    let all = composition(&gaps, &Layout::static_mode(1 << 20, 1));
+    assert_eq!(all.num_leaves(), 20);
+    let twice = Layout::concat(&[layout!(1048576:1), layout!(1048576:1)]);
+    assert!(try_composition(&gaps, &twice).is_err());
+}
+
+#[test]
+fn indices_beyond_32_bits() {
+    let a = layout!((100000, 100000):(1, 100000));
+    let r = composition(&a, &layout!(100000:100000));
+    assert_eq!(r.to_string(), "_100000:_100000");
+    assert_eq!(r.at(99999), 9999900000);
+}
+
+fn any_layout(max_rank: usize) -> impl Strategy<Value = Modes> {
+    prop::collection::vec((1..=12i64, prop_oneof![0..64i64, 0..5000i64]), 1..=max_rank)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn larger_compositions(a in any_layout(5), b in any_layout(3)) {
+        check(&a, &b);
+    }
+
+    #[test]
+    fn composing_what_divides(a in any_layout(4), picks in prop::collection::vec(0..8usize, 1..4)) {
+        // A right side made of A's own prefix sizes composes more often than a random one.
+        let mut prefixes = vec![1];
+        for (extent, _) in &a {
+            prefixes.push(prefixes.last().unwrap() * extent);
+        }
+        let b: Modes = picks
+            .iter()
+            .map(|&p| (prefixes[p % prefixes.len()].min(60), prefixes[(p / 2) % prefixes.len()]))
+            .collect();
+        check(&a, &b);
+    }
+
+    #[test]
+    fn dynamic_integers_give_the_same_function(a in any_layout(4), b in any_layout(2), fixed in any::<[bool; 12]>()) {
+        let mix = |layout: &Layout, flags: &[bool]| {
+            let int = |value: i64, fixed: bool| if fixed { Int::fixed(value) } else { Int::dynamic(value) };
+            let modes: Vec<Layout> = (0..layout.num_leaves())
+                .map(|i| {
+                    let (s, d) = (layout.leaf_shape(i).value(), layout.leaf_stride(i).value());
+                    Layout::leaf(int(s, flags[2 * i]), int(d, flags[2 * i + 1]))
+                })
+                .collect();
+            Layout::concat(&modes)
+        };
+        let (a, b) = (model::layout(&a), model::layout(&b));
+        let mixed = try_composition(&mix(&a, &fixed), &mix(&b, &fixed[8..]));
+        match try_composition(&a, &b) {
+            Ok(r) => {
+                let mixed = mixed.unwrap();
+                prop_assert_eq!(image(&modes(&mixed)), image(&modes(&r)));
+                prop_assert!(mix(&b, &fixed[8..]).is_compatible_with(&mixed));
+            }
+            Err(_) => prop_assert!(mixed.is_err()),
+        }
+    }
+}

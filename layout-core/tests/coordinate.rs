@@ -1,0 +1,143 @@
+//! Coordinates and indices: every form of every coordinate, and int-tuple arithmetic on them.
+
+use core::cmp::Ordering;
+use cutlet_layout_core::*;
+use proptest::prelude::*;
+
+#[test]
+fn all_forms_agree() {
+    for text in [
+        "(3,(2,3)):(3,(12,1))",
+        "((2,2),(3,2)):((1,9),(2,40))",
+        "24:2",
+        "(4,1,6):(6,0,1)",
+    ] {
+        let layout: Layout = text.parse().unwrap();
+        let natural: Vec<IntTuple> = coordinates(&layout.shape()).collect();
+        assert_eq!(natural.len() as i64, layout.size());
+        for (i, natural) in natural.iter().enumerate() {
+            let i = i as i64;
+            assert_eq!(idx2crd(&i.into(), &layout.shape()), *natural);
+            assert_eq!(linear_coordinate(natural, &layout.shape()), i.into());
+            assert_eq!(layout.call(natural), layout.at(i).into());
+            assert_eq!(layout.call(&i.into()), layout.at(i).into());
+        }
+        for pair in natural.windows(2) {
+            assert_eq!(
+                compare_colexicographic(&pair[0], &pair[1]),
+                Some(Ordering::Less)
+            );
+        }
+    }
+}
+
+#[test]
+fn compact_layouts_give_coordinates_back() {
+    let a = layout!((4, (2, 3)):(6, (3, 1)));
+    for c in 0..24 {
+        let index = Int::dynamic(a.at(c));
+        assert_eq!(a.get_1d_coord(index).value(), c);
+        assert_eq!(a.get_hier_coord(index), idx2crd(&c.into(), &a.shape()));
+        assert_eq!(a.call(&a.get_flat_coord(index)), a.at(c).into());
+    }
+}
+
+#[test]
+fn coordinates_that_do_not_fit_are_refused() {
+    let a = layout!((3, (2, 3)):(3, (12, 1)));
+    for coord in [
+        "(1,2,3)",
+        "((1,1),0)",
+        "(1,_)",
+        "-1",
+        "(0,-1)",
+        "(4611686018427387904, 0)",
+    ] {
+        assert!(a.try_call(&coord.parse().unwrap()).is_err(), "{coord}");
+    }
+    // Natural integers may be negative: they are offsets.
+    assert_eq!(a.index((-1, (0, 0))), -3);
+}
+
+#[test]
+fn comparisons() {
+    let (a, b) = (shape!((1, (2, 3))), shape!((2, (2, 4))));
+    assert_eq!(compare_elementwise(&a, &b), None);
+    assert_eq!(
+        compare_elementwise(&a, &shape!((2, (3, 4)))),
+        Some(Ordering::Less)
+    );
+    assert_eq!(compare_elementwise(&a, &a), Some(Ordering::Equal));
+    assert_eq!(compare_lexicographic(&a, &b), Some(Ordering::Less));
+    assert_eq!(compare_lexicographic(&a, &shape!((1, 2, 3))), None);
+}
+
+#[test]
+fn compact_orders() {
+    let order =
+        |s: &str, o: &str| compact_order(&s.parse().unwrap(), &o.parse().unwrap()).to_string();
+    assert_eq!(order("(_2,_2,_2,_2)", "(_0,_2,_3,_1)"), "(_1,_4,_8,_2)");
+    assert_eq!(order("(2,3,4,5)", "(_2,67,42,_50)"), "(_1,10,30,2)");
+    assert_eq!(order("((2,3),(4,5))", "(_1,_0)"), "((20,40),(_1,4))");
+    assert_eq!(
+        order("((_2,_3),(_4,_5))", "((_3,_0),_1)"),
+        "((_60,_1),(_3,_12))"
+    );
+    assert_eq!(order("6", "_0"), "_1");
+    assert!(try_compact_order(&shape!((2, 3)), &shape!((0, 1, 2))).is_err());
+    assert_eq!(
+        layout_like(&"(2,3,4,5):(_0,42,_1,_0)".parse().unwrap()).to_string(),
+        "(2,3,4,5):(_0,4,_1,_0)"
+    );
+}
+
+#[test]
+fn rounding_and_dividing() {
+    assert_eq!(
+        ceil_div(&shape!((8, (3, 10))), &shape!((3, 4))).to_string(),
+        "(_3,(_1,_5))"
+    );
+    assert_eq!(ceil_div(&shape!(100), &shape!((4, 8))).to_string(), "_4");
+    assert_eq!(
+        round_up(&shape!((100, 7, 3)), &shape!((64, 4))).to_string(),
+        "(_128,_8,_3)"
+    );
+    assert_eq!(
+        shape_div(&shape!((8, 6)), &shape!((4, 3))).to_string(),
+        "(_2,_2)"
+    );
+    assert!(try_shape_div(&shape!((8, 6)), &shape!((4, 3, 1))).is_err());
+    assert!(try_safe_div(Int::fixed(7), Int::fixed(2)).is_err());
+    assert!(try_ceil_div(&shape!(7), &shape!(0)).is_err());
+    assert_eq!(gcd(Int::fixed(0), Int::dynamic(6)).to_string(), "6");
+    assert!(try_layout_div(&layout!((6, 4):(1, 6)), Int::fixed(4)).is_err());
+    assert!(try_product(&shape!((4611686018427387904, 2))).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn idx2crd_and_back(extents in prop::collection::vec(1..50i64, 1..6), index in 0..100_000i64) {
+        let shape = IntTuple::fixed(&extents);
+        let coord = idx2crd(&index.into(), &shape);
+        let size: i64 = extents.iter().product();
+        if extents.iter().any(|&e| e > 1) {
+            prop_assert_eq!(linear_coordinate(&coord, &shape), index.into());
+        }
+        if index < size {
+            prop_assert_eq!(compare_elementwise(&coord, &shape), Some(Ordering::Less));
+        }
+    }
+
+    #[test]
+    fn crd2crd_keeps_the_linear_coordinate(a in 1..9i64, b in 1..9i64, c in 1..9i64, at in 0.0..1.0f64) {
+        let (from, to) = (IntTuple::from((a * b, c)), IntTuple::from((a, (b, c))));
+        let i = (at * (a * b * c) as f64) as i64;
+        let coord = idx2crd(&i.into(), &from);
+        prop_assert_eq!(linear_coordinate(&coord, &from), i.into());
+        let size = IntTuple::from(from.size());
+        let there = crd2crd(&linear_coordinate(&coord, &from), &size, &to);
+        prop_assert_eq!(linear_coordinate(&there, &to), i.into());
+    }
+}

@@ -1,0 +1,151 @@
+//! Left and right inverses and what is built on them: the definitions on all small layouts.
+
+mod model;
+
+use cutlet_layout_core::*;
+use model::{image, layouts, modes};
+
+fn small_layouts() -> Vec<model::Modes> {
+    let mut all = layouts(64, 2, &[None, Some(0), Some(1), Some(2), Some(7), Some(12)]);
+    all.extend(
+        layouts(48, 3, &[None, Some(1), Some(0), Some(48)])
+            .into_iter()
+            .filter(|m| m.len() == 3),
+    );
+    all
+}
+
+#[test]
+fn right_inverses() {
+    for list in small_layouts() {
+        let layout = model::layout(&list);
+        let inverse = right_inverse(&layout);
+        let indices = image(&modes(&inverse));
+        for (i, &c) in indices.iter().enumerate() {
+            assert_eq!(layout.at(c), i as i64, "{inverse} of {layout}");
+        }
+        // No longer one: of a one-to-one layout, the next index has no coordinate, or its
+        // coordinate is not one that a layout of these extents leads to.
+        let all = image(&list);
+        let next = indices.len() as i64;
+        if is_one_to_one(&all) && all.iter().filter(|&&i| i < 2 * next).count() as i64 == 2 * next {
+            panic!("{inverse} of {layout} could be twice as long");
+        }
+    }
+}
+
+fn is_one_to_one(values: &[i64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort();
+    sorted.is_sorted_by(|a, b| a < b)
+}
+
+#[test]
+fn right_inverses_use_parts_of_modes_that_overlap() {
+    // 0..8 is in the image, but not by whole modes.
+    assert_eq!(
+        right_inverse(&layout!((4, 4):(1, 2))).to_string(),
+        "(_2,_4):(_1,_4)"
+    );
+    assert_eq!(right_inverse(&layout!((2, 6, 4):(1, 1, 2))).size(), 8);
+}
+
+#[test]
+fn left_inverses() {
+    let (mut found, mut refused) = (0u32, 0u32);
+    for list in small_layouts() {
+        let layout = model::layout(&list);
+        match try_left_inverse(&layout) {
+            Ok(inverse) => {
+                found += 1;
+                for (i, &index) in image(&list).iter().enumerate() {
+                    assert_eq!(inverse.at(index), i as i64, "{inverse} of {layout}");
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                let divides = divides_and_spans(&list);
+                assert!(!is_one_to_one(&image(&list)) || !divides, "{error}");
+            }
+        }
+    }
+    assert!(
+        found > 2_000 && refused > 2_000,
+        "{found} found, {refused} refused"
+    );
+}
+
+/// Whether each stride divides the next and is beyond what the ones below it span.
+fn divides_and_spans(list: &[(i64, i64)]) -> bool {
+    let mut modes = model::coalesced(list);
+    modes.sort_by_key(|m| m.1);
+    modes.iter().all(|m| m.1 != 0)
+        && modes
+            .windows(2)
+            .all(|p| p[1].1 % p[0].1 == 0 && p[1].1 >= p[0].0 * p[0].1)
+}
+
+#[test]
+fn left_inverses_with_strides_that_do_not_divide() {
+    assert_eq!(
+        left_inverse(&layout!((6, 2):(1, 7))).to_string(),
+        "(_7,_2):(_1,_6)"
+    );
+    let inverse = left_inverse(&layout!((8, 2):(2, 17)));
+    assert!((0..16).all(|i| inverse.at(layout!((8, 2):(2, 17)).at(i)) == i));
+    assert!(try_left_inverse(&layout!((4, 2):(1, 0))).is_err());
+    assert!(try_left_inverse(&layout!((4, 2):(1, 2))).is_err());
+}
+
+#[test]
+fn common_vectors() {
+    let all = layouts(16, 2, &[None, Some(1), Some(2), Some(4), Some(8)]);
+    for a in &all {
+        for b in &all {
+            let (a, b) = (model::layout(a), model::layout(b));
+            let common = max_common_layout(&a, &b);
+            assert_eq!(max_common_vector(&a, &b).value(), common.size());
+            for (i, &c) in image(&modes(&common)).iter().enumerate() {
+                assert_eq!(
+                    (a.at(c), b.at(c)),
+                    (i as i64, i as i64),
+                    "{common} of {a} and {b}"
+                );
+            }
+        }
+    }
+    assert_eq!(
+        max_common_vector(&layout!((8, 4):(1, 8)), &layout!((8, 4):(1, 8))).value(),
+        32
+    );
+    assert_eq!(
+        max_common_vector(&layout!((8, 4):(1, 16)), &layout!((8, 4):(1, 8))).value(),
+        8
+    );
+    assert_eq!(
+        max_common_vector(&layout!((8, 4):(4, 1)), &layout!((8, 4):(1, 8))).value(),
+        1
+    );
+    assert_eq!(
+        max_common_layout(&layout!((8, 4):(4, 1)), &layout!((8, 4):(4, 1))),
+        layout!((4, 8):(8, 1))
+    );
+}
+
+#[test]
+fn distributing_elements() {
+    for n in 1..=12 {
+        for m in [
+            shape!((15, 14)),
+            shape!((4, 6)),
+            shape!(24),
+            shape!((2, (3, 5))),
+        ] {
+            let spread = domain_distribute(&m, Int::fixed(n));
+            assert_eq!(n % spread.size(), 0);
+            assert!(image(&modes(&spread)).is_sorted_by(|a, b| a < b));
+            let divided = zipped_divide(&Layout::col_major(&m), &Tiler::layout(&spread));
+            assert_eq!(divided.size(), m.size());
+        }
+    }
+}
