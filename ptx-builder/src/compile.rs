@@ -64,11 +64,6 @@ const PROFILE: [(&str, &str); 9] = [
     ("SPLIT_DEBUGINFO", "off"),
 ];
 
-/// Unrolls the loops over a thread's values, without which their arrays end up in memory rather than
-/// in registers. For the last step alone, which optimises all crates together: dependencies hold
-/// code that no kernel calls, and unrolling that takes minutes.
-const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000";
-
 impl Compilation<'_> {
     /// Runs cargo, which compiles what has changed.
     pub fn run(&self) -> Result<Compiled, BuildError> {
@@ -164,7 +159,6 @@ impl Compilation<'_> {
         self.toolchain.version().hash(&mut hasher);
         self.line_info.hash(&mut hasher);
         self.rustflags().hash(&mut hasher);
-        UNROLL.hash(&mut hasher);
         UNROLL.hash(&mut hasher);
         hasher.finish()
     }
