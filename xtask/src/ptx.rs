@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use cutlet_ptx_builder::Built;
 
 use crate::{
-    process::{Outcome, cargo, output, root},
+    process::{self, Outcome, cargo, output, root},
     ptxas::{Ptxas, Usage},
 };
 
 /// Compiles the kernels and lists their PTX.
 pub fn build() -> Outcome<Built> {
-    println!("\n$ cargo build --package cutlet-kernels");
+    process::run(&mut cargo("build --package cutlet-kernels"))?;
+    // Nothing is left to build, and the messages tell where it is.
     let (messages, _) = output(&mut cargo(
-        "build --package cutlet-kernels --message-format json-render-diagnostics",
+        "build --package cutlet-kernels --message-format json",
     ))?;
     let folder = out_dir(&messages)
         .ok_or("cargo did not say where the build script of cutlet-kernels wrote its output")?
