@@ -1,1 +1,16 @@
-//! GEMM and gather kernels written in Rust over CuTe layouts.
+//! GEMM and gather kernels, written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
+//!
+//! [`gemm`] and [`gather`](fn@gather) are the operations; [`Device`], [`Stream`] and [`Buffer`] say
+//! where they run. Kernels of your own start from the crates `cutlet-device` (what a kernel body
+//! can say) and `cutlet-layout-core` (how tensors are tiled and partitioned).
+
+mod error;
+mod gather;
+mod gemm;
+mod matrix;
+
+pub use cutlet_host::{Buffer, Device, Event, Stream, View, ViewMut};
+pub use error::{Error, Result};
+pub use gather::{Gather, Index, gather};
+pub use gemm::gemm;
+pub use matrix::{Matrix, MatrixMut, Order};

@@ -1,9 +1,16 @@
 //! The `cutlet` command.
 
+mod backend;
+mod deviation;
 mod doctor;
+mod gather;
+mod gemm;
+mod normal;
+mod timing;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// Kernels written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
@@ -16,15 +23,33 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Gemm(gemm::GemmArgs),
+    Gather(gather::GatherArgs),
     Doctor(doctor::DoctorArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match &Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
+    let result = match &cli.command {
+        Command::Gemm(args) => gemm::run(args),
+        Command::Gather(args) => gather::run(args),
         Command::Doctor(args) => doctor::run(args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error}");
         ExitCode::from(2)
     })
+}
+
+/// Prints what was asked for (help, version), or in one line what is wrong with the arguments.
+fn explain(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    eprintln!("{}", text.lines().next().unwrap_or("error: the arguments make no sense"));
+    ExitCode::from(2)
 }

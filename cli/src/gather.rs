@@ -1,0 +1,155 @@
+//! `cutlet gather`: rows of a random table by random indices, timed and checked.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use cutlet::{Gather, Index, Matrix, MatrixMut, Stream};
+use serde::Serialize;
+
+use crate::backend::Backend;
+use crate::gemm::extent;
+use crate::timing::median;
+
+/// Gather rows of a table by random indices and say how fast: output[r] = table[indices[r]].
+#[derive(Args, Debug)]
+pub struct GatherArgs {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 4096, value_parser = extent, allow_hyphen_values = true)]
+    table_rows: usize,
+    /// Rows to gather.
+    #[arg(long, default_value_t = 4096, value_parser = extent, allow_hyphen_values = true)]
+    rows: usize,
+    /// Bytes in a row.
+    #[arg(long, default_value_t = 2048, value_parser = extent, allow_hyphen_values = true)]
+    row_bytes: usize,
+    /// Type of an index.
+    #[arg(long, value_enum, default_value_t)]
+    index: IndexType,
+    /// Where it runs.
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+    /// Timed iterations, after one that is not.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
+    iters: u32,
+    /// Compare every byte with what the indices ask for.
+    #[arg(long)]
+    check: bool,
+    /// Seed of the random indices.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum IndexType {
+    #[default]
+    I32,
+    I64,
+}
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+struct Report {
+    backend: String,
+    table_rows: usize,
+    rows: usize,
+    row_bytes: usize,
+    microseconds: f64,
+    /// Bytes read plus bytes written, over the time.
+    gigabytes_per_second: f64,
+    /// The same for a copy of as many contiguous bytes.
+    copy_gigabytes_per_second: f64,
+    wrong_bytes: Option<usize>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { table_rows, rows, row_bytes, .. } = self;
+        let (speed, copy) = (self.gigabytes_per_second, self.copy_gigabytes_per_second);
+        writeln!(f, "backend  {}", self.backend)?;
+        writeln!(f, "problem  {rows} of {table_rows} rows of {row_bytes} bytes")?;
+        writeln!(f, "time     {:.1} us, {speed:.1} GB/s read and written", self.microseconds)?;
+        write!(f, "copy     {copy:.1} GB/s, the gather has {:.2}x its speed", speed / copy)?;
+        if let Some(wrong) = self.wrong_bytes {
+            write!(f, "\nerror    {wrong} bytes of {} are wrong", rows * row_bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let device = args.backend.device()?;
+    let stream = device.stream()?;
+    let report = match args.index {
+        IndexType::I32 => gather::<i32>(&stream, args, |index| index as i32)?,
+        IndexType::I64 => gather::<i64>(&stream, args, |index| index as i64)?,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{report}");
+    }
+    if report.wrong_bytes.is_some_and(|wrong| wrong > 0) {
+        eprintln!("error: the gathered rows are not those that the indices ask for");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gather<X: Index>(
+    stream: &Stream,
+    args: &GatherArgs,
+    to_index: impl Fn(usize) -> X,
+) -> Result<Report, Box<dyn std::error::Error>> {
+    let GatherArgs { table_rows, rows, row_bytes, .. } = *args;
+    if matches!(args.index, IndexType::I32) && table_rows > i32::MAX as usize {
+        return Err("a table of so many rows needs --index i64".into());
+    }
+    let bytes = |rows: usize| {
+        rows.checked_mul(row_bytes).ok_or("the rows have more bytes than can be counted")
+    };
+    let mut random = fastrand::Rng::with_seed(args.seed);
+    let mut table = vec![0u8; bytes(table_rows)?];
+    random.fill(&mut table);
+    let picks: Vec<usize> = (0..rows).map(|_| random.usize(..table_rows)).collect();
+    let indices: Vec<X> = picks.iter().map(|&pick| to_index(pick)).collect();
+
+    let (on_table, on_indices) = (stream.upload(&table)?, stream.upload(&indices)?);
+    let mut output = stream.filled::<u8>(bytes(rows)?, 0xff)?;
+    let mut plan = Gather::new(stream)?;
+    let mut enqueue = |output: &mut cutlet::Buffer<u8>| {
+        plan.enqueue(
+            stream,
+            Matrix::row_major(&on_table, table_rows, row_bytes)?,
+            &on_indices,
+            MatrixMut::row_major(output, rows, row_bytes)?,
+        )
+    };
+    enqueue(&mut output)?;
+    let found = stream.download(&output)?;
+    let time = median(stream, args.iters, || enqueue(&mut output))?;
+    plan.check(stream, Matrix::row_major(&on_table, table_rows, row_bytes)?, &on_indices)?;
+
+    let source = stream.zeroed::<u8>(bytes(rows)?)?;
+    let copy = median(stream, args.iters, || stream.copy(&source, &mut output))?;
+
+    let moved = 2.0 * bytes(rows)? as f64;
+    let wrong = || {
+        let expected = picks.iter().flat_map(|&pick| &table[pick * row_bytes..][..row_bytes]);
+        found.iter().zip(expected).filter(|(found, expected)| found != expected).count()
+    };
+    Ok(Report {
+        backend: stream.device().describe().to_string(),
+        table_rows,
+        rows,
+        row_bytes,
+        microseconds: time.as_secs_f64() * 1e6,
+        gigabytes_per_second: moved / time.as_secs_f64() / 1e9,
+        copy_gigabytes_per_second: moved / copy.as_secs_f64() / 1e9,
+        wrong_bytes: args.check.then(wrong),
+    })
+}

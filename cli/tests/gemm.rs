@@ -1,0 +1,87 @@
+//! `cutlet gemm` and `cutlet gather` as a user meets them: results on the CPU backend, JSON, and bad
+//! arguments.
+
+use std::process::{Command, Output};
+
+fn cutlet(arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
+}
+
+#[test]
+fn gemm_says_where_it_ran_and_how_far_off_it_is() {
+    let output = cutlet("gemm --m 33 --n 65 --k 17 --backend cpu --check --iters 1");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    for expected in ["cpu (it was asked for)", "f32 33 x 65 x 17", "TFLOP/s", "of 2145 entries"] {
+        assert!(printed.contains(expected), "no {expected:?} in {printed}");
+    }
+}
+
+#[test]
+fn every_order_is_right() {
+    for a in ["row", "col"] {
+        for b in ["row", "col"] {
+            for c in ["row", "col"] {
+                let orders = format!("--a {a} --b {b} --c {c} --alpha -0.5 --beta 2");
+                let output = cutlet(&format!(
+                    "gemm --m 20 --n 30 --k 40 {orders} --backend cpu --check --iters 1"
+                ));
+                assert!(output.status.success(), "{orders}: {}", text(&output.stdout));
+            }
+        }
+    }
+}
+
+#[test]
+fn gemm_and_gather_speak_json() {
+    let output = cutlet("gemm --m 8 --n 8 --k 8 --backend cpu --check --iters 1 --json");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
+    assert_eq!(report["check"]["entries"], 64);
+    assert!(report["microseconds"].as_f64().expect("a time") > 0.0);
+
+    let output = cutlet(
+        "gather --table-rows 9 --rows 50 --row-bytes 70 --index i64 --backend cpu --check --iters 1 --json",
+    );
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
+    assert_eq!(report["wrong_bytes"], 0);
+}
+
+#[test]
+fn bad_arguments_are_one_line_and_exit_code_2() {
+    for arguments in [
+        "gemm --m 0",
+        "gemm --m -3",
+        "gemm --n x",
+        "gemm --k 99999999999999999999",
+        "gemm --iters 0",
+        "gemm --backend tpu",
+        "gather --rows 0",
+        "gather --row-bytes -1",
+        "nonsense",
+    ] {
+        let output = cutlet(arguments);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
+        assert!(complaint.starts_with("error: "), "{arguments}: {complaint}");
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_one_line_and_exit_code_2() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["gemm", "--backend", "gpu"])
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .output()
+        .expect("the command starts");
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+}

@@ -1,0 +1,61 @@
+//! The error type of the library: what was asked, what was found, what to do.
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device, its driver or a launch failed.
+    #[error(transparent)]
+    Host(#[from] cutlet_host::Error),
+
+    /// A matrix does not fit the memory it is said to lie in.
+    #[error(
+        "a {rows}×{columns} matrix with leading dimension {ld} was asked for: {found}; \
+         give smaller extents, another leading dimension or a larger buffer"
+    )]
+    Matrix {
+        /// Rows asked for.
+        rows: usize,
+        /// Columns asked for.
+        columns: usize,
+        /// Leading dimension asked for, in elements.
+        ld: usize,
+        /// What is wrong with that.
+        found: String,
+    },
+
+    /// The extents of a call's operands do not agree.
+    #[error("{operation}: {found}; make them agree")]
+    Extents {
+        /// The operation.
+        operation: &'static str,
+        /// Which extents differ.
+        found: String,
+    },
+
+    /// An operand lies in the memory that the call writes.
+    #[error("{operation}: the output overlaps {operand}; write to memory of its own")]
+    Overlap {
+        /// The operation.
+        operation: &'static str,
+        /// The operand.
+        operand: &'static str,
+    },
+
+    /// An index is not a row of the table.
+    #[error(
+        "gather: index {index} at position {position} is not a row of a table of {table_rows} rows; \
+         its output row was set to zero"
+    )]
+    IndexOutOfRange {
+        /// The first position that holds such an index.
+        position: u64,
+        /// The index there.
+        index: i64,
+        /// Rows of the table.
+        table_rows: usize,
+    },
+}

@@ -1,0 +1,171 @@
+//! Gather: from a table, its indices and an output to the launch of a kernel instance.
+
+mod dispatch;
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Buffer, IntoView, Stream, View, ViewMut};
+use cutlet_kernels::gather::Extents;
+
+use crate::matrix::disjoint;
+use crate::{Error, Matrix, MatrixMut, Order, Result};
+use dispatch::{Access, Instance, Unit};
+
+pub use dispatch::Index;
+
+/// `output[r] = table[indices[r]]`, row by row, on the stream's device; waits until it is done.
+///
+/// Elements may be of any type of device data, indices are `i32` or `i64`; table and output are
+/// row-major with any leading dimensions. [`Gather`] is the form that does not wait.
+///
+/// # Errors
+/// If extents disagree, the output overlaps the table, something is not on the stream's device, or
+/// an index is not a row of the table; in that case all other rows are gathered all the same, and
+/// the rows of such indices are zero.
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, gather};
+///
+/// let stream = Device::auto().stream()?;
+/// let table = stream.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?; // 3×2
+/// let indices = stream.upload(&[2i32, 0, 2])?;
+/// let mut rows = stream.zeroed::<f32>(6)?;
+/// gather(
+///     &stream,
+///     Matrix::row_major(&table, 3, 2)?,
+///     &indices,
+///     MatrixMut::row_major(&mut rows, 3, 2)?,
+/// )?;
+/// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.5, 2.0, 2.5]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn gather<'i, T: DeviceData, X: Index>(
+    stream: &Stream,
+    table: Matrix<'_, T>,
+    indices: impl IntoView<'i, Element = X>,
+    output: MatrixMut<'_, T>,
+) -> Result<()> {
+    let indices = indices.into_view();
+    let mut plan = Gather::new(stream)?;
+    plan.enqueue(stream, table, indices, output)?;
+    plan.check(stream, table, indices)
+}
+
+/// A gather that only enqueues: it can be captured in a graph, and reports bad indices when asked.
+#[derive(Debug)]
+pub struct Gather {
+    /// The first output row whose index is not in the table; `u64::MAX` while there is none.
+    first_miss: Buffer<u64>,
+}
+
+impl Gather {
+    /// A gather whose report lives on the stream's device.
+    ///
+    /// # Errors
+    /// If the device has no memory left.
+    pub fn new(stream: &Stream) -> Result<Self> {
+        Ok(Gather { first_miss: stream.filled(1, 0xff)? })
+    }
+
+    /// Enqueues `output[r] = table[indices[r]]`.
+    ///
+    /// # Errors
+    /// As [`gather`](fn@gather), except that bad indices are found by [`check`](Self::check).
+    pub fn enqueue<'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        table: Matrix<'_, T>,
+        indices: impl IntoView<'i, Element = X>,
+        output: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let indices = indices.into_view();
+        check_extents(&table, &indices, &output)?;
+        if output.rows() == 0 || output.columns() == 0 {
+            return Ok(());
+        }
+        let access = Access::of(&table, &output);
+        match access.unit {
+            Unit::Words => self.launch(stream, &access, table, indices, output, X::words(&access)),
+            Unit::Halves => self.launch(stream, &access, table, indices, output, X::halves(&access)),
+            Unit::Bytes => self.launch(stream, &access, table, indices, output, X::bytes(&access)),
+        }
+    }
+
+    /// Waits for what was enqueued and reports the first index that was not a row of the table.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] if there is one.
+    pub fn check<'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        table: Matrix<'_, T>,
+        indices: impl IntoView<'i, Element = X>,
+    ) -> Result<()> {
+        let position = stream.download(&self.first_miss)?[0];
+        if position == u64::MAX {
+            return Ok(());
+        }
+        stream.fill_bytes(&mut self.first_miss, 0xff)?;
+        let at = position as usize;
+        let index = stream.download(indices.into_view().slice(at..=at)?)?[0].to_i64();
+        Err(Error::IndexOutOfRange { position, index, table_rows: table.rows() })
+    }
+
+    fn launch<T: DeviceData, U: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        access: &Access,
+        table: Matrix<'_, T>,
+        indices: View<'_, X>,
+        output: MatrixMut<'_, T>,
+        instance: &'static Instance<U, X>,
+    ) -> Result<()> {
+        let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
+        let extents = Extents {
+            table_rows: table.rows() as i64,
+            ld_table: units(table.ld()) as i64,
+            ld_output: units(output.ld()) as i64,
+            rows: output.rows() as i32,
+            columns: units(output.columns()) as i32,
+        };
+        let grid = access.grid(output.rows(), units(output.columns()))?;
+        let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
+        // SAFETY: the units cover exactly the elements of the views they are made from. The matrices
+        // were checked against the memory behind them, the kernel checks the indices, and the
+        // output, which does not overlap the table, is borrowed mutably.
+        unsafe {
+            let table = View::<U>::from_raw(
+                table.view.device(),
+                table.view.address(),
+                units(table.view.len()),
+            )?;
+            let output = ViewMut::<U>::from_raw(
+                output.view.device(),
+                output.view.address(),
+                units(output.view.len()),
+            )?;
+            let args = (table, indices, output, &mut self.first_miss, extents);
+            stream.launch(&function, grid, args)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_extents<T: DeviceData, X: Index>(
+    table: &Matrix<'_, T>,
+    indices: &View<'_, X>,
+    output: &MatrixMut<'_, T>,
+) -> Result<()> {
+    let refuse = |found: String| Err(Error::Extents { operation: "gather", found });
+    if table.order() != Order::RowMajor || output.order() != Order::RowMajor {
+        return refuse("table and output must be row-major".to_string());
+    }
+    if table.columns() != output.columns() {
+        let (table, output) = (table.columns(), output.columns());
+        return refuse(format!("the table has {table} columns and the output {output}"));
+    }
+    if indices.len() != output.rows() {
+        let (indices, rows) = (indices.len(), output.rows());
+        return refuse(format!("there are {indices} indices and the output has {rows} rows"));
+    }
+    disjoint("gather", "the table", table, output)
+}

@@ -1,0 +1,213 @@
+//! Matrices on a device: a view of a buffer with extents, an order and a leading dimension.
+
+use cutlet_device::DeviceData;
+use cutlet_host::{IntoView, IntoViewMut, View, ViewMut};
+
+use crate::{Error, Result};
+
+/// Which direction of a matrix is contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Rows are: the leading dimension leads from one row to the next.
+    RowMajor,
+    /// Columns are: the leading dimension leads from one column to the next.
+    ColMajor,
+}
+
+impl Order {
+    fn flipped(self) -> Order {
+        match self {
+            Order::RowMajor => Order::ColMajor,
+            Order::ColMajor => Order::RowMajor,
+        }
+    }
+}
+
+/// Extents, order and leading dimension, checked against the memory behind them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extents {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) ld: usize,
+    pub(crate) order: Order,
+}
+
+impl Extents {
+    /// Packed extents that need no more than `len` elements.
+    fn packed(rows: usize, columns: usize, order: Order, len: usize) -> Result<Self> {
+        let ld = match order {
+            Order::RowMajor => columns,
+            Order::ColMajor => rows,
+        };
+        Extents { rows, columns, ld, order }.checked(len)
+    }
+
+    /// The extents of a contiguous run, and how many such runs there are.
+    fn run_and_count(&self) -> (usize, usize) {
+        match self.order {
+            Order::RowMajor => (self.columns, self.rows),
+            Order::ColMajor => (self.rows, self.columns),
+        }
+    }
+
+    /// Elements from the first to the last, both included; `None` on overflow.
+    pub(crate) fn span(&self) -> Option<usize> {
+        match self.run_and_count() {
+            (0, _) | (_, 0) => Some(0),
+            (run, count) => (count - 1).checked_mul(self.ld)?.checked_add(run),
+        }
+    }
+
+    fn checked(self, len: usize) -> Result<Self> {
+        let (run, _) = self.run_and_count();
+        let found = match self.span() {
+            Some(span) if span > len => format!("it takes {span} elements and the buffer has {len}"),
+            None => "its elements cannot be counted in 64 bits".to_string(),
+            Some(_) if self.ld < run => format!("its contiguous runs of {run} elements overlap"),
+            Some(_) if self.rows.max(self.columns) > i32::MAX as usize => {
+                "no extent may be beyond 2^31 - 1".to_string()
+            }
+            Some(_) => return Ok(self),
+        };
+        Err(Error::Matrix { rows: self.rows, columns: self.columns, ld: self.ld, found })
+    }
+
+    fn transposed(self) -> Self {
+        Extents {
+            rows: self.columns,
+            columns: self.rows,
+            ld: self.ld,
+            order: self.order.flipped(),
+        }
+    }
+}
+
+macro_rules! matrix {
+    ($(#[$doc:meta])* $name:ident, $view:ident, $into:ident, $into_view:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<'a, T: DeviceData> {
+            pub(crate) view: $view<'a, T>,
+            pub(crate) extents: Extents,
+        }
+
+        impl<'a, T: DeviceData> $name<'a, T> {
+            /// A packed row-major matrix at the beginning of `elements`.
+            ///
+            /// # Errors
+            /// If it does not fit.
+            pub fn row_major(
+                elements: impl $into<'a, Element = T>,
+                rows: usize,
+                columns: usize,
+            ) -> Result<Self> {
+                Self::packed(elements, rows, columns, Order::RowMajor)
+            }
+
+            /// A packed column-major matrix at the beginning of `elements`.
+            ///
+            /// # Errors
+            /// If it does not fit.
+            pub fn col_major(
+                elements: impl $into<'a, Element = T>,
+                rows: usize,
+                columns: usize,
+            ) -> Result<Self> {
+                Self::packed(elements, rows, columns, Order::ColMajor)
+            }
+
+            /// A packed matrix at the beginning of `elements`.
+            ///
+            /// # Errors
+            /// If it does not fit.
+            pub fn packed(
+                elements: impl $into<'a, Element = T>,
+                rows: usize,
+                columns: usize,
+                order: Order,
+            ) -> Result<Self> {
+                let view = elements.$into_view();
+                let extents = Extents::packed(rows, columns, order, view.len())?;
+                Ok(Self { view, extents })
+            }
+
+            /// A matrix at the beginning of `elements` whose contiguous runs are `ld` elements apart.
+            ///
+            /// # Errors
+            /// If it does not fit, or `ld` is shorter than a run.
+            pub fn with_ld(
+                elements: impl $into<'a, Element = T>,
+                rows: usize,
+                columns: usize,
+                order: Order,
+                ld: usize,
+            ) -> Result<Self> {
+                let view = elements.$into_view();
+                let extents = Extents { rows, columns, ld, order }.checked(view.len())?;
+                Ok(Self { view, extents })
+            }
+
+            /// The same memory seen as the transposed matrix.
+            pub fn transposed(self) -> Self {
+                Self { extents: self.extents.transposed(), ..self }
+            }
+
+            /// Rows.
+            pub fn rows(&self) -> usize {
+                self.extents.rows
+            }
+
+            /// Columns.
+            pub fn columns(&self) -> usize {
+                self.extents.columns
+            }
+
+            /// Elements from one contiguous run to the next.
+            pub fn ld(&self) -> usize {
+                self.extents.ld
+            }
+
+            /// Which direction is contiguous.
+            pub fn order(&self) -> Order {
+                self.extents.order
+            }
+
+            /// The bytes from the first element to the last, as device addresses.
+            pub(crate) fn addresses(&self) -> std::ops::Range<u64> {
+                let first = self.view.address();
+                let span = self.extents.span().unwrap_or(0) * size_of::<T>();
+                first..first + span as u64
+            }
+        }
+    };
+}
+
+matrix! {
+    /// A matrix on a device, to be read.
+    Matrix, View, IntoView, into_view
+}
+matrix! {
+    /// A matrix on a device, to be written.
+    MatrixMut, ViewMut, IntoViewMut, into_view_mut
+}
+
+impl<T: DeviceData> Clone for Matrix<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: DeviceData> Copy for Matrix<'_, T> {}
+
+/// Refuses an output that overlaps an operand.
+pub(crate) fn disjoint<T: DeviceData, U: DeviceData>(
+    operation: &'static str,
+    operand: &'static str,
+    read: &Matrix<'_, T>,
+    written: &MatrixMut<'_, U>,
+) -> Result<()> {
+    let (read, written) = (read.addresses(), written.addresses());
+    if read.start < written.end && written.start < read.end {
+        return Err(Error::Overlap { operation, operand });
+    }
+    Ok(())
+}

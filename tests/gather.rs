@@ -1,0 +1,172 @@
+//! `gather` against the rows that the indices ask for, on whatever device there is: every width of
+//! access, both index types, padded rows, and indices that are no rows of the table.
+
+use cutlet::{Device, Error, Gather, Index, Matrix, MatrixMut, Order, gather};
+
+/// A gather of rows of `columns` bytes: leading dimensions are `columns + padding`.
+fn check<X: Index>(
+    rows: usize,
+    columns: usize,
+    padding: usize,
+    offset: usize,
+    to_index: impl Fn(usize) -> X,
+) {
+    let table_rows = 50;
+    let ld = columns + padding;
+    let mut random = fastrand::Rng::with_seed((rows * 31 + columns) as u64);
+    let mut table = vec![0u8; offset + table_rows * ld];
+    random.fill(&mut table);
+    let picks: Vec<usize> = (0..rows).map(|_| random.usize(..table_rows)).collect();
+    let indices: Vec<X> = picks.iter().map(|&pick| to_index(pick)).collect();
+
+    let stream = Device::auto().stream().unwrap();
+    let on_table = stream.upload(&table).unwrap();
+    let on_indices = stream.upload(&indices).unwrap();
+    let mut output = stream.filled::<u8>(offset + rows * ld, 0xab).unwrap();
+    gather(
+        &stream,
+        Matrix::with_ld(
+            on_table.slice(offset..).unwrap(),
+            table_rows,
+            columns,
+            Order::RowMajor,
+            ld,
+        )
+        .unwrap(),
+        &on_indices,
+        MatrixMut::with_ld(
+            output.slice_mut(offset..).unwrap(),
+            rows,
+            columns,
+            Order::RowMajor,
+            ld,
+        )
+        .unwrap(),
+    )
+    .unwrap();
+    let found = stream.download(&output).unwrap();
+
+    for (row, pick) in picks.into_iter().enumerate() {
+        let (at, from) = (offset + row * ld, offset + pick * ld);
+        assert_eq!(
+            found[at..at + columns],
+            table[from..from + columns],
+            "row {row} of {columns} bytes"
+        );
+        assert!(
+            found[at + columns..at + ld].iter().all(|&byte| byte == 0xab),
+            "padding of row {row}"
+        );
+    }
+}
+
+#[test]
+fn every_row_length() {
+    for columns in [
+        1, 2, 3, 4, 6, 8, 12, 16, 48, 64, 127, 128, 129, 256, 260, 272, 1000, 2048, 4096, 4112, 8192,
+    ] {
+        check::<i32>(37, columns, 0, 0, |index| index as i32);
+        check::<i64>(5, columns, 0, 0, |index| index as i64);
+    }
+}
+
+#[test]
+fn every_number_of_rows() {
+    for rows in [1, 7, 127, 129, 1000] {
+        check::<i32>(rows, 64, 0, 0, |index| index as i32);
+        check::<i64>(rows, 6, 0, 0, |index| index as i64);
+    }
+}
+
+#[test]
+fn padding_and_offsets_take_narrower_accesses() {
+    for padding in [0, 1, 2, 4, 16] {
+        for offset in [0, 1, 2, 4, 16] {
+            check::<i32>(20, 64, padding, offset, |index| index as i32);
+        }
+    }
+}
+
+#[test]
+fn elements_are_of_any_type() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1.5f64, 2.5, 3.5, 4.5, 5.5, 6.5]).unwrap();
+    let indices = stream.upload(&[1i64, 1, 0]).unwrap();
+    let mut output = stream.zeroed::<f64>(9).unwrap();
+    gather(
+        &stream,
+        Matrix::row_major(&table, 2, 3).unwrap(),
+        &indices,
+        MatrixMut::row_major(&mut output, 3, 3).unwrap(),
+    )
+    .unwrap();
+    let row = [4.5, 5.5, 6.5];
+    assert_eq!(
+        stream.download(&output).unwrap(),
+        [row, row, [1.5, 2.5, 3.5]].concat()
+    );
+}
+
+#[test]
+fn bad_indices_are_reported_and_not_read() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
+    let mut plan = Gather::new(&stream).unwrap();
+    for bad in [-1i64, 3, i64::MAX, i64::MIN] {
+        let indices = stream.upload(&[2, 0, bad, 1, bad]).unwrap();
+        let mut output = stream.filled::<u32>(10, 0xff).unwrap();
+        let table = Matrix::row_major(&table, 3, 2).unwrap();
+        plan.enqueue(
+            &stream,
+            table,
+            &indices,
+            MatrixMut::row_major(&mut output, 5, 2).unwrap(),
+        )
+        .unwrap();
+        let error = plan.check(&stream, table, &indices).unwrap_err();
+        assert!(
+            matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3 } if index == bad),
+            "{error}"
+        );
+        assert_eq!(
+            stream.download(&output).unwrap(),
+            [5, 6, 1, 2, 0, 0, 3, 4, 0, 0]
+        );
+        plan.check(&stream, table, &indices).expect("a report is given once");
+    }
+}
+
+#[test]
+fn nothing_to_gather_is_no_error() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1u32, 2]).unwrap();
+    let indices = stream.upload::<i32>(&[]).unwrap();
+    let mut output = stream.zeroed::<u32>(0).unwrap();
+    gather(
+        &stream,
+        Matrix::row_major(&table, 1, 2).unwrap(),
+        &indices,
+        MatrixMut::row_major(&mut output, 0, 2).unwrap(),
+    )
+    .unwrap();
+}
+
+#[test]
+fn extents_are_checked() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.zeroed::<u32>(12).unwrap();
+    let indices = stream.zeroed::<i32>(3).unwrap();
+    let mut output = stream.zeroed::<u32>(12).unwrap();
+    let mut refused = |rows: usize, columns: usize| {
+        let error = gather(
+            &stream,
+            Matrix::row_major(&table, 4, 3).unwrap(),
+            &indices,
+            MatrixMut::row_major(&mut output, rows, columns).unwrap(),
+        )
+        .unwrap_err();
+        assert!(matches!(error, Error::Extents { operation: "gather", .. }), "{error}");
+    };
+    refused(3, 4); // the table has 3 columns
+    refused(4, 3); // there are 3 indices
+}

@@ -1,0 +1,158 @@
+//! `gemm` against an f64 reference, on whatever device there is: awkward extents, every order,
+//! padded leading dimensions, offsets that break alignment, alpha and beta.
+
+mod reference;
+
+use cutlet::{Device, Error, Matrix, MatrixMut, Order, gemm};
+use cutlet::Order::{ColMajor, RowMajor};
+use reference::{Host, assert_close};
+
+/// A call of `gemm`: extents, the three orders, how much wider than needed leading dimensions are,
+/// and by how many elements the matrices are offset into their buffers.
+struct Case {
+    m: usize,
+    n: usize,
+    k: usize,
+    orders: [Order; 3],
+    padding: usize,
+    offset: usize,
+    alpha: f32,
+    beta: f32,
+}
+
+const PLAIN: Case = Case {
+    m: 0,
+    n: 0,
+    k: 0,
+    orders: [RowMajor; 3],
+    padding: 0,
+    offset: 0,
+    alpha: 1.0,
+    beta: 0.0,
+};
+
+fn check(case: &Case) {
+    let Case { m, n, k, orders, padding, offset, alpha, beta } = *case;
+    let a = Host::random(m, k, orders[0], padding, offset);
+    let b = Host::random(k, n, orders[1], padding, offset);
+    let mut c = Host::random(m, n, orders[2], padding, offset);
+    if beta == 0.0 {
+        c.poison();
+    }
+
+    let stream = Device::auto().stream().unwrap();
+    let on_device = |host: &Host| stream.upload(&host.elements).unwrap();
+    let (buffer_a, buffer_b, mut buffer_c) = (on_device(&a), on_device(&b), on_device(&c));
+    let matrix = |host: &Host, buffer| {
+        Matrix::with_ld(buffer, host.rows, host.columns, host.order, host.ld).unwrap()
+    };
+    gemm(
+        &stream,
+        alpha,
+        matrix(&a, buffer_a.slice(offset..).unwrap()),
+        matrix(&b, buffer_b.slice(offset..).unwrap()),
+        beta,
+        MatrixMut::with_ld(buffer_c.slice_mut(offset..).unwrap(), m, n, c.order, c.ld).unwrap(),
+    )
+    .unwrap();
+    let found = c.with_elements(stream.download(&buffer_c).unwrap());
+
+    found.assert_padding_untouched(&c);
+    for i in 0..m {
+        for j in 0..n {
+            let (mut sum, mut magnitude) = (0.0, 0.0);
+            for l in 0..k {
+                let product = a.at(i, l) as f64 * b.at(l, j) as f64;
+                sum += product;
+                magnitude += product.abs();
+            }
+            let old = if beta == 0.0 { 0.0 } else { beta as f64 * c.at(i, j) as f64 };
+            assert_close(
+                found.at(i, j),
+                alpha as f64 * sum + old,
+                (alpha.abs() as f64 * magnitude + old.abs()) * (k + 2) as f64,
+                || format!("C[{i}, {j}] of {m}×{n}×{k}, {orders:?}, padding {padding}, offset {offset}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn awkward_extents() {
+    for (m, n, k) in [
+        (1, 1, 1),
+        (7, 1, 127),
+        (1, 129, 7),
+        (127, 129, 1),
+        (129, 127, 7),
+        (128, 128, 128),
+        (1000, 7, 16),
+        (7, 1000, 129),
+        (1, 1, 1000),
+        (260, 132, 36),
+    ] {
+        check(&Case { m, n, k, ..PLAIN });
+    }
+}
+
+#[test]
+fn every_order_aligned_and_not() {
+    for a in [RowMajor, ColMajor] {
+        for b in [RowMajor, ColMajor] {
+            for c in [RowMajor, ColMajor] {
+                check(&Case { m: 132, n: 136, k: 20, orders: [a, b, c], ..PLAIN });
+                check(&Case { m: 129, n: 131, k: 17, orders: [a, b, c], ..PLAIN });
+            }
+        }
+    }
+}
+
+#[test]
+fn leading_dimensions_and_offsets() {
+    for padding in [0, 1, 4] {
+        for offset in [0, 1, 4] {
+            check(&Case { m: 20, n: 24, k: 28, padding, offset, ..PLAIN });
+            let orders = [ColMajor, RowMajor, ColMajor];
+            check(&Case { m: 20, n: 24, k: 28, orders, padding, offset, ..PLAIN });
+        }
+    }
+}
+
+#[test]
+fn alpha_and_beta() {
+    for (alpha, beta) in [(0.0, 0.0), (2.5, 0.0), (1.0, 1.0), (-0.5, 3.0), (0.0, 2.0)] {
+        check(&Case { m: 33, n: 65, k: 19, alpha, beta, ..PLAIN });
+        check(&Case { m: 64, n: 64, k: 32, alpha, beta, ..PLAIN });
+    }
+}
+
+#[test]
+fn empty_problems() {
+    for (m, n, k) in [(0, 5, 5), (5, 0, 5), (0, 0, 0)] {
+        check(&Case { m, n, k, ..PLAIN });
+    }
+    check(&Case { m: 5, n: 6, k: 0, beta: 0.0, ..PLAIN });
+    check(&Case { m: 5, n: 6, k: 0, beta: 2.0, ..PLAIN });
+}
+
+#[test]
+fn extents_are_checked() {
+    let stream = Device::auto().stream().unwrap();
+    let buffer = stream.zeroed::<f32>(64).unwrap();
+    assert!(matches!(Matrix::row_major(&buffer, 9, 8), Err(Error::Matrix { .. })));
+    assert!(matches!(Matrix::with_ld(&buffer, 4, 8, RowMajor, 7), Err(Error::Matrix { .. })));
+    assert!(matches!(
+        Matrix::with_ld(&buffer, usize::MAX, 8, RowMajor, usize::MAX),
+        Err(Error::Matrix { .. })
+    ));
+
+    let mut output = stream.zeroed::<f32>(64).unwrap();
+    let a = Matrix::row_major(&buffer, 4, 5).unwrap();
+    let b = Matrix::row_major(&buffer, 6, 4).unwrap();
+    let c = MatrixMut::row_major(&mut output, 4, 4).unwrap();
+    let error = gemm(&stream, 1.0, a, b, 0.0, c).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "gemm: the columns of A and the rows of B are 5 and 6; make them agree"
+    );
+}

@@ -1,0 +1,79 @@
+//! Matrices on the host, and how closely a result must agree with an f64 reference.
+
+use cutlet::Order;
+
+/// A matrix in host memory, with everything around its elements.
+#[derive(Clone)]
+pub struct Host {
+    pub elements: Vec<f32>,
+    pub rows: usize,
+    pub columns: usize,
+    pub order: Order,
+    pub ld: usize,
+    offset: usize,
+}
+
+impl Host {
+    /// Normally distributed elements, `padding` elements between runs, `offset` in front.
+    pub fn random(rows: usize, columns: usize, order: Order, padding: usize, offset: usize) -> Self {
+        let (run, count) = match order {
+            Order::RowMajor => (columns, rows),
+            Order::ColMajor => (rows, columns),
+        };
+        let ld = run + padding;
+        let mut random = fastrand::Rng::with_seed((rows * 1_000_003 + columns) as u64);
+        let mut normal = || {
+            let (u, v) = (1.0 - random.f32(), random.f32());
+            (-2.0 * u.ln()).sqrt() * (std::f32::consts::TAU * v).cos()
+        };
+        let elements = (0..offset + ld * count).map(|_| normal()).collect();
+        Host { elements, rows, columns, order, ld, offset }
+    }
+
+    /// Fills the matrix, and what lies around it, with NaN.
+    pub fn poison(&mut self) {
+        self.elements.fill(f32::NAN);
+    }
+
+    /// The same extents over other elements.
+    pub fn with_elements(&self, elements: Vec<f32>) -> Self {
+        Host { elements, ..self.clone() }
+    }
+
+    pub fn at(&self, row: usize, column: usize) -> f32 {
+        self.elements[self.index(row, column)]
+    }
+
+    fn index(&self, row: usize, column: usize) -> usize {
+        let (along, across) = match self.order {
+            Order::RowMajor => (column, row),
+            Order::ColMajor => (row, column),
+        };
+        self.offset + across * self.ld + along
+    }
+
+    /// Fails if an element that is not part of the matrix differs from `before`.
+    pub fn assert_padding_untouched(&self, before: &Host) {
+        let mut inside = vec![false; self.elements.len()];
+        for row in 0..self.rows {
+            for column in 0..self.columns {
+                inside[self.index(row, column)] = true;
+            }
+        }
+        for (i, inside) in inside.into_iter().enumerate() {
+            let same = self.elements[i].to_bits() == before.elements[i].to_bits();
+            assert!(inside || same, "element {i} lies outside the matrix and was written");
+        }
+    }
+}
+
+/// Fails unless `found` is `expected` up to the rounding of f32 sums whose terms' absolute values,
+/// times their number, amount to `magnitude`.
+pub fn assert_close(found: f32, expected: f64, magnitude: f64, what: impl Fn() -> String) {
+    let error = (found as f64 - expected).abs();
+    assert!(
+        error <= magnitude * f32::EPSILON as f64 + f32::MIN_POSITIVE as f64,
+        "{}: found {found}, expected {expected}",
+        what()
+    );
+}
