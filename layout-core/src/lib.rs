@@ -51,6 +51,7 @@ mod tensor;
 mod text;
 mod tiler;
 mod unzip;
+mod value_tensor;
 
 pub use access::WarpAccess;
 pub use coalesce::{
@@ -115,3 +116,4 @@ pub use partition::{
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
+pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Source, ValueTensor};
