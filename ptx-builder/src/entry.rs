@@ -51,9 +51,10 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
 }
 
 /// The parameter with at least this alignment. Only parameters in bytes (`.param .align 16 .b8`) have
-/// one; a number is aligned to itself.
+/// one: a number is aligned to itself, and in `.param .u64 .ptr .align 1` the alignment is that of
+/// the memory pointed to.
 fn aligned(param: &str, align: u32) -> String {
-    const WORD: &str = ".align ";
+    const WORD: &str = ".param .align ";
     let Some(at) = param.find(WORD).map(|at| at + WORD.len()) else {
         return param.to_owned();
     };
@@ -106,6 +107,17 @@ mod tests {
         let text = with_bounds(ENTRY, &kernel).unwrap();
         assert!(text.contains(".maxntid 32, 1, 1\n{"), "{text}");
         assert!(text.contains(".align 16"), "{text}");
+    }
+
+    #[test]
+    fn the_alignment_of_memory_pointed_to_stays() {
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8");
+        let entry = ".visible .entry mapped(\n\t.param .u64 .ptr .align 1 mapped_param_0\n)\n{\n}";
+        let text = with_bounds(entry, &kernel).unwrap();
+        assert!(
+            text.contains(".param .u64 .ptr .align 1 mapped_param_0"),
+            "{text}"
+        );
     }
 
     #[test]
