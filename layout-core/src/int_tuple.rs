@@ -53,6 +53,7 @@ impl IntTuple {
     ///
     /// # Panics
     /// Beyond [`CAPACITY`] integers.
+    #[track_caller]
     pub const fn fixed(values: &[i64]) -> IntTuple {
         let mut builder = TupleBuilder::new();
         builder.open();
@@ -69,6 +70,7 @@ impl IntTuple {
     ///
     /// # Panics
     /// Beyond [`CAPACITY`] integers.
+    #[track_caller]
     pub const fn dynamic(values: &[i64]) -> IntTuple {
         let mut builder = TupleBuilder::new();
         builder.open();
@@ -85,6 +87,7 @@ impl IntTuple {
     ///
     /// # Panics
     /// Beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH) levels.
+    #[track_caller]
     pub const fn tuple(modes: &[IntTuple]) -> IntTuple {
         let mut builder = TupleBuilder::new();
         builder.open();
@@ -224,6 +227,7 @@ impl IntTuple {
     ///
     /// # Panics
     /// If there is none.
+    #[track_caller]
     pub const fn mode(&self, i: usize) -> IntTuple {
         let (start, end) = match self.profile.mode(i) {
             Some(range) => range,
@@ -250,6 +254,7 @@ impl IntTuple {
     ///
     /// # Panics
     /// If there is none.
+    #[track_caller]
     pub const fn get(&self, path: &[usize]) -> IntTuple {
         let mut tuple = *self;
         let mut i = 0;

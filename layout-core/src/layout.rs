@@ -42,6 +42,7 @@ impl Layout {
     ///
     /// # Panics
     /// If the extent is below 1 or the span does not fit 64 bits.
+    #[track_caller]
     pub const fn static_mode(shape: i64, stride: i64) -> Layout {
         Layout::leaf(Int::fixed(shape), Int::fixed(stride))
     }
@@ -50,6 +51,7 @@ impl Layout {
     ///
     /// # Panics
     /// If the extent is below 1 or the span does not fit 64 bits.
+    #[track_caller]
     pub const fn static_basis_mode(shape: i64, stride: i64, b: usize) -> Layout {
         Layout::leaf(Int::fixed(shape), Int::fixed(stride).along(Basis::new(b)))
     }
@@ -58,6 +60,7 @@ impl Layout {
     ///
     /// # Panics
     /// If the extent is below 1 or the span does not fit 64 bits.
+    #[track_caller]
     pub const fn leaf(shape: Int, stride: Int) -> Layout {
         let mut builder = LayoutBuilder::new();
         builder.leaf(shape, stride);
@@ -190,14 +193,14 @@ impl Layout {
     /// # Panics
     /// If strides are in basis directions.
     pub const fn cosize_int(&self) -> Int {
+        assert!(
+            !self.has_basis(),
+            "cosize: strides in basis directions have no last index"
+        );
         let mut last = 0;
         let mut is_static = true;
         let mut i = 0;
         while i < self.num_leaves() {
-            assert!(
-                self.stride[i].basis().is_none(),
-                "cosize: strides in basis directions have no last index"
-            );
             last += (self.shape[i].value() - 1) * self.stride[i].value();
             is_static = is_static && self.shape[i].is_static() && self.stride[i].is_static();
             i += 1;
@@ -331,11 +334,12 @@ impl Layout {
         layout
     }
 
-    /// Whether any stride steps in a basis direction.
+    /// Whether any mode that moves at all steps in a basis direction.
     pub const fn has_basis(&self) -> bool {
         let mut i = 0;
         while i < self.num_leaves() {
-            if !self.stride[i].basis().is_none() {
+            let moves = self.shape[i].value() > 1 && self.stride[i].value() != 0;
+            if moves && !self.stride[i].basis().is_none() {
                 return true;
             }
             i += 1;
