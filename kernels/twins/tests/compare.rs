@@ -1,0 +1,74 @@
+//! Layout-driven kernels against their hand-indexed twins, in the PTX of both: layouts leave no
+//! instruction behind.
+
+use cutlet_device::PtxLibrary;
+
+/// The PTX of an entry for `sm_80`, from its brace to the closing one.
+fn body(library: &PtxLibrary, entry: &str) -> String {
+    let name = format!(".entry {entry}(");
+    let module = library
+        .families
+        .iter()
+        .flat_map(|family| family.modules)
+        .find(|module| module.target == "sm_80" && module.ptx.contains(&name))
+        .unwrap_or_else(|| panic!("no entry {entry} for sm_80"));
+    let start = module.ptx.find(&name).expect("found above");
+    let body = &module.ptx[start..];
+    let end = body.find("\n}").expect("an entry ends in a brace");
+    body[..end].to_string()
+}
+
+/// The instructions of a body: its lines without declarations, labels and comments.
+fn instructions(body: &str) -> Vec<&str> {
+    body.lines()
+        .map(str::trim)
+        .filter(|line| line.ends_with(';') && !line.starts_with('.') && !line.starts_with("//"))
+        .collect()
+}
+
+fn no_more_than_the_twin(entry: &str) {
+    let (by_layout, by_hand) = (body(&cutlet_kernels::PTX, entry), body(&cutlet_twins::PTX, entry));
+    let (found, allowed) = (instructions(&by_layout).len(), instructions(&by_hand).len());
+    println!("{entry}: {found} instructions by layout, {allowed} by hand");
+    assert!(found <= allowed, "{entry}: {found} instructions, {allowed} by hand");
+    for leftover in ["call", ".local", ".func"] {
+        assert!(!by_layout.contains(leftover), "{entry} has {leftover}");
+    }
+}
+
+#[test]
+fn transpose_costs_what_its_twin_costs() {
+    no_more_than_the_twin("transpose_f32");
+}
+
+#[test]
+fn gemm_costs_what_its_twin_costs() {
+    no_more_than_the_twin("gemm_f32_row_row_x4");
+}
+
+/// A thread's accesses of one tile differ by constants, which must not be computed at run time: the
+/// reads of a step in the GEMM have few bases and many offsets.
+#[test]
+fn offsets_of_values_are_immediates() {
+    let gemm = body(&cutlet_kernels::PTX, "gemm_f32_row_row_x4");
+    let with_offset = |line: &&str| {
+        let address = line.split('[').nth(1).and_then(|rest| rest.split(']').next());
+        address.is_some_and(|address| address.contains('+'))
+    };
+    let reads: Vec<_> = instructions(&gemm)
+        .into_iter()
+        .filter(|line| line.contains("ld.shared"))
+        .collect();
+    assert_eq!(reads.len(), 32, "eight k of four vectors each");
+    let immediate = reads.iter().filter(|line| with_offset(line)).count();
+    println!("{immediate} of {} shared reads have an immediate offset", reads.len());
+
+    let transpose = body(&cutlet_kernels::PTX, "transpose_f32");
+    let multiplications = instructions(&transpose)
+        .into_iter()
+        .filter(|line| line.starts_with("mul") || line.starts_with("mad"))
+        .count();
+    // Two products of a row and a leading dimension, for the source and the destination, per value
+    // at most: everything else about a value is known to the compiler.
+    assert!(multiplications <= 2 * 16 + 4, "{multiplications} multiplications");
+}
