@@ -51,6 +51,7 @@ pub fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
         // SAFETY: `repr(C)` of fields that are device data themselves; `CHECK` proves that there is
         // no padding.
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         unsafe impl #impl_generics ::cutlet_device::DeviceData for #name #type_generics
         where
             #(#bounds,)*

@@ -104,8 +104,16 @@ fn host_handle(
         .map(|index| format_ident!("argument_{}", index))
         .collect();
     let name = ident.to_string();
-    let tuple = quote_spanned!(sig.inputs.span()=> (#(#types,)*));
+    let tuple = quote!((#(#types,)*));
+    let checks = types.iter().map(|ty| {
+        quote_spanned! {ty.span()=>
+            #[cfg(not(target_arch = "nvptx64"))]
+            const _: () = ::cutlet_device::__check_argument::<#ty>();
+        }
+    });
     quote! {
+        #(#checks)*
+
         #[cfg(not(target_arch = "nvptx64"))]
         #(#docs)*
         #[allow(non_upper_case_globals)]

@@ -27,7 +27,7 @@ use core::marker::PhantomData;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not plain device data, so a kernel cannot take it",
     label = "a kernel argument must be plain data with the same bytes on host and device",
-    note = "numbers, `half` types, arrays of these, `Global<T>` and `GlobalMut<T>` are device data",
+    note = "numbers, `half` types, arrays of these, `Global<T>` and `GlobalMut<T>` are plain device data",
     note = "for your own `#[repr(C)]` struct: `#[derive(Clone, Copy, cutlet_device::DeviceData)]`"
 )]
 pub unsafe trait DeviceData: Copy + Send + Sync + 'static {
@@ -44,6 +44,7 @@ macro_rules! plain_numbers {
     ($($number:ty),*) => {$(
         // SAFETY: a primitive number (or a transparent wrapper of one) of the same size and
         // alignment on 64-bit hosts and on nvptx64, without padding; every bit pattern is a value.
+        #[diagnostic::do_not_recommend]
         unsafe impl DeviceData for $number {}
     )*};
 }
@@ -69,6 +70,7 @@ plain_numbers!(
 compile_error!("kernels have 64-bit addresses: cutlet-device needs a 64-bit host");
 
 // SAFETY: an array has its elements' bytes, one after the other, and nothing else.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
     const PARAM_ALIGN: usize = T::PARAM_ALIGN;
     const CHECK: () = {
@@ -81,4 +83,11 @@ unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
 }
 
 // SAFETY: no bytes at all.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: Copy + Send + Sync + 'static> DeviceData for PhantomData<T> {}
+
+/// For the macros: stops the build where an argument's type is not plain data.
+#[doc(hidden)]
+pub const fn __check_argument<T: DeviceData>() {
+    T::CHECK
+}

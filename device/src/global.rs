@@ -40,6 +40,7 @@ macro_rules! pointer {
         unsafe impl<T: Sync> Sync for $name<T> {}
 
         // SAFETY: a 64-bit address on both sides; any bits are an address.
+        #[diagnostic::do_not_recommend]
         unsafe impl<T: DeviceData> DeviceData for $name<T> {}
 
         impl<T: DeviceData> $name<T> {

@@ -51,16 +51,17 @@ impl LaunchBounds {
 /// A kernel as the host knows it, made by [`#[kernel]`](macro@crate::kernel) or
 /// [`instantiate!`](crate::instantiate).
 ///
-/// `A` is the tuple of the kernel's argument types, so that a launch with other arguments does not
-/// compile. Name and family agree with the PTX by construction: both come from the same macro.
-pub struct Kernel<A: KernelArgs> {
+/// `A` is the tuple of the kernel's argument types ([`KernelArgs`]), so that a launch with other
+/// arguments does not compile. Name and family agree with the PTX by construction: both come from
+/// the same macro.
+pub struct Kernel<A> {
     name: &'static str,
     module: &'static str,
     bounds: LaunchBounds,
     body: unsafe fn(A),
 }
 
-impl<A: KernelArgs> Kernel<A> {
+impl<A> Kernel<A> {
     /// For the macros: a handle of the kernel `name` in the module of path `module` (with the
     /// crate's name in front). `body` runs one thread of it on the CPU.
     pub const fn new(
@@ -69,7 +70,6 @@ impl<A: KernelArgs> Kernel<A> {
         bounds: LaunchBounds,
         body: unsafe fn(A),
     ) -> Self {
-        let () = A::CHECK;
         Kernel {
             name,
             module,
@@ -112,7 +112,7 @@ impl<A: KernelArgs> Kernel<A> {
     }
 }
 
-impl<A: KernelArgs> fmt::Debug for Kernel<A> {
+impl<A> fmt::Debug for Kernel<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
             .field("name", &self.name)
@@ -135,9 +135,6 @@ pub const MAX_ARGS: usize = 12;
     note = "more arguments than that: put them into a `#[repr(C)]` struct that derives `DeviceData`"
 )]
 pub unsafe trait KernelArgs: Copy + Send + Sync + 'static {
-    /// Evaluates [`DeviceData::CHECK`] of every argument.
-    const CHECK: ();
-
     /// Calls `visit` with the address of each argument, in order: what a launch hands to the driver.
     /// Arguments without bytes have no parameter in the PTX and are left out.
     fn for_each(&self, visit: impl FnMut(*const c_void));
@@ -149,10 +146,6 @@ macro_rules! kernel_args {
         // for arguments of size 0, which get none.
         #[allow(non_snake_case, unused_mut, unused_variables)]
         unsafe impl<$($arg: DeviceData),*> KernelArgs for ($($arg,)*) {
-            const CHECK: () = {
-                $(let () = $arg::CHECK;)*
-            };
-
             fn for_each(&self, mut visit: impl FnMut(*const c_void)) {
                 let ($($arg,)*) = self;
                 $(if size_of_val($arg) != 0 {

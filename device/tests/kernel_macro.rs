@@ -1,0 +1,130 @@
+//! `#[kernel]`, `instantiate!` and `derive(DeviceData)`: what they make, and what they refuse.
+
+use std::marker::PhantomData;
+
+use cutlet_device::{DeviceData, KernelArgs, LaunchBounds, instantiate, kernel};
+
+#[derive(Clone, Copy, Debug, PartialEq, DeviceData)]
+#[repr(C)]
+struct Problem<T: DeviceData> {
+    rows: u64,
+    alpha: T,
+    columns: u32,
+}
+
+/// Aligned like a tensor map.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Map([u64; 16]);
+
+// SAFETY: sixteen numbers, without padding.
+unsafe impl DeviceData for Map {
+    const PARAM_ALIGN: usize = 64;
+}
+
+#[derive(Clone, Copy, DeviceData)]
+#[repr(C)]
+struct WithMap {
+    map: Map,
+    rows: u64,
+}
+
+mod dense {
+    pub mod small {
+        use cutlet_device::kernel;
+
+        #[kernel(threads = 32)]
+        pub fn nested() {}
+    }
+}
+
+const WARPS: u32 = 4;
+
+/// Panics with its arguments, so that a test sees that the body ran with them.
+#[kernel(threads = WARPS * 32, min_blocks = 2, cluster = 2, shared = 1024, arch = "sm_90a")]
+fn report(mut n: u32, [a, b]: [u32; 2], _: u8) {
+    n += 1;
+    panic!("{n} {a} {b}");
+}
+
+fn scaled<const N: u32, T: DeviceData + Into<f64>>(problem: Problem<T>, _: PhantomData<T>) {
+    let alpha: f64 = problem.alpha.into();
+    panic!("{N} {} {alpha}", problem.columns);
+}
+
+/// # Safety
+/// Never called.
+unsafe fn promised(_: u64) {}
+
+instantiate! {
+    /// The instance for f32.
+    #[kernel(threads = 64)]
+    fn scaled_f32(problem: Problem<f32>, kind: PhantomData<f32>) = scaled::<3, f32>;
+    #[kernel(threads = 64)]
+    unsafe fn promised_once(address: u64) = promised;
+}
+
+fn message_of(run: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+    *panic.downcast::<String>().unwrap()
+}
+
+#[test]
+fn a_handle_knows_name_family_and_bounds() {
+    assert_eq!(report.name(), "report");
+    assert_eq!(
+        report.family(),
+        "kernel_macro",
+        "the crate, for a kernel at its root"
+    );
+    assert_eq!(report.bounds(), LaunchBounds::new(128, 2, 2, 1024));
+    assert_eq!(dense::small::nested.family(), "dense::small");
+    assert_eq!(
+        dense::small::nested.bounds(),
+        LaunchBounds::new(32, 0, 1, 0)
+    );
+    assert_eq!(promised_once.name(), "promised_once");
+}
+
+#[test]
+fn the_body_runs_with_the_arguments() {
+    // SAFETY: the body only panics.
+    let message = message_of(|| unsafe { scaled_f32.body()((problem(), PhantomData)) });
+    assert_eq!(message, "3 7 2.5");
+    // SAFETY: as above.
+    let message = message_of(|| unsafe { report.body()((1, [2, 3], 4)) });
+    assert_eq!(message, "2 2 3");
+}
+
+#[test]
+fn a_launch_sees_each_argument_that_has_bytes() {
+    let arguments = (1u32, problem(), PhantomData::<u32>, 2u8);
+    let mut seen = Vec::new();
+    arguments.for_each(|pointer| seen.push(pointer.cast::<u8>()));
+    assert_eq!(seen.len(), 3, "an argument without bytes has no parameter");
+    // SAFETY: `for_each` hands out pointers to the arguments, in order.
+    unsafe {
+        assert_eq!(*seen[0].cast::<u32>(), 1);
+        assert_eq!(*seen[1].cast::<Problem<f32>>(), problem());
+        assert_eq!(*seen[2], 2);
+    }
+}
+
+#[test]
+fn a_struct_is_aligned_like_its_most_aligned_field() {
+    assert_eq!(Problem::<f32>::PARAM_ALIGN, 8);
+    assert_eq!(WithMap::PARAM_ALIGN, 64);
+}
+
+fn problem() -> Problem<f32> {
+    Problem {
+        rows: 5,
+        alpha: 2.5,
+        columns: 7,
+    }
+}
+
+#[test]
+fn wrong_use_is_refused_at_the_users_line() {
+    trybuild::TestCases::new().compile_fail("tests/kernel_macro/*.rs");
+}
