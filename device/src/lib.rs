@@ -59,9 +59,9 @@ pub use convert::Float;
 #[cfg(target_arch = "x86_64")]
 pub use cpu::__has_avx2_and_fma;
 pub use cutlet_device_macros::{DeviceData, instantiate, kernel};
-pub use device_data::DeviceData;
 #[doc(hidden)]
 pub use device_data::__check_argument;
+pub use device_data::DeviceData;
 pub use global::{Global, GlobalMut};
 pub use index::{
     BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadIdx, WARP_SIZE, WarpIdx, block_dim,
