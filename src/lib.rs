@@ -14,3 +14,8 @@ pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
 pub use gemm::gemm;
 pub use matrix::{Matrix, MatrixMut, Order};
+
+/// The guide, whose Rust blocks run as tests; a package does not carry it.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/README.md")]
+struct Guide;
