@@ -16,6 +16,7 @@
 )]
 
 mod access;
+mod atom;
 mod coalesce;
 mod complement;
 mod composed;
@@ -24,6 +25,7 @@ mod coordinate;
 mod divide;
 mod engine;
 mod error;
+mod flat_modes;
 mod fragment;
 mod inner;
 mod int;
@@ -54,6 +56,10 @@ mod unzip;
 mod value_tensor;
 
 pub use access::WarpAccess;
+pub use atom::{
+    CopyAtom, Fma, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8, M16N8K16Bits16, M16N8K32Bits8, Mma,
+    MmaAtom, TiledCopy, TiledMma, WgmmaA8, WgmmaA16, WgmmaA32, WgmmaC,
+};
 pub use coalesce::{
     coalesce, coalesce_by_mode, filter, filter_by_mode, filter_zeros, try_coalesce_by_mode,
     try_filter_by_mode,

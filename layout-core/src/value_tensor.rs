@@ -15,6 +15,7 @@ use crate::composed::Transform;
 use crate::error::LayoutError;
 use crate::{ComposedLayout, IntTuple, Layout, fragment_like, identity};
 
+pub(crate) use partition::underscores;
 pub use recast::Number;
 
 /// What a tensor reads: an element for every index, or every coordinate, that its layout maps to.

@@ -1,0 +1,53 @@
+//! Atoms: what the threads of one instruction hold, as layouts.
+//!
+//! An atom is data: layouts from (thread, value) to the elements of an instruction's operands.
+//! [`MmaAtom`] and [`CopyAtom`] describe one instruction, [`TiledMma`] and [`TiledCopy`] lay it
+//! over more threads and values, and partition layouts and tensors by it. The instructions with
+//! fixed operands are types too ([`Mma`]), whose thread-value layouts kernels partition by.
+
+mod copy;
+mod instructions;
+mod mma;
+mod tiled_copy;
+mod tiled_mma;
+mod wgmma;
+
+pub use copy::CopyAtom;
+pub use instructions::{
+    Fma, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8, M16N8K16Bits16, M16N8K32Bits8, Mma,
+};
+pub use mma::MmaAtom;
+pub use tiled_copy::TiledCopy;
+pub use tiled_mma::TiledMma;
+pub use wgmma::{WgmmaA8, WgmmaA16, WgmmaA32, WgmmaC};
+
+use crate::Layout;
+
+/// Whether a layout (thread, value) → element maps onto exactly `0 .. size`, and to each but
+/// once: threads that share everything (strides of 0) count as one.
+pub(crate) const fn covers(layout: &Layout, size: i64) -> bool {
+    let mut reached = 1;
+    let mut used = 1;
+    let mut grown = true;
+    while grown {
+        grown = false;
+        let mut i = 0;
+        while i < layout.num_leaves() {
+            let extent = layout.leaf_shape(i).value();
+            if extent > 1 && layout.leaf_stride(i).value() == reached {
+                reached *= extent;
+                grown = true;
+                break;
+            }
+            i += 1;
+        }
+    }
+    let mut i = 0;
+    while i < layout.num_leaves() {
+        if layout.leaf_stride(i).value() != 0 {
+            used *= layout.leaf_shape(i).value();
+        }
+        i += 1;
+    }
+    reached == size && used == size
+}

@@ -1,0 +1,105 @@
+//! The MMA instructions of a thread and of a warp, as types.
+//!
+//! How operands are spread over threads depends on the width of their elements alone: bf16 and
+//! f16 share a layout, as do the 8-bit integers and floats.
+
+use super::MmaAtom;
+use crate::{L, ThreadValue, Tv};
+
+/// A matrix multiply-accumulate instruction, D = A·B + C, as a type: thread-value layouts of the
+/// coordinates of A (M×K), B (N×K) and C (M×N), which kernels partition tiles by.
+///
+/// ```
+/// use cutlet_layout_core::{M16N8K16Bits16, Mma, StaticLayout, ThreadValue};
+///
+/// type Values = <<M16N8K16Bits16 as Mma>::A as ThreadValue>::Val;
+/// assert_eq!(Values::SIZE, 8);
+/// ```
+pub trait Mma: Copy + 'static {
+    /// Who holds A.
+    type A: ThreadValue;
+    /// Who holds B.
+    type B: ThreadValue;
+    /// Who holds C and D.
+    type C: ThreadValue;
+    /// The instruction, as PTX calls it.
+    const NAME: &'static str;
+    /// The shape (M, N, K).
+    const SHAPE: [i64; 3];
+    /// The instruction as a value.
+    const ATOM: MmaAtom = MmaAtom::of::<Self::A, Self::B, Self::C>(Self::NAME, Self::SHAPE);
+}
+
+macro_rules! instruction {
+    (
+        $(#[$doc:meta])*
+        $name:ident, $ptx:literal, [$m:literal, $n:literal, $k:literal],
+        A: $a:ty, B: $b:ty, C: $c:ty $(,)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl Mma for $name {
+            type A = $a;
+            type B = $b;
+            type C = $c;
+            const NAME: &'static str = $ptx;
+            const SHAPE: [i64; 3] = [$m, $n, $k];
+        }
+
+        // Every operand is covered, each element once.
+        const _: MmaAtom = $name::ATOM;
+    };
+}
+
+/// C and D of the warp's instructions: a thread has two neighbours of a row, and two 8 rows below.
+type Accumulators = Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@0))>;
+
+instruction! {
+    /// One thread's multiply-add.
+    Fma, "fma", [1, 1, 1],
+    A: Tv<L!(1:0), L!(1:0)>,
+    B: Tv<L!(1:0), L!(1:0)>,
+    C: Tv<L!(1:0), L!(1:0)>,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k8` of 32-bit elements: tf32.
+    M16N8K8Bits32, "mma.sync.aligned.m16n8k8", [16, 8, 8],
+    A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 2):(8@0, 4@1))>,
+    B: Tv<L!((4, 8):(1@1, 1@0)), L!(2:4@1)>,
+    C: Accumulators,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k8` of 16-bit elements: bf16 and f16.
+    M16N8K8Bits16, "mma.sync.aligned.m16n8k8", [16, 8, 8],
+    A: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@0))>,
+    B: Tv<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>,
+    C: Accumulators,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k16` of 16-bit elements: bf16 and f16.
+    M16N8K16Bits16, "mma.sync.aligned.m16n8k16", [16, 8, 16],
+    A: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2, 2):(1@1, 8@0, 8@1))>,
+    B: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@1))>,
+    C: Accumulators,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k16` of 8-bit elements: s8 and u8.
+    M16N8K16Bits8, "mma.sync.aligned.m16n8k16", [16, 8, 16],
+    A: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2):(1@1, 8@0))>,
+    B: Tv<L!((4, 8):(4@1, 1@0)), L!(4:1@1)>,
+    C: Accumulators,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k32` of 8-bit elements: s8, u8, e4m3 and e5m2.
+    M16N8K32Bits8, "mma.sync.aligned.m16n8k32", [16, 8, 32],
+    A: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2, 2):(1@1, 8@0, 16@1))>,
+    B: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2):(1@1, 16@1))>,
+    C: Accumulators,
+}

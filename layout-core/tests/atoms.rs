@@ -1,0 +1,399 @@
+//! Atoms, held to the formulas by which the PTX ISA says who holds which element, and tilings of
+//! them, held to cover every element once.
+
+use std::collections::BTreeSet;
+
+use cutlet_layout_core::{
+    CopyAtom, Counting, Fma, IntTuple, Layout, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8,
+    M16N8K16Bits16, M16N8K32Bits8, Mma, MmaAtom, StaticLayout, ThreadValue, TiledCopy, TiledMma,
+    Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC, covers_exactly, layout, shape, tile,
+};
+
+/// Holds a thread-value layout over a matrix of `rows` to the (row, column) of every value.
+fn check(tv: &Layout, rows: i64, at: impl Fn(i64, i64) -> (i64, i64)) {
+    let (threads, values) = (tv.mode(0).size(), tv.mode(1).size());
+    for thread in 0..threads {
+        for value in 0..values {
+            let position = tv.at(thread + value * threads);
+            let found = (position % rows, position / rows);
+            assert_eq!(
+                found,
+                at(thread, value),
+                "thread {thread}, value {value} of {tv}"
+            );
+        }
+    }
+}
+
+/// C and D of all of the warp's instructions, and of a warpgroup's: the ISA's `groupID` is
+/// lane / 4, its `threadID_in_group` lane % 4.
+fn accumulator(thread: i64, i: i64) -> (i64, i64) {
+    let (warp, group, within) = (thread / 32, thread % 32 / 4, thread % 4);
+    let row = group + if i % 4 < 2 { 0 } else { 8 };
+    (row + 16 * warp, within * 2 + i % 2 + i / 4 * 8)
+}
+
+#[test]
+fn mma_m16n8k8_of_32_bits() {
+    let atom = M16N8K8Bits32::ATOM;
+    check(atom.a(), 16, |t, i| {
+        let row = if i == 0 || i == 2 { t / 4 } else { t / 4 + 8 };
+        (row, if i < 2 { t % 4 } else { t % 4 + 4 })
+    });
+    check(atom.b(), 8, |t, i| {
+        (t / 4, if i == 0 { t % 4 } else { t % 4 + 4 })
+    });
+    check(atom.c(), 16, accumulator);
+    assert_eq!(
+        atom.a().to_string(),
+        "((_4,_8),(_2,_2)):((_16,_1),(_8,_64))"
+    );
+    assert_eq!(atom.b().to_string(), "((_4,_8),_2):((_8,_1),_32)");
+}
+
+#[test]
+fn mma_m16n8k8_of_16_bits() {
+    let atom = M16N8K8Bits16::ATOM;
+    check(atom.a(), 16, |t, i| {
+        (if i < 2 { t / 4 } else { t / 4 + 8 }, t % 4 * 2 + (i & 1))
+    });
+    check(atom.b(), 8, |t, i| (t / 4, t % 4 * 2 + i));
+    check(atom.c(), 16, accumulator);
+    assert_eq!(atom.b().to_string(), "((_4,_8),_2):((_16,_1),_8)");
+}
+
+#[test]
+fn mma_m16n8k16_of_16_bits() {
+    let atom = M16N8K16Bits16::ATOM;
+    check(atom.a(), 16, |t, i| {
+        let row = if i < 2 || (4..6).contains(&i) {
+            t / 4
+        } else {
+            t / 4 + 8
+        };
+        (row, t % 4 * 2 + (i & 1) + if i < 4 { 0 } else { 8 })
+    });
+    check(atom.b(), 8, |t, i| {
+        (t / 4, t % 4 * 2 + (i & 1) + if i < 2 { 0 } else { 8 })
+    });
+    check(atom.c(), 16, accumulator);
+    assert_eq!(
+        atom.b().to_string(),
+        "((_4,_8),(_2,_2)):((_16,_1),(_8,_64))"
+    );
+}
+
+#[test]
+fn mma_m16n8k16_of_8_bits() {
+    let atom = M16N8K16Bits8::ATOM;
+    check(atom.a(), 16, |t, i| {
+        (if i < 4 { t / 4 } else { t / 4 + 8 }, t % 4 * 4 + (i & 3))
+    });
+    check(atom.b(), 8, |t, i| (t / 4, t % 4 * 4 + i));
+    check(atom.c(), 16, accumulator);
+}
+
+#[test]
+fn mma_m16n8k32_of_8_bits() {
+    let atom = M16N8K32Bits8::ATOM;
+    check(atom.a(), 16, |t, i| {
+        let row = if i < 4 || (8..12).contains(&i) {
+            t / 4
+        } else {
+            t / 4 + 8
+        };
+        (row, t % 4 * 4 + (i & 3) + if i < 8 { 0 } else { 16 })
+    });
+    check(atom.b(), 8, |t, i| {
+        (t / 4, t % 4 * 4 + (i & 3) + if i < 4 { 0 } else { 16 })
+    });
+    check(atom.c(), 16, accumulator);
+    assert_eq!(
+        atom.a().to_string(),
+        "((_4,_8),(_4,_2,_2)):((_64,_1),(_16,_8,_256))"
+    );
+    assert_eq!(
+        atom.b().to_string(),
+        "((_4,_8),(_4,_2)):((_32,_1),(_8,_128))"
+    );
+}
+
+#[test]
+fn wgmma_accumulators_and_operands() {
+    for n in (8..=256).step_by(8) {
+        let atom = MmaAtom::wgmma(n, 16);
+        assert_eq!((atom.threads(), atom.shape()), (128, [64, n, 16]));
+        check(atom.c(), 64, accumulator);
+        // Each thread sees all of both operands in shared memory.
+        check(atom.a(), 64, |_, i| (i % 64, i / 64));
+        check(atom.b(), n, |_, i| (i % n, i / n));
+    }
+    let warps = |t: i64| (t / 32 * 16, t % 32 / 4, t % 4);
+    check(MmaAtom::wgmma_from_registers(8, 32).a(), 64, |t, i| {
+        let (warp, group, within) = warps(t);
+        (warp + group + i % 2 * 8, within + i / 2 * 4)
+    });
+    check(MmaAtom::wgmma_from_registers(8, 16).a(), 64, |t, i| {
+        let (warp, group, within) = warps(t);
+        (warp + group + i / 2 % 2 * 8, within * 2 + i % 2 + i / 4 * 8)
+    });
+    check(MmaAtom::wgmma_from_registers(8, 8).a(), 64, |t, i| {
+        let (warp, group, within) = warps(t);
+        (
+            warp + group + i / 4 % 2 * 8,
+            within * 4 + i % 4 + i / 8 * 16,
+        )
+    });
+    assert!(std::panic::catch_unwind(|| MmaAtom::wgmma(12, 16)).is_err());
+    assert!(std::panic::catch_unwind(|| MmaAtom::wgmma(8, 4)).is_err());
+}
+
+/// Atoms are what kernels partition tiles by.
+#[test]
+fn instructions_are_thread_value_types() {
+    type A = <M16N8K16Bits16 as Mma>::A;
+    const _: () = assert!(covers_exactly::<A>([16, 16]));
+    const _: () = assert!(covers_exactly::<<M16N8K8Bits32 as Mma>::B>([8, 8]));
+    const _: () = assert!(covers_exactly::<WgmmaC<32>>([64, 256]));
+    const _: () = assert!(covers_exactly::<WgmmaA16>([64, 16]));
+    assert_eq!(
+        <<WgmmaC<32> as ThreadValue>::Val as StaticLayout>::SIZE,
+        128
+    );
+    assert_eq!((Fma::ATOM.threads(), Fma::ATOM.shape()), (1, [1, 1, 1]));
+}
+
+#[test]
+fn an_atom_that_misses_elements_is_refused() {
+    type Half = Tv<cutlet_layout_core::L!((4, 8):(2@1, 1@0)), cutlet_layout_core::L!((2):(1@1))>;
+    type C = <M16N8K16Bits16 as Mma>::C;
+    let half = std::panic::catch_unwind(|| MmaAtom::of::<Half, Half, C>("half", [16, 8, 16]));
+    assert!(half.is_err());
+}
+
+/// Matrix `m`, row `r`, column `c` of 8×8 matrices of 16-bit elements that follow each other.
+fn element(m: i64, r: i64, c: i64) -> i64 {
+    m * 64 + r * 8 + c
+}
+
+#[test]
+fn ldmatrix_and_stmatrix_move_rows_to_registers() {
+    for matrices in [1, 2, 4] {
+        let load = CopyAtom::ldmatrix(matrices, 16);
+        let store = CopyAtom::stmatrix(matrices, 16);
+        let transposed = CopyAtom::ldmatrix_transposed(matrices, 16);
+        for t in 0..32 {
+            for i in 0..8 {
+                // Thread t gives the address of row t % 8 of matrix t / 8.
+                let row = t % (8 * matrices);
+                assert_eq!(load.source().at(t + i * 32), element(row / 8, row % 8, i));
+                assert_eq!(
+                    store.destination().at(t + i * 32),
+                    element(row / 8, row % 8, i)
+                );
+            }
+            for i in 0..2 * matrices {
+                // Thread t holds two elements of row t / 4 of each matrix.
+                let (m, r, c) = (i / 2, t / 4, t % 4 * 2 + i % 2);
+                assert_eq!(load.destination().at(t + i * 32), element(m, r, c));
+                assert_eq!(store.source().at(t + i * 32), element(m, r, c));
+                assert_eq!(transposed.destination().at(t + i * 32), element(m, c, r));
+            }
+        }
+    }
+    // The same bits as 8-bit elements.
+    assert_eq!(
+        CopyAtom::ldmatrix(4, 8).destination().to_string(),
+        "(_32,(_4,_4)):(_4,(_1,_128))"
+    );
+    assert!(std::panic::catch_unwind(|| CopyAtom::ldmatrix(3, 16)).is_err());
+}
+
+fn positions(tensor: &ValueTensor<Counting>) -> Vec<i64> {
+    tensor.iter().map(|index| index.leaf(0).value()).collect()
+}
+
+/// Every element of a matrix is held by exactly one thread; `shared` threads hold the same.
+fn covers(size: i64, shared: usize, threads: i64, held: impl Fn(i64) -> Vec<i64>) {
+    let mut all: Vec<i64> = (0..threads).flat_map(held).collect();
+    all.sort();
+    let expected: Vec<i64> = (0..size)
+        .flat_map(|e| std::iter::repeat_n(e, shared))
+        .collect();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn tiled_mmas_deal_out_whole_operands() {
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
+    assert_eq!((mma.threads(), mma.tile()), (128, [32, 16, 16]));
+    let a = ValueTensor::new(Counting, layout!((64, 32):(32, 1)));
+    let b = ValueTensor::new(Counting, layout!((32, 32):(1, 32)));
+    let c = ValueTensor::new(Counting, layout!((64, 32):(1, 64)));
+    covers(64 * 32, 2, 128, |t| positions(&mma.partition_a(a, t)));
+    covers(32 * 32, 2, 128, |t| positions(&mma.partition_b(b, t)));
+    covers(64 * 32, 1, 128, |t| positions(&mma.partition_c(c, t)));
+    assert_eq!(
+        mma.partition_a(a, 0).outer().to_string(),
+        "((_2,_2,_2),_2,_2):((_1,_256,_8),_1024,_16)"
+    );
+    // Lane 5 of the warp at (1, 1) has C's row 16 + 1, columns 8 + 2 and 8 + 3.
+    let mine = mma.partition_c(c, 96 + 5);
+    assert_eq!(positions(&mine)[..2], [17 + 10 * 64, 17 + 11 * 64]);
+}
+
+#[test]
+fn tiled_mmas_over_k_share_c() {
+    let mma = TiledMma::new(M16N8K8Bits32::ATOM, &layout!((1, 1, 2):(1, 1, 1)));
+    let c = ValueTensor::new(Counting, layout!((16, 8):(1, 16)));
+    covers(128, 2, 64, |t| positions(&mma.partition_c(c, t)));
+    let a = ValueTensor::new(Counting, layout!((16, 16):(1, 16)));
+    covers(256, 1, 64, |t| positions(&mma.partition_a(a, t)));
+}
+
+#[test]
+fn tiled_fmas_are_simt_kernels() {
+    let mma = TiledMma::new(Fma::ATOM, &layout!((16, 16, 1):(16, 1, 1)));
+    let c = ValueTensor::new(Counting, layout!((64, 64):(64, 1)));
+    let mine = mma.partition_c(c, 17);
+    assert_eq!(mine.outer().to_string(), "(_1,_4,_4):(_0,_1024,_16)");
+    assert_eq!(
+        mine.at(0),
+        65.into(),
+        "thread 17 is at (1, 1): threads run along N"
+    );
+    covers(64 * 64, 1, 256, |t| positions(&mma.partition_c(c, t)));
+}
+
+#[test]
+fn tiled_wgmmas() {
+    let mma = TiledMma::new(MmaAtom::wgmma(128, 16), &layout!((2, 1, 1):(1, 2, 2)));
+    assert_eq!((mma.threads(), mma.tile()), (256, [128, 128, 16]));
+    let c = ValueTensor::new(Counting, layout!((128, 256):(256, 1)));
+    covers(128 * 256, 1, 256, |t| positions(&mma.partition_c(c, t)));
+}
+
+#[test]
+fn thread_value_layouts_of_tiled_mmas() {
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
+    let (a, b, c) = (
+        mma.get_layout_a_tv(),
+        mma.get_layout_b_tv(),
+        mma.get_layout_c_tv(),
+    );
+    let [m, n, k] = mma.tile();
+    let a_tile = ValueTensor::new(Counting, Layout::col_major(&(m, k).into()));
+    let b_tile = ValueTensor::new(Counting, Layout::col_major(&(n, k).into()));
+    let c_tile = ValueTensor::new(Counting, Layout::col_major(&(m, n).into()));
+    for t in 0..128 {
+        let row = |tv: &Layout| -> Vec<i64> {
+            (0..tv.mode(1).size()).map(|v| tv.at(t + v * 128)).collect()
+        };
+        assert_eq!(row(&a), positions(&mma.partition_a(a_tile, t)));
+        assert_eq!(row(&b), positions(&mma.partition_b(b_tile, t)));
+        assert_eq!(row(&c), positions(&mma.partition_c(c_tile, t)));
+    }
+}
+
+/// A permutation of N that gives a thread four neighbouring columns of C instead of two.
+#[test]
+fn permutations_make_longer_vectors() {
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1))).permuted([
+        Tiler::UNDERSCORE,
+        tile!((2, 4, 2):(1, 4, 2)),
+        Tiler::UNDERSCORE,
+    ]);
+    assert_eq!(mma.tile(), [16, 16, 16]);
+    let c = ValueTensor::new(Counting, layout!((16, 16):(16, 1)));
+    covers(256, 1, 32, |t| positions(&mma.partition_c(c, t)));
+    let first: BTreeSet<i64> = positions(&mma.partition_c(c, 0)).into_iter().collect();
+    assert!([0, 1, 2, 3].iter().all(|e| first.contains(e)), "{first:?}");
+}
+
+#[test]
+fn tiled_copies_deal_out_tiles() {
+    // 32 threads to a row, 8 rows, four neighbours of a row each.
+    let copy = TiledCopy::new(
+        CopyAtom::universal(128, 32),
+        &layout!((8, 32):(32, 1)),
+        &layout!((1, 4)),
+    );
+    assert_eq!(
+        (copy.threads(), copy.tile().to_string().as_str()),
+        (256, "(_8,_128)")
+    );
+    let source = ValueTensor::new(Counting, layout!((16, 256):(256, 1)));
+    covers(16 * 256, 1, 256, |t| {
+        positions(&copy.partition_s(source, t))
+    });
+    let mine = copy.partition_s(source, 33);
+    assert_eq!(
+        mine.outer().to_string(),
+        "((_4,_1),_2,_2):((_1,_0),_2048,_128)"
+    );
+    assert_eq!(positions(&mine)[..4], [260, 261, 262, 263]);
+    for t in 0..256 {
+        assert_eq!(
+            positions(&copy.partition_s(source, t)),
+            positions(&copy.partition_d(source, t))
+        );
+    }
+}
+
+#[test]
+fn seed_values_may_be_two_dimensional() {
+    let copy = TiledCopy::new(
+        CopyAtom::universal(64, 32),
+        &layout!((4, 8):(8, 1)),
+        &layout!((2, 2):(1, 2)),
+    );
+    assert_eq!(copy.tile(), &shape!((8, 16)));
+    let tile = ValueTensor::new(Counting, layout!((8, 16):(16, 1)));
+    covers(128, 1, 32, |t| positions(&copy.partition_d(tile, t)));
+}
+
+/// `ldmatrix` brings A from shared memory to where `mma` wants it.
+#[test]
+fn ldmatrix_loads_what_the_mma_multiplies() {
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 1, 1):(1, 2, 2)));
+    let copy = TiledCopy::for_a(CopyAtom::ldmatrix(4, 16), &mma);
+    assert_eq!(
+        (copy.threads(), copy.tile()),
+        (64, &IntTuple::fixed(&[32, 16]))
+    );
+    let tile = ValueTensor::new(Counting, layout!((32, 16):(16, 1)));
+    for t in 0..64 {
+        // What the copy writes to registers is what the multiplication reads from them.
+        assert_eq!(
+            positions(&copy.partition_d(tile, t)),
+            positions(&mma.partition_a(tile, t)),
+            "thread {t}"
+        );
+        // Each thread's address is that of eight neighbours of a row.
+        let read = positions(&copy.partition_s(tile, t));
+        assert!(
+            read.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "{read:?}"
+        );
+    }
+    covers(32 * 16, 1, 64, |t| positions(&copy.partition_s(tile, t)));
+}
+
+#[test]
+fn copies_of_b_and_c_follow_the_mma() {
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4))).permuted([
+        Tiler::UNDERSCORE,
+        tile!(32),
+        Tiler::UNDERSCORE,
+    ]);
+    let b = TiledCopy::for_b(CopyAtom::ldmatrix(2, 16), &mma);
+    let tile = ValueTensor::new(Counting, layout!((32, 16):(16, 1)));
+    for t in 0..128 {
+        let held: BTreeSet<i64> = positions(&mma.partition_b(tile, t)).into_iter().collect();
+        let copied: BTreeSet<i64> = positions(&b.partition_d(tile, t)).into_iter().collect();
+        assert_eq!(held, copied, "thread {t}");
+    }
+    let c = TiledCopy::for_c(CopyAtom::universal(64, 32), &mma);
+    let tile = ValueTensor::new(Counting, layout!((32, 32):(32, 1)));
+    covers(32 * 32, 1, 128, |t| positions(&c.partition_d(tile, t)));
+}
