@@ -25,6 +25,7 @@ mod coordinate;
 mod divide;
 mod engine;
 mod error;
+mod explain;
 mod flat_modes;
 mod fragment;
 mod inner;
@@ -76,6 +77,7 @@ pub use divide::{
     try_flat_divide, try_logical_divide, try_tiled_divide, try_zipped_divide, zipped_divide,
 };
 pub use error::{ErrorKind, LayoutError};
+pub use explain::{Explanation, Operation, explain};
 pub use int::{Basis, Int};
 pub use int_tuple::IntTuple;
 pub use inverse::{

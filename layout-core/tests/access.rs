@@ -55,8 +55,8 @@ fn costs_are_those_of_the_model() {
                         continue;
                     }
                     let offsets = Layout::from_shape_stride(
-                        &(((split, 32 / split), 8)).into(),
-                        &(((stride * width, 64 * width), 1)).into(),
+                        &((split, 32 / split), 8).into(),
+                        &((stride * width, 64 * width), 1).into(),
                     );
                     for swizzle in swizzles {
                         let access = WarpAccess::new(&offsets, bytes, width).swizzled(swizzle);
