@@ -9,6 +9,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::context::{Block, Thread, current_or_null, set_current};
 use crate::error::{SimtError, Waiting};
 use crate::grid::Grid;
+use crate::hopper;
 use crate::panic::PanicReport;
 use crate::shared::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
@@ -85,6 +86,7 @@ impl<'g> Run<'g> {
                     yielder: Cell::new(ptr::null()),
                     wait: Cell::new(None),
                     poll: Cell::new(Poll::default()),
+                    hopper: hopper::ThreadState::default(),
                     exited: Cell::new(false),
                     trap: Cell::new(None),
                     panic: Cell::new(None),
@@ -144,6 +146,7 @@ impl<'g> Run<'g> {
                 self.resume(index, stacks)?;
             }
             if self.live == 0 {
+                self.check_leftovers()?;
                 return Ok(Standing::Finished);
             }
             if self.grid.is_cancelled() {
@@ -164,6 +167,22 @@ impl<'g> Run<'g> {
                 return Err(self.standstill());
             }
         }
+    }
+
+    /// Whether the blocks end in order.
+    fn check_leftovers(&self) -> Result<(), SimtError> {
+        for block in &self.blocks {
+            if let Some((thread, message)) = hopper::leftover(block) {
+                return Err(SimtError::Panic {
+                    kernel: self.grid.kernel.to_owned(),
+                    block: block.idx,
+                    thread: block.thread_idx(thread),
+                    message,
+                    location: String::new(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn resume(&mut self, index: usize, stacks: &mut StackCache) -> Result<(), SimtError> {
@@ -303,6 +322,10 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
         // SAFETY: the thread's memory stays in place and outlives its coroutine (see `Run`).
         let thread = unsafe { &*this };
         thread.yielder.set(yielder);
+        let body = || {
+            body();
+            hopper::thread_ends(thread);
+        };
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(()) => Outcome::Finished,
             Err(payload) => {

@@ -9,6 +9,7 @@ use corosensei::trap::CoroutineTrapHandler;
 
 use crate::barrier::Barrier;
 use crate::cluster::Outcome;
+use crate::hopper;
 use crate::panic::PanicReport;
 use crate::shared::SharedMemory;
 use crate::wait::{Poll, Wait};
@@ -34,6 +35,7 @@ pub(crate) struct Block {
     pub(crate) shared: SharedMemory,
     pub(crate) barriers: [Barrier; BARRIERS],
     pub(crate) warps: Box<[Warp]>,
+    pub(crate) hopper: hopper::BlockState,
     /// All blocks of the cluster, this one included, by rank.
     pub(crate) cluster: Cell<*const [Block]>,
 }
@@ -53,6 +55,7 @@ impl Block {
             shared,
             barriers: [const { Barrier::new() }; BARRIERS],
             warps,
+            hopper: hopper::BlockState::new(threads),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
     }
@@ -72,6 +75,7 @@ pub(crate) struct Thread {
     /// What the thread waits for while it is suspended.
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) poll: Cell<Poll>,
+    pub(crate) hopper: hopper::ThreadState,
     pub(crate) exited: Cell<bool>,
     /// How a stack overflow ends the coroutine; set when it starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,

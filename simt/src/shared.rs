@@ -47,6 +47,11 @@ impl SharedMemory {
         unsafe { Layout::from_size_align_unchecked(bytes as usize, ALIGN) }
     }
 
+    /// Host address of an offset that was checked before.
+    pub(crate) fn at(&self, offset: u32) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(offset as usize)
+    }
+
     /// Makes whatever an earlier block left unreadable.
     pub(crate) fn poison(&mut self) {
         // SAFETY: the memory is `bytes` long (zero bytes may be written anywhere) and no thread
@@ -117,6 +122,12 @@ pub fn map_shared_rank(address: u32, rank: u32) -> u32 {
         block.dims.cluster
     );
     address & ((1 << OFFSET_BITS) - 1) | (rank + 1) << OFFSET_BITS
+}
+
+/// The rank of the block whose memory an address made by [`map_shared_rank`] is in; `None` for the
+/// running block's own addresses.
+pub(crate) fn rank_of(address: u32) -> Option<u32> {
+    (address >> OFFSET_BITS).checked_sub(1)
 }
 
 #[cold]

@@ -1,0 +1,94 @@
+//! Models of what Hopper GPUs do asynchronously: mbarriers, TMA, `wgmma`, clusters.
+//!
+//! The models do late what may be done late, so that code that does not wait gets wrong results
+//! here too: matrix products are computed, and stores read their source, when they are waited for.
+
+mod cluster_barrier;
+mod mbarrier;
+mod stmatrix;
+mod tensor_map;
+mod tma;
+mod wgmma;
+
+pub use cluster_barrier::{cluster_arrive, cluster_wait};
+pub use mbarrier::{
+    mbarrier_arrive, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait,
+    mbarrier_wait,
+};
+pub use stmatrix::stmatrix;
+pub use tensor_map::TensorMapModel;
+pub use tma::{bulk_store_commit, bulk_store_wait, tma_load, tma_store};
+pub use wgmma::{
+    WgmmaOperand, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
+};
+
+use std::cell::Cell;
+
+use crate::context::{Block, Thread, current};
+
+/// What the models keep for a block.
+pub(crate) struct BlockState {
+    mbarriers: mbarrier::Alive,
+    /// Of the whole cluster; the one of the block with rank 0 is used.
+    cluster_barrier: cluster_barrier::ClusterBarrier,
+    warpgroups: Box<[wgmma::Warpgroup]>,
+    ended_threads: Cell<u32>,
+}
+
+impl BlockState {
+    pub(crate) fn new(threads: u32) -> Self {
+        Self {
+            mbarriers: mbarrier::Alive::default(),
+            cluster_barrier: cluster_barrier::ClusterBarrier::default(),
+            warpgroups: wgmma::warpgroups(threads),
+            ended_threads: Cell::new(0),
+        }
+    }
+}
+
+/// What the models keep for a thread.
+#[derive(Default)]
+pub(crate) struct ThreadState {
+    stores: tma::Stores,
+    cluster_arrival: Cell<Option<u32>>,
+}
+
+/// To be called by a thread when its kernel body returns.
+///
+/// # Panics
+/// If the thread leaves something behind that it should have waited for.
+pub(crate) fn thread_ends(thread: &Thread) {
+    let state = &thread.block().hopper;
+    state.ended_threads.set(state.ended_threads.get() + 1);
+    cluster_barrier::thread_ends(thread);
+    tma::thread_ends(thread);
+    wgmma::thread_ends(thread);
+}
+
+/// What is wrong with a block's barriers when all threads of its cluster have ended, and the thread
+/// that initialised the barrier.
+pub(crate) fn leftover(block: &Block) -> Option<(u32, String)> {
+    mbarrier::leftover(block)
+}
+
+/// The block of the running cluster with the given rank, which must still have threads running:
+/// others may not touch the shared memory of one that has ended.
+#[track_caller]
+fn running_block<'a>(rank: u32) -> &'a Block {
+    let own = current().block();
+    // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs,
+    // and they outlive the threads.
+    let cluster = unsafe { &*own.cluster.get() };
+    let Some(block) = cluster.get(rank as usize) else {
+        panic!(
+            "there is no block {rank} in a cluster of {} blocks",
+            cluster.len()
+        )
+    };
+    assert!(
+        block.hopper.ended_threads.get() < block.threads,
+        "block {rank} of the cluster has ended, and with it its shared memory: let all blocks of a \
+         cluster meet at a cluster barrier (or drain their pipelines) before one ends"
+    );
+    block
+}

@@ -1,0 +1,198 @@
+//! TMA: boxes of tensors between global and shared memory.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::mbarrier::complete_tx;
+use super::running_block;
+use super::tensor_map::TensorMapModel;
+use crate::context::{Thread, current};
+use crate::shared::{map_shared_rank, shared_bytes};
+
+/// Bytes that a swizzle leaves together.
+const UNIT: u32 = 16;
+
+#[track_caller]
+fn decode(map: &[u64; 16], rank: usize) -> TensorMapModel {
+    let Some(map) = TensorMapModel::decode(map) else {
+        panic!(
+            "this tensor map was not made for the CPU backend: make it on the device that the \
+             kernel is launched on"
+        )
+    };
+    assert!(
+        map.rank as usize == rank,
+        "a box of a tensor of rank {} is moved by {rank} coordinates",
+        map.rank
+    );
+    map
+}
+
+#[track_caller]
+fn check_place(map: &TensorMapModel, address: u32) {
+    let align = if map.span == UNIT { 128 } else { 8 * map.span };
+    assert!(
+        address.is_multiple_of(align),
+        "a TMA box at shared address {address}, which is not a multiple of {align}: a box is \
+         128-byte aligned, and one with a swizzle to 8 lines of its span"
+    );
+}
+
+/// Where byte `offset` of a box at `address` lies.
+fn swizzled(map: &TensorMapModel, address: u32, offset: u32) -> u32 {
+    let address = address + offset;
+    address ^ (address >> 7 & (map.span / UNIT - 1)) << 4
+}
+
+/// Calls `each` with the host address and the offset in the box of every element of a box that lies
+/// inside the tensor.
+fn for_each_inside(map: &TensorMapModel, at: &[i32], mut each: impl FnMut(*mut u8, u32)) {
+    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
+    // The part of the box along dimension `d` that is inside.
+    let inside = |d: usize| {
+        let (start, extent) = (start(d), map.extent[d] as i64);
+        let first = (-start).clamp(0, i64::from(map.box_extent[d]));
+        let end = (extent - start).clamp(0, i64::from(map.box_extent[d]));
+        first as u32..end as u32
+    };
+    let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
+    for z in inside(2) {
+        for y in inside(1) {
+            let line = (start(2) + i64::from(z)) * map.stride[1] as i64
+                + (start(1) + i64::from(y)) * map.stride[0] as i64;
+            for x in inside(0) {
+                let byte = line + (start(0) + i64::from(x)) * i64::from(map.element_bytes);
+                let index = (z * map.box_extent[1] + y) * map.box_extent[0] + x;
+                each(
+                    base.wrapping_offset(byte as isize),
+                    index * map.element_bytes,
+                );
+            }
+        }
+    }
+}
+
+/// Copies the box at `at`, innermost coordinate first, to shared memory at `to`, zeros where it is
+/// outside the tensor, and counts its bytes at the mbarrier at `barrier`; with a `multicast`, a bit
+/// for each rank, in all these blocks of the cluster, else in the running one.
+///
+/// # Panics
+/// If the map is not the model's or of another rank, on a wrong alignment, on a place that is not
+/// in shared memory, if the barrier complains, or outside of a kernel.
+///
+/// # Safety
+/// The tensor that the map describes must be there, with nobody writing to it.
+#[track_caller]
+pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multicast: Option<u16>) {
+    let map = decode(map, at.len());
+    check_place(&map, to);
+    let copy = |to: u32, barrier: u32| {
+        let bytes = map.box_bytes();
+        for offset in (0..bytes).step_by(UNIT as usize) {
+            // SAFETY: `shared_bytes` checks the range.
+            unsafe {
+                shared_bytes(swizzled(&map, to, offset), UNIT, UNIT).write_bytes(0, UNIT as usize)
+            };
+        }
+        for_each_inside(&map, at, |from, offset| {
+            let element = map.element_bytes;
+            let to = shared_bytes(swizzled(&map, to, offset), element, element);
+            // SAFETY: the caller promises the tensor; `shared_bytes` checked the other range.
+            unsafe { from.copy_to_nonoverlapping(to, element as usize) };
+        });
+        complete_tx(barrier, bytes);
+    };
+    match multicast {
+        None => copy(to, barrier),
+        Some(mask) => {
+            for rank in (0..16).filter(|rank| mask >> rank & 1 == 1) {
+                running_block(rank);
+                copy(map_shared_rank(to, rank), map_shared_rank(barrier, rank));
+            }
+        }
+    }
+}
+
+/// A store that has not been done yet.
+struct Store {
+    map: TensorMapModel,
+    at: Vec<i32>,
+    from: u32,
+}
+
+/// A thread's stores.
+#[derive(Default)]
+pub(crate) struct Stores(RefCell<Groups>);
+
+#[derive(Default)]
+struct Groups {
+    open: Vec<Store>,
+    closed: VecDeque<Vec<Store>>,
+}
+
+/// Takes note of a store of the box at shared address `from` to `at`, innermost coordinate first. It
+/// is done when its group is waited for.
+///
+/// # Panics
+/// As [`tma_load`].
+///
+/// # Safety
+/// The tensor that the map describes must be there, with nobody using the elements of the box,
+/// until the store has been waited for.
+#[track_caller]
+pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
+    let map = decode(map, at.len());
+    check_place(&map, from);
+    let mut stores = current().hopper.stores.0.borrow_mut();
+    stores.open.push(Store {
+        map,
+        at: at.to_vec(),
+        from,
+    });
+}
+
+/// Closes the thread's group of stores.
+///
+/// # Panics
+/// Outside of a kernel.
+#[track_caller]
+pub fn bulk_store_commit() {
+    let mut stores = current().hopper.stores.0.borrow_mut();
+    let group = std::mem::take(&mut stores.open);
+    stores.closed.push_back(group);
+}
+
+/// Does the stores of all but the latest `pending` groups of the thread.
+///
+/// # Panics
+/// If a box is not in shared memory, or outside of a kernel.
+#[track_caller]
+pub fn bulk_store_wait(pending: u32) {
+    let mut stores = current().hopper.stores.0.borrow_mut();
+    while stores.closed.len() > pending as usize {
+        for Store { map, at, from } in stores.closed.pop_front().unwrap_or_default() {
+            for_each_inside(&map, &at, |to, offset| {
+                let element = map.element_bytes;
+                let from = shared_bytes(swizzled(&map, from, offset), element, element);
+                // SAFETY: the caller of `tma_store` promised the tensor; `shared_bytes` checked
+                // the other range.
+                unsafe { to.copy_from_nonoverlapping(from, element as usize) };
+            });
+        }
+    }
+}
+
+/// A thread waits for its stores before it ends.
+pub(super) fn thread_ends(thread: &Thread) {
+    let stores = thread.hopper.stores.0.borrow();
+    assert!(
+        stores.open.is_empty(),
+        "a thread ends with TMA stores that it never committed"
+    );
+    assert!(
+        stores.closed.is_empty(),
+        "a thread ends with {} groups of TMA stores under way, which may still read shared memory: \
+         wait for them first",
+        stores.closed.len()
+    );
+}

@@ -1,0 +1,412 @@
+//! `wgmma`: matrix products of a warpgroup, whose operands are found through their descriptors.
+//!
+//! Each thread notes its instructions; when all 128 threads of a warpgroup wait for them, the last
+//! one to come computes what all have noted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::context::{Block, Thread, current};
+use crate::shared::shared_bytes;
+use crate::wait::{WaitKind, yield_until};
+
+/// Threads of a warpgroup.
+const THREADS: usize = 128;
+/// Rows of A that an instruction reads.
+const ROWS: usize = 64;
+/// Bytes of k that an instruction reads.
+const K_BYTES: usize = 32;
+/// Bytes of a line of a core matrix.
+const UNIT: usize = 16;
+
+/// How an instruction reads one of its operands.
+#[derive(Clone, Copy, Debug)]
+pub struct WgmmaOperand {
+    /// Bytes of an element.
+    pub element_bytes: usize,
+    /// Whether k is consecutive in memory.
+    pub k_major: bool,
+    /// Turns 16 bytes of elements into numbers, as many as there are.
+    pub decode: fn(&[u8; 16], &mut [f32]),
+}
+
+/// An instruction: 64 × `n` sums of products.
+#[derive(Clone, Copy, Debug)]
+pub struct WgmmaShape {
+    /// Columns of sums.
+    pub n: usize,
+    /// The left operand.
+    pub a: WgmmaOperand,
+    /// The right operand.
+    pub b: WgmmaOperand,
+}
+
+/// A thread's sums, which instructions under way add to.
+#[derive(Clone, Debug)]
+pub struct WgmmaSums(Rc<[Cell<f32>]>);
+
+impl WgmmaSums {
+    /// `count` sums without a value: NaN.
+    pub fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Cell::new(f32::NAN)).collect())
+    }
+
+    /// Sum `v`, as it was at the last wait.
+    ///
+    /// # Panics
+    /// If there is no such sum.
+    pub fn get(&self, v: usize) -> f32 {
+        self.0[v].get()
+    }
+
+    /// Sets sum `v`.
+    ///
+    /// # Panics
+    /// If there is no such sum.
+    pub fn set(&self, v: usize, value: f32) {
+        self.0[v].set(value);
+    }
+}
+
+/// An instruction that a thread has issued.
+struct Issued {
+    sums: WgmmaSums,
+    shape: &'static WgmmaShape,
+    a: u64,
+    b: u64,
+    accumulate: bool,
+}
+
+impl Issued {
+    /// Whether two threads mean the same instruction.
+    fn agrees(&self, other: &Self) -> bool {
+        let form = |shape: &WgmmaShape| {
+            let of = |operand: &WgmmaOperand| (operand.element_bytes, operand.k_major);
+            (shape.n, of(&shape.a), of(&shape.b))
+        };
+        form(self.shape) == form(other.shape)
+            && (self.a, self.b, self.accumulate) == (other.a, other.b, other.accumulate)
+    }
+}
+
+/// What one thread has issued and not waited for.
+#[derive(Default)]
+struct Lane {
+    fenced: bool,
+    open: Vec<Issued>,
+    batches: VecDeque<Vec<Issued>>,
+}
+
+/// A warpgroup's instructions, and its meeting place.
+pub(crate) struct Warpgroup {
+    lanes: [RefCell<Lane>; THREADS],
+    arrived: Cell<u32>,
+    pending: Cell<u32>,
+    phase: Cell<u32>,
+}
+
+/// The warpgroups of a block.
+pub(crate) fn warpgroups(threads: u32) -> Box<[Warpgroup]> {
+    (0..threads as usize / THREADS)
+        .map(|_| Warpgroup {
+            lanes: std::array::from_fn(|_| RefCell::default()),
+            arrived: Cell::new(0),
+            pending: Cell::new(0),
+            phase: Cell::new(0),
+        })
+        .collect()
+}
+
+/// The running thread's warpgroup, if it is a whole one.
+fn of(thread: &Thread) -> Option<(&Warpgroup, &RefCell<Lane>)> {
+    let block: &Block = thread.block();
+    let warpgroup = block
+        .hopper
+        .warpgroups
+        .get(thread.linear as usize / THREADS)?;
+    Some((
+        warpgroup,
+        &warpgroup.lanes[thread.linear as usize % THREADS],
+    ))
+}
+
+#[track_caller]
+fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Lane>) {
+    match of(current()) {
+        Some(found) => found,
+        None => panic!(
+            "wgmma is issued by warpgroups of {THREADS} threads, and the last one of this block is \
+             not whole"
+        ),
+    }
+}
+
+/// Opens a batch of instructions.
+///
+/// # Panics
+/// Outside of a whole warpgroup or of a kernel, as do the other functions of `wgmma`.
+#[track_caller]
+pub fn wgmma_fence() {
+    running().1.borrow_mut().fenced = true;
+}
+
+/// Issues an instruction: with the operands that the descriptors `a` and `b` describe, sums are
+/// replaced, or added to if `accumulate`.
+///
+/// # Panics
+/// If no batch is open.
+#[track_caller]
+pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accumulate: bool) {
+    let mut lane = running().1.borrow_mut();
+    assert!(
+        lane.fenced,
+        "wgmma needs a fence before the first instruction of a batch"
+    );
+    lane.open.push(Issued {
+        sums: sums.clone(),
+        shape,
+        a,
+        b,
+        accumulate,
+    });
+}
+
+/// Closes the batch.
+#[track_caller]
+pub fn wgmma_commit() {
+    let mut lane = running().1.borrow_mut();
+    let batch = std::mem::take(&mut lane.open);
+    lane.batches.push_back(batch);
+    lane.fenced = false;
+}
+
+/// Waits until at most `pending` batches of the warpgroup are under way.
+///
+/// # Panics
+/// If the threads of the warpgroup have issued different instructions or wait for different
+/// batches, if an operand is not in shared memory, or if instructions were not committed.
+#[track_caller]
+pub fn wgmma_wait(pending: u32) {
+    let (warpgroup, lane) = running();
+    assert!(
+        lane.borrow().open.is_empty(),
+        "wgmma instructions are waited for that were not committed"
+    );
+    let arrived = warpgroup.arrived.get() + 1;
+    if arrived == 1 {
+        warpgroup.pending.set(pending);
+    }
+    assert!(
+        warpgroup.pending.get() == pending,
+        "threads of one warpgroup wait until {} and until {pending} batches of wgmma are under way",
+        warpgroup.pending.get()
+    );
+    let phase = warpgroup.phase.get();
+    if arrived as usize == THREADS {
+        warpgroup.compute(pending as usize);
+        warpgroup.arrived.set(0);
+        warpgroup.phase.set(phase.wrapping_add(1));
+        return;
+    }
+    warpgroup.arrived.set(arrived);
+    yield_until(
+        WaitKind::Cluster,
+        format_args!(
+            "waits for wgmma with its warpgroup, of which {} threads are there",
+            Arrived(warpgroup)
+        ),
+        || warpgroup.phase.get() != phase,
+    );
+}
+
+/// Formats how many threads wait when the message is written, not when the wait began.
+struct Arrived<'a>(&'a Warpgroup);
+
+impl fmt::Display for Arrived<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.arrived.get().fmt(f)
+    }
+}
+
+/// A thread waits for its instructions before it ends.
+pub(super) fn thread_ends(thread: &Thread) {
+    let Some((_, lane)) = of(thread) else { return };
+    let lane = lane.borrow();
+    assert!(
+        lane.open.is_empty() && lane.batches.iter().all(Vec::is_empty),
+        "a thread ends with wgmma instructions under way: wait for them first"
+    );
+}
+
+impl Warpgroup {
+    /// Computes all but the latest `pending` batches.
+    #[track_caller]
+    fn compute(&self, pending: usize) {
+        let count = self.lanes[0].borrow().batches.len();
+        for _ in pending..count {
+            let batches: Vec<Vec<Issued>> = self
+                .lanes
+                .iter()
+                .map(|lane| lane.borrow_mut().batches.pop_front().unwrap_or_default())
+                .collect();
+            for batch in &batches[1..] {
+                assert!(
+                    batch.len() == batches[0].len()
+                        && batch.iter().zip(&batches[0]).all(|(a, b)| a.agrees(b)),
+                    "threads of one warpgroup have issued different wgmma instructions: all {THREADS} \
+                     issue the same ones, with the same descriptors"
+                );
+            }
+            self.compute_batch(&batches);
+        }
+    }
+
+    /// Computes one batch of every thread. Sums are gathered once for instructions that add to the
+    /// same ones.
+    #[track_caller]
+    fn compute_batch(&self, batches: &[Vec<Issued>]) {
+        let mut matrix = Vec::new();
+        let mut first = 0;
+        while first < batches[0].len() {
+            let same = |i: &usize| {
+                let (a, b) = (&batches[0][first], &batches[0][*i]);
+                Rc::ptr_eq(&a.sums.0, &b.sums.0)
+            };
+            let end = (first..batches[0].len())
+                .take_while(same)
+                .last()
+                .unwrap_or(first)
+                + 1;
+            let n = batches[0][first].shape.n;
+            matrix.clear();
+            matrix.resize(ROWS * n, 0.0);
+            for (thread, batch) in batches.iter().enumerate() {
+                for (v, sum) in batch[first].sums.0.iter().enumerate() {
+                    matrix[index(n, thread, v)] = sum.get();
+                }
+            }
+            for issued in &batches[0][first..end] {
+                multiply(issued, &mut matrix);
+            }
+            for (thread, batch) in batches.iter().enumerate() {
+                for (v, sum) in batch[first].sums.0.iter().enumerate() {
+                    sum.set(matrix[index(n, thread, v)]);
+                }
+            }
+            first = end;
+        }
+    }
+}
+
+/// Where in the row-major sums, `n` columns wide, value `v` of a thread is.
+fn index(n: usize, thread: usize, v: usize) -> usize {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let row = 16 * warp + lane / 4 + v / 2 % 2 * 8;
+    let column = lane % 4 * 2 + v % 2 + v / 4 * 8;
+    row * n + column
+}
+
+/// `sums (+)= A·Bᵀ`.
+#[track_caller]
+fn multiply(issued: &Issued, sums: &mut [f32]) {
+    let Issued {
+        shape,
+        a,
+        b,
+        accumulate,
+        ..
+    } = *issued;
+    let k = K_BYTES / shape.a.element_bytes;
+    if !accumulate {
+        sums.fill(0.0);
+    }
+    let a = read(a, &shape.a, ROWS);
+    let b = read(b, &shape.b, shape.n);
+    let mut columns = vec![0.0; b.len()];
+    for (i, value) in b.iter().enumerate() {
+        columns[i % k * shape.n + i / k] = *value;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the instructions.
+        unsafe { add_products_avx2(&a, &columns, sums, k, shape.n) };
+        return;
+    }
+    add_products(&a, &columns, sums, k, shape.n);
+}
+
+/// [`add_products`], for processors with wider vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_products_avx2(a: &[f32], columns: &[f32], sums: &mut [f32], k: usize, n: usize) {
+    add_products(a, columns, sums, k, n);
+}
+
+/// Adds the products of `a` (rows of `k`) and `columns` (`k` rows of `n`) to the sums. Products of
+/// the element types are exact in `f32`.
+#[inline(always)]
+fn add_products(a: &[f32], columns: &[f32], sums: &mut [f32], k: usize, n: usize) {
+    for (row, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
+        for (a, column) in row.iter().zip(columns.chunks_exact(n)) {
+            for (sum, b) in sums.iter_mut().zip(column) {
+                *sum += a * b;
+            }
+        }
+    }
+}
+
+/// The operand's `mn` rows of k that a descriptor describes.
+#[track_caller]
+fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
+    let field = |bit: u32| (descriptor >> bit & 0x3FFF) as usize * UNIT;
+    let (start, leading, stride) = (field(0), field(16), field(32));
+    assert!(
+        descriptor >> 49 & 7 == 0,
+        "a matrix descriptor with a base offset: align the tile so that it is 0"
+    );
+    let span = match descriptor >> 62 {
+        0 => 16,
+        1 => 128,
+        2 => 64,
+        _ => 32,
+    };
+    let elements = UNIT / operand.element_bytes;
+    let k = K_BYTES / operand.element_bytes;
+    let mut numbers = vec![0.0; mn * k];
+    let mut unit = [0.0; UNIT];
+    let read_unit = |offset: usize, unit: &mut [f32]| {
+        let address = (start + offset) as u32;
+        let address = address ^ (address >> 7 & (span as u32 / 16 - 1)) << 4;
+        // SAFETY: `shared_bytes` checks the range.
+        let bytes = unsafe { shared_bytes(address, 16, 16).cast::<[u8; 16]>().read() };
+        (operand.decode)(&bytes, &mut unit[..elements]);
+    };
+    if operand.k_major {
+        for row in 0..mn {
+            for u in 0..k / elements {
+                let along_k = if span == 16 { u * leading } else { u * UNIT };
+                read_unit(row % 8 * span + row / 8 * stride + along_k, &mut unit);
+                let to = row * k + u * elements;
+                numbers[to..to + elements].copy_from_slice(&unit[..elements]);
+            }
+        }
+    } else {
+        for column in 0..k {
+            for u in 0..mn / elements {
+                let units = span / UNIT;
+                let offset = if span == 16 {
+                    u * stride + column % 8 * UNIT + column / 8 * leading
+                } else {
+                    u % units * UNIT + u / units * leading + column % 8 * span + column / 8 * stride
+                };
+                read_unit(offset, &mut unit);
+                for (i, value) in unit[..elements].iter().enumerate() {
+                    numbers[(u * elements + i) * k + column] = *value;
+                }
+            }
+        }
+    }
+    numbers
+}
