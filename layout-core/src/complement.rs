@@ -1,9 +1,9 @@
 //! The complement of a layout: the layout of its repetitions that fills what it leaves out.
 
-use crate::coalesce::{Knowledge, Modes, coalesced};
 use crate::error::{ErrorKind, LayoutError, tri, twin};
+use crate::flat_modes::{Knowledge, Modes};
 use crate::text::Text;
-use crate::{Int, IntTuple, Layout, filter};
+use crate::{Int, IntTuple, Layout};
 
 twin! {
     /// The layout `R` that completes `layout` towards `cotarget`: it is ordered (its strides are
@@ -31,38 +31,22 @@ twin! {
 /// If two modes of the layout overlap or interleave, a stride is negative or in a basis
 /// direction, or a stride of the result does not fit 64 bits.
 pub const fn try_complement(layout: &Layout, cotarget: &IntTuple) -> Result<Layout, LayoutError> {
-    let covering = tri!(covering_complement(layout, cotarget));
-    let cosize = filter(layout).cosize();
+    let extents = tri!(extents_of(layout, cotarget));
+    let (mut modes, cosize) = tri!(covering_modes(layout, &extents));
     let target = cotarget.size();
-    let multiples = if target % cosize == 0 {
-        target / cosize
-    } else {
-        target / cosize + 1
-    };
+    let multiples = target / cosize + if target % cosize == 0 { 0 } else { 1 };
+    let last = modes.len - 1;
     let beyond = match cosize.checked_mul(multiples) {
-        Some(bound) => covering.cosize() > bound,
+        Some(bound) => end_of(&modes) > bound,
         None => false,
     };
-    let last = covering.num_leaves() - 1;
-    if !beyond || covering.leaf_shape(last).value() == 1 {
-        return Ok(covering);
-    }
-    let shorter = covering.leaf_shape(last).checked_sub(Int::ONE);
-    let Some(shorter) = shorter else {
-        unreachable!()
-    };
-    let mut modes = Modes::EMPTY;
-    let mut i = 0;
-    while i <= last {
-        let shape = if i == last {
-            shorter
-        } else {
-            covering.leaf_shape(i)
+    if beyond && modes.shape[last].value() > 1 {
+        modes.shape[last] = match modes.shape[last].checked_sub(Int::ONE) {
+            Some(shorter) => shorter,
+            None => unreachable!(),
         };
-        modes.push(shape, covering.leaf_stride(i));
-        i += 1;
     }
-    coalesced(&tri!(modes.to_layout()), Knowledge::Static).to_layout()
+    modes.to_coalesced()
 }
 
 /// The complement that repeats the layout until all of the cotarget is reached.
@@ -70,21 +54,27 @@ pub(crate) const fn covering_complement(
     layout: &Layout,
     cotarget: &IntTuple,
 ) -> Result<Layout, LayoutError> {
-    if cotarget.has_underscore() || cotarget.num_leaves() == 0 {
-        return Err(refused(
-            layout,
-            cotarget,
-            ErrorKind::Mismatch,
-            "the cotarget is a shape",
-        ));
-    }
-    let target = tri!(sized_layout(layout, cotarget));
-    let mut modes = coalesced(&filter(layout), Knowledge::Static);
-    drop_trivial(&mut modes);
+    tri!(covering_modes(layout, &tri!(extents_of(layout, cotarget))))
+        .0
+        .to_layout()
+}
+
+/// The modes of the covering complement, at least one, and the cosize of the layout. Of the
+/// cotarget's modes only the extents count.
+pub(crate) const fn covering_modes(
+    layout: &Layout,
+    cotarget: &Modes,
+) -> Result<(Modes, i64), LayoutError> {
+    let mut modes = Modes::of(layout);
+    modes.drop_repetitions(Knowledge::Values);
+    modes.coalesce(Knowledge::Values);
     let mut result = Modes::EMPTY;
     let mut step = Int::ONE;
+    let mut cosize = 1;
     while modes.len > 0 {
-        let (shape, stride) = take_smallest_stride(&mut modes);
+        let smallest = smallest_stride(&modes);
+        let (shape, stride) = (modes.shape[smallest], modes.stride[smallest]);
+        modes.remove(smallest);
         if !stride.basis().is_none() {
             let why = "strides in basis directions have no order";
             return Err(refused(layout, cotarget, ErrorKind::Invalid, why));
@@ -101,36 +91,52 @@ pub(crate) const fn covering_complement(
         };
         result.push(gap, step);
         step = end;
+        cosize += (shape.value() - 1) * stride.value();
     }
-    tri!(push_rest(&mut result, layout, cotarget, &target, step));
-    coalesced(&tri!(result.to_layout()), Knowledge::Static).to_layout()
+    tri!(push_rest(&mut result, layout, cotarget, step));
+    result.coalesce(Knowledge::Static);
+    if result.len == 0 {
+        result.push(Int::ONE, Int::ZERO);
+    }
+    Ok((result, cosize))
 }
 
-/// The cotarget as a layout, for its extents alone.
-const fn sized_layout(layout: &Layout, cotarget: &IntTuple) -> Result<Layout, LayoutError> {
-    match Layout::try_col_major(cotarget) {
-        Ok(sized) => Ok(sized),
-        Err(_) => {
-            let why = "the cotarget's integers are at least 1 and its size fits 64 bits";
-            Err(refused(layout, cotarget, ErrorKind::Invalid, why))
-        }
-    }
-}
-
-/// Drops dynamic modes that turn out to have extent 1 or stride 0: they fill nothing.
-const fn drop_trivial(modes: &mut Modes) {
-    let mut kept = Modes::EMPTY;
+/// The cotarget's extents, as modes without strides.
+const fn extents_of(layout: &Layout, cotarget: &IntTuple) -> Result<Modes, LayoutError> {
+    let mut extents = Modes::EMPTY;
+    let mut size: i64 = 1;
     let mut i = 0;
-    while i < modes.len {
-        if modes.shape[i].value() > 1 && modes.stride[i].value() != 0 {
-            kept.push(modes.shape[i], modes.stride[i]);
-        }
+    while i < cotarget.num_leaves() {
+        let extent = if cotarget.is_underscore(i) {
+            Int::ZERO
+        } else {
+            cotarget.leaf(i)
+        };
+        size = match size.checked_mul(extent.value()) {
+            Some(size) if extent.value() > 0 && extent.basis().is_none() => size,
+            _ => return Err(no_cotarget(layout, cotarget)),
+        };
+        extents.push(extent, Int::ZERO);
         i += 1;
     }
-    *modes = kept;
+    if extents.len == 0 {
+        Err(no_cotarget(layout, cotarget))
+    } else {
+        Ok(extents)
+    }
 }
 
-const fn take_smallest_stride(modes: &mut Modes) -> (Int, Int) {
+const fn no_cotarget(layout: &Layout, cotarget: &IntTuple) -> LayoutError {
+    let mut text = Text::new();
+    text.str("complement: ")
+        .layout(layout)
+        .str(" in ")
+        .tuple(cotarget);
+    text.str(": the cotarget is a shape of extents of at least 1, whose size fits 64 bits");
+    LayoutError::new(ErrorKind::Invalid, &text)
+}
+
+const fn smallest_stride(modes: &Modes) -> usize {
     let mut smallest = 0;
     let mut i = 1;
     while i < modes.len {
@@ -139,29 +145,32 @@ const fn take_smallest_stride(modes: &mut Modes) -> (Int, Int) {
         }
         i += 1;
     }
-    let mode = (modes.shape[smallest], modes.stride[smallest]);
-    modes.len -= 1;
-    i = smallest;
+    smallest
+}
+
+/// The last index that modes lead to, plus one; at most what fits.
+const fn end_of(modes: &Modes) -> i64 {
+    let mut end: i64 = 1;
+    let mut i = 0;
     while i < modes.len {
-        modes.shape[i] = modes.shape[i + 1];
-        modes.stride[i] = modes.stride[i + 1];
+        let span = (modes.shape[i].value() - 1).saturating_mul(modes.stride[i].value());
+        end = end.saturating_add(span);
         i += 1;
     }
-    mode
+    end
 }
 
 /// Repeats what there is up to the cotarget: `ceil_div(cotarget, step)` times.
 const fn push_rest(
     result: &mut Modes,
     layout: &Layout,
-    cotarget: &IntTuple,
-    target: &Layout,
+    cotarget: &Modes,
     step: Int,
 ) -> Result<(), LayoutError> {
-    let mut extents = merge_alike(target);
-    if extents.len > 1 && !divide_exactly(&mut extents, step) {
-        extents = Modes::EMPTY;
-        extents.push(target.size_int(), Int::ZERO);
+    let mut extents = *cotarget;
+    merge_extents(&mut extents, true);
+    if extents.len > 1 && !divides_exactly(&mut extents, step) {
+        merge_extents(&mut extents, false);
     }
     if extents.len == 1 {
         extents.shape[0] = match extents.shape[0].checked_ceil_div(step) {
@@ -191,32 +200,33 @@ const fn push_rest(
     Ok(())
 }
 
-/// The extents with static neighbours multiplied together, and dynamic ones likewise.
-const fn merge_alike(target: &Layout) -> Modes {
-    let mut extents = Modes::EMPTY;
-    let mut i = 0;
-    while i < target.num_leaves() {
-        let extent = target.leaf_shape(i);
-        if extents.len > 0 && extents.shape[extents.len - 1].is_static() == extent.is_static() {
-            let last = extents.len - 1;
-            extents.shape[last] = match extents.shape[last].checked_mul(extent) {
+/// Multiplies neighbouring extents together: static ones with static ones only, or all.
+const fn merge_extents(extents: &mut Modes, alike_only: bool) {
+    let mut merged = 0;
+    let mut i = 1;
+    while i < extents.len {
+        let (last, extent) = (extents.shape[merged], extents.shape[i]);
+        if alike_only && last.is_static() != extent.is_static() {
+            merged += 1;
+            extents.shape[merged] = extent;
+        } else {
+            extents.shape[merged] = match last.checked_mul(extent) {
                 Some(product) => product,
                 None => unreachable!(),
             };
-        } else {
-            extents.push(extent, Int::ZERO);
         }
         i += 1;
     }
-    extents
+    extents.len = merged + 1;
 }
 
 /// Divides the extents by `step` from the left, if each division comes out even.
-const fn divide_exactly(extents: &mut Modes, step: Int) -> bool {
+const fn divides_exactly(extents: &mut Modes, step: Int) -> bool {
+    let mut divided = *extents;
     let mut rest = step;
     let mut i = 0;
-    while i < extents.len {
-        let extent = extents.shape[i];
+    while i < divided.len {
+        let extent = divided.shape[i];
         let even = extent.value() % rest.value() == 0 || rest.value() % extent.value() == 0;
         let (true, Some(quotient), Some(next)) = (
             even,
@@ -225,11 +235,15 @@ const fn divide_exactly(extents: &mut Modes, step: Int) -> bool {
         ) else {
             return false;
         };
-        extents.shape[i] = quotient;
+        divided.shape[i] = quotient;
         rest = next;
         i += 1;
     }
-    rest.value() == 1
+    if rest.value() != 1 {
+        return false;
+    }
+    *extents = divided;
+    true
 }
 
 const fn overlap(layout: &Layout, shape: Int, stride: Int, step: Int) -> LayoutError {
@@ -246,7 +260,7 @@ const fn overlap(layout: &Layout, shape: Int, stride: Int, step: Int) -> LayoutE
     LayoutError::new(ErrorKind::Overlap, &text)
 }
 
-const fn overflow(layout: &Layout, cotarget: &IntTuple) -> LayoutError {
+const fn overflow(layout: &Layout, cotarget: &Modes) -> LayoutError {
     refused(
         layout,
         cotarget,
@@ -255,12 +269,18 @@ const fn overflow(layout: &Layout, cotarget: &IntTuple) -> LayoutError {
     )
 }
 
-const fn refused(layout: &Layout, cotarget: &IntTuple, kind: ErrorKind, why: &str) -> LayoutError {
+const fn refused(layout: &Layout, cotarget: &Modes, kind: ErrorKind, why: &str) -> LayoutError {
+    let mut size: i64 = 1;
+    let mut i = 0;
+    while i < cotarget.len {
+        size = size.saturating_mul(cotarget.shape[i].value());
+        i += 1;
+    }
     let mut text = Text::new();
     text.str("complement: ")
         .layout(layout)
         .str(" in ")
-        .tuple(cotarget)
+        .number(size)
         .str(": ")
         .str(why);
     LayoutError::new(kind, &text)

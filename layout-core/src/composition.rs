@@ -8,8 +8,8 @@
 //! more than once can a turn or a carry come to nothing, so before a refusal the values themselves
 //! are looked at.
 
-use crate::coalesce::{Knowledge, Modes, coalesced};
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::flat_modes::{Knowledge, Modes};
 use crate::layout::LayoutBuilder;
 use crate::text::Text;
 use crate::{Basis, CAPACITY, Int, Layout};
@@ -53,11 +53,27 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 /// than [`CAPACITY`] leaves. Where `a` maps to an index more than once, a composition of more than
 /// 4096 coordinates is also refused if it is a layout only because strides of `a` cancel out.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
+    match compose(a, b, Form::AsCute) {
+        Err(error) if matches!(error.kind(), ErrorKind::Capacity) => compose(a, b, Form::Fewest),
+        result => result,
+    }
+}
+
+/// How a result with dynamic integers is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As CuTe writes it: modes that are only known at run time to have extent 1 are kept.
+    AsCute,
+    /// With the fewest modes.
+    Fewest,
+}
+
+const fn compose(a: &Layout, b: &Layout, form: Form) -> Result<Layout, LayoutError> {
     let mut parts = Parts::EMPTY;
     let mut i = 0;
     while i < b.num_leaves() {
         if is_group_leader(b, i) {
-            tri!(compose_group(a, b, i, &mut parts));
+            tri!(compose_group(a, b, i, form, &mut parts));
         }
         i += 1;
     }
@@ -65,7 +81,7 @@ pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutErr
     let mut i = 0;
     while i < b.num_leaves() {
         builder.opens(b.profile().opens(i));
-        let (start, end) = parts.of_leaf[i];
+        let (start, end) = parts.range(i);
         if end - start > 1 {
             builder.open();
         }
@@ -86,7 +102,7 @@ pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutErr
 /// The modes that the leaves of `b` become.
 struct Parts {
     modes: Modes,
-    of_leaf: [(usize, usize); CAPACITY],
+    of_leaf: [(u8, u8); CAPACITY],
 }
 
 impl Parts {
@@ -95,10 +111,15 @@ impl Parts {
         of_leaf: [(0, 0); CAPACITY],
     };
 
+    const fn range(&self, leaf: usize) -> (usize, usize) {
+        let (start, end) = self.of_leaf[leaf];
+        (start as usize, end as usize)
+    }
+
     /// What the modes of a leaf map one of its coordinates to. It may wrap: the layout that is
     /// built of the modes is refused then.
     const fn value(&self, leaf: usize, coordinate: i64) -> i64 {
-        let (mut i, end) = self.of_leaf[leaf];
+        let (mut i, end) = self.range(leaf);
         let mut rest = coordinate;
         let mut value: i64 = 0;
         while i < end {
@@ -127,11 +148,12 @@ const fn compose_group(
     a: &Layout,
     b: &Layout,
     leader: usize,
+    form: Form,
     parts: &mut Parts,
 ) -> Result<(), LayoutError> {
     let basis = b.leaf_stride(leader).basis();
     tri!(check_directions(a, b, basis));
-    let walker = Walker::new(&tri!(mode_in_direction(a, b, basis)));
+    let walker = Walker::new(&tri!(mode_in_direction(a, b, basis)), form, b.is_static());
     let begin = parts.modes.len;
     match walk_group(&walker, b, leader, parts) {
         Ok(()) => Ok(()),
@@ -164,7 +186,7 @@ const fn walk_group(
             if let Err(refusal) = walker.walk(shape, step, &mut reach, &mut parts.modes) {
                 return Err((i, refusal));
             }
-            parts.of_leaf[i] = (start, parts.modes.len);
+            parts.of_leaf[i] = (start as u8, parts.modes.len as u8);
         }
         i += 1;
     }
@@ -215,7 +237,7 @@ const fn enumerate_group(walker: &Walker, b: &Layout, leader: usize, parts: &mut
             if !walker.by_values(extent, step, is_static, &mut parts.modes) {
                 return false;
             }
-            parts.of_leaf[i] = (start, parts.modes.len);
+            parts.of_leaf[i] = (start as u8, parts.modes.len as u8);
         }
         i += 1;
     }
@@ -302,22 +324,22 @@ enum Refusal {
 struct Walker {
     /// The layout with all that values tell.
     values: Modes,
-    /// The layout with what static integers tell: what decides how a result is written.
-    statics: Modes,
+    /// The layout with what static integers tell, where that decides how a result is written.
+    statics: Option<Modes>,
     is_static: bool,
 }
 
 impl Walker {
-    const fn new(a: &Layout) -> Walker {
+    /// A walker of modes that are all static, or some dynamic, through a layout.
+    const fn new(a: &Layout, form: Form, static_modes: bool) -> Walker {
         let is_static = a.is_static();
-        let values = at_least_one(coalesced(a, Knowledge::Values));
-        let statics = if is_static {
-            values
+        let statics = if matches!(form, Form::Fewest) || (is_static && static_modes) {
+            None
         } else {
-            at_least_one(coalesced(a, Knowledge::Static))
+            Some(at_least_one(Modes::coalesced(a, Knowledge::Static)))
         };
         Walker {
-            values,
+            values: at_least_one(Modes::coalesced(a, Knowledge::Values)),
             statics,
             is_static,
         }
@@ -334,13 +356,13 @@ impl Walker {
         if d.value() == 0 {
             return push(out, s, d);
         }
-        if self.is_static && s.is_static() && d.is_static() {
+        let Some(statics) = &self.statics else {
             return self.by_digits(s, d, reach, out);
-        }
+        };
         let mut digits = Modes::EMPTY;
         tri!(self.by_digits(s, d, reach, &mut digits));
         let mut written = Modes::EMPTY;
-        let by_division = self.by_division(s, d, &mut written);
+        let by_division = by_division(statics, s, d, &mut written);
         let modes = if by_division.is_ok() && same_function(&written, &digits) {
             written
         } else {
@@ -500,35 +522,34 @@ impl Walker {
         }
         Ok(run)
     }
+}
 
-    /// CuTe's way, which divides the extents one after the other. It is right only where
-    /// everything divides, but it tells how CuTe writes a result with dynamic integers: which
-    /// modes are kept and which integers stay static.
-    const fn by_division(&self, s: Int, d: Int, out: &mut Modes) -> Result<(), Refusal> {
-        let a = &self.statics;
-        let last = a.len - 1;
-        let mut rest_shape = s;
-        let mut rest_stride = d;
-        let mut k = 0;
-        while k < last {
-            let extent = a.shape[k];
-            let next_shape = tri!(whole(extent.checked_ceil_div(rest_stride)));
-            let next_stride = tri!(whole(rest_stride.checked_ceil_div(extent)));
-            if !next_shape.is_constant(1) && !rest_shape.is_constant(1) {
-                let new_shape = next_shape.min(rest_shape);
-                let stride = tri!(whole(rest_stride.checked_mul(a.stride[k])));
-                tri!(push(out, new_shape, stride));
-                rest_shape = tri!(whole(rest_shape.checked_div(new_shape)));
-            }
-            rest_stride = next_stride;
-            k += 1;
+/// CuTe's way, which divides the extents one after the other. It is right only where
+/// everything divides, but it tells how CuTe writes a result with dynamic integers: which
+/// modes are kept and which integers stay static.
+const fn by_division(a: &Modes, s: Int, d: Int, out: &mut Modes) -> Result<(), Refusal> {
+    let last = a.len - 1;
+    let mut rest_shape = s;
+    let mut rest_stride = d;
+    let mut k = 0;
+    while k < last {
+        let extent = a.shape[k];
+        let next_shape = tri!(whole(extent.checked_ceil_div(rest_stride)));
+        let next_stride = tri!(whole(rest_stride.checked_ceil_div(extent)));
+        if !next_shape.is_constant(1) && !rest_shape.is_constant(1) {
+            let new_shape = next_shape.min(rest_shape);
+            let stride = tri!(whole(rest_stride.checked_mul(a.stride[k])));
+            tri!(push(out, new_shape, stride));
+            rest_shape = tri!(whole(rest_shape.checked_div(new_shape)));
         }
-        if out.len == 0 || !rest_shape.is_constant(1) {
-            let stride = tri!(whole(rest_stride.checked_mul(a.stride[last])));
-            tri!(push(out, rest_shape, stride));
-        }
-        Ok(())
+        rest_stride = next_stride;
+        k += 1;
     }
+    if out.len == 0 || !rest_shape.is_constant(1) {
+        let stride = tri!(whole(rest_stride.checked_mul(a.stride[last])));
+        tri!(push(out, rest_shape, stride));
+    }
+    Ok(())
 }
 
 /// A stretch of equal strides.
@@ -545,7 +566,7 @@ pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64
     if step.value() < 0 {
         return None;
     }
-    match Walker::new(a).run(extent.value(), step.value()) {
+    match Walker::new(a, Form::Fewest, true).run(extent.value(), step.value()) {
         Ok(run) => Some((run.steps, run.stride)),
         Err(_) => None,
     }
@@ -591,11 +612,9 @@ const fn plus(sum: Int, digit: i64, stride: Int) -> Result<Int, Refusal> {
 
 /// Whether two lists of modes are the same function of 1-D coordinates.
 const fn same_function(a: &Modes, b: &Modes) -> bool {
-    let (Ok(a), Ok(b)) = (a.to_layout(), b.to_layout()) else {
-        return false;
-    };
-    let a = coalesced(&a, Knowledge::Values);
-    let b = coalesced(&b, Knowledge::Values);
+    let (mut a, mut b) = (*a, *b);
+    a.coalesce(Knowledge::Values);
+    b.coalesce(Knowledge::Values);
     if a.len != b.len {
         return false;
     }

@@ -1,8 +1,9 @@
 //! Division: splitting a layout into tiles and the layout of those tiles.
 
-use crate::coalesce::{Knowledge, coalesced};
-use crate::complement::covering_complement;
+use crate::complement::covering_modes;
 use crate::error::{LayoutError, tri, twin};
+use crate::flat_modes::{Knowledge, Modes};
+use crate::layout::LayoutBuilder;
 use crate::tiler::TilerKind;
 use crate::unzip::{Splitter, by_mode, unpack, unzip};
 use crate::{Layout, Tiler, try_composition};
@@ -72,9 +73,14 @@ pub(crate) const fn divide_by_layout(
     layout: &Layout,
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
-    let target = tri!(coalesced(layout, Knowledge::Static).to_layout()).shape();
-    let rest = tri!(covering_complement(tiler, &target));
-    try_composition(layout, &tri!(Layout::try_concat(&[*tiler, rest])))
+    let cotarget = Modes::coalesced(layout, Knowledge::Static);
+    let (rest, _) = tri!(covering_modes(tiler, &cotarget));
+    let mut both = LayoutBuilder::new();
+    both.open();
+    both.append(tiler);
+    both.append_list(&rest);
+    both.close();
+    try_composition(layout, &tri!(both.finish()))
 }
 
 /// [`logical_divide`], or the reason why there is none.

@@ -1,10 +1,10 @@
 //! Inverses of layouts, and what two layouts have in common.
 
-use crate::coalesce::{Knowledge, Modes, coalesced};
 use crate::composition::{first_run, try_composition};
 use crate::error::{ErrorKind, LayoutError, tri, twin};
+use crate::flat_modes::{Knowledge, Modes};
 use crate::text::Text;
-use crate::{CAPACITY, Int, IntTuple, Layout, coalesce, compact_col_major, gcd};
+use crate::{CAPACITY, Int, IntTuple, Layout, compact_col_major, gcd};
 
 twin! {
     /// The longest layout `R` with `layout(R(i)) = i` for every `i` below its size; `_1:_0` when
@@ -76,7 +76,7 @@ struct Steps {
 
 impl Steps {
     const fn of(layout: &Layout) -> Steps {
-        let modes = coalesced(layout, Knowledge::Values);
+        let modes = Modes::coalesced(layout, Knowledge::Values);
         let mut step = [Int::ONE; CAPACITY];
         let mut i = 1;
         while i < modes.len {
@@ -162,25 +162,21 @@ pub const fn try_right_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
         }
         i += 1;
     }
-    let mut reversed = Modes::EMPTY;
+    let mut chain = Modes::EMPTY;
     let mut mode = best;
     let mut end = steps_end(&steps, best, NOT_REACHED);
     while mode < CAPACITY {
         let full = end / steps.stride(mode) == steps.extent(mode);
         let count = Int::dynamic(end / steps.stride(mode)).with_static(layout.is_static());
-        reversed.push(
+        chain.push(
             if full { steps.modes.shape[mode] } else { count },
             steps.step[mode],
         );
         end = steps.stride(mode);
         mode = before[mode];
     }
-    let mut chain = Modes::EMPTY;
-    while reversed.len > 0 {
-        reversed.len -= 1;
-        chain.push(reversed.shape[reversed.len], reversed.stride[reversed.len]);
-    }
-    Ok(coalesce(&tri!(chain.to_layout())))
+    chain.reverse();
+    chain.to_coalesced()
 }
 
 const fn reach(steps: &Steps, mode: usize) -> i64 {
@@ -274,7 +270,7 @@ pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
         );
         j += 1;
     }
-    let inverse = coalesce(&tri!(inverse.to_layout()));
+    let inverse = tri!(inverse.to_coalesced());
     if undoes(&inverse, layout) {
         return Ok(inverse);
     }
@@ -312,7 +308,7 @@ const fn value_of(
 const fn undoes(inverse: &Layout, layout: &Layout) -> bool {
     match try_composition(inverse, layout) {
         Ok(identity) => {
-            let modes = coalesced(&identity, Knowledge::Values);
+            let modes = Modes::coalesced(&identity, Knowledge::Values);
             modes.len == 0 || (modes.len == 1 && modes.stride[0].value() == 1)
         }
         Err(_) => false,
@@ -342,7 +338,7 @@ pub const fn try_max_common_layout(a: &Layout, b: &Layout) -> Result<Layout, Lay
             "strides in basis directions have no order",
         ));
     }
-    let modes = coalesced(&inverse, Knowledge::Values);
+    let modes = Modes::coalesced(&inverse, Knowledge::Values);
     let mut common = Modes::EMPTY;
     let mut size: i64 = 1;
     let mut i = 0;
@@ -376,7 +372,7 @@ const fn is_contiguous(a: &Layout, modes: &Modes) -> bool {
     };
     match try_composition(a, &layout) {
         Ok(composed) => {
-            let composed = coalesced(&composed, Knowledge::Values);
+            let composed = Modes::coalesced(&composed, Knowledge::Values);
             composed.len == 1 && composed.stride[0].value() == 1
         }
         Err(_) => false,
@@ -417,7 +413,7 @@ pub const fn try_domain_distribute(shape: &IntTuple, n: Int) -> Result<Layout, L
         };
         i += 1;
     }
-    Ok(coalesce(&tri!(modes.to_layout())))
+    modes.to_coalesced()
 }
 
 /// [`nullspace`], or the reason why there is none.

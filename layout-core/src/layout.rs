@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::flat_modes::Modes;
 use crate::int_tuple::mismatch;
 use crate::profile::{Profile, ProfileBuilder};
 use crate::text::Text;
@@ -419,6 +420,74 @@ impl Layout {
         last
     }
 
+    /// The layout of a list of at least one mode: flat, or a mode on its own.
+    pub(crate) const fn from_modes(modes: &Modes) -> Result<Layout, LayoutError> {
+        let profile = Profile::flat(modes.len);
+        Layout {
+            shape: modes.shape,
+            stride: modes.stride,
+            profile,
+        }
+        .checked()
+    }
+
+    /// Checks that extents are at least 1, and that the size and every index fit 64 bits.
+    const fn checked(&self) -> Result<Layout, LayoutError> {
+        if self.num_leaves() == 0 {
+            return Err(LayoutError::of(
+                ErrorKind::Invalid,
+                "layout: empty layouts are not allowed: at least one mode is needed",
+            ));
+        }
+        let mut size: i64 = 1;
+        let mut low: i64 = 0;
+        let mut high: i64 = 0;
+        let mut i = 0;
+        while i < self.num_leaves() {
+            let extent = self.shape[i].value();
+            if extent < 1 || !self.shape[i].basis().is_none() {
+                let mut text = Text::new();
+                text.str("layout: ").layout(self).str(" has the extent ");
+                text.int(self.shape[i])
+                    .str(": extents are plain integers of at least 1");
+                return Err(LayoutError::new(ErrorKind::Invalid, &text));
+            }
+            let fits = match (
+                size.checked_mul(extent),
+                self.stride[i].value().checked_mul(extent - 1),
+            ) {
+                (Some(product), Some(span)) => {
+                    size = product;
+                    let sum = if span < 0 {
+                        low.checked_add(span)
+                    } else {
+                        high.checked_add(span)
+                    };
+                    match sum {
+                        Some(sum) if span < 0 => {
+                            low = sum;
+                            true
+                        }
+                        Some(sum) if sum < i64::MAX => {
+                            high = sum;
+                            true
+                        }
+                        _ => false,
+                    }
+                }
+                _ => false,
+            };
+            if !fits {
+                let mut text = Text::new();
+                text.str("layout: the size or an index of ").layout(self);
+                text.str(" does not fit 64 bits");
+                return Err(LayoutError::new(ErrorKind::Overflow, &text));
+            }
+            i += 1;
+        }
+        Ok(*self)
+    }
+
     /// Equality of values and parentheses, in `const`.
     pub const fn eq(&self, other: &Layout) -> bool {
         self.shape().eq(&other.shape()) && self.stride().eq(&other.stride())
@@ -498,6 +567,18 @@ impl LayoutBuilder {
         self.append_leaves(layout, 0, layout.num_leaves(), 0);
     }
 
+    /// Adds a list of modes as one mode.
+    pub(crate) const fn append_list(&mut self, modes: &Modes) {
+        let grouped = if modes.len > 1 { 1 } else { 0 };
+        self.opens(grouped);
+        let mut i = 0;
+        while i < modes.len {
+            self.leaf(modes.shape[i], modes.stride[i]);
+            i += 1;
+        }
+        self.closes(grouped);
+    }
+
     /// Adds the modes of a layout, without the parentheses around them.
     pub(crate) const fn append_modes(&mut self, layout: &Layout) {
         let outermost = if layout.profile.is_leaf() { 0 } else { 1 };
@@ -516,67 +597,14 @@ impl LayoutBuilder {
         }
     }
 
-    /// Checks what was written: capacity, extents of at least 1, and that the size and every
-    /// index fit 64 bits.
+    /// Checks what was written.
     pub(crate) const fn finish(&self) -> Result<Layout, LayoutError> {
         let profile = tri!(self.profile.finish());
-        let layout = Layout {
+        Layout {
             shape: self.shape,
             stride: self.stride,
             profile,
-        };
-        if profile.len() == 0 {
-            return Err(LayoutError::of(
-                ErrorKind::Invalid,
-                "layout: empty layouts are not allowed: at least one mode is needed",
-            ));
         }
-        let mut size: i64 = 1;
-        let mut low: i64 = 0;
-        let mut high: i64 = 0;
-        let mut i = 0;
-        while i < profile.len() {
-            let extent = self.shape[i].value();
-            if extent < 1 || !self.shape[i].basis().is_none() {
-                let mut text = Text::new();
-                text.str("layout: ").layout(&layout).str(" has the extent ");
-                text.int(self.shape[i])
-                    .str(": extents are plain integers of at least 1");
-                return Err(LayoutError::new(ErrorKind::Invalid, &text));
-            }
-            let fits = match (
-                size.checked_mul(extent),
-                self.stride[i].value().checked_mul(extent - 1),
-            ) {
-                (Some(product), Some(span)) => {
-                    size = product;
-                    let sum = if span < 0 {
-                        low.checked_add(span)
-                    } else {
-                        high.checked_add(span)
-                    };
-                    match sum {
-                        Some(sum) if span < 0 => {
-                            low = sum;
-                            true
-                        }
-                        Some(sum) if sum < i64::MAX => {
-                            high = sum;
-                            true
-                        }
-                        _ => false,
-                    }
-                }
-                _ => false,
-            };
-            if !fits {
-                let mut text = Text::new();
-                text.str("layout: the size or an index of ").layout(&layout);
-                text.str(" does not fit 64 bits");
-                return Err(LayoutError::new(ErrorKind::Overflow, &text));
-            }
-            i += 1;
-        }
-        Ok(layout)
+        .checked()
     }
 }

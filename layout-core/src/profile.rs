@@ -29,6 +29,17 @@ impl Profile {
         parens: [0; CAPACITY],
     };
 
+    /// An integer for one leaf, a tuple without inner parentheses for more.
+    pub(crate) const fn flat(len: usize) -> Profile {
+        let mut profile = Profile::EMPTY;
+        profile.len = len as u8;
+        if len > 1 {
+            profile.parens[0] = 1 << 4;
+            profile.parens[len - 1] = 1;
+        }
+        profile
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }

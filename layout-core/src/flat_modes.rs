@@ -1,0 +1,173 @@
+//! A flat list of modes, which is what the algebra computes on between layouts.
+
+use crate::error::LayoutError;
+use crate::{CAPACITY, Int, Layout};
+
+/// The modes of a layout without its parentheses.
+#[derive(Clone, Copy)]
+pub(crate) struct Modes {
+    pub(crate) shape: [Int; CAPACITY],
+    pub(crate) stride: [Int; CAPACITY],
+    pub(crate) len: usize,
+}
+
+/// How much of what is known about integers a simplification may use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// Only static integers, so that the result's shape depends on static values alone.
+    Static,
+    /// Every value.
+    Values,
+}
+
+impl Modes {
+    pub(crate) const EMPTY: Modes = Modes {
+        shape: [Int::ONE; CAPACITY],
+        stride: [Int::ZERO; CAPACITY],
+        len: 0,
+    };
+
+    /// The leaves of a layout.
+    pub(crate) const fn of(layout: &Layout) -> Modes {
+        let mut modes = Modes::EMPTY;
+        let mut i = 0;
+        while i < layout.num_leaves() {
+            modes.push(layout.leaf_shape(i), layout.leaf_stride(i));
+            i += 1;
+        }
+        modes
+    }
+
+    /// The fewest modes that compute the same function as a layout.
+    pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
+        let mut modes = Modes::of(layout);
+        modes.coalesce(knowledge);
+        modes
+    }
+
+    /// Adds a mode. Callers add no more than a layout's leaves.
+    pub(crate) const fn push(&mut self, shape: Int, stride: Int) {
+        self.shape[self.len] = shape;
+        self.stride[self.len] = stride;
+        self.len += 1;
+    }
+
+    /// Removes a mode.
+    pub(crate) const fn remove(&mut self, mode: usize) {
+        self.len -= 1;
+        let mut i = mode;
+        while i < self.len {
+            self.shape[i] = self.shape[i + 1];
+            self.stride[i] = self.stride[i + 1];
+            i += 1;
+        }
+    }
+
+    /// Turns the list around.
+    pub(crate) const fn reverse(&mut self) {
+        let mut i = 0;
+        while i + 1 < self.len - i {
+            let j = self.len - 1 - i;
+            (self.shape[i], self.shape[j]) = (self.shape[j], self.shape[i]);
+            (self.stride[i], self.stride[j]) = (self.stride[j], self.stride[i]);
+            i += 1;
+        }
+    }
+
+    /// Merges modes that continue each other and drops those of extent 1, as far as is known.
+    /// From the right, as CuTe does it, which shows in how dynamic modes are left over.
+    pub(crate) const fn coalesce(&mut self, knowledge: Knowledge) {
+        // Finished modes are gathered at the end of the list, then moved to its beginning.
+        let end = self.len;
+        let mut first = end;
+        let mut i = end;
+        while i > 0 {
+            i -= 1;
+            let (shape, stride) = (self.shape[i], self.stride[i]);
+            if is_one(shape, knowledge) {
+                continue;
+            }
+            if first < end
+                && continues(
+                    shape,
+                    stride,
+                    self.shape[first],
+                    self.stride[first],
+                    knowledge,
+                )
+            {
+                self.shape[first] = match shape.checked_mul(self.shape[first]) {
+                    Some(product) => product,
+                    None => unreachable!(),
+                };
+                self.stride[first] = stride;
+                continue;
+            }
+            first -= 1;
+            self.shape[first] = shape;
+            self.stride[first] = stride;
+        }
+        self.len = end - first;
+        i = 0;
+        while i < self.len {
+            self.shape[i] = self.shape[first + i];
+            self.stride[i] = self.stride[first + i];
+            i += 1;
+        }
+    }
+
+    /// Drops modes that repeat: those of stride `_0`, or of any stride 0.
+    pub(crate) const fn drop_repetitions(&mut self, knowledge: Knowledge) {
+        let mut i = 0;
+        while i < self.len {
+            let known = self.stride[i].is_static() || matches!(knowledge, Knowledge::Values);
+            if known && self.stride[i].value() == 0 {
+                self.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.
+    pub(crate) const fn to_layout(&self) -> Result<Layout, LayoutError> {
+        if self.len == 0 {
+            Ok(Layout::UNIT)
+        } else {
+            Layout::from_modes(self)
+        }
+    }
+
+    /// The layout of the fewest modes that compute the same function, as far as static integers
+    /// tell.
+    pub(crate) const fn to_coalesced(&self) -> Result<Layout, LayoutError> {
+        let mut modes = *self;
+        modes.coalesce(Knowledge::Static);
+        modes.to_layout()
+    }
+}
+
+const fn is_one(shape: Int, knowledge: Knowledge) -> bool {
+    shape.value() == 1 && (shape.is_static() || matches!(knowledge, Knowledge::Values))
+}
+
+/// Whether the mode `shape:stride` goes on in the one behind it, as far as is known.
+const fn continues(
+    shape: Int,
+    stride: Int,
+    next_shape: Int,
+    next_stride: Int,
+    knowledge: Knowledge,
+) -> bool {
+    let Some(end) = shape.value().checked_mul(stride.value()) else {
+        return false;
+    };
+    let known = matches!(knowledge, Knowledge::Values)
+        || (next_shape.is_static()
+            && next_stride.is_static()
+            && (stride.is_constant(0) || (shape.is_static() && stride.is_static())));
+    // A stride of 0 goes nowhere, in whichever direction.
+    let same_direction =
+        stride.basis().eq(next_stride.basis()) || (end == 0 && next_stride.value() == 0);
+    known && same_direction && end == next_stride.value()
+}
