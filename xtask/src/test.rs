@@ -76,7 +76,10 @@ fn own_kernel(count: &mut Count) -> Outcome {
     let folder = std::env::temp_dir().join(format!("cutlet-own-kernel-{}", std::process::id()));
     println!("\ncopying examples/own-kernel to {}", folder.display());
     let result = copy_package(&root().join("examples/own-kernel"), &folder).and_then(|()| {
-        // Sharing the target folder and the optimisation level, the copy compiles no dependency twice.
+        // With the versions, the target folder and the optimisation level of the repository, no
+        // dependency is compiled twice.
+        std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))
+            .map_err(|error| format!("cannot copy Cargo.lock to {}: {error}", folder.display()))?;
         let own = |line: &str| {
             let mut command = cargo(line);
             command
