@@ -7,10 +7,6 @@
 //! from its `try_` twin.
 #![no_std]
 #![allow(
-    clippy::result_large_err,
-    reason = "there is no heap to put an error's message on"
-)]
-#![allow(
     clippy::wrong_self_convention,
     reason = "a layout is a kilobyte: methods borrow it"
 )]

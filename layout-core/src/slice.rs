@@ -28,7 +28,7 @@ twin! {
     /// ```
     dice = try_dice(coord: &IntTuple, layout: &Layout) -> Layout;
 
-    /// [`slice`], and the index that it begins at.
+    /// [`slice()`], and the index that it begins at.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, shape, slice_and_offset};
@@ -39,7 +39,7 @@ twin! {
     slice_and_offset = try_slice_and_offset(coord: &IntTuple, layout: &Layout) -> (Layout, IntTuple);
 }
 
-/// [`slice`], or the reason why there is none.
+/// [`slice()`], or the reason why there is none.
 ///
 /// # Errors
 /// If the coordinate does not fit the shape, or no mode is marked `_`.
