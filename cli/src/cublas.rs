@@ -34,11 +34,12 @@ use std::ffi::c_void;
 use cutlet_host::{Buffer, Stream};
 
 pub use library::{Library, Place};
-pub use matmul::{Element, Matmul};
+pub use matmul::{Compute, Element, Matmul};
 pub use problem::{Major, Operand, Problem};
 
-/// Bytes that cuBLASLt may use beside the operands: what PyTorch gives it on Hopper.
-const WORKSPACE_BYTES: usize = 32 << 20;
+/// Bytes that cuBLASLt may use beside the operands: twice what PyTorch gives it on Hopper, so that
+/// none of its algorithms is left out for want of room.
+const WORKSPACE_BYTES: usize = 64 << 20;
 
 /// Why the baseline did not run.
 #[derive(Clone, Debug, thiserror::Error)]

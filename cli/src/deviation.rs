@@ -1,9 +1,9 @@
 //! How far a result is from its f64 reference.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The distance of a result from the reference, over the entries that were compared.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Deviation {
     /// ‖found − reference‖ / ‖reference‖.
     pub relative: f64,

@@ -1,6 +1,7 @@
 //! The `cutlet` command.
 
 mod backend;
+mod bench;
 mod deviation;
 mod doctor;
 mod gather;
@@ -25,6 +26,7 @@ struct Cli {
 enum Command {
     Gemm(gemm::GemmArgs),
     Gather(gather::GatherArgs),
+    Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
 }
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Gemm(args) => gemm::run(args),
         Command::Gather(args) => gather::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -11,13 +11,31 @@ use half::{bf16, f16};
 use super::problem::{ColumnMajor, Stored};
 use super::{Cublas, CublasError, Library, Problem, WORKSPACE_BYTES, check};
 
-/// `CUBLAS_COMPUTE_32F`.
-const COMPUTE_F32: i32 = 68;
 /// `CUBLASLT_MATMUL_DESC_TRANSA` and `…_TRANSB`.
 const TRANSPOSE_FIRST: i32 = 3;
 const TRANSPOSE_SECOND: i32 = 4;
 /// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
 const MAX_WORKSPACE: i32 = 1;
+
+/// How products are computed and added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compute {
+    /// Operands as they are, sums in f32.
+    #[default]
+    F32,
+    /// f32 operands rounded to tf32, sums in f32.
+    Tf32,
+}
+
+impl Compute {
+    /// Its `cublasComputeType_t`.
+    fn code(self) -> i32 {
+        match self {
+            Compute::F32 => 68,
+            Compute::Tf32 => 77,
+        }
+    }
+}
 
 /// An element type of cuBLASLt; accumulation is in f32 for all.
 pub trait Element: DeviceData {
@@ -72,6 +90,19 @@ impl Cublas {
         problem: Problem,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
+        self.matmul_by(problem, Compute::F32, top)
+    }
+
+    /// [`matmul`](Self::matmul), computed in this way.
+    ///
+    /// # Errors
+    /// As [`matmul`](Self::matmul).
+    pub fn matmul_by<T: Element, D: Element>(
+        &self,
+        problem: Problem,
+        compute: Compute,
+        top: usize,
+    ) -> Result<Matmul<'_, T, D>, CublasError> {
         self.bind()?;
         // The buffers are checked when they are known, by `run`.
         let shape = problem.column_major([usize::MAX; 3])?;
@@ -79,7 +110,7 @@ impl Cublas {
         let operation =
             Described::new(library.lt_desc_destroy, "cublasLtMatmulDescCreate", |out| {
                 // SAFETY: it writes one handle.
-                unsafe { (library.lt_desc_create)(out, COMPUTE_F32, f32::CUDA_TYPE) }
+                unsafe { (library.lt_desc_create)(out, compute.code(), f32::CUDA_TYPE) }
             })?;
         for (attribute, stored) in [
             (TRANSPOSE_FIRST, shape.first),

@@ -1,0 +1,186 @@
+//! `cutlet bench`: cutlet against the best that NVIDIA's libraries do, checked and timed row by row.
+
+mod canvas;
+mod check;
+mod compare;
+mod dtype;
+mod error;
+mod family;
+mod gather;
+mod gemm;
+mod machine;
+mod nvml;
+mod plots;
+mod protocol;
+mod random;
+mod report;
+mod results;
+mod run;
+mod setting;
+mod statistics;
+mod suite;
+mod table;
+mod telemetry;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use cutlet::Device;
+use cutlet_host::Backend as Kind;
+
+use crate::backend::Backend;
+use compare::Comparison;
+use dtype::Dtype;
+use protocol::{Protocol, Sustained};
+use results::Results;
+use run::{Families, Plan};
+use suite::Suite;
+
+/// Measure the kernels against cuBLASLt's best and against copies, and write a report with plots.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// GEMM: C = A·B, against cuBLASLt by the best of its algorithms.
+    Gemm(RunArgs),
+    /// Gather: rows of a table by an index, against a copy of as many contiguous bytes.
+    Gather(RunArgs),
+    /// Both.
+    All(RunArgs),
+    /// Say what got faster or slower between two runs, beyond the noise.
+    Compare(CompareArgs),
+}
+
+#[derive(Args, Debug)]
+struct RunArgs {
+    /// A suite by name (headline, square, llm, deepgemm, ragged, skinny-k, long-k, gather, tiny) or
+    /// file; may be given several times. By default, headline and gather on a GPU, tiny on the CPU.
+    #[arg(long)]
+    suite: Vec<String>,
+    /// Element types of GEMMs, with commas between. By default, those that cutlet has kernels for.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    dtype: Vec<Dtype>,
+    /// Rounds of each row.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
+    rounds: u32,
+    /// Measure power-settled too: a second of work before, and samples without a pause.
+    #[arg(long)]
+    sustained: bool,
+    /// Measure the baselines alone.
+    #[arg(long)]
+    baselines: bool,
+    /// Where results.json, report.md and the plots go.
+    #[arg(long, default_value = "bench-results")]
+    out: PathBuf,
+    /// Where it runs.
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+    /// Seed of the random inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args, Debug)]
+struct CompareArgs {
+    /// The earlier run: its folder, or its results.json.
+    old: PathBuf,
+    /// The later run.
+    new: PathBuf,
+    /// Exit with 1 if something got slower.
+    #[arg(long)]
+    fail: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    Ok(match &args.what {
+        What::Gemm(args) => measure(args, Families::Gemm)?,
+        What::Gather(args) => measure(args, Families::Gather)?,
+        What::All(args) => measure(args, Families::All)?,
+        What::Compare(args) => compare(args)?,
+    })
+}
+
+fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
+    let device = args.backend.device()?;
+    let on_gpu = device.backend() == Kind::Gpu;
+    let suites = suites(args, families, on_gpu)?;
+    let results = run::run(
+        &device,
+        &Plan {
+            suites,
+            families,
+            dtypes: match args.dtype.as_slice() {
+                [] => gemm::dtypes_with_kernels(),
+                dtypes => dtypes.to_vec(),
+            },
+            protocol: protocol(args, &device),
+            baselines_only: args.baselines,
+            seed: args.seed,
+        },
+    )?;
+    println!("\n{}", table::summary(&results));
+    write(args, &results)?;
+    println!("report in {}", args.out.join(report::FILE).display());
+    if results.rows.iter().any(|row| row.is_bad()) {
+        eprintln!("error: rows are wrong or failed; the table says which");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> error::Result<Vec<Suite>> {
+    let by_default: &[&str] = match families {
+        _ if !on_gpu => &["tiny"],
+        Families::Gemm => &["headline"],
+        Families::Gather => &["gather"],
+        Families::All => &["headline", "gather"],
+    };
+    let names: Vec<&str> = match args.suite.as_slice() {
+        [] => by_default.to_vec(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    let suites = names.iter().map(|name| Suite::load(name));
+    Ok(suites.collect::<Result<_, _>>()?)
+}
+
+fn protocol(args: &RunArgs, device: &Device) -> Protocol {
+    let on_gpu = device.backend() == Kind::Gpu;
+    Protocol {
+        rounds: args.rounds as usize,
+        sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
+        sustained: (args.sustained && on_gpu).then_some(Sustained {
+            settle_milliseconds: 1000.0,
+            sample_milliseconds: 100.0,
+        }),
+    }
+}
+
+fn write(args: &RunArgs, results: &Results) -> error::Result<()> {
+    let out = &args.out;
+    let failed = |doing: String| move |error: std::io::Error| error::Error::file(doing, error);
+    std::fs::create_dir_all(out).map_err(failed(format!("making {}", out.display())))?;
+    let put = |name: &str, text: &str| {
+        let file = out.join(name);
+        std::fs::write(&file, text).map_err(failed(format!("writing {}", file.display())))
+    };
+    let json = serde_json::to_string_pretty(results)
+        .map_err(|error| error::Error::file(format!("writing {}", results::FILE), error))?;
+    put(results::FILE, &json)?;
+    let plots = plots::draw(results, out)?;
+    put(report::FILE, &report::report(results, &plots))
+}
+
+fn compare(args: &CompareArgs) -> error::Result<ExitCode> {
+    let comparison = Comparison::new(&Results::read(&args.old)?, &Results::read(&args.new)?);
+    println!("{comparison}");
+    Ok(match args.fail && comparison.is_worse() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}

@@ -1,0 +1,303 @@
+//! A canvas to draw plots on, in points, that becomes an SVG and a PNG of the same picture.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::element::{Circle, PathElement, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color, FontDesc, FontFamily, FontStyle, IntoFont, RGBColor, ShapeStyle, register_font,
+};
+
+use super::error::{Error, Result};
+
+/// Pixels to a point while drawing.
+const SCALE: f64 = 4.0;
+/// Drawn pixels to one of the PNG, along each side: edges come out smooth.
+const SHRINK: usize = 2;
+
+/// The typeface, which is built in so that plots look the same everywhere.
+const TYPEFACE: &str = "Inter";
+/// What stands in for it where an SVG is looked at without it.
+const TYPEFACES: &str = "Inter, 'Helvetica Neue', Arial, sans-serif";
+
+/// Colours, of which each stands for one thing in all plots.
+pub mod color {
+    use super::RGBColor;
+
+    /// cutlet, and what it is faster at.
+    pub const CUTLET: RGBColor = RGBColor(15, 130, 125);
+    /// The baseline.
+    pub const BASELINE: RGBColor = RGBColor(176, 186, 197);
+    /// What cutlet is slower at.
+    pub const SLOWER: RGBColor = RGBColor(226, 88, 62);
+    /// Ties.
+    pub const TIE: RGBColor = RGBColor(150, 160, 172);
+    /// Ceilings of the hardware.
+    pub const CEILING: RGBColor = RGBColor(58, 66, 80);
+    /// Titles and figures.
+    pub const TEXT: RGBColor = RGBColor(28, 33, 40);
+    /// Whatever explains.
+    pub const FAINT_TEXT: RGBColor = RGBColor(108, 118, 130);
+    /// Lines of the grid.
+    pub const GRID: RGBColor = RGBColor(231, 235, 239);
+    /// Behind everything.
+    pub const PAPER: RGBColor = RGBColor(255, 255, 255);
+    /// Series of a line plot.
+    pub const SERIES: [RGBColor; 4] = [
+        CUTLET,
+        RGBColor(232, 144, 42),
+        RGBColor(92, 107, 192),
+        RGBColor(194, 75, 132),
+    ];
+}
+
+/// Where a text's position is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// At its left end.
+    Left,
+    /// In its middle.
+    Center,
+    /// At its right end.
+    Right,
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Type {
+    /// Its height in points.
+    pub size: f64,
+    /// Its colour.
+    pub color: RGBColor,
+    /// Whether it is bold.
+    pub bold: bool,
+}
+
+impl Type {
+    /// A plain one.
+    pub fn new(size: f64, color: RGBColor) -> Type {
+        Type {
+            size,
+            color,
+            bold: false,
+        }
+    }
+
+    /// The same, bold.
+    pub fn bold(self) -> Type {
+        Type { bold: true, ..self }
+    }
+
+    fn font(self) -> FontDesc<'static> {
+        let weight = match self.bold {
+            true => FontStyle::Bold,
+            false => FontStyle::Normal,
+        };
+        (FontFamily::Name(TYPEFACE), self.size * SCALE, weight).into_font()
+    }
+}
+
+/// A picture that draws itself.
+pub trait Picture {
+    /// Width and height in points.
+    fn size(&self) -> (f64, f64);
+
+    /// Draws it. The origin is at the top left.
+    ///
+    /// # Errors
+    /// What the canvas answers.
+    fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B>;
+}
+
+/// What drawing on a canvas answers.
+pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+
+/// A canvas, in points.
+pub struct Canvas<B: DrawingBackend> {
+    area: DrawingArea<B, Shift>,
+}
+
+impl<B: DrawingBackend> Canvas<B> {
+    fn pixel(&self, (x, y): (f64, f64)) -> (i32, i32) {
+        ((x * SCALE).round() as i32, (y * SCALE).round() as i32)
+    }
+
+    fn stroke(&self, color: RGBColor, width: f64) -> ShapeStyle {
+        color.stroke_width((width * SCALE).round().max(1.0) as u32)
+    }
+
+    /// A filled rectangle between two corners.
+    pub fn rectangle(&self, from: (f64, f64), to: (f64, f64), color: RGBColor) -> Drawn<B> {
+        let corners = [self.pixel(from), self.pixel(to)];
+        self.area.draw(&Rectangle::new(corners, color.filled()))
+    }
+
+    /// A line through points.
+    pub fn line(&self, points: &[(f64, f64)], color: RGBColor, width: f64) -> Drawn<B> {
+        let points: Vec<_> = points.iter().map(|&point| self.pixel(point)).collect();
+        self.area
+            .draw(&PathElement::new(points, self.stroke(color, width)))
+    }
+
+    /// A dashed line between two points.
+    pub fn dashes(
+        &self,
+        from: (f64, f64),
+        to: (f64, f64),
+        color: RGBColor,
+        width: f64,
+    ) -> Drawn<B> {
+        let (along, across) = (to.0 - from.0, to.1 - from.1);
+        let length = along.hypot(across);
+        let (dash, period) = (4.0, 7.0);
+        let at = |distance: f64| {
+            let part = distance.min(length) / length;
+            (from.0 + part * along, from.1 + part * across)
+        };
+        for start in 0..(length / period).ceil() as usize {
+            let start = start as f64 * period;
+            self.line(&[at(start), at(start + dash)], color, width)?;
+        }
+        Ok(())
+    }
+
+    /// A dot.
+    pub fn dot(&self, center: (f64, f64), radius: f64, color: RGBColor) -> Drawn<B> {
+        let radius = (radius * SCALE).round() as i32;
+        self.area
+            .draw(&Circle::new(self.pixel(center), radius, color.filled()))
+    }
+
+    /// A ring.
+    pub fn ring(&self, center: (f64, f64), radius: f64, color: RGBColor, width: f64) -> Drawn<B> {
+        self.dot(center, radius, color)?;
+        self.dot(center, radius - width, color::PAPER)
+    }
+
+    /// A text beside a point, centred on its height.
+    pub fn text(&self, at: (f64, f64), text: &str, style: Type, align: Align) -> Drawn<B> {
+        let horizontal = match align {
+            Align::Left => HPos::Left,
+            Align::Center => HPos::Center,
+            Align::Right => HPos::Right,
+        };
+        let font = style
+            .font()
+            .color(&style.color)
+            .pos(Pos::new(horizontal, VPos::Center));
+        self.area
+            .draw(&Text::new(text.to_string(), self.pixel(at), font))
+    }
+
+    /// How wide a text is, in points.
+    pub fn width(&self, text: &str, style: Type) -> f64 {
+        let size = style.font().box_size(text);
+        size.map_or(0.0, |(width, _)| f64::from(width) / SCALE)
+    }
+}
+
+/// Writes a picture as `stem.svg` and `stem.png` into a folder.
+///
+/// # Errors
+/// If it cannot be drawn or written.
+pub fn write(picture: &impl Picture, folder: &Path, stem: &str) -> Result<()> {
+    load_typeface();
+    let (width, height) = picture.size();
+    let pixels = |points: f64| (points * SCALE).round() as u32;
+    let size = (pixels(width), pixels(height));
+
+    let svg = folder.join(format!("{stem}.svg"));
+    let mut text = String::new();
+    draw(picture, SVGBackend::with_string(&mut text, size)).map_err(|error| failed(&svg, error))?;
+    let text = text
+        .replace(
+            &format!("width=\"{}\" height=\"{}\" viewBox", size.0, size.1),
+            &format!("width=\"{width}\" height=\"{height}\" viewBox"),
+        )
+        .replace(
+            &format!("font-family=\"{TYPEFACE}\""),
+            &format!("font-family=\"{TYPEFACES}\""),
+        );
+    std::fs::write(&svg, text).map_err(|error| failed(&svg, error))?;
+
+    let png = folder.join(format!("{stem}.png"));
+    let mut image = vec![0; size.0 as usize * size.1 as usize * 3];
+    draw(picture, BitMapBackend::with_buffer(&mut image, size))
+        .map_err(|error| failed(&png, error))?;
+    let (image, width, height) = shrink(&image, size.0 as usize, size.1 as usize);
+    let file = File::create(&png).map_err(|error| failed(&png, error))?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder
+        .write_header()
+        .map_err(|error| failed(&png, error))?;
+    writer
+        .write_image_data(&image)
+        .map_err(|error| failed(&png, error))
+}
+
+fn draw<B: DrawingBackend>(picture: &impl Picture, backend: B) -> Drawn<B> {
+    let area = backend.into_drawing_area();
+    area.fill(&color::PAPER)?;
+    let canvas = Canvas { area };
+    picture.draw(&canvas)?;
+    canvas.area.present()
+}
+
+fn failed(file: &Path, error: impl ToString) -> Error {
+    Error::Plot {
+        file: file.display().to_string(),
+        found: error.to_string(),
+    }
+}
+
+/// An image of means of [`SHRINK`] × [`SHRINK`] pixels each.
+fn shrink(image: &[u8], width: usize, height: usize) -> (Vec<u8>, usize, usize) {
+    let (small_width, small_height) = (width / SHRINK, height / SHRINK);
+    let mut small = Vec::with_capacity(small_width * small_height * 3);
+    for y in 0..small_height {
+        for x in 0..small_width {
+            for channel in 0..3 {
+                let block = (0..SHRINK * SHRINK).map(|i| {
+                    let (x, y) = (x * SHRINK + i % SHRINK, y * SHRINK + i / SHRINK);
+                    u32::from(image[(y * width + x) * 3 + channel])
+                });
+                small.push((block.sum::<u32>() / (SHRINK * SHRINK) as u32) as u8);
+            }
+        }
+    }
+    (small, small_width, small_height)
+}
+
+fn load_typeface() {
+    static LOADED: Once = Once::new();
+    LOADED.call_once(|| {
+        let regular = include_bytes!("../../fonts/Inter-Regular.ttf");
+        let bold = include_bytes!("../../fonts/Inter-SemiBold.ttf");
+        for (style, font) in [
+            (FontStyle::Normal, regular.as_slice()),
+            (FontStyle::Bold, bold.as_slice()),
+        ] {
+            // The fonts are built in and known to be good; without one, texts would be refused.
+            let loaded = register_font(TYPEFACE, style, font);
+            debug_assert!(loaded.is_ok(), "a built-in font is broken");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shrinking_takes_means() {
+        let image = [10u8, 20, 30, 30, 40, 50, 10, 20, 30, 30, 40, 50];
+        assert_eq!(shrink(&image, 2, 2), (vec![20, 30, 40], 1, 1));
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether an output is right: all of it against another output, samples of it against f64.
+
+use cutlet::{Stream, View};
+use cutlet_device::DeviceData;
+use cutlet_host::PinnedBuffer;
+use half::{bf16, f16};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::error::Result;
+use crate::deviation::Deviation;
+
+/// What checking an output found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Check {
+    /// What is wrong; nothing where all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
+    /// The largest relative distance from f64 that counts as right; 0 where every bit must agree.
+    pub tolerance: f64,
+    /// cutlet's whole output against the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_baseline: Option<Deviation>,
+    /// Samples of cutlet's output against f64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_f64: Option<Deviation>,
+    /// The same samples of the baseline's output against f64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_to_f64: Option<Deviation>,
+}
+
+impl Check {
+    /// With nothing found so far.
+    pub fn new(tolerance: f64) -> Check {
+        Check {
+            tolerance,
+            ..Check::default()
+        }
+    }
+
+    /// Notes what is wrong, unless something is already.
+    pub fn fail(&mut self, found: impl Into<String>) {
+        self.wrong.get_or_insert_with(|| found.into());
+    }
+}
+
+/// An element of an output.
+pub trait Number: DeviceData {
+    /// Its value.
+    fn to_f64(self) -> f64;
+    /// The nearest one.
+    fn nearest(value: f32) -> Self;
+}
+
+impl Number for f32 {
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    fn nearest(value: f32) -> f32 {
+        value
+    }
+}
+
+macro_rules! half {
+    ($($half:ty),*) => {$(
+        impl Number for $half {
+            fn to_f64(self) -> f64 {
+                f64::from(self.to_f32())
+            }
+            fn nearest(value: f32) -> $half {
+                <$half>::from_f32(value)
+            }
+        }
+    )*};
+}
+half!(f16, bf16);
+
+/// Elements that are brought to the host and compared at a time.
+const CHUNK: usize = 8 << 20;
+
+/// Brings `view` to the host in chunks of at most `chunk` elements and hands each to `visit`, with
+/// the number of its first element.
+///
+/// # Errors
+/// If the device fails.
+pub fn in_chunks<T: DeviceData>(
+    stream: &Stream,
+    view: View<'_, T>,
+    chunk: usize,
+    mut visit: impl FnMut(usize, &[T]),
+) -> Result<()> {
+    let mut here = PinnedBuffer::<T>::zeroed(stream.device(), chunk.min(view.len()))?;
+    for first in (0..view.len()).step_by(chunk.max(1)) {
+        let part = view.slice(first..(first + chunk).min(view.len()))?;
+        stream.copy_to_host(part, &mut here[..part.len()])?;
+        visit(first, &here[..part.len()]);
+    }
+    Ok(())
+}
+
+/// How far `found` is from `expected`, all of it.
+///
+/// # Errors
+/// If the device fails.
+pub fn whole<T: Number>(
+    stream: &Stream,
+    found: View<'_, T>,
+    expected: View<'_, T>,
+) -> Result<Deviation> {
+    let mut expected_here = PinnedBuffer::<T>::zeroed(stream.device(), CHUNK.min(expected.len()))?;
+    let mut sums = Sums::default();
+    let mut failed = None;
+    in_chunks(stream, found, CHUNK, |first, found| {
+        let expected_here = &mut expected_here[..found.len()];
+        let brought = expected
+            .slice(first..first + found.len())
+            .and_then(|part| stream.copy_to_host(part, expected_here));
+        match brought {
+            Ok(()) => sums = sums.and(Sums::of(found, expected_here)),
+            Err(error) => failed = Some(error),
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(sums.deviation()),
+    }
+}
+
+/// What the distance of two outputs is made of.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    squared_errors: f64,
+    squares: f64,
+    max: f64,
+    entries: usize,
+    not_numbers: usize,
+}
+
+impl Sums {
+    fn of<T: Number>(found: &[T], expected: &[T]) -> Sums {
+        let parts = found.par_chunks(1 << 16).zip(expected.par_chunks(1 << 16));
+        parts
+            .map(|(found, expected)| {
+                let mut sums = Sums::default();
+                for (found, expected) in found.iter().zip(expected) {
+                    sums.add(found.to_f64(), expected.to_f64());
+                }
+                sums
+            })
+            .reduce(Sums::default, Sums::and)
+    }
+
+    fn add(&mut self, found: f64, expected: f64) {
+        self.entries += 1;
+        let error = (found - expected).abs();
+        if !error.is_finite() {
+            self.not_numbers += 1;
+            return;
+        }
+        self.squared_errors += error * error;
+        self.squares += expected * expected;
+        self.max = self.max.max(error);
+    }
+
+    fn and(self, other: Sums) -> Sums {
+        Sums {
+            squared_errors: self.squared_errors + other.squared_errors,
+            squares: self.squares + other.squares,
+            max: self.max.max(other.max),
+            entries: self.entries + other.entries,
+            not_numbers: self.not_numbers + other.not_numbers,
+        }
+    }
+
+    fn deviation(self) -> Deviation {
+        // Where all is 0, the error stands for itself.
+        let scale = if self.squares > 0.0 {
+            self.squares
+        } else {
+            1.0
+        };
+        Deviation {
+            relative: (self.squared_errors / scale).sqrt(),
+            max: self.max,
+            entries: self.entries,
+            not_numbers: self.not_numbers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutlet::Device;
+
+    #[test]
+    fn whole_outputs_are_compared_to_the_last_entry() {
+        let stream = Device::auto().stream().unwrap();
+        let expected = vec![3.0f32; CHUNK + 5];
+        let on_expected = stream.upload(&expected).unwrap();
+        let mut found = expected;
+        let compare = |found: &[f32]| {
+            let found = stream.upload(found).unwrap();
+            whole(&stream, found.view(), on_expected.view()).unwrap()
+        };
+        assert_eq!(compare(&found).max, 0.0);
+        found[CHUNK + 4] = 4.5;
+        let deviation = compare(&found);
+        assert_eq!((deviation.max, deviation.entries), (1.5, CHUNK + 5));
+        found[0] = f32::NAN;
+        assert_eq!(compare(&found).not_numbers, 1);
+    }
+}

@@ -1,0 +1,170 @@
+//! `cutlet bench compare`: what got faster or slower between two runs, beyond the noise.
+
+use std::fmt;
+
+use super::results::{Measured, Results, RowResult};
+use super::statistics::{Spread, geometric_mean};
+
+/// Runs on different days differ by this much without a reason: other clocks, other cards, another
+/// address.
+const NOISE: f64 = 0.02;
+
+/// What got faster or slower.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Whether the two ran on the same machine with the same libraries.
+    same_machine: Option<[String; 2]>,
+    faster: Vec<Change>,
+    slower: Vec<Change>,
+    /// Rows without a change beyond the noise.
+    unchanged: usize,
+    /// Rows that only one of the two measured, with what became of them.
+    only_old: Vec<String>,
+    only_new: Vec<String>,
+    /// The geometric mean of all changes.
+    mean: Option<f64>,
+}
+
+/// A row's change.
+#[derive(Debug)]
+struct Change {
+    id: String,
+    /// How many times as fast as before.
+    factor: f64,
+    /// What was compared: times, or ratios to a baseline.
+    of: [Spread; 2],
+    measure: Measure,
+}
+
+/// What is compared of two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// cutlet's speed over the baseline's: what the clocks do cancels out.
+    Ratio,
+    /// cutlet's time in microseconds.
+    Time,
+}
+
+impl Comparison {
+    /// Of two runs.
+    pub fn new(old: &Results, new: &Results) -> Comparison {
+        let machines = [old.machine.line(), new.machine.line()];
+        let mut comparison = Comparison {
+            same_machine: (machines[0] != machines[1]).then_some(machines),
+            faster: Vec::new(),
+            slower: Vec::new(),
+            unchanged: 0,
+            only_old: Vec::new(),
+            only_new: Vec::new(),
+            mean: None,
+        };
+        let mut factors = Vec::new();
+        for before in &old.rows {
+            let after = new.rows.iter().find(|after| after.row.id == before.row.id);
+            let change = after.and_then(|after| change(before, after));
+            match change {
+                Some(change) => {
+                    factors.push(change.factor);
+                    comparison.sort_in(change);
+                }
+                None if before.measured().is_some() => {
+                    comparison.only_old.push(before.row.id.clone());
+                }
+                None => {}
+            }
+        }
+        let measured_before = |id: &str| {
+            let before = old.rows.iter().find(|before| before.row.id == id);
+            before.is_some_and(|before| before.measured().is_some())
+        };
+        comparison.only_new = new
+            .rows
+            .iter()
+            .filter(|after| after.measured().is_some() && !measured_before(&after.row.id))
+            .map(|after| after.row.id.clone())
+            .collect();
+        comparison.mean = geometric_mean(&factors);
+        comparison
+    }
+
+    fn sort_in(&mut self, change: Change) {
+        let [old, new] = &change.of;
+        let beyond = old.apart_from(new) && (change.factor.ln().abs() > (1.0 + NOISE).ln());
+        match beyond {
+            false => self.unchanged += 1,
+            true if change.factor > 1.0 => self.faster.push(change),
+            true => self.slower.push(change),
+        }
+    }
+
+    /// Whether something got slower, or was measured before and is not now.
+    pub fn is_worse(&self) -> bool {
+        !self.slower.is_empty() || !self.only_old.is_empty()
+    }
+}
+
+fn change(before: &RowResult, after: &RowResult) -> Option<Change> {
+    let (old, new) = (before.measured()?, after.measured()?);
+    let time = |measured: &Measured| Some(measured.cutlet()?.microseconds);
+    let (measure, of) = match (old.ratio, new.ratio) {
+        (Some(old), Some(new)) => (Measure::Ratio, [old, new]),
+        _ => (Measure::Time, [time(old)?, time(new)?]),
+    };
+    let factor = match measure {
+        Measure::Ratio => of[1].median / of[0].median,
+        Measure::Time => of[0].median / of[1].median,
+    };
+    Some(Change {
+        id: before.row.id.clone(),
+        factor,
+        of,
+        measure,
+    })
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some([old, new]) = &self.same_machine {
+            writeln!(f, "the machines differ:\n  old  {old}\n  new  {new}")?;
+        }
+        for (what, changes) in [("faster", &self.faster), ("slower", &self.slower)] {
+            if changes.is_empty() {
+                continue;
+            }
+            writeln!(f, "{what}:")?;
+            for Change {
+                id,
+                factor,
+                of: [old, new],
+                measure,
+            } in changes
+            {
+                let (old, new) = (old.median, new.median);
+                let figures = match measure {
+                    Measure::Ratio => format!("{old:.3}x to {new:.3}x of the baseline's speed"),
+                    Measure::Time => format!("{old:.1} to {new:.1} us"),
+                };
+                let percent = (factor - 1.0) * 100.0;
+                writeln!(f, "  {id:<42} {percent:>+6.1}%  {figures}")?;
+            }
+        }
+        for (run, rows) in [("old", &self.only_old), ("new", &self.only_new)] {
+            for id in rows {
+                writeln!(f, "measured in the {run} run only: {id}")?;
+            }
+        }
+        let changed = self.faster.len() + self.slower.len();
+        match (self.mean, changed) {
+            (None, _) => write!(f, "the runs have no row in common"),
+            (Some(_), 0) => write!(f, "no change beyond the noise in {} rows", self.unchanged),
+            (Some(mean), _) => write!(
+                f,
+                "{} rows faster, {} slower, {} without a change beyond the noise; \
+                 geometric mean {mean:.3}x",
+                self.faster.len(),
+                self.slower.len(),
+                self.unchanged
+            ),
+        }
+    }
+}

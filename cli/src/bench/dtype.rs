@@ -1,0 +1,69 @@
+//! Element types of a GEMM as suites and the command line name them, and what each may be off by.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Types of a GEMM's operands and result; sums are in f32 for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// f32 throughout, every product exact to f32.
+    F32,
+    /// f32 in and out, operands rounded to tf32 by the tensor cores.
+    Tf32,
+    /// f16 in and out.
+    F16,
+    /// bf16 in and out.
+    Bf16,
+    /// fp8 (e4m3) in, bf16 out.
+    E4m3,
+}
+
+impl Dtype {
+    /// As it is written in suites, results and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dtype::F32 => "f32",
+            Dtype::Tf32 => "tf32",
+            Dtype::F16 => "f16",
+            Dtype::Bf16 => "bf16",
+            Dtype::E4m3 => "e4m3",
+        }
+    }
+
+    /// ‖C − C₆₄‖ / ‖C₆₄‖ that a right kernel stays below for sums of `k` products of N(0, 1).
+    pub fn tolerance(self, k: usize) -> f64 {
+        // Errors of f32 sums grow like a random walk; what the other types round away does not
+        // grow with k.
+        let sums = f64::from(f32::EPSILON) * (k as f64).sqrt().max(4.0);
+        let rounding = match self {
+            Dtype::F32 => 0.0,
+            Dtype::Tf32 => 2e-3,
+            Dtype::F16 => 1e-3,
+            Dtype::Bf16 => 4e-3,
+            // The tensor cores add fp8 products with about 14 bits.
+            Dtype::E4m3 => 1e-2,
+        };
+        sums + rounding
+    }
+}
+
+impl std::fmt::Display for Dtype {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line_and_of_results() {
+        for &dtype in Dtype::value_variants() {
+            assert_eq!(Dtype::from_str(dtype.name(), false), Ok(dtype));
+            let json = serde_json::to_string(&dtype).unwrap();
+            assert_eq!(json, format!("\"{dtype}\""));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A gather set up on a device: a table whose words the host can compute, index arrays, outputs.
+
+use std::ops::Range;
+
+use cutlet::{Buffer, Gather, Matrix, MatrixMut, Stream};
+use cutlet_kernels::fill::{Random, bits};
+use rayon::prelude::*;
+
+use super::Problem;
+use crate::bench::check::{Check, in_chunks};
+use crate::bench::error::Result;
+use crate::bench::family::{Case, Contestant, Role, SetUp};
+use crate::bench::random::random;
+use crate::bench::setting::Setting;
+
+/// Bytes of output that are checked at a time.
+const CHUNK_BYTES: usize = 32 << 20;
+
+struct GatherCase<'a> {
+    setting: &'a Setting,
+    table_rows: usize,
+    rows: usize,
+    /// 32-bit words in a row.
+    words: usize,
+    gather: Option<Gather>,
+    contestants: Vec<Contestant>,
+    table: Buffer<u32>,
+    /// The indices of each set, on the host and on the device.
+    indices: Vec<(Vec<i32>, Buffer<i32>)>,
+    output: Buffer<u32>,
+}
+
+/// Sets a problem up.
+pub fn set_up<'a>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
+    let stream = &setting.stream;
+    let Problem {
+        row_bytes,
+        rows,
+        table_rows,
+        indices,
+        ..
+    } = *problem;
+    let words = row_bytes / 4;
+    let contestant = |name: &str, role| Contestant {
+        name: name.to_string(),
+        role,
+    };
+    let (gather, mut contestants) = match setting.baselines_only {
+        true => (None, Vec::new()),
+        false => (
+            Some(Gather::new(stream)?),
+            vec![contestant("cutlet", Role::Cutlet)],
+        ),
+    };
+    contestants.push(contestant("device copy", Role::Baseline));
+    let sets = setting.sets(2 * rows * row_bytes);
+    let indices = (0..sets as u64)
+        .map(|set| {
+            let indices = indices.indices(rows, table_rows, setting.seed + set);
+            let on_device = stream.upload(&indices)?;
+            Ok((indices, on_device))
+        })
+        .collect::<Result<_>>()?;
+    Ok(SetUp::Ready(Box::new(GatherCase {
+        setting,
+        table_rows,
+        rows,
+        words,
+        gather,
+        contestants,
+        table: random(stream, table_rows * words, setting.seed)?,
+        indices,
+        output: stream.filled(sets * rows * words, 0xff)?,
+    })))
+}
+
+impl GatherCase<'_> {
+    fn output(&self, set: usize) -> Range<usize> {
+        let words = self.rows * self.words;
+        set * words..(set + 1) * words
+    }
+
+    /// Where the copy of a set reads: another part of the table for each, as far as it goes.
+    fn copied(&self, set: usize) -> Range<usize> {
+        let parts = self.table_rows / self.rows;
+        self.output(set % parts)
+    }
+
+    fn poison_set(&mut self, set: usize) -> Result<()> {
+        let output = self.output(set);
+        let output = self.output.slice_mut(output)?;
+        Ok(self.setting.stream.fill_bytes(output, 0xff)?)
+    }
+
+    /// Compares all of a set's output with the words that its indices ask for.
+    fn compare(&self, set: usize) -> Result<Check> {
+        let output = self.output.slice(self.output(set))?;
+        let (indices, _) = &self.indices[set];
+        let (words, seed) = (self.words, self.setting.seed);
+        let chunk = (CHUNK_BYTES / 4 / words).max(1) * words;
+        let mut wrong = 0;
+        in_chunks(&self.setting.stream, output, chunk, |first, found| {
+            let indices = &indices[first / words..];
+            let rows = found.par_chunks(words).zip(indices);
+            wrong += rows
+                .map(|(row, &index)| {
+                    let table = index as u64 * words as u64;
+                    let expected = (table..).map(|word| u32::random(bits(seed, word)));
+                    let pairs = row.iter().zip(expected);
+                    pairs.filter(|(found, expected)| *found != expected).count()
+                })
+                .sum::<usize>();
+        })?;
+        let mut check = Check::new(0.0);
+        if wrong > 0 {
+            check.fail(format!(
+                "{wrong} of {} words are not those that the indices ask for",
+                self.rows * words
+            ));
+        }
+        Ok(check)
+    }
+}
+
+impl Case for GatherCase<'_> {
+    fn sets(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn contestants(&self) -> &[Contestant] {
+        &self.contestants
+    }
+
+    fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
+        let (rows, words) = (self.rows, self.words);
+        let (output, copied) = (self.output(set), self.copied(set));
+        let output = self.output.slice_mut(output)?;
+        match &mut self.gather {
+            Some(gather) if contestant == 0 => {
+                let (_, indices) = &self.indices[set];
+                Ok(gather.enqueue(
+                    stream,
+                    Matrix::row_major(&self.table, self.table_rows, words)?,
+                    indices,
+                    MatrixMut::row_major(output, rows, words)?,
+                )?)
+            }
+            _ => Ok(stream.copy(self.table.slice(copied)?, output)?),
+        }
+    }
+
+    fn check(&mut self, _: usize) -> Result<Check> {
+        if self.gather.is_none() {
+            return Ok(Check::new(0.0));
+        }
+        let stream = self.setting.stream.clone();
+        self.poison_set(0)?;
+        self.enqueue(&stream, 0, 0)?;
+        self.compare(0)
+    }
+
+    fn poison(&mut self) -> Result<()> {
+        self.poison_set(self.sets() - 1)
+    }
+
+    fn recheck(&mut self, _: usize) -> Result<Check> {
+        self.compare(self.sets() - 1)
+    }
+}

@@ -1,0 +1,199 @@
+//! The GEMM family: cutlet against cuBLASLt, or against plain loops where there is no GPU.
+
+mod baseline;
+mod case;
+mod samples;
+mod types;
+
+use serde::Deserialize;
+
+use super::dtype::Dtype;
+use super::error::Result;
+use super::family::{Family, Row, SetUp, Unit};
+use super::setting::Setting;
+use types::Types;
+
+/// The family.
+pub struct Gemm;
+
+/// `C = A·B` with A of `m × k` and B of `k × n`, C row-major.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    m: usize,
+    n: usize,
+    k: usize,
+    dtype: Dtype,
+    layout: Layout,
+    label: String,
+    apart: bool,
+}
+
+/// How A and B lie, in BLAS' letters for row-major matrices: `n` as it is, `t` transposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Layout {
+    /// Both row-major.
+    Nn,
+    /// A row-major, B column-major: k is contiguous in both.
+    #[default]
+    Nt,
+    /// A column-major, B row-major.
+    Tn,
+    /// Both column-major.
+    Tt,
+}
+
+impl Layout {
+    fn name(self) -> &'static str {
+        match self {
+            Layout::Nn => "nn",
+            Layout::Nt => "nt",
+            Layout::Tn => "tn",
+            Layout::Tt => "tt",
+        }
+    }
+
+    fn a_transposed(self) -> bool {
+        matches!(self, Layout::Tn | Layout::Tt)
+    }
+
+    fn b_transposed(self) -> bool {
+        matches!(self, Layout::Nt | Layout::Tt)
+    }
+}
+
+/// An entry of a suite: shapes as `mnk`, or as every `m` with every `nk`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    #[serde(default)]
+    label: String,
+    #[serde(default)]
+    mnk: Vec<[usize; 3]>,
+    #[serde(default)]
+    m: Vec<usize>,
+    #[serde(default)]
+    nk: Vec<[usize; 2]>,
+    /// The element types it is meant for; all where it says nothing.
+    dtypes: Option<Vec<Dtype>>,
+    #[serde(default)]
+    layout: Layout,
+    #[serde(default)]
+    apart: bool,
+}
+
+impl Family for Gemm {
+    type Problem = Problem;
+
+    fn problems(&self, entry: toml::Value, dtypes: &[Dtype]) -> Result<Vec<Problem>, String> {
+        let entry: Entry = entry.try_into().map_err(|error| format!("{error}"))?;
+        if entry.m.is_empty() != entry.nk.is_empty() {
+            return Err("a GEMM entry has one of `m` and `nk` without the other".to_string());
+        }
+        let crossed = entry
+            .nk
+            .iter()
+            .flat_map(|&[n, k]| entry.m.iter().map(move |&m| [m, n, k]));
+        let shapes: Vec<[usize; 3]> = entry.mnk.iter().copied().chain(crossed).collect();
+        if shapes.is_empty() || shapes.iter().flatten().any(|&extent| extent == 0) {
+            return Err("a GEMM entry has no shape, or one with an extent of 0".to_string());
+        }
+        let wanted = dtypes
+            .iter()
+            .filter(|dtype| entry.dtypes.as_ref().is_none_or(|all| all.contains(dtype)));
+        Ok(wanted
+            .flat_map(|&dtype| shapes.iter().map(move |&shape| (dtype, shape)))
+            .map(|(dtype, [m, n, k])| Problem {
+                m,
+                n,
+                k,
+                dtype,
+                layout: entry.layout,
+                label: entry.label.clone(),
+                apart: entry.apart,
+            })
+            .collect())
+    }
+
+    fn row(&self, problem: &Problem) -> Row {
+        let Problem { m, n, k, dtype, .. } = *problem;
+        let layout = match problem.layout {
+            Layout::Nt => String::new(),
+            other => format!(" {}", other.name()),
+        };
+        let [m_, n_, k_] = [m, n, k].map(|extent| extent as f64);
+        let (input, output) = types::element_bytes(dtype);
+        Row {
+            id: format!("gemm {dtype} {m}x{n}x{k}{layout}"),
+            family: "gemm".to_string(),
+            label: problem.label.clone(),
+            dtype: dtype.to_string(),
+            shape: format!("{m} {n} {k}{layout}"),
+            series: String::new(),
+            unit: Unit::Teraflops,
+            operations: 2.0 * m_ * n_ * k_,
+            bytes: (m_ * k_ + n_ * k_) * input as f64 + m_ * n_ * output as f64,
+            apart: problem.apart,
+        }
+    }
+
+    fn set_up<'a>(&self, problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
+        match problem.dtype {
+            Dtype::F32 => case::set_up::<types::F32>(problem, setting),
+            Dtype::Tf32 => case::set_up::<types::Tf32>(problem, setting),
+            Dtype::F16 => case::set_up::<types::F16>(problem, setting),
+            Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
+            Dtype::E4m3 => Ok(SetUp::Skipped(
+                "neither cutlet nor the baseline here knows e4m3 yet".to_string(),
+            )),
+        }
+    }
+}
+
+/// The element types that cutlet has kernels for.
+pub fn dtypes_with_kernels() -> Vec<Dtype> {
+    let kernels = [
+        (Dtype::F32, types::F32::KERNEL.is_some()),
+        (Dtype::Tf32, types::Tf32::KERNEL.is_some()),
+        (Dtype::F16, types::F16::KERNEL.is_some()),
+        (Dtype::Bf16, types::Bf16::KERNEL.is_some()),
+    ];
+    let there = kernels.into_iter().filter(|(_, there)| *there);
+    there.map(|(dtype, _)| dtype).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Result<Vec<Problem>, String> {
+        Gemm.problems(toml::from_str(text).unwrap(), &[Dtype::F32, Dtype::Bf16])
+    }
+
+    #[test]
+    fn an_entry_is_every_m_with_every_nk_in_every_type() {
+        let ids: Vec<String> = problems("m = [1, 2]\nnk = [[3, 4], [5, 6]]")
+            .unwrap()
+            .iter()
+            .map(|problem| Gemm.row(problem).id)
+            .collect();
+        assert_eq!(ids.len(), 8);
+        assert_eq!(ids[0], "gemm f32 1x3x4");
+        assert_eq!(ids[7], "gemm bf16 2x5x6");
+    }
+
+    #[test]
+    fn entries_that_mean_nothing_are_refused() {
+        assert!(problems("m = [1]").is_err());
+        assert!(problems("mnk = [[1, 0, 1]]").is_err());
+        assert!(problems("mkn = [[1, 1, 1]]").unwrap_err().contains("mkn"));
+        assert!(problems("mnk = [[1, 1, 1]]\nlayout = \"xy\"").is_err());
+    }
+
+    #[test]
+    fn work_counts_each_operand_once() {
+        let row = Gemm.row(&problems("mnk = [[2, 3, 5]]\ndtypes = [\"bf16\"]").unwrap()[0]);
+        assert_eq!(row.operations, 60.0);
+        assert_eq!(row.bytes, (10.0 + 15.0 + 6.0) * 2.0);
+    }
+}

@@ -1,0 +1,137 @@
+//! What cutlet's GEMM is compared with: cuBLASLt, or plain loops on a machine without a GPU.
+
+use cutlet::{Order, Stream, View, ViewMut};
+use cutlet_cli::cublas::{Major, Matmul, Operand, Problem as CublasProblem};
+use rayon::prelude::*;
+
+use super::Problem;
+use super::types::Types;
+use crate::bench::check::Number;
+use crate::bench::error::Result;
+use crate::bench::family::{Contestant, Role};
+use crate::bench::setting::Setting;
+
+/// How many of cuBLASLt's algorithms the fastest is chosen from.
+const ALGORITHMS: usize = 16;
+
+/// What cutlet's GEMM is compared with.
+pub enum Baseline<'a, T: Types> {
+    /// cuBLASLt, by any of the algorithms that its heuristics propose.
+    CublasLt(Matmul<'a, T::In, T::Out>),
+    /// Three loops over operands in host memory.
+    Plain(Plain),
+}
+
+impl<'a, T: Types> Baseline<'a, T> {
+    /// The baseline that there is for this problem, or why there is none.
+    pub fn new(problem: &Problem, setting: &'a Setting) -> Result<Result<Self, String>> {
+        if !setting.on_gpu() {
+            return Ok(Ok(Baseline::Plain(Plain::new(problem))));
+        }
+        Ok(match &setting.cublas {
+            Ok(cublas) => cublas
+                .matmul_by::<T::In, T::Out>(for_cublas(problem), T::COMPUTE, ALGORITHMS)
+                .map(Baseline::CublasLt)
+                .map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        })
+    }
+
+    /// The contestants that it offers.
+    pub fn contestants(&self) -> Vec<Contestant> {
+        let named = |name: String| Contestant {
+            name,
+            role: Role::Baseline,
+        };
+        match self {
+            Baseline::CublasLt(matmul) => (0..matmul.algorithms())
+                .map(|pick| named(format!("cuBLASLt algorithm {pick}")))
+                .collect(),
+            Baseline::Plain(_) => vec![named("plain loops".to_string())],
+        }
+    }
+
+    /// Puts `C = A·B` into the stream, by algorithm number `pick`.
+    pub fn enqueue(
+        &self,
+        stream: &Stream,
+        pick: usize,
+        a: View<'_, T::In>,
+        b: View<'_, T::In>,
+        mut c: ViewMut<'_, T::Out>,
+    ) -> Result<()> {
+        match self {
+            Baseline::CublasLt(matmul) => Ok(matmul.run(pick, a, b, &mut c)?),
+            Baseline::Plain(plain) => {
+                let (a, b) = (stream.download(a)?, stream.download(b)?);
+                Ok(stream.copy_from_host(&plain.multiply(&a, &b), c)?)
+            }
+        }
+    }
+}
+
+fn for_cublas(problem: &Problem) -> CublasProblem {
+    let Problem { m, n, k, .. } = *problem;
+    let operand = |transposed: bool, rows: usize, columns: usize| match transposed {
+        false => Operand {
+            major: Major::Row,
+            leading: columns,
+        },
+        true => Operand {
+            major: Major::Column,
+            leading: rows,
+        },
+    };
+    CublasProblem {
+        m,
+        n,
+        k,
+        a: operand(problem.layout.a_transposed(), m, k),
+        b: operand(problem.layout.b_transposed(), k, n),
+        c: operand(false, m, n),
+        alpha: 1.0,
+        beta: 0.0,
+    }
+}
+
+/// A GEMM in three loops, for machines without a GPU.
+pub struct Plain {
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Order,
+    b: Order,
+}
+
+impl Plain {
+    fn new(problem: &Problem) -> Plain {
+        let order = |transposed| match transposed {
+            false => Order::RowMajor,
+            true => Order::ColMajor,
+        };
+        Plain {
+            m: problem.m,
+            n: problem.n,
+            k: problem.k,
+            a: order(problem.layout.a_transposed()),
+            b: order(problem.layout.b_transposed()),
+        }
+    }
+
+    fn multiply<I: Number, O: Number>(&self, a: &[I], b: &[I]) -> Vec<O> {
+        let Plain { m, n, k, .. } = *self;
+        let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
+            Order::RowMajor => i * columns + j,
+            Order::ColMajor => j * rows + i,
+        };
+        let entry = |entry: usize| {
+            let (i, j) = (entry / n, entry % n);
+            let products = (0..k).map(|l| {
+                let (a, b) = (a[at(self.a, m, k, i, l)], b[at(self.b, k, n, l, j)]);
+                a.to_f64() as f32 * b.to_f64() as f32
+            });
+            O::nearest(products.sum())
+        };
+        (0..m * n).into_par_iter().map(entry).collect()
+    }
+}

@@ -1,0 +1,254 @@
+//! A GEMM set up on a device: its operands in several sets, its contestants and its checks.
+
+use cutlet::{Buffer, Matrix, MatrixMut, Order, Stream, View};
+
+use super::Problem;
+use super::baseline::Baseline;
+use super::samples::Samples;
+use super::types::{Kernel, Types};
+use crate::bench::check::{Check, Number, whole};
+use crate::bench::error::Result;
+use crate::bench::family::{Case, Contestant, Role, SetUp};
+use crate::bench::random::random;
+use crate::bench::setting::Setting;
+use crate::deviation::Deviation;
+
+/// Operands begin at multiples of this many elements.
+const ALIGNMENT: usize = 256;
+/// Elements behind each C that nobody may write.
+const GUARD: usize = 256;
+
+/// A byte that is a NaN in every float type, repeated.
+const POISON: u8 = 0xff;
+
+struct GemmCase<'a, T: Types> {
+    setting: &'a Setting,
+    problem: Problem,
+    kernel: Option<Kernel<T>>,
+    baseline: Baseline<'a, T>,
+    contestants: Vec<Contestant>,
+    sets: usize,
+    /// Elements from one set to the next, of A, B and C.
+    strides: [usize; 3],
+    a: Buffer<T::In>,
+    b: Buffer<T::In>,
+    c: Buffer<T::Out>,
+    /// Room for another C.
+    other: Buffer<T::Out>,
+}
+
+/// Sets a problem up, or says why it is not measured.
+pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
+    let kernel = T::KERNEL.filter(|_| !setting.baselines_only);
+    if kernel.is_none() && !setting.baselines_only {
+        return Ok(SetUp::Skipped(format!(
+            "cutlet has no {} kernel yet",
+            T::DTYPE
+        )));
+    }
+    let baseline = match Baseline::<T>::new(problem, setting)? {
+        Ok(baseline) => baseline,
+        Err(why) => return Ok(SetUp::Skipped(format!("there is no baseline: {why}"))),
+    };
+    let ours = kernel.map(|_| Contestant {
+        name: "cutlet".to_string(),
+        role: Role::Cutlet,
+    });
+    let contestants = ours.into_iter().chain(baseline.contestants()).collect();
+
+    let Problem { m, n, k, .. } = *problem;
+    let strides = [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT));
+    let bytes = (strides[0] + strides[1]) * size_of::<T::In>() + strides[2] * size_of::<T::Out>();
+    let sets = setting.sets(bytes);
+    let stream = &setting.stream;
+    Ok(SetUp::Ready(Box::new(GemmCase {
+        setting,
+        problem: problem.clone(),
+        kernel,
+        baseline,
+        contestants,
+        sets,
+        strides,
+        a: random(stream, sets * strides[0], setting.seed)?,
+        b: random(stream, sets * strides[1], setting.seed + 1)?,
+        c: stream.filled(sets * strides[2], POISON)?,
+        other: stream.filled(strides[2], POISON)?,
+    })))
+}
+
+impl<T: Types> GemmCase<'_, T> {
+    fn operands(&self, set: usize) -> Result<(View<'_, T::In>, View<'_, T::In>)> {
+        let Problem { m, n, k, .. } = self.problem;
+        let [a, b, _] = self.strides.map(|stride| set * stride);
+        Ok((self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?))
+    }
+
+    fn result(&self, set: usize) -> Result<View<'_, T::Out>> {
+        let Problem { m, n, .. } = self.problem;
+        let first = set * self.strides[2];
+        Ok(self.c.slice(first..first + m * n)?)
+    }
+
+    fn poison_set(&mut self, set: usize) -> Result<()> {
+        let stride = self.strides[2];
+        let c = self.c.slice_mut(set * stride..(set + 1) * stride)?;
+        Ok(self.setting.stream.fill_bytes(c, POISON)?)
+    }
+
+    /// Copies the C of a set, and what guards it, to the other C.
+    fn keep(&mut self, set: usize) -> Result<()> {
+        let stride = self.strides[2];
+        let c = self.c.slice(set * stride..(set + 1) * stride)?;
+        Ok(self.setting.stream.copy(c, &mut self.other)?)
+    }
+
+    /// Whether what lies behind the C of a set is as it was.
+    fn guarded(&self, set: usize) -> Result<bool> {
+        let Problem { m, n, .. } = self.problem;
+        let first = set * self.strides[2];
+        let guard = self.c.slice(first + m * n..first + self.strides[2])?;
+        let guard = self.setting.stream.download(guard)?;
+        Ok(guard.into_iter().all(|entry| entry.to_f64().is_nan()))
+    }
+
+    /// How far the C of a set is from the other C.
+    fn from_other(&self, set: usize) -> Result<Deviation> {
+        let Problem { m, n, .. } = self.problem;
+        let other = self.other.slice(..m * n)?;
+        whole(&self.setting.stream, self.result(set)?, other)
+    }
+
+    fn samples(&self, set: usize) -> Result<Samples> {
+        let (a, b) = self.operands(set)?;
+        Samples::new(&self.setting.stream, &self.problem, a, b, self.setting.seed)
+    }
+
+    fn sampled(&self, samples: &Samples, set: usize) -> Result<Deviation> {
+        samples.deviation(&self.setting.stream, self.result(set)?, self.problem.n)
+    }
+
+    fn run(&mut self, contestant: usize, set: usize) -> Result<()> {
+        let stream = self.setting.stream.clone();
+        self.enqueue(&stream, contestant, set)
+    }
+
+    /// What is wrong with an output this far from the right one, if the relative distance may be
+    /// `tolerance`.
+    fn wrong(&self, deviation: &Deviation, tolerance: f64) -> Option<String> {
+        // An entry is about √k large; a single wrong one shows in the maximum, not in the mean.
+        let most = 8.0 * tolerance * (self.problem.k as f64).sqrt();
+        let Deviation {
+            relative,
+            max,
+            not_numbers,
+            entries,
+        } = *deviation;
+        if not_numbers > 0 {
+            Some(format!("{not_numbers} of {entries} entries are no numbers"))
+        } else if relative > tolerance {
+            Some(format!(
+                "the relative distance is {relative:.1e}, at most {tolerance:.1e} is right"
+            ))
+        } else if max > most {
+            Some(format!(
+                "an entry is off by {max:.1e}, at most {most:.1e} is right"
+            ))
+        } else {
+            None
+        }
+    }
+}
+
+impl<T: Types> Case for GemmCase<'_, T> {
+    fn sets(&self) -> usize {
+        self.sets
+    }
+
+    fn contestants(&self) -> &[Contestant] {
+        &self.contestants
+    }
+
+    fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
+        let Problem {
+            m, n, k, layout, ..
+        } = self.problem;
+        let order = |transposed| match transposed {
+            false => Order::RowMajor,
+            true => Order::ColMajor,
+        };
+        let [a, b, c] = self.strides.map(|stride| set * stride);
+        let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
+        let c = self.c.slice_mut(c..c + m * n)?;
+        match self.kernel {
+            Some(kernel) if contestant == 0 => Ok(kernel(
+                stream,
+                Matrix::packed(a, m, k, order(layout.a_transposed()))?,
+                Matrix::packed(b, k, n, order(layout.b_transposed()))?,
+                MatrixMut::row_major(c, m, n)?,
+            )?),
+            ours => {
+                let pick = contestant - usize::from(ours.is_some());
+                self.baseline.enqueue(stream, pick, a, b, c)
+            }
+        }
+    }
+
+    fn check(&mut self, baseline: usize) -> Result<Check> {
+        let tolerance = T::DTYPE.tolerance(self.problem.k);
+        let mut check = Check::new(tolerance);
+        let samples = self.samples(0)?;
+
+        self.poison_set(0)?;
+        self.run(baseline, 0)?;
+        let deviation = self.sampled(&samples, 0)?;
+        if let Some(wrong) = self.wrong(&deviation, tolerance) {
+            check.fail(format!("the baseline against f64: {wrong}"));
+        }
+        check.baseline_to_f64 = Some(deviation);
+        if self.kernel.is_none() {
+            return Ok(check);
+        }
+
+        self.keep(0)?;
+        self.poison_set(0)?;
+        self.run(0, 0)?;
+        let deviation = self.sampled(&samples, 0)?;
+        if let Some(wrong) = self.wrong(&deviation, tolerance) {
+            check.fail(format!("cutlet against f64: {wrong}"));
+        }
+        check.to_f64 = Some(deviation);
+        let deviation = self.from_other(0)?;
+        if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
+            check.fail(format!("cutlet against the baseline: {wrong}"));
+        }
+        check.to_baseline = Some(deviation);
+        if !self.guarded(0)? {
+            check.fail("cutlet wrote behind the end of C");
+        }
+        Ok(check)
+    }
+
+    fn poison(&mut self) -> Result<()> {
+        self.poison_set(self.sets - 1)
+    }
+
+    fn recheck(&mut self, baseline: usize) -> Result<Check> {
+        let tolerance = T::DTYPE.tolerance(self.problem.k);
+        let mut check = Check::new(tolerance);
+        let last = self.sets - 1;
+        if !self.guarded(last)? {
+            check.fail("cutlet wrote behind the end of C");
+        }
+        self.keep(last)?;
+        self.poison_set(last)?;
+        self.run(baseline, last)?;
+        let deviation = self.from_other(last)?;
+        if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
+            check.fail(format!(
+                "cutlet, as it was timed, against the baseline: {wrong}"
+            ));
+        }
+        check.to_baseline = Some(deviation);
+        Ok(check)
+    }
+}

@@ -1,0 +1,144 @@
+//! Samples of a product in f64: entries where some rows and some columns cross, the last of each
+//! among them, so that only those rows of A and columns of B need to come to the host.
+
+use cutlet::{Stream, View};
+use cutlet_device::DeviceData;
+use rayon::prelude::*;
+
+use super::Problem;
+use crate::bench::check::Number;
+use crate::bench::error::Result;
+use crate::deviation::Deviation;
+
+/// Entries sampled, where C has as many.
+const ENTRIES: usize = 4096;
+
+/// Entries of a product, computed in f64.
+pub struct Samples {
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+    /// Row by row.
+    exact: Vec<f64>,
+}
+
+impl Samples {
+    /// Of the product of `a` and `b`.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn new<T: Number>(
+        stream: &Stream,
+        problem: &Problem,
+        a: View<'_, T>,
+        b: View<'_, T>,
+        seed: u64,
+    ) -> Result<Samples> {
+        let Problem {
+            m, n, k, layout, ..
+        } = *problem;
+        let (row_count, column_count) = counts(m, n);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (rows, columns) = (
+            choose(&mut random, m, row_count),
+            choose(&mut random, n, column_count),
+        );
+        let a = runs(stream, a, &rows, [m, k], !layout.a_transposed())?;
+        let b = runs(stream, b, &columns, [n, k], layout.b_transposed())?;
+        let exact = (0..rows.len() * columns.len())
+            .into_par_iter()
+            .map(|entry| {
+                let (i, j) = (entry / columns.len(), entry % columns.len());
+                let products = a[i].iter().zip(&b[j]);
+                products.map(|(a, b)| a.to_f64() * b.to_f64()).sum()
+            })
+            .collect();
+        Ok(Samples {
+            rows,
+            columns,
+            exact,
+        })
+    }
+
+    /// How far these entries of a row-major `c` of `n` columns are from f64.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn deviation<T: Number>(
+        &self,
+        stream: &Stream,
+        c: View<'_, T>,
+        n: usize,
+    ) -> Result<Deviation> {
+        let mut found = Vec::with_capacity(self.exact.len());
+        for &row in &self.rows {
+            let row = stream.download(c.slice(row * n..(row + 1) * n)?)?;
+            found.extend(self.columns.iter().map(|&column| row[column].to_f64()));
+        }
+        let exact = self.exact.iter().copied();
+        Ok(Deviation::of(found.into_iter().zip(exact)))
+    }
+}
+
+/// How many rows and columns to sample of an `m × n` matrix: as square as it allows.
+fn counts(m: usize, n: usize) -> (usize, usize) {
+    let side = ENTRIES.isqrt();
+    let columns = ENTRIES.div_ceil(m.min(side)).min(n);
+    let rows = ENTRIES.div_ceil(columns).min(m);
+    (rows, columns)
+}
+
+/// `count` different numbers below `extent`, the last one always, sorted.
+fn choose(random: &mut fastrand::Rng, extent: usize, count: usize) -> Vec<usize> {
+    if count >= extent {
+        return (0..extent).collect();
+    }
+    let mut chosen = std::collections::BTreeSet::from([extent - 1]);
+    while chosen.len() < count {
+        chosen.insert(random.usize(..extent));
+    }
+    chosen.into_iter().collect()
+}
+
+/// Some of the `count` runs, of `length` elements each, that a matrix consists of; either the
+/// elements of a run are `contiguous`, or runs lie side by side.
+fn runs<T: DeviceData>(
+    stream: &Stream,
+    matrix: View<'_, T>,
+    chosen: &[usize],
+    [count, length]: [usize; 2],
+    contiguous: bool,
+) -> Result<Vec<Vec<T>>> {
+    if contiguous {
+        let run = |&run: &usize| {
+            let elements = matrix.slice(run * length..(run + 1) * length)?;
+            Ok(stream.download(elements)?)
+        };
+        return chosen.iter().map(run).collect();
+    }
+    let all = stream.download(matrix.slice(..count * length)?)?;
+    let run = |&run: &usize| (0..length).map(|l| all[l * count + run]).collect();
+    Ok(chosen.iter().map(run).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_4096_samples_where_there_can_be() {
+        for (m, n) in [(4096, 4096), (1, 8192), (16, 57344), (8192, 1), (100, 64)] {
+            let (rows, columns) = counts(m, n);
+            assert!(rows <= m && columns <= n);
+            assert!(rows * columns >= ENTRIES, "{m}x{n}: {rows}x{columns}");
+        }
+        assert_eq!(counts(5, 7), (5, 7));
+    }
+
+    #[test]
+    fn the_last_row_is_always_among_the_chosen() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let chosen = choose(&mut random, 1000, 64);
+        assert_eq!((chosen.len(), chosen.last()), (64, Some(&999)));
+        assert_eq!(choose(&mut random, 3, 64), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,81 @@
+//! The element types of GEMMs, and which kernel of cutlet's multiplies them.
+
+use cutlet::{Matrix, MatrixMut, Stream};
+use cutlet_cli::cublas::{Compute, Element};
+use half::{bf16, f16};
+
+use crate::bench::check::Number;
+use crate::bench::dtype::Dtype;
+use crate::bench::random::Fill;
+
+/// Element types of a GEMM. A kernel for new ones is one implementation of this.
+pub trait Types: 'static {
+    /// Of A and B.
+    type In: Fill + Element + Number;
+    /// Of C.
+    type Out: Element + Number;
+    /// Their name.
+    const DTYPE: Dtype;
+    /// How the baseline computes the same.
+    const COMPUTE: Compute;
+    /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
+    const KERNEL: Option<Kernel<Self>>;
+}
+
+/// cutlet's GEMM of some types.
+pub type Kernel<T> = fn(
+    &Stream,
+    Matrix<'_, <T as Types>::In>,
+    Matrix<'_, <T as Types>::In>,
+    MatrixMut<'_, <T as Types>::Out>,
+) -> cutlet::Result<()>;
+
+/// f32 throughout.
+pub struct F32;
+impl Types for F32 {
+    type In = f32;
+    type Out = f32;
+    const DTYPE: Dtype = Dtype::F32;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> =
+        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
+}
+
+/// f32 in memory, tf32 in the tensor cores.
+pub struct Tf32;
+impl Types for Tf32 {
+    type In = f32;
+    type Out = f32;
+    const DTYPE: Dtype = Dtype::Tf32;
+    const COMPUTE: Compute = Compute::Tf32;
+    const KERNEL: Option<Kernel<Self>> = None;
+}
+
+/// f16 in and out.
+pub struct F16;
+impl Types for F16 {
+    type In = f16;
+    type Out = f16;
+    const DTYPE: Dtype = Dtype::F16;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = None;
+}
+
+/// bf16 in and out.
+pub struct Bf16;
+impl Types for Bf16 {
+    type In = bf16;
+    type Out = bf16;
+    const DTYPE: Dtype = Dtype::Bf16;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = None;
+}
+
+/// Bytes of an element of A and B, and of C.
+pub fn element_bytes(dtype: Dtype) -> (usize, usize) {
+    match dtype {
+        Dtype::F32 | Dtype::Tf32 => (4, 4),
+        Dtype::F16 | Dtype::Bf16 => (2, 2),
+        Dtype::E4m3 => (1, 2),
+    }
+}

@@ -1,0 +1,197 @@
+//! The machine that figures belong to, and what it could do at most.
+
+use cutlet_host::Backend;
+use serde::{Deserialize, Serialize};
+
+use super::dtype::Dtype;
+use super::nvml::{Card, Nvml};
+use super::setting::Setting;
+
+/// The machine that figures belong to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// `gpu` or `cpu`: the latter's figures say nothing about GPUs.
+    pub backend: String,
+    /// The GPU's name; the processor's on the CPU backend.
+    pub name: String,
+    /// Multiprocessors; cores on the CPU backend.
+    pub multiprocessors: u32,
+    /// Compute capability, as `9.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_capability: Option<String>,
+    /// Memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The CUDA version that the driver supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// The version of cuBLASLt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cublas: Option<String>,
+    /// What the driver's management library says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Card>,
+    /// Bytes a second, read plus written, of a large copy on the device, in 10⁹.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_gigabytes: Option<f64>,
+    /// Most operations a second that the hardware could do, by element type, in 10¹².
+    pub ceilings: Vec<Ceiling>,
+    /// Most bytes a second that the memory could move, in 10⁹.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_gigabytes: Option<f64>,
+}
+
+/// Most operations a second for an element type.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The element type.
+    pub dtype: Dtype,
+    /// 10¹² operations a second.
+    pub teraflops: f64,
+}
+
+impl Machine {
+    /// The machine of a setting.
+    pub fn new(setting: &Setting, nvml: Option<&Nvml>) -> Machine {
+        let device = setting.stream.device();
+        let capability = device.compute_capability();
+        let card = nvml.map(Nvml::card);
+        let version = |version: usize| {
+            let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
+            format!("{major}.{minor}.{patch}")
+        };
+        let multiprocessors = device.multiprocessors();
+        let clock = card.as_ref().and_then(|card| card.max_sm_mhz);
+        Machine {
+            backend: device.backend().to_string(),
+            name: match device.backend() {
+                Backend::Gpu => plain_name(device.name()),
+                Backend::Cpu => processor(),
+            },
+            multiprocessors,
+            compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
+            memory_bytes: match device.memory() {
+                Ok(Some((_, total))) => Some(total as u64),
+                _ => None,
+            },
+            cuda: capability
+                .and_then(|_| cutlet_host::driver_version().ok())
+                .map(|(major, minor)| format!("{major}.{minor}")),
+            cublas: setting
+                .cublas
+                .as_ref()
+                .ok()
+                .map(|cublas| version(cublas.version())),
+            copy_gigabytes: None,
+            ceilings: match (capability, clock) {
+                (Some(capability), Some(mhz)) => ceilings(capability, multiprocessors, mhz),
+                _ => Vec::new(),
+            },
+            memory_gigabytes: card.as_ref().and_then(memory),
+            card,
+        }
+    }
+
+    /// Most operations a second for an element type, where that is known.
+    pub fn ceiling(&self, dtype: &str) -> Option<f64> {
+        let ceiling = self
+            .ceilings
+            .iter()
+            .find(|ceiling| ceiling.dtype.name() == dtype);
+        ceiling.map(|ceiling| ceiling.teraflops)
+    }
+
+    /// In a line: `NVIDIA H200, driver 580.159, CUDA 13.0, cuBLASLt 13.1.0`.
+    pub fn line(&self) -> String {
+        let versions = [
+            ("driver", self.card.as_ref().map(|card| &card.driver)),
+            ("CUDA", self.cuda.as_ref()),
+            ("cuBLASLt", self.cublas.as_ref()),
+        ];
+        let versions = versions
+            .iter()
+            .filter_map(|(name, version)| Some(format!(", {name} {}", (*version)?)));
+        format!("{}{}", self.name, versions.collect::<String>())
+    }
+}
+
+/// The GPU's name without its number: `NVIDIA H200` of `gpu 0: NVIDIA H200`.
+fn plain_name(name: &str) -> String {
+    name.split_once(": ")
+        .map_or(name, |(_, name)| name)
+        .to_string()
+}
+
+/// The processor's name, where the system says it.
+fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or("processor of unknown name", |(_, name)| name)
+        .to_string()
+}
+
+/// Dense operations a clock of one multiprocessor, sums in f32: f32, tf32, 16-bit floats, fp8.
+fn operations_a_clock(capability: (u32, u32)) -> Option<[f64; 4]> {
+    Some(match capability {
+        (8, 0) => [128.0, 1024.0, 2048.0, 0.0],
+        (8, 6) => [256.0, 256.0, 512.0, 0.0],
+        (8, 9) => [256.0, 256.0, 512.0, 1024.0],
+        (9, 0) => [256.0, 2048.0, 4096.0, 8192.0],
+        (10, 0) => [256.0, 4096.0, 8192.0, 16384.0],
+        _ => return None,
+    })
+}
+
+fn ceilings(capability: (u32, u32), multiprocessors: u32, mhz: u32) -> Vec<Ceiling> {
+    let Some([f32_, tf32, half, fp8]) = operations_a_clock(capability) else {
+        return Vec::new();
+    };
+    let clocks = f64::from(multiprocessors) * f64::from(mhz) * 1e6;
+    [
+        (Dtype::F32, f32_),
+        (Dtype::Tf32, tf32),
+        (Dtype::F16, half),
+        (Dtype::Bf16, half),
+        (Dtype::E4m3, fp8),
+    ]
+    .into_iter()
+    .filter(|(_, operations)| *operations > 0.0)
+    .map(|(dtype, operations)| Ceiling {
+        dtype,
+        teraflops: operations * clocks / 1e12,
+    })
+    .collect()
+}
+
+/// What the memory could move: two transfers a clock.
+fn memory(card: &Card) -> Option<f64> {
+    let clock = f64::from(card.max_memory_mhz?) * 1e6;
+    Some(2.0 * clock * f64::from(card.memory_bus_bits?) / 8.0 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_h200_has_the_ceilings_of_its_data_sheet_at_the_data_sheets_clock() {
+        let of = |dtype, mhz| {
+            let ceilings = ceilings((9, 0), 132, mhz);
+            let ceiling = ceilings.iter().find(|ceiling| ceiling.dtype == dtype);
+            ceiling.unwrap().teraflops.round()
+        };
+        assert_eq!(of(Dtype::F32, 1980), 67.0);
+        assert_eq!(of(Dtype::Bf16, 1830), 989.0);
+        assert_eq!(of(Dtype::E4m3, 1830), 1979.0);
+        let card = Card {
+            driver: String::new(),
+            max_sm_mhz: None,
+            max_memory_mhz: Some(3201),
+            memory_bus_bits: Some(6144),
+            power_limit_watts: None,
+        };
+        assert_eq!(memory(&card).unwrap().round(), 4917.0);
+    }
+}

@@ -1,0 +1,352 @@
+//! How a problem is timed: which baseline, in which order, how often, against what noise.
+
+use std::time::Duration;
+
+use cutlet::{Buffer, Event, Stream};
+use cutlet_host::Graph;
+use serde::{Deserialize, Serialize};
+
+use super::error::Result;
+use super::family::{Case, Contestant, Role};
+use super::setting::Setting;
+use super::statistics::Spread;
+
+/// Runs shorter than this are timed inside CUDA graphs, so that launching them does not decide.
+const GRAPH_BELOW: Duration = Duration::from_micros(100);
+/// Most runs of a graph, unless there are more sets.
+const GRAPH_RUNS: usize = 1024;
+/// Baselines this much slower than the fastest, in a first look, are not looked at again.
+const HOPELESS: f64 = 1.3;
+/// Baselines that are compared closely.
+const FINALISTS: usize = 3;
+/// Work that precedes the rounds, so that clocks have risen.
+const WARM_UP: Duration = Duration::from_millis(40);
+/// Bytes that are filled before each sample: the host gets ahead of the device meanwhile, and no
+/// sample begins with its data in a cache.
+const PLUG_BYTES: usize = 256 << 20;
+
+/// How a problem is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// Rounds; in each, every contestant is sampled twice, in an order and its reverse.
+    pub rounds: usize,
+    /// Length of a sample, in milliseconds; at least one run.
+    pub sample_milliseconds: f64,
+    /// With power-settled figures too: work that precedes them, and length of their samples, in
+    /// milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
+}
+
+/// How power-settled figures are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sustained {
+    /// Work without a pause before the first round.
+    pub settle_milliseconds: f64,
+    /// Length of a sample.
+    pub sample_milliseconds: f64,
+}
+
+/// The times of one contestant.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Its number.
+    pub contestant: usize,
+    /// Microseconds a run, of each round.
+    pub rounds: Vec<f64>,
+    /// The same, power-settled.
+    pub sustained: Vec<f64>,
+    /// Runs in a CUDA graph; `None` where each was launched by itself.
+    pub graph_runs: Option<usize>,
+}
+
+/// Times problems on a stream.
+pub struct Timer {
+    stream: Stream,
+    start: Event,
+    end: Event,
+    plug: Option<Buffer<u8>>,
+    /// The set that the next launched run uses.
+    next_set: usize,
+}
+
+/// A contestant, ready to be sampled.
+struct Ready {
+    contestant: usize,
+    graph: Option<Graph>,
+    /// Runs of a batch: of the graph, or launched one by one.
+    runs: usize,
+}
+
+impl Timer {
+    /// For a setting's stream.
+    ///
+    /// # Errors
+    /// If the device has too little memory.
+    pub fn new(setting: &Setting) -> Result<Timer> {
+        let stream = setting.stream.clone();
+        let plug = match setting.on_gpu() {
+            true => Some(stream.zeroed(PLUG_BYTES)?),
+            false => None,
+        };
+        Ok(Timer {
+            start: Event::new(stream.device())?,
+            end: Event::new(stream.device())?,
+            stream,
+            plug,
+            next_set: 0,
+        })
+    }
+
+    /// Microseconds that a piece of work takes, over some repetitions and one before that.
+    ///
+    /// # Errors
+    /// If the work or the device fails.
+    pub fn time(
+        &mut self,
+        repetitions: usize,
+        mut work: impl FnMut(&Stream) -> Result<()>,
+    ) -> Result<Spread> {
+        work(&self.stream)?;
+        let mut times = Vec::with_capacity(repetitions);
+        for _ in 0..repetitions {
+            self.start.record(&self.stream)?;
+            work(&self.stream)?;
+            self.end.record(&self.stream)?;
+            let elapsed = self.end.elapsed_since(&self.start)?;
+            times.push(elapsed.as_secs_f64() * 1e6);
+        }
+        Ok(Spread::of(&times))
+    }
+
+    /// The fastest contestant of a role: a first look at each, a closer one at the best.
+    /// Contestants that do not run are passed over.
+    ///
+    /// # Errors
+    /// If none runs, or the device fails.
+    pub fn fastest(&mut self, case: &mut dyn Case, role: Role) -> Result<Option<usize>> {
+        let mut looks = Vec::new();
+        let mut refused = None;
+        for contestant in of_role(case.contestants(), role) {
+            match self.look(case, contestant) {
+                Ok(time) => looks.push((time, contestant)),
+                Err(error) => refused = Some(error),
+            }
+        }
+        looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let Some(&(least, fastest)) = looks.first() else {
+            return refused.map_or(Ok(None), Err);
+        };
+        looks.retain(|(time, _)| *time <= HOPELESS * least);
+        looks.truncate(FINALISTS);
+        if looks.len() == 1 || self.plug.is_none() {
+            return Ok(Some(fastest));
+        }
+        let finalists: Vec<usize> = looks.iter().map(|&(_, contestant)| contestant).collect();
+        let ready = self.ready(case, &finalists, 2.0)?;
+        let rounds = self.rounds(case, &ready, 3, 1)?;
+        let medians = rounds.iter().map(|times| Spread::of(times).median);
+        let fastest = medians
+            .zip(finalists)
+            .min_by(|(a, _), (b, _)| a.total_cmp(b));
+        Ok(fastest.map(|(_, contestant)| contestant))
+    }
+
+    /// Times contestants against each other.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn compare(
+        &mut self,
+        case: &mut dyn Case,
+        contestants: &[usize],
+        protocol: &Protocol,
+    ) -> Result<Vec<Times>> {
+        let ready = self.ready(case, contestants, protocol.sample_milliseconds)?;
+        if self.plug.is_some() {
+            self.warm_up(case, &ready, WARM_UP)?;
+        }
+        let rounds = self.rounds(case, &ready, protocol.rounds, 1)?;
+        let mut times: Vec<Times> = ready
+            .iter()
+            .zip(rounds)
+            .map(|(ready, rounds)| Times {
+                contestant: ready.contestant,
+                rounds,
+                sustained: Vec::new(),
+                graph_runs: ready.graph.is_some().then_some(ready.runs),
+            })
+            .collect();
+        if let Some(sustained) = protocol.sustained {
+            let settle = Duration::from_secs_f64(sustained.settle_milliseconds * 1e-3);
+            self.warm_up(case, &ready, settle)?;
+            let longer = sustained.sample_milliseconds / protocol.sample_milliseconds;
+            let batches = (longer.ceil() as usize).max(1);
+            let plug = self.plug.take();
+            let rounds = self.rounds(case, &ready, protocol.rounds, batches);
+            self.plug = plug;
+            for (times, sustained) in times.iter_mut().zip(rounds?) {
+                times.sustained = sustained;
+            }
+        }
+        Ok(times)
+    }
+
+    /// Has a contestant compute every set in the way that it is timed.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn run_as_timed(
+        &mut self,
+        case: &mut dyn Case,
+        contestant: usize,
+        protocol: &Protocol,
+    ) -> Result<()> {
+        let ready = self.ready(case, &[contestant], protocol.sample_milliseconds)?;
+        for ready in &ready {
+            let batches = case.sets().div_ceil(ready.runs);
+            self.batches(case, ready, batches)?;
+        }
+        Ok(self.stream.synchronize()?)
+    }
+
+    /// Seconds that one run takes, roughly, after one that is not timed.
+    fn look(&mut self, case: &mut dyn Case, contestant: usize) -> Result<f64> {
+        let once = Ready {
+            contestant,
+            graph: None,
+            runs: 1,
+        };
+        self.batches(case, &once, 1)?;
+        Ok(self.sample(case, &once, 1)? * 1e-6)
+    }
+
+    /// Contestants with as many runs to a batch as the slowest of them needs for the given length.
+    fn ready(
+        &mut self,
+        case: &mut dyn Case,
+        contestants: &[usize],
+        milliseconds: f64,
+    ) -> Result<Vec<Ready>> {
+        let looks: Vec<f64> = contestants
+            .iter()
+            .map(|&contestant| self.look(case, contestant))
+            .collect::<Result<_>>()?;
+        let least = looks.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = looks.iter().copied().fold(0.0, f64::max);
+        let runs = (milliseconds * 1e-3 / most.max(1e-9)).ceil().max(1.0) as usize;
+        // Either all contestants are in graphs or none is.
+        let in_graph = self.plug.is_some() && least < GRAPH_BELOW.as_secs_f64();
+        let ready = contestants.iter().map(|&contestant| {
+            if !in_graph {
+                return Ok(Ready {
+                    contestant,
+                    graph: None,
+                    runs,
+                });
+            }
+            // Whole turns through the sets, so that replays keep their distance too.
+            let sets = case.sets();
+            let runs = runs.min(GRAPH_RUNS).next_multiple_of(sets);
+            let graph = self.record(case, contestant, runs)?;
+            Ok(Ready {
+                contestant,
+                graph: Some(graph),
+                runs,
+            })
+        });
+        ready.collect()
+    }
+
+    /// A graph of runs on one set after the other; runs of a stream never overlap.
+    fn record(&self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<Graph> {
+        let sets = case.sets();
+        let mut failed = None;
+        let graph = self.stream.capture(|stream| {
+            for run in 0..runs {
+                if let Err(error) = case.enqueue(stream, contestant, run % sets) {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            Ok(())
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(graph?),
+        }
+    }
+
+    /// Puts batches of runs into the stream.
+    fn batches(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<()> {
+        for _ in 0..batches {
+            match &ready.graph {
+                // SAFETY: the case owns all memory that the runs use and outlives the samples,
+                // each of which waits for its end.
+                Some(graph) => unsafe { graph.launch(&self.stream)? },
+                None => {
+                    for _ in 0..ready.runs {
+                        let set = self.next_set % case.sets();
+                        self.next_set = set + 1;
+                        case.enqueue(&self.stream, ready.contestant, set)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Microseconds a run, over some batches.
+    fn sample(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
+        if let Some(plug) = &mut self.plug {
+            self.stream.fill_bytes(plug, 0)?;
+        }
+        self.start.record(&self.stream)?;
+        self.batches(case, ready, batches)?;
+        self.end.record(&self.stream)?;
+        let elapsed = self.end.elapsed_since(&self.start)?;
+        Ok(elapsed.as_secs_f64() * 1e6 / (batches * ready.runs) as f64)
+    }
+
+    /// Microseconds a run, for each contestant and round.
+    fn rounds(
+        &mut self,
+        case: &mut dyn Case,
+        ready: &[Ready],
+        rounds: usize,
+        batches: usize,
+    ) -> Result<Vec<Vec<f64>>> {
+        let mut times = vec![Vec::with_capacity(rounds); ready.len()];
+        for _ in 0..rounds {
+            let mut sums = vec![0.0; ready.len()];
+            let there = 0..ready.len();
+            for at in there.clone().chain(there.rev()) {
+                sums[at] += self.sample(case, &ready[at], batches)?;
+            }
+            for (times, sum) in times.iter_mut().zip(sums) {
+                times.push(sum / 2.0);
+            }
+        }
+        Ok(times)
+    }
+
+    /// Keeps the device busy with the contestants for at least this long.
+    fn warm_up(&mut self, case: &mut dyn Case, ready: &[Ready], length: Duration) -> Result<()> {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < length {
+            for ready in ready {
+                self.sample(case, ready, 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the contestants of a role.
+pub fn of_role(contestants: &[Contestant], role: Role) -> Vec<usize> {
+    let numbered = contestants.iter().enumerate();
+    numbered
+        .filter(|(_, contestant)| contestant.role == role)
+        .map(|(number, _)| number)
+        .collect()
+}

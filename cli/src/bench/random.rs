@@ -1,0 +1,83 @@
+//! Random inputs, made where they are used: on the device.
+
+use cutlet::{Buffer, Stream};
+use cutlet_device::{GlobalMut, Kernel};
+use cutlet_kernels::fill::{self, ROW, Random};
+use half::{bf16, f16};
+
+use super::error::Result;
+
+/// A type that a kernel fills memory with.
+pub trait Fill: Random {
+    /// The kernel that does.
+    fn kernel() -> &'static Kernel<(i32, u64, GlobalMut<Self>)>;
+}
+
+macro_rules! filled {
+    ($($element:ty: $kernel:ident),*) => {$(
+        impl Fill for $element {
+            fn kernel() -> &'static Kernel<(i32, u64, GlobalMut<Self>)> {
+                &fill::$kernel
+            }
+        }
+    )*};
+}
+filled!(f32: fill_f32, f16: fill_f16, bf16: fill_bf16, u32: fill_u32);
+
+/// At least `len` random elements: N(0, 1) for floats, any bits for integers. Element `i` is
+/// `T::random(bits(seed, i))`.
+///
+/// # Errors
+/// If the device has too little memory or does not run the kernel.
+pub fn random<T: Fill>(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<T>> {
+    let rows = len.div_ceil(ROW);
+    let mut buffer = stream.zeroed(rows * ROW)?;
+    if let Ok(rows) = u32::try_from(rows)
+        && rows > 0
+    {
+        let function = stream.device().load(&cutlet_kernels::PTX, T::kernel())?;
+        // SAFETY: the buffer has `rows` whole rows and is aligned like every buffer.
+        unsafe { stream.launch(&function, rows, (rows as i32, seed, &mut buffer))? };
+    }
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutlet::Device;
+
+    #[test]
+    fn floats_are_normally_distributed() {
+        let stream = Device::auto().stream().unwrap();
+        let numbers = random::<f32>(&stream, 4 * ROW, 7).unwrap();
+        let numbers = stream.download(&numbers).unwrap();
+        let moment = |power: i32| {
+            let powers = numbers.iter().map(|&x| f64::from(x).powi(power));
+            powers.sum::<f64>() / numbers.len() as f64
+        };
+        assert!(moment(1).abs() < 0.03, "mean {}", moment(1));
+        assert!((moment(2) - 1.0).abs() < 0.05, "variance {}", moment(2));
+        assert!((moment(4) - 3.0).abs() < 0.4, "kurtosis {}", moment(4));
+    }
+
+    #[test]
+    fn integers_are_what_the_host_computes() {
+        let stream = Device::auto().stream().unwrap();
+        let words = random::<u32>(&stream, 2 * ROW, 3).unwrap();
+        let expected: Vec<u32> = (0..2 * ROW as u64)
+            .map(|index| u32::random(fill::bits(3, index)))
+            .collect();
+        assert_eq!(stream.download(&words).unwrap(), expected);
+    }
+
+    #[test]
+    fn seeds_give_different_numbers() {
+        let stream = Device::auto().stream().unwrap();
+        let first = |seed| {
+            let numbers = random::<bf16>(&stream, 1, seed).unwrap();
+            stream.download(numbers.slice(..8).unwrap()).unwrap()
+        };
+        assert_ne!(first(1), first(2));
+    }
+}

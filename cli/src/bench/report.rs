@@ -1,0 +1,247 @@
+//! `report.md`: a run for people to read: machine, summary, plots, tables, protocol.
+
+use std::fmt::Write;
+
+use super::plots::Plot;
+use super::results::{Measured, Outcome, Results, RowResult, Summary, kind};
+use super::statistics::Verdict;
+use super::table::{figure, spread};
+
+/// The file's name in a run's folder.
+pub const FILE: &str = "report.md";
+
+/// The report of a run, whose plots lie beside it.
+pub fn report(results: &Results, plots: &[Plot]) -> String {
+    let parts = [
+        head(results),
+        summary(results),
+        plots_part(plots),
+        tables(results),
+        left_out(results),
+        protocol(results),
+    ];
+    parts.concat()
+}
+
+fn head(results: &Results) -> String {
+    let Results {
+        machine,
+        program,
+        command,
+        began,
+        seconds,
+        suites,
+        ..
+    } = results;
+    let mut text = "# Benchmark\n\n".to_string();
+    if machine.backend == "cpu" {
+        text += "**The CPU backend ran this. Its figures show that everything works; they say \
+                 nothing about a GPU.**\n\n";
+    }
+    let suites: Vec<String> = suites
+        .iter()
+        .map(|suite| format!("`{}` ({})", suite.name, suite.about))
+        .collect();
+    let mut facts = vec![
+        ("machine", machine.line()),
+        ("suites", suites.join("; ")),
+        ("program", program.clone()),
+        ("command", format!("`{command}`")),
+        ("began", format!("{began}, took {seconds:.0} s")),
+    ];
+    if let Some(card) = &machine.card {
+        let limits = [
+            card.power_limit_watts.map(|watts| format!("{watts:.0} W")),
+            card.max_sm_mhz.map(|mhz| format!("{mhz} MHz")),
+            card.max_memory_mhz
+                .map(|mhz| format!("memory at {mhz} MHz")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        facts.push(("card's limits", limits.join(", ")));
+    }
+    if let Some(copy) = machine.copy_gigabytes {
+        facts.push(("device copy", format!("{copy:.0} GB/s read and written")));
+    }
+    for (name, fact) in facts {
+        let _ = writeln!(text, "- {name}: {fact}");
+    }
+    text
+}
+
+fn summary(results: &Results) -> String {
+    let summaries = results.summaries();
+    if summaries.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## Summary\n\nSpeed over the baseline's; above 1 is faster.\n\n\
+                    | | geometric mean | rows | faster | tied | slower | worst | shown apart |\n\
+                    |---|---|---|---|---|---|---|---|\n"
+        .to_string();
+    for Summary {
+        kind,
+        rows,
+        mean,
+        worst: (worst, shape),
+        counts: [faster, tied, slower],
+        apart,
+    } in summaries
+    {
+        let apart: Vec<String> = apart
+            .iter()
+            .map(|(shape, ratio)| format!("{ratio:.3} at {shape}"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "| {kind} | **{mean:.3}** | {rows} | {faster} | {tied} | {slower} | {worst:.3} at {shape} | {} |",
+            apart.join(", ")
+        );
+    }
+    text
+}
+
+fn plots_part(plots: &[Plot]) -> String {
+    let images = plots
+        .iter()
+        .map(|Plot { stem, title }| format!("\n![{title}]({stem}.png)\n"));
+    images.collect()
+}
+
+fn tables(results: &Results) -> String {
+    let mut text = String::new();
+    let mut last = String::new();
+    for result in &results.rows {
+        let Some(measured) = result.measured() else {
+            continue;
+        };
+        let kind = kind(&result.row);
+        if kind != last {
+            let unit = result.row.unit.name();
+            let _ = write!(
+                text,
+                "\n## {kind}\n\n\
+                 | shape | | cutlet {unit} | µs | baseline {unit} | µs | default {unit} | ratio (lowest to highest round) | verdict | error | baseline's error | MHz | W |\n\
+                 |---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+            );
+            last = kind;
+        }
+        text += &row(result, measured);
+        text += &sustained(measured);
+    }
+    text
+}
+
+fn row(result: &RowResult, measured: &Measured) -> String {
+    let pair = |figures: Option<&super::results::Figures>| match figures {
+        Some(figures) => [
+            figure(figures.speed),
+            format!(
+                "{} ±{:.1} %",
+                figure(figures.microseconds.median),
+                figures.microseconds.relative() * 100.0
+            ),
+        ],
+        None => ["–".to_string(), "–".to_string()],
+    };
+    let [ours, our_time] = pair(measured.cutlet());
+    let [theirs, their_time] = pair(measured.baseline());
+    let error = |deviation: &Option<crate::deviation::Deviation>| match deviation {
+        Some(deviation) => format!("{:.1e} (at most {:.1e})", deviation.relative, deviation.max),
+        None if measured.check.tolerance == 0.0 => "exact".to_string(),
+        None => "–".to_string(),
+    };
+    let (clock, power) = match &measured.telemetry {
+        Some(telemetry) => (
+            format!("{:.0}", telemetry.sm_mhz.median),
+            format!("{:.0}", telemetry.watts.max),
+        ),
+        None => (String::new(), String::new()),
+    };
+    format!(
+        "| {} | {} | {ours} | {our_time} | {theirs} | {their_time} | {} | {} | {} | {} | {} | {clock} | {power} |\n",
+        result.row.shape,
+        result.row.label,
+        measured
+            .library_default()
+            .map_or("–".to_string(), |figures| figure(figures.speed)),
+        measured.ratio.as_ref().map_or("–".to_string(), spread),
+        measured.verdict.map_or("", Verdict::word),
+        error(&measured.check.to_f64),
+        error(&measured.check.baseline_to_f64),
+    )
+}
+
+/// A second line for power-settled figures.
+fn sustained(measured: &Measured) -> String {
+    let Some(ratio) = &measured.sustained_ratio else {
+        return String::new();
+    };
+    let speed = |figures: Option<&super::results::Figures>| {
+        let speed = figures.and_then(|figures| figures.sustained_speed);
+        speed.map_or("–".to_string(), figure)
+    };
+    format!(
+        "| | power-settled | {} | | {} | | {} | {} | {} | | | | |\n",
+        speed(measured.cutlet()),
+        speed(measured.baseline()),
+        speed(measured.library_default()),
+        spread(ratio),
+        Verdict::of(ratio).word()
+    )
+}
+
+fn left_out(results: &Results) -> String {
+    let mut text = String::new();
+    for result in &results.rows {
+        let what = match &result.outcome {
+            Outcome::Measured(_) => continue,
+            Outcome::Wrong { check } => {
+                format!("**wrong**: {}", check.wrong.as_deref().unwrap_or_default())
+            }
+            Outcome::Failed { error } => format!("**failed**: {error}"),
+            Outcome::Skipped { reason } => format!("skipped: {reason}"),
+        };
+        let _ = writeln!(text, "- {}: {what}", result.row.id);
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\n## Without figures\n\n{text}"),
+    }
+}
+
+fn protocol(results: &Results) -> String {
+    let protocol = &results.protocol;
+    let mut text = format!(
+        "\n## How it was measured\n\n\
+         Medians of {} rounds; in each, every contestant is sampled in an order and then in its \
+         reverse, and ± is half the distance of the extreme rounds. A tie is a row where 1 lies \
+         between the lowest and the highest ratio of a round. Inputs are random, N(0, 1) for GEMM",
+        protocol.rounds
+    );
+    match results.machine.backend.as_str() {
+        "cpu" => text += ".\n",
+        _ => {
+            let _ = write!(
+                text,
+                ". A sample takes at least {} ms. Runs go through sets of buffers so that 256 MiB \
+                 of other data lie between two uses of one; runs shorter than 100 µs are replayed \
+                 from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
+                 cuBLASLt's 16 first algorithms with 64 MiB of workspace, timed on this machine in \
+                 this run; \"default\" is its first. A gather's is a copy of as many contiguous \
+                 bytes.\n",
+                protocol.sample_milliseconds
+            );
+        }
+    }
+    if let Some(sustained) = protocol.sustained {
+        let _ = write!(
+            text,
+            "Power-settled figures follow {} ms of work without a pause, in samples of {} ms.\n",
+            sustained.settle_milliseconds, sustained.sample_milliseconds
+        );
+    }
+    text += "Before a row was timed, the output was filled with NaN, computed, compared as a \
+             whole with the baseline's and in at least 4096 entries (or all) with f64; after it was \
+             timed, the last set's output was compared again. A gather's output is compared word \
+             for word with what its indices ask for.\n";
+    text
+}

@@ -1,0 +1,316 @@
+//! A run: the problems of its suites one after the other, each checked, timed and checked again.
+
+use std::time::{Instant, SystemTime};
+
+use cutlet::Device;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::dtype::Dtype;
+use super::error::{Error, Result};
+use super::family::{Case, Family, Role, Row, SetUp};
+use super::gather::Gather;
+use super::gemm::Gemm;
+use super::machine::Machine;
+use super::nvml::Nvml;
+use super::protocol::{Protocol, Timer, Times, of_role};
+use super::random::random;
+use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
+use super::setting::Setting;
+use super::statistics::{Spread, Verdict};
+use super::suite::{Suite, SuiteError};
+use super::table;
+use super::telemetry::Recorder;
+
+/// Bytes of the copy that says what the memory does.
+const COPY_BYTES: usize = 1 << 30;
+/// How often it is copied.
+const COPIES: usize = 20;
+
+/// What is to be measured.
+pub struct Plan {
+    /// Where the problems come from.
+    pub suites: Vec<Suite>,
+    /// Of which families.
+    pub families: Families,
+    /// In which element types.
+    pub dtypes: Vec<Dtype>,
+    /// How.
+    pub protocol: Protocol,
+    /// Whether the baselines are measured alone.
+    pub baselines_only: bool,
+    /// Seed of the inputs.
+    pub seed: u64,
+}
+
+/// Which families are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Families {
+    /// GEMM.
+    Gemm,
+    /// Gather.
+    Gather,
+    /// Both.
+    All,
+}
+
+/// Measures what the plan says, printing a line for each row.
+///
+/// # Errors
+/// If a suite has no such problems, or nothing can run at all; what goes wrong in a row is in the
+/// row's result.
+pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
+    let (began, clock) = (SystemTime::now(), Instant::now());
+    let (gemms, gathers) = (
+        problems(&Gemm, plan, |suite| &suite.gemm, Families::Gemm)?,
+        problems(&Gather, plan, |suite| &suite.gather, Families::Gather)?,
+    );
+    let setting = Setting::new(device, plan.baselines_only, plan.seed)?;
+    let nvml = card(&setting);
+    let mut machine = Machine::new(&setting, nvml.as_ref());
+    println!("{}", machine.line());
+    if !setting.on_gpu() {
+        println!(
+            "there is no GPU here ({}): these figures show that all works, not how fast a GPU is",
+            device.describe().why
+        );
+    }
+    if setting.on_gpu()
+        && let Err(why) = &setting.cublas
+    {
+        println!("GEMM has no baseline here: {why}");
+    }
+
+    let mut bench = Bench {
+        timer: Timer::new(&setting)?,
+        recorder: Recorder::start(nvml),
+        setting: &setting,
+        protocol: plan.protocol,
+        progress: progress(gemms.len() + gathers.len()),
+    };
+    machine.copy_gigabytes = bench.copy_speed()?;
+    println!("{}", table::header());
+    let mut rows = bench.measure_all(&Gemm, &gemms);
+    rows.extend(bench.measure_all(&Gather, &gathers));
+    bench.progress.finish_and_clear();
+    drop(bench);
+
+    Ok(Results {
+        schema: SCHEMA,
+        program: format!("cutlet {}", env!("CARGO_PKG_VERSION")),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        began: utc(began),
+        seconds: clock.elapsed().as_secs_f64(),
+        suites: plan
+            .suites
+            .iter()
+            .map(|Suite { name, about, .. }| SuiteName {
+                name: name.clone(),
+                about: about.clone(),
+            })
+            .collect(),
+        machine,
+        protocol: plan.protocol,
+        rows,
+    })
+}
+
+/// The problems of a family in the plan's suites, each once.
+fn problems<F: Family>(
+    family: &F,
+    plan: &Plan,
+    entries: fn(&Suite) -> &Vec<toml::Value>,
+    of: Families,
+) -> Result<Vec<F::Problem>> {
+    if plan.families != Families::All && plan.families != of {
+        return Ok(Vec::new());
+    }
+    let mut known = std::collections::HashSet::new();
+    let mut problems = Vec::new();
+    for suite in &plan.suites {
+        for entry in entries(suite) {
+            let found = family
+                .problems(entry.clone(), &plan.dtypes)
+                .map_err(|found| SuiteError::File {
+                    name: suite.name.clone(),
+                    found,
+                })?;
+            let new = found
+                .into_iter()
+                .filter(|problem| known.insert(family.row(problem).id));
+            problems.extend(new);
+        }
+    }
+    Ok(problems)
+}
+
+/// The management library's view of the setting's GPU.
+fn card(setting: &Setting) -> Option<Nvml> {
+    let uuid = setting.stream.as_cudarc()?.context().uuid().ok()?;
+    Nvml::open(uuid.bytes.map(|byte| byte as u8))
+}
+
+fn progress(rows: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows, {elapsed} {msg}");
+    // The template is a constant; the plain bar stands in for it all the same.
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(rows as u64).with_style(style)
+}
+
+/// What measuring a row needs.
+struct Bench<'a> {
+    setting: &'a Setting,
+    timer: Timer,
+    recorder: Recorder,
+    protocol: Protocol,
+    progress: ProgressBar,
+}
+
+impl Bench<'_> {
+    /// 10⁹ bytes a second, read plus written, of a large copy; nothing on the CPU.
+    fn copy_speed(&mut self) -> Result<Option<f64>> {
+        if !self.setting.on_gpu() {
+            return Ok(None);
+        }
+        let stream = &self.setting.stream;
+        let from = random::<u32>(stream, COPY_BYTES / 4, self.setting.seed)?;
+        let mut to = stream.zeroed(from.len())?;
+        let microseconds = self
+            .timer
+            .time(COPIES, |stream| Ok(stream.copy(&from, &mut to)?))?;
+        Ok(Some(2.0 * COPY_BYTES as f64 / microseconds.median / 1e3))
+    }
+
+    fn measure_all<F: Family>(&mut self, family: &F, problems: &[F::Problem]) -> Vec<RowResult> {
+        let measured = problems.iter().map(|problem| {
+            let row = family.row(problem);
+            self.progress.set_message(row.id.clone());
+            let outcome = match family.set_up(problem, self.setting) {
+                Ok(SetUp::Ready(mut case)) => self
+                    .measure(&row, case.as_mut())
+                    .unwrap_or_else(|error| failed(&error)),
+                Ok(SetUp::Skipped(reason)) => Outcome::Skipped { reason },
+                Err(error) => failed(&error),
+            };
+            let result = RowResult { row, outcome };
+            self.progress
+                .suspend(|| println!("{}", table::line(&result)));
+            self.progress.inc(1);
+            result
+        });
+        measured.collect()
+    }
+
+    fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
+        let ours = of_role(case.contestants(), Role::Cutlet);
+        let baselines = of_role(case.contestants(), Role::Baseline);
+        let Some(baseline) = self.timer.fastest(case, Role::Baseline)? else {
+            return Ok(Outcome::Skipped {
+                reason: "there is no baseline".to_string(),
+            });
+        };
+        let check = case.check(baseline)?;
+        if check.wrong.is_some() {
+            return Ok(Outcome::Wrong {
+                check: Box::new(check),
+            });
+        }
+        let mut contestants = ours.clone();
+        contestants.push(baseline);
+        let default = baselines.first().copied().unwrap_or(baseline);
+        if default != baseline {
+            contestants.push(default);
+        }
+        contestants.extend(self.timer.fastest(case, Role::Aside)?);
+
+        self.recorder.take();
+        let times = self.timer.compare(case, &contestants, &self.protocol)?;
+        let telemetry = self.recorder.take();
+
+        if let [ours] = ours[..] {
+            case.poison()?;
+            self.timer.run_as_timed(case, ours, &self.protocol)?;
+            let recheck = case.recheck(baseline)?;
+            if recheck.wrong.is_some() {
+                return Ok(Outcome::Wrong {
+                    check: Box::new(recheck),
+                });
+            }
+        }
+        let of = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
+        let ratio = |rounds: fn(&Times) -> &Vec<f64>| {
+            let (ours, theirs) = (of(*ours.first()?)?, of(baseline)?);
+            let pairs = rounds(theirs).iter().zip(rounds(ours));
+            let ratios: Vec<f64> = pairs.map(|(theirs, ours)| theirs / ours).collect();
+            (!ratios.is_empty()).then(|| Spread::of(&ratios))
+        };
+        let burst = ratio(|times| &times.rounds);
+        Ok(Outcome::Measured(Box::new(Measured {
+            contestants: times
+                .iter()
+                .map(|times| figures(row, case, times, default))
+                .collect(),
+            ratio: burst,
+            sustained_ratio: ratio(|times| &times.sustained),
+            verdict: burst.as_ref().map(Verdict::of),
+            graph_runs: times.first().and_then(|times| times.graph_runs),
+            sets: case.sets(),
+            telemetry,
+            check,
+        })))
+    }
+}
+
+fn failed(error: &Error) -> Outcome {
+    Outcome::Failed {
+        error: error.to_string(),
+    }
+}
+
+fn figures(row: &Row, case: &dyn Case, times: &Times, default: usize) -> Figures {
+    let contestant = &case.contestants()[times.contestant];
+    let microseconds = Spread::of(&times.rounds);
+    let sustained = (!times.sustained.is_empty()).then(|| Spread::of(&times.sustained));
+    Figures {
+        name: contestant.name.clone(),
+        role: contestant.role,
+        default: times.contestant == default,
+        microseconds,
+        rounds: times.rounds.clone(),
+        speed: row.speed(microseconds.median),
+        sustained_microseconds: sustained,
+        sustained_speed: sustained.map(|times| row.speed(times.median)),
+    }
+}
+
+/// A moment as `2026-11-21 04:26:55 UTC`.
+fn utc(moment: SystemTime) -> String {
+    let seconds = moment
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Years of 365.2425 days that begin in March, from the year 0 on.
+    let day = day + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march + 2) / 5 + 1;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn moments_are_written_in_utc() {
+        let at = |seconds| utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(at(1_735_689_599), "2024-12-31 23:59:59 UTC");
+    }
+}

@@ -1,0 +1,58 @@
+//! Where and under which conditions problems are set up.
+
+use cutlet::{Device, Stream};
+use cutlet_cli::cublas::Cublas;
+use cutlet_host::Backend;
+
+use super::error::Result;
+
+/// Bytes of other data that lie between two uses of a buffer on a GPU: four times the largest
+/// second-level cache of a Hopper GPU.
+const ROTATION_BYTES: usize = 256 << 20;
+
+/// Where and under which conditions problems are set up.
+pub struct Setting {
+    /// The stream that everything runs in.
+    pub stream: Stream,
+    /// The baseline for GEMM, or why there is none.
+    pub cublas: Result<Cublas, String>,
+    /// Whether only the baselines are measured.
+    pub baselines_only: bool,
+    /// Seed of all inputs.
+    pub seed: u64,
+}
+
+impl Setting {
+    /// On this device.
+    ///
+    /// # Errors
+    /// If the device makes no stream.
+    pub fn new(device: &Device, baselines_only: bool, seed: u64) -> Result<Setting> {
+        let stream = device.stream()?;
+        let cublas = match device.backend() {
+            Backend::Gpu => Cublas::new(&stream).map_err(|error| error.to_string()),
+            Backend::Cpu => Err("the CPU backend has no cuBLAS".to_string()),
+        };
+        Ok(Setting {
+            stream,
+            cublas,
+            baselines_only,
+            seed,
+        })
+    }
+
+    /// Whether the device is a GPU.
+    pub fn on_gpu(&self) -> bool {
+        self.stream.device().backend() == Backend::Gpu
+    }
+
+    /// How many sets of `bytes` each are needed so that no run finds its data in a cache. On the
+    /// CPU, whose figures are no measurements, one.
+    pub fn sets(&self, bytes: usize) -> usize {
+        if self.on_gpu() {
+            1 + ROTATION_BYTES.div_ceil(bytes.max(1))
+        } else {
+            1
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Suites: which problems are measured, as data files that ship with the program or that users write.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// The suites that ship with the program, by name.
+const SHIPPED: [(&str, &str); 9] = [
+    ("headline", include_str!("../../suites/headline.toml")),
+    ("square", include_str!("../../suites/square.toml")),
+    ("llm", include_str!("../../suites/llm.toml")),
+    ("deepgemm", include_str!("../../suites/deepgemm.toml")),
+    ("ragged", include_str!("../../suites/ragged.toml")),
+    ("skinny-k", include_str!("../../suites/skinny-k.toml")),
+    ("long-k", include_str!("../../suites/long-k.toml")),
+    ("gather", include_str!("../../suites/gather.toml")),
+    ("tiny", include_str!("../../suites/tiny.toml")),
+];
+
+/// A suite: for each kernel family, entries that only the family understands.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Its name, or the path of its file.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is for, in a line.
+    pub about: String,
+    /// Entries of the GEMM family.
+    #[serde(default)]
+    pub gemm: Vec<toml::Value>,
+    /// Entries of the gather family.
+    #[serde(default)]
+    pub gather: Vec<toml::Value>,
+}
+
+impl Suite {
+    /// The suite of this name, or in the file of this path.
+    pub fn load(name: &str) -> Result<Suite, SuiteError> {
+        let shipped = SHIPPED.iter().find(|(shipped, _)| *shipped == name);
+        let text = match shipped {
+            Some((_, text)) => text.to_string(),
+            None if !Path::new(name).is_file() => {
+                return Err(SuiteError::Unknown {
+                    name: name.to_string(),
+                    known: SHIPPED.map(|(name, _)| name).join(", "),
+                });
+            }
+            None => std::fs::read_to_string(name).map_err(|error| SuiteError::File {
+                name: name.to_string(),
+                found: error.to_string(),
+            })?,
+        };
+        let suite: Suite = toml::from_str(&text).map_err(|error| SuiteError::File {
+            name: name.to_string(),
+            found: error.to_string(),
+        })?;
+        Ok(Suite {
+            name: name.to_string(),
+            ..suite
+        })
+    }
+}
+
+/// Why there is no such suite.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// Neither a name nor a file.
+    #[error("suite `{name}` was asked for: it is no file and none of {known}; name one of those")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The file says nothing that can be measured.
+    #[error(
+        "suite `{name}` was asked for, but {found}; the guide on benchmarking shows the format"
+    )]
+    File {
+        /// What was asked for.
+        name: String,
+        /// What is wrong with it.
+        found: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::family::Family;
+    use crate::bench::{dtype::Dtype, gather, gemm};
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_shipped_suite_has_problems() {
+        for (name, _) in SHIPPED {
+            let suite = Suite::load(name).unwrap();
+            let mut problems = 0;
+            for entry in suite.gemm {
+                problems += gemm::Gemm
+                    .problems(entry, Dtype::value_variants())
+                    .unwrap()
+                    .len();
+            }
+            for entry in suite.gather {
+                problems += gather::Gather
+                    .problems(entry, Dtype::value_variants())
+                    .unwrap()
+                    .len();
+            }
+            assert!(problems > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_headline_suite_has_24_shapes_in_bf16() {
+        let suite = Suite::load("headline").unwrap();
+        let problems = |dtype| -> usize {
+            let entries = suite.gemm.iter().cloned();
+            entries
+                .map(|entry| gemm::Gemm.problems(entry, &[dtype]).unwrap().len())
+                .sum()
+        };
+        assert_eq!(problems(Dtype::Bf16), 24);
+        assert_eq!(problems(Dtype::F32), 20);
+    }
+
+    #[test]
+    fn an_unknown_suite_is_answered_with_the_known_ones() {
+        let error = Suite::load("nonsense").unwrap_err().to_string();
+        assert!(
+            error.contains("headline") && error.contains("nonsense"),
+            "{error}"
+        );
+    }
+}

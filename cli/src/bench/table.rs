@@ -1,0 +1,121 @@
+//! The table on the terminal: a line for each row as it is measured, and the summary.
+
+use super::family::Row;
+use super::results::{Measured, Outcome, Results, RowResult, Summary};
+use super::statistics::{Spread, Verdict};
+
+/// The line above the rows.
+pub fn header() -> String {
+    format!(
+        "{:<7} {:<5} {:<18} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
+        "family",
+        "type",
+        "shape",
+        "cutlet",
+        "baseline",
+        "default",
+        "unit",
+        "ratio",
+        "±",
+        "",
+        "error"
+    )
+}
+
+/// The line of a row.
+pub fn line(result: &RowResult) -> String {
+    let Row {
+        family,
+        dtype,
+        shape,
+        ..
+    } = &result.row;
+    let name = format!("{family:<7} {dtype:<5} {shape:<18}");
+    match &result.outcome {
+        Outcome::Measured(measured) => format!("{name} {}", figures(&result.row, measured)),
+        Outcome::Wrong { check } => {
+            let wrong = check.wrong.as_deref().unwrap_or("the output is wrong");
+            format!("{name} WRONG: {wrong}")
+        }
+        Outcome::Skipped { reason } => format!("{name} skipped: {reason}"),
+        Outcome::Failed { error } => format!("{name} FAILED: {error}"),
+    }
+}
+
+fn figures(row: &Row, measured: &Measured) -> String {
+    let speed = |speed: Option<f64>| speed.map_or("-".to_string(), figure);
+    let error = match (&measured.check.to_f64, measured.check.tolerance) {
+        (Some(deviation), _) => format!("{:.1e}", deviation.relative),
+        (None, 0.0) => "exact".to_string(),
+        (None, _) => "-".to_string(),
+    };
+    let [ratio, spread] = match &measured.ratio {
+        Some(ratio) => [
+            format!("{:.3}x", ratio.median),
+            format!("{:.1}%", ratio.relative() * 100.0),
+        ],
+        None => ["-".to_string(), String::new()],
+    };
+    format!(
+        "{:>9} {:>9} {:>9} {:>7}  {ratio:>7} {spread:>6} {:<7} {error:>8}",
+        speed(measured.cutlet().map(|figures| figures.speed)),
+        speed(measured.baseline().map(|figures| figures.speed)),
+        speed(measured.library_default().map(|figures| figures.speed)),
+        row.unit.name(),
+        measured.verdict.map_or("", Verdict::word),
+    )
+}
+
+/// A figure in three or four digits.
+pub fn figure(figure: f64) -> String {
+    match figure.abs() {
+        size if size >= 100.0 => format!("{figure:.0}"),
+        size if size >= 10.0 => format!("{figure:.1}"),
+        size if size >= 0.1 => format!("{figure:.2}"),
+        _ => format!("{figure:.2e}"),
+    }
+}
+
+/// A ratio with its extremes: `1.021 (1.018 to 1.025)`.
+pub fn spread(spread: &Spread) -> String {
+    format!(
+        "{:.3} ({:.3} to {:.3})",
+        spread.median, spread.min, spread.max
+    )
+}
+
+/// What the run comes to.
+pub fn summary(results: &Results) -> String {
+    let mut lines: Vec<String> = results.summaries().iter().map(summary_line).collect();
+    let count = |is: fn(&Outcome) -> bool| {
+        let rows = results.rows.iter().filter(|result| is(&result.outcome));
+        rows.count()
+    };
+    let measured = count(|outcome| matches!(outcome, Outcome::Measured(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
+    let bad = results.rows.iter().filter(|row| row.is_bad()).count();
+    lines.push(format!(
+        "{measured} rows measured, {skipped} skipped, {bad} wrong or failed, in {:.0} s",
+        results.seconds
+    ));
+    lines.join("\n")
+}
+
+fn summary_line(summary: &Summary) -> String {
+    let Summary {
+        kind,
+        rows,
+        mean,
+        worst: (worst, shape),
+        counts: [faster, tied, slower],
+        apart,
+    } = summary;
+    let mut line = format!(
+        "{kind}: geometric mean {mean:.3}x over {rows} rows ({faster} faster, {tied} tied, \
+         {slower} slower), worst {worst:.3}x at {shape}"
+    );
+    for (shape, ratio) in apart {
+        line += &format!("; apart: {ratio:.3}x at {shape}");
+    }
+    line
+}
