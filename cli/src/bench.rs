@@ -22,7 +22,7 @@ mod suite;
 mod table;
 mod telemetry;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -54,6 +54,8 @@ enum What {
     All(RunArgs),
     /// Say what got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
+    /// Write a run's report and plots again, from its results.json.
+    Report(ReportArgs),
 }
 
 #[derive(Args, Debug)]
@@ -96,6 +98,12 @@ struct CompareArgs {
     fail: bool,
 }
 
+#[derive(Args, Debug)]
+struct ReportArgs {
+    /// The run's folder.
+    folder: PathBuf,
+}
+
 /// Runs the command.
 pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(match &args.what {
@@ -103,6 +111,10 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gather(args) => measure(args, Families::Gather)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
+        What::Report(ReportArgs { folder }) => {
+            write(&Results::read(folder)?, folder)?;
+            ExitCode::SUCCESS
+        }
     })
 }
 
@@ -125,7 +137,12 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
         },
     )?;
     println!("\n{}", table::summary(&results));
-    write(args, &results)?;
+    let failed =
+        |found: String| error::Error::file(format!("writing {}", args.out.display()), found);
+    std::fs::create_dir_all(&args.out).map_err(|error| failed(error.to_string()))?;
+    let json = serde_json::to_string_pretty(&results).map_err(|error| failed(error.to_string()))?;
+    put(&args.out, results::FILE, &json)?;
+    write(&results, &args.out)?;
     println!("report in {}", args.out.join(report::FILE).display());
     if results.rows.iter().any(|row| row.is_bad()) {
         eprintln!("error: rows are wrong or failed; the table says which");
@@ -161,19 +178,16 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
     }
 }
 
-fn write(args: &RunArgs, results: &Results) -> error::Result<()> {
-    let out = &args.out;
-    let failed = |doing: String| move |error: std::io::Error| error::Error::file(doing, error);
-    std::fs::create_dir_all(out).map_err(failed(format!("making {}", out.display())))?;
-    let put = |name: &str, text: &str| {
-        let file = out.join(name);
-        std::fs::write(&file, text).map_err(failed(format!("writing {}", file.display())))
-    };
-    let json = serde_json::to_string_pretty(results)
-        .map_err(|error| error::Error::file(format!("writing {}", results::FILE), error))?;
-    put(results::FILE, &json)?;
-    let plots = plots::draw(results, out)?;
-    put(report::FILE, &report::report(results, &plots))
+/// Writes report and plots into a folder.
+fn write(results: &Results, folder: &Path) -> error::Result<()> {
+    let plots = plots::draw(results, folder)?;
+    put(folder, report::FILE, &report::report(results, &plots))
+}
+
+fn put(folder: &Path, name: &str, text: &str) -> error::Result<()> {
+    let file = folder.join(name);
+    let failed = |error| error::Error::file(format!("writing {}", file.display()), error);
+    std::fs::write(&file, text).map_err(failed)
 }
 
 fn compare(args: &CompareArgs) -> error::Result<ExitCode> {

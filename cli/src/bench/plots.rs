@@ -30,14 +30,7 @@ pub struct Plot {
 /// If a file cannot be written.
 pub fn draw(results: &Results, folder: &Path) -> Result<Vec<Plot>> {
     let mut plots = Vec::new();
-    let mut kinds: Vec<String> = Vec::new();
-    for RowResult { row, .. } in &results.rows {
-        let kind = kind(row);
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    for kind in kinds {
+    for kind in results.kinds() {
         let group = Group::new(results, &kind);
         if group.rows.is_empty() {
             continue;

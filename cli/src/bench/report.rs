@@ -107,23 +107,25 @@ fn plots_part(plots: &[Plot]) -> String {
 }
 
 fn tables(results: &Results) -> String {
-    let mut text = String::new();
-    let mut last = String::new();
-    for result in &results.rows {
-        let Some(measured) = result.measured() else {
-            continue;
-        };
-        let kind = kind(&result.row);
-        if kind != last {
-            let unit = result.row.unit.name();
-            let _ = write!(
-                text,
-                "\n## {kind}\n\n\
-                 | shape | | cutlet {unit} | µs | baseline {unit} | µs | default {unit} | ratio (lowest to highest round) | verdict | error | baseline's error | MHz | W |\n\
-                 |---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-            );
-            last = kind;
-        }
+    let kinds = results.kinds().into_iter();
+    kinds.map(|kind| table(results, &kind)).collect()
+}
+
+fn table(results: &Results, of: &str) -> String {
+    let rows = results.rows.iter().filter(|result| kind(&result.row) == of);
+    let rows: Vec<_> = rows
+        .filter_map(|result| Some((result, result.measured()?)))
+        .collect();
+    let Some((first, _)) = rows.first() else {
+        return String::new();
+    };
+    let unit = first.row.unit.name();
+    let mut text = format!(
+        "\n## {of}\n\n\
+         | shape | | cutlet {unit} | µs | baseline {unit} | µs | default {unit} | ratio (lowest to highest round) | verdict | error | baseline's error | MHz | W |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+    );
+    for (result, measured) in rows {
         text += &row(result, measured);
         text += &sustained(measured);
     }

@@ -213,8 +213,8 @@ impl Results {
         serde_json::from_str(&text).map_err(|error| Error::file(doing(), error))
     }
 
-    /// How cutlet stands against the baseline, for each family and element type.
-    pub fn summaries(&self) -> Vec<Summary> {
+    /// The families and element types of the rows, in their order.
+    pub fn kinds(&self) -> Vec<String> {
         let mut kinds: Vec<String> = Vec::new();
         for RowResult { row, .. } in &self.rows {
             let kind = kind(row);
@@ -223,9 +223,12 @@ impl Results {
             }
         }
         kinds
-            .into_iter()
-            .filter_map(|kind| self.summary(kind))
-            .collect()
+    }
+
+    /// How cutlet stands against the baseline, for each family and element type.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let kinds = self.kinds().into_iter();
+        kinds.filter_map(|kind| self.summary(kind)).collect()
     }
 
     fn summary(&self, of: String) -> Option<Summary> {

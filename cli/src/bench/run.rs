@@ -114,7 +114,7 @@ pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
     })
 }
 
-/// The problems of a family in the plan's suites, each once.
+/// The problems of a family in the plan's suites, each once, one element type after the other.
 fn problems<F: Family>(
     family: &F,
     plan: &Plan,
@@ -126,18 +126,20 @@ fn problems<F: Family>(
     }
     let mut known = std::collections::HashSet::new();
     let mut problems = Vec::new();
-    for suite in &plan.suites {
-        for entry in entries(suite) {
-            let found = family
-                .problems(entry.clone(), &plan.dtypes)
-                .map_err(|found| SuiteError::File {
-                    name: suite.name.clone(),
-                    found,
+    for dtype in &plan.dtypes {
+        for suite in &plan.suites {
+            for entry in entries(suite) {
+                let found = family.problems(entry.clone(), &[*dtype]).map_err(|found| {
+                    SuiteError::File {
+                        name: suite.name.clone(),
+                        found,
+                    }
                 })?;
-            let new = found
-                .into_iter()
-                .filter(|problem| known.insert(family.row(problem).id));
-            problems.extend(new);
+                let new = found
+                    .into_iter()
+                    .filter(|problem| known.insert(family.row(problem).id));
+                problems.extend(new);
+            }
         }
     }
     Ok(problems)

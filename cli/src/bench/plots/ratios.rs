@@ -12,6 +12,8 @@ const ROW: f64 = 23.0;
 const LEFT: f64 = 208.0;
 const WIDTH: f64 = 980.0;
 const RIGHT: f64 = 80.0;
+/// Room for a figure at the left end of a bar.
+const LABEL: f64 = 36.0;
 
 /// The plot.
 pub struct Ratios<'a>(pub &'a Group<'a>);
@@ -37,10 +39,14 @@ impl Picture for Ratios<'_> {
 
     fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
         let rows = self.rows();
-        let medians = || rows.iter().map(|(_, ratio, _)| ratio.median);
+        // Rows apart would leave no room for the others; their bars may end at the edge.
+        let medians = || {
+            let counted = rows.iter().filter(|(row, ..)| !row.apart);
+            counted.map(|(_, ratio, _)| ratio.median)
+        };
         let least = medians().fold(0.8, f64::min) * 0.96;
         let most = medians().fold(1.25, f64::max) * 1.04;
-        let axis = Axis::logarithmic((least, most), (LEFT, WIDTH - RIGHT));
+        let axis = Axis::logarithmic((least, most), (LEFT + LABEL, WIDTH - RIGHT));
         let bottom = HEADING + ROW * rows.len() as f64;
         self.heading(canvas)?;
         self.grid(canvas, &axis, bottom, most / least)?;
@@ -137,12 +143,12 @@ impl Ratios<'_> {
         };
         let x = axis.place(summary.mean);
         let style = Type::new(10.5, color::TEXT).bold();
-        canvas.dashes((x, HEADING - 4.0), (x, bottom + 22.0), color::TEXT, 1.0)?;
+        canvas.dashes((x, HEADING - 4.0), (x, bottom), color::TEXT, 1.0)?;
         let apart = match summary.apart.is_empty() {
             true => "",
             false => "   * shown apart, not in the mean",
         };
-        let text = format!("geometric mean {:.3}{apart}", summary.mean);
-        canvas.text((x + 6.0, bottom + 34.0), &text, style, Align::Left)
+        let text = format!("geometric mean {:.3} (dashed){apart}", summary.mean);
+        canvas.text((LEFT + LABEL, bottom + 38.0), &text, style, Align::Left)
     }
 }

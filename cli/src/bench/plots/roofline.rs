@@ -61,7 +61,7 @@ impl Picture for Roofline<'_> {
                 canvas.dot(place(ours), 4.0, color::CUTLET)?;
             }
         }
-        self.labels(canvas, &x, &y)
+        self.labels(canvas, &x, &y, &roof)
     }
 }
 
@@ -132,16 +132,14 @@ impl Roofline<'_> {
             )?;
         }
         for power in y.powers(10.0) {
-            for (factor, named) in [(1.0, true), (2.0, true), (5.0, true)] {
+            for factor in [1.0, 2.0, 5.0] {
                 let tick = factor * power;
                 let at = y.place(tick);
                 if at <= HEADING || at >= BOTTOM {
                     continue;
                 }
                 canvas.line(&[(LEFT, at), (WIDTH - RIGHT, at)], color::GRID, 1.0)?;
-                if named {
-                    canvas.text((LEFT - 8.0, at), &format!("{tick}"), small, Align::Right)?;
-                }
+                canvas.text((LEFT - 8.0, at), &format!("{tick}"), small, Align::Right)?;
             }
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
@@ -151,9 +149,15 @@ impl Roofline<'_> {
     }
 
     /// Names of the points, as far as there is room for them.
-    fn labels<B: DrawingBackend>(&self, canvas: &Canvas<B>, x: &Axis, y: &Axis) -> Drawn<B> {
+    fn labels<B: DrawingBackend>(
+        &self,
+        canvas: &Canvas<B>,
+        x: &Axis,
+        y: &Axis,
+        roof: &[(f64, f64)],
+    ) -> Drawn<B> {
         let small = Type::new(9.0, color::FAINT_TEXT);
-        let mut taken: Vec<[f64; 4]> = Vec::new();
+        let mut taken: Vec<[f64; 4]> = along(roof).collect();
         for (result, measured) in &self.0.rows {
             let figures = [measured.cutlet(), measured.baseline()];
             for figures in figures.into_iter().flatten() {
@@ -194,4 +198,20 @@ impl Roofline<'_> {
         }
         Ok(())
     }
+}
+
+/// Small boxes along a line, which labels stay out of.
+fn along(line: &[(f64, f64)]) -> impl Iterator<Item = [f64; 4]> + '_ {
+    line.windows(2).flat_map(|ends| {
+        let ((from_x, from_y), (to_x, to_y)) = (ends[0], ends[1]);
+        let steps = ((to_x - from_x).hypot(to_y - from_y) / 4.0).ceil().max(1.0);
+        (0..=steps as usize).map(move |step| {
+            let part = step as f64 / steps;
+            let (x, y) = (
+                from_x + part * (to_x - from_x),
+                from_y + part * (to_y - from_y),
+            );
+            [x - 3.0, y - 3.0, x + 3.0, y + 3.0]
+        })
+    })
 }
