@@ -3,8 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, ItemFn, PatType, ReturnType, Signature, Type};
+use syn::{Attribute, ItemFn, ReturnType, Signature, Type};
 
+use crate::argument::Argument;
 use crate::attributes::KernelAttributes;
 
 /// The most arguments that `cutlet_device::KernelArgs` covers.
@@ -23,7 +24,7 @@ pub fn expand(attributes: &KernelAttributes, function: ItemFn) -> syn::Result<To
 fn device_entry(
     attributes: &KernelAttributes,
     function: &ItemFn,
-    arguments: &[&PatType],
+    arguments: &[Argument],
 ) -> TokenStream {
     let ItemFn {
         attrs,
@@ -32,15 +33,18 @@ fn device_entry(
         block,
         ..
     } = function;
-    let Signature {
-        safety,
-        ident,
-        inputs,
-        ..
-    } = sig;
+    let Signature { safety, ident, .. } = sig;
     let bounds = attributes.launch_bounds();
     let bounds_name = format_ident!("__{}_launch_bounds", ident);
-    let types: Vec<&Type> = arguments.iter().map(|argument| &*argument.ty).collect();
+    let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
+    let inputs = arguments
+        .iter()
+        .enumerate()
+        .map(|(position, argument)| argument.entry_input(position));
+    let statements = arguments
+        .iter()
+        .enumerate()
+        .map(|(position, argument)| argument.entry_statement(ident, &types[..position]));
     let params = vec!["{}:{}"; types.len()].join(",");
     let line_head = format!("// cutlet-kernel entry={ident} family=");
     let line_tail = format!(
@@ -60,7 +64,7 @@ fn device_entry(
                 #[allow(improper_ctypes_definitions, clippy::too_many_arguments)]
                 #vis #safety
             }
-            { fn #ident(#inputs) #block }
+            { fn #ident(#(#inputs),*) { #(#statements)* #block } }
             {
                 ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
                 const #bounds_name.threads,
@@ -80,7 +84,7 @@ fn device_entry(
 fn host_handle(
     attributes: &KernelAttributes,
     function: &ItemFn,
-    arguments: &[&PatType],
+    arguments: &[Argument],
 ) -> TokenStream {
     let ItemFn {
         attrs,
@@ -89,19 +93,20 @@ fn host_handle(
         block,
         ..
     } = function;
-    let Signature {
-        safety,
-        ident,
-        inputs,
-        ..
-    } = sig;
+    let Signature { safety, ident, .. } = sig;
     let (docs, attrs): (Vec<&Attribute>, Vec<&Attribute>) = attrs
         .iter()
         .partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("deprecated"));
     let bounds = attributes.launch_bounds();
-    let types: Vec<&Type> = arguments.iter().map(|argument| &*argument.ty).collect();
+    let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let names: Vec<_> = (0..types.len())
         .map(|index| format_ident!("argument_{}", index))
+        .collect();
+    let inputs = arguments.iter().map(|argument| &argument.input);
+    let passed: Vec<TokenStream> = arguments
+        .iter()
+        .zip(&names)
+        .map(|(argument, name)| argument.body_argument(name))
         .collect();
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
@@ -121,14 +126,14 @@ fn host_handle(
             #(#attrs)*
             #[allow(clippy::too_many_arguments)]
             #[inline(always)]
-            #safety fn #ident(#inputs) #block
+            #safety fn #ident(#(#inputs),*) #block
 
             // Compiled a second time for processors with these instructions, which most have.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
             unsafe fn body_with_fma((#(#names,)*): #tuple) {
-                unsafe { #ident(#(#names),*) }
+                unsafe { #ident(#(#passed),*) }
             }
 
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
@@ -138,7 +143,7 @@ fn host_handle(
                     return unsafe { body_with_fma(arguments) };
                 }
                 let (#(#names,)*) = arguments;
-                unsafe { #ident(#(#names),*) }
+                unsafe { #ident(#(#passed),*) }
             }
 
             ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, body)
@@ -147,7 +152,7 @@ fn host_handle(
 }
 
 /// Refuses what a kernel cannot have, at the token that says it.
-fn check_signature(signature: &Signature) -> syn::Result<Vec<&PatType>> {
+fn check_signature(signature: &Signature) -> syn::Result<Vec<Argument>> {
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
     if let Some(token) = &signature.asyncness {
         return refuse(
@@ -186,59 +191,17 @@ fn check_signature(signature: &Signature) -> syn::Result<Vec<&PatType>> {
             "a kernel has a fixed number of arguments: take a `GlobalMut<T>` or an array",
         );
     }
-    let mut arguments = Vec::new();
-    for input in &signature.inputs {
-        match input {
-            FnArg::Receiver(receiver) => {
-                return refuse(
-                    receiver.span(),
-                    "a kernel is a free function: it cannot take `self`",
-                );
-            }
-            FnArg::Typed(argument) => {
-                check_type(&argument.ty)?;
-                arguments.push(argument);
-            }
-        }
-    }
+    let arguments = signature
+        .inputs
+        .iter()
+        .map(Argument::new)
+        .collect::<syn::Result<Vec<_>>>()?;
     if let Some(argument) = arguments.get(MAX_ARGS) {
         return refuse(
-            argument.span(),
+            argument.input.span(),
             "a kernel takes up to 12 arguments: put more into a `#[repr(C)]` struct that derives \
              `DeviceData`",
         );
     }
     Ok(arguments)
-}
-
-/// Refuses the types that are never device data; the others are left to the trait `DeviceData`.
-fn check_type(ty: &Type) -> syn::Result<()> {
-    let why = match ty {
-        Type::Reference(reference) if matches!(*reference.elem, Type::Slice(_)) => {
-            "a kernel cannot take a slice of host memory: take a `Global<T>` (or `GlobalMut<T>` to \
-             write) and its length, and pass a buffer at the launch"
-        }
-        Type::Reference(_) => {
-            "a kernel cannot take a reference to host memory: take plain data by value, or a \
-             `Global<T>` (`GlobalMut<T>` to write) and pass a buffer at the launch"
-        }
-        Type::Slice(_) => {
-            "a kernel cannot take a slice: take a `Global<T>` (or `GlobalMut<T>` to write) and its \
-             length"
-        }
-        Type::Ptr(_) => {
-            "a raw pointer does not say whose memory it points to: take a `Global<T>`, or \
-             `GlobalMut<T>` to write"
-        }
-        Type::ImplTrait(_) | Type::TraitObject(_) => {
-            "a kernel argument has one known type: keep a generic device function and make a \
-             kernel of each instance with `instantiate!`"
-        }
-        Type::FnPtr(_) => {
-            "a host function has no address on the device: make the operation a type and the \
-             kernel an instance of a generic device function, with `instantiate!`"
-        }
-        _ => return Ok(()),
-    };
-    Err(syn::Error::new(ty.span(), why))
 }

@@ -3,6 +3,7 @@
 //!
 //! Use them through `cutlet-device`, which re-exports them and documents what they refer to.
 
+mod argument;
 mod attributes;
 mod device_data;
 mod instantiate;
@@ -31,6 +32,10 @@ use syn::parse_macro_input;
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic
 /// (see `instantiate!`), and takes up to 12 arguments of plain device data (`DeviceData`). Kernels
 /// of one crate have different names, because a name is the kernel's name in the PTX too.
+///
+/// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead
+/// of a copy. Tensor maps must be taken so: `#[grid_constant] map: &TensorMap`. At the launch it is
+/// passed as the `Data`.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attributes = parse_macro_input!(attribute as attributes::KernelAttributes);

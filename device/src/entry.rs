@@ -15,3 +15,26 @@ macro_rules! __ptx_entry {
         ::core::arch::global_asm!($($bounds)*);
     };
 }
+
+/// What `#[kernel]` expands a `#[grid_constant]` parameter to on nvptx64: a reference to the
+/// parameter of the entry itself. Taking the address of a Rust argument would make a copy of it.
+#[macro_export]
+#[doc(hidden)]
+#[allow_internal_unstable(asm_experimental_arch)]
+macro_rules! __grid_constant {
+    ($symbol:literal, $position:expr) => {{
+        let address: *const _;
+        // SAFETY: the symbol is the entry's parameter, which holds a value of the argument's type
+        // and lives as long as the kernel runs.
+        unsafe {
+            ::core::arch::asm!(
+                ::core::concat!("mov.b64 {address}, ", $symbol, "{position};"),
+                "cvta.param.u64 {address}, {address};",
+                address = out(reg64) address,
+                position = const $position,
+                options(pure, nomem, nostack)
+            );
+            &*address
+        }
+    }};
+}

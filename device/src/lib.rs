@@ -12,6 +12,7 @@
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
+//! | Hopper: TMA, `wgmma`, clusters | [`hopper`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
 #![no_std]
 #![cfg_attr(
@@ -38,6 +39,7 @@ mod engine;
 #[cfg(target_arch = "nvptx64")]
 mod entry;
 mod global;
+pub mod hopper;
 mod index;
 mod kernel;
 mod math;

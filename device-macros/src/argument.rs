@@ -1,0 +1,138 @@
+//! The parameters of a kernel: plain data by value, or a reference to where the launch put it.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{FnArg, Ident, Pat, PatType, Type};
+
+/// The attribute that marks a reference to an argument that stays where the launch put it.
+const GRID_CONSTANT: &str = "grid_constant";
+
+/// One parameter of a kernel.
+pub struct Argument {
+    /// The parameter of the body, without the attributes that are ours.
+    pub input: PatType,
+    /// The type of the data that the launch passes.
+    pub data: Type,
+    /// For `#[grid_constant] name: &Data`, the name.
+    reference: Option<Ident>,
+}
+
+impl Argument {
+    /// The argument, if a kernel can have it.
+    pub fn new(input: &FnArg) -> syn::Result<Self> {
+        let mut input = match input {
+            FnArg::Receiver(receiver) => {
+                return Err(syn::Error::new(
+                    receiver.span(),
+                    "a kernel is a free function: it cannot take `self`",
+                ));
+            }
+            FnArg::Typed(input) => input.clone(),
+        };
+        let attributes = input.attrs.len();
+        input
+            .attrs
+            .retain(|attr| !attr.path().is_ident(GRID_CONSTANT));
+        if input.attrs.len() == attributes {
+            check_type(&input.ty)?;
+            return Ok(Argument {
+                data: (*input.ty).clone(),
+                input,
+                reference: None,
+            });
+        }
+        let data = match &*input.ty {
+            Type::Reference(reference) if reference.mutability.is_none() => {
+                (*reference.elem).clone()
+            }
+            ty => {
+                return Err(syn::Error::new(
+                    ty.span(),
+                    "a `#[grid_constant]` parameter is a shared reference, as in `map: &TensorMap`",
+                ));
+            }
+        };
+        check_type(&data)?;
+        let Pat::Ident(name) = &*input.pat else {
+            return Err(syn::Error::new(
+                input.pat.span(),
+                "a `#[grid_constant]` parameter has a name of its own",
+            ));
+        };
+        Ok(Argument {
+            data,
+            reference: Some(name.ident.clone()),
+            input,
+        })
+    }
+
+    /// The parameter of the PTX entry: the data, by value.
+    pub fn entry_input(&self, position: usize) -> TokenStream {
+        let Argument { input, data, .. } = self;
+        match &self.reference {
+            None => quote!(#input),
+            Some(_) => {
+                let name = format_ident!("_grid_constant_{}", position);
+                quote!(#name: #data)
+            }
+        }
+    }
+
+    /// What comes before the body in the PTX entry `kernel`, where `before` are the types of the
+    /// parameters before this one: those without bytes are no parameters in the PTX.
+    pub fn entry_statement(&self, kernel: &Ident, before: &[&Type]) -> TokenStream {
+        let Some(name) = &self.reference else {
+            return TokenStream::new();
+        };
+        let data = &self.data;
+        let symbol = format!("{kernel}_param_");
+        quote! {
+            let #name: &#data = {
+                const POSITION: usize =
+                    0 #(+ (::core::mem::size_of::<#before>() != 0) as usize)*;
+                ::cutlet_device::__grid_constant!(#symbol, POSITION)
+            };
+        }
+    }
+
+    /// What the body is called with, where the data is in the variable `value`.
+    pub fn body_argument(&self, value: &Ident) -> TokenStream {
+        match &self.reference {
+            None => quote!(#value),
+            Some(_) => quote!(&#value),
+        }
+    }
+}
+
+/// Refuses the types that are never device data; the others are left to the trait `DeviceData`.
+fn check_type(ty: &Type) -> syn::Result<()> {
+    let why = match ty {
+        Type::Reference(reference) if matches!(*reference.elem, Type::Slice(_)) => {
+            "a kernel cannot take a slice of host memory: take a `Global<T>` (or `GlobalMut<T>` to \
+             write) and its length, and pass a buffer at the launch"
+        }
+        Type::Reference(_) => {
+            "a kernel cannot take a reference to host memory: take plain data by value, or a \
+             `Global<T>` (`GlobalMut<T>` to write) and pass a buffer at the launch"
+        }
+        Type::Slice(_) => {
+            "a kernel cannot take a slice: take a `Global<T>` (or `GlobalMut<T>` to write) and its \
+             length"
+        }
+        Type::Ptr(_) => {
+            "a raw pointer does not say whose memory it points to: take a `Global<T>`, or \
+             `GlobalMut<T>` to write"
+        }
+        Type::ImplTrait(_) | Type::TraitObject(_) => {
+            "a kernel argument has one known type: keep a generic device function and make a \
+             kernel of each instance with `instantiate!`"
+        }
+        Type::FnPtr(_) => {
+            "a host function has no address on the device: make the operation a type and the \
+             kernel an instance of a generic device function, with `instantiate!`"
+        }
+        _ => return Ok(()),
+    };
+    Err(syn::Error::new(ty.span(), why))
+}

@@ -1,0 +1,373 @@
+//! Matrix descriptors: how `wgmma` is told where an operand lies, derived from the operand's
+//! layout.
+//!
+//! The instruction reads an operand as *core matrices*: 8 lines of 16 bytes. A descriptor says
+//! where the first one is, how the lines are swizzled, and by two offsets where the others are. For
+//! a layout in bytes, with lines of one swizzle span:
+//!
+//! | operand | line | stride offset | leading offset |
+//! |---|---|---|---|
+//! | K-major, swizzled | the span is the distance of rows | from 8 rows to the next 8 | not used: an instruction's k fits the span |
+//! | K-major, not swizzled | 16 bytes of a row | from 8 rows to the next 8 | from 16 bytes of k to the next 16 |
+//! | MN-major, swizzled | a span of mn, for one k | from 8 k to the next 8 | from a span of mn to the next |
+//! | MN-major, not swizzled | 16 bytes of mn, for one k | from 16 bytes of mn to the next | from 8 k to the next 8 |
+//!
+//! [`Operand`] works the offsets out in the compiler, and proves on the way that the descriptor
+//! finds every element where the layout puts it: a layout that no descriptor can express does not
+//! compile.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle};
+
+use crate::DeviceData;
+
+use super::{Major, SharedTile, WgmmaInstruction};
+
+/// Which operand of which instruction.
+pub trait OperandKind: Copy + 'static {
+    /// Its element type.
+    type Element: DeviceData;
+    /// Which coordinate is consecutive.
+    type Major: Major;
+    /// Rows of it that one instruction reads: m of A, n of B.
+    const MN: usize;
+    /// k that one instruction reads.
+    const K: usize;
+}
+
+/// Operand A of the instruction `I`: 64 rows.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandA<I>(PhantomData<I>);
+
+/// Operand B of the instruction `I`: N rows.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandB<I>(PhantomData<I>);
+
+impl<I: WgmmaInstruction> OperandKind for OperandA<I> {
+    type Element = I::A;
+    type Major = I::MajorA;
+    const MN: usize = 64;
+    const K: usize = I::K;
+}
+
+impl<I: WgmmaInstruction> OperandKind for OperandB<I> {
+    type Element = I::B;
+    type Major = I::MajorB;
+    const MN: usize = I::N;
+    const K: usize = I::K;
+}
+
+/// A descriptor of one instruction's operand `Q`; A and B of an instruction are different types.
+pub struct MatrixDescriptor<Q> {
+    bits: u64,
+    operand: PhantomData<Q>,
+}
+
+impl<Q> Clone for MatrixDescriptor<Q> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q> Copy for MatrixDescriptor<Q> {}
+
+impl<Q> fmt::Debug for MatrixDescriptor<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MatrixDescriptor({:#018x})", self.bits)
+    }
+}
+
+impl<Q> MatrixDescriptor<Q> {
+    /// The descriptor of these bits, for layouts that [`Operand`] does not know.
+    ///
+    /// # Safety
+    /// The descriptor must describe shared memory that the kernel has.
+    #[inline(always)]
+    pub const unsafe fn from_bits(bits: u64) -> Self {
+        Self {
+            bits,
+            operand: PhantomData,
+        }
+    }
+
+    /// The bits that the instruction takes.
+    #[inline(always)]
+    pub const fn bits(self) -> u64 {
+        self.bits
+    }
+}
+
+/// A tile in shared memory as operand `Q`: it gives the descriptors of the parts that instructions
+/// read.
+pub struct Operand<Q, L, W> {
+    /// The address of the part's start, in units of 16 bytes.
+    start: u32,
+    types: PhantomData<(Q, L, W)>,
+}
+
+impl<Q, L, W> Clone for Operand<Q, L, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q, L, W> Copy for Operand<Q, L, W> {}
+
+impl<Q, L, W> fmt::Debug for Operand<Q, L, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operand({:#x})", self.start * 16)
+    }
+}
+
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
+    /// The tile as operand A of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_a<I: WgmmaInstruction<A = T>>(self) -> Operand<OperandA<I>, L, W> {
+        Operand::at(self.start().address())
+    }
+
+    /// The tile as operand B of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_b<I: WgmmaInstruction<B = T>>(self) -> Operand<OperandB<I>, L, W> {
+        Operand::at(self.start().address())
+    }
+}
+
+impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
+    /// How many instructions it takes to go through the tile's k.
+    pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
+
+    const DERIVED: Derived = derive(
+        &L::LAYOUT,
+        size_of::<Q::Element>() as i64,
+        span_bytes::<Q::Element, W>(),
+        Q::Major::K_IS_CONSECUTIVE,
+        Q::MN as i64,
+        Q::K as i64,
+    );
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self {
+            start: address / 16,
+            types: PhantomData,
+        }
+    }
+
+    /// Rows `block · MN` and on, where MN is what one instruction reads: a warpgroup's share of A,
+    /// for instance.
+    #[inline(always)]
+    pub fn rows(self, block: u32) -> Self {
+        Self {
+            start: self.start + block * const { Self::DERIVED.rows },
+            types: PhantomData,
+        }
+    }
+
+    /// The descriptor for the k of step `step`, below [`K_STEPS`](Self::K_STEPS).
+    ///
+    /// # Panics
+    /// If the tile has no such step; with a constant `step` the check costs nothing.
+    #[inline(always)]
+    pub fn k_step(self, step: usize) -> MatrixDescriptor<Q> {
+        assert!(step < Self::K_STEPS);
+        let low = self.start + const { &Self::DERIVED.steps }[step];
+        MatrixDescriptor {
+            bits: const { Self::DERIVED.fields } + low as u64,
+            operand: PhantomData,
+        }
+    }
+}
+
+/// The most steps of k that a tile may have.
+const MAX_STEPS: usize = 64;
+
+/// What the compiler works out of a layout; addresses in units of 16 bytes.
+struct Derived {
+    /// The descriptor without its address.
+    fields: u64,
+    /// From one instruction's rows to the next one's.
+    rows: u32,
+    /// Where each step of k begins.
+    steps: [u32; MAX_STEPS],
+}
+
+/// The span, in bytes, of a swizzle of `T`; 16 for none.
+const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
+    if W::SOURCE == 0 {
+        return 16;
+    }
+    let bytes = W::SOURCE * size_of::<T>() as u32;
+    let span = ((bytes >> 7) + 1) * 16;
+    assert!(
+        W::SHIFT == 3 && bytes & 0x7F == 0 && matches!(span, 32 | 64 | 128),
+        "wgmma: it knows swizzles of 128, 64 and 32 bytes (bits 7, 8, 9 of the address xored into bits 4, 5, 6), and this is none of them: use hopper::Span"
+    );
+    span as i64
+}
+
+/// The distance of `count` places that are `step` apart in `mode`, which must all be equally far
+/// from each other.
+const fn stride(mode: &Layout, count: i64, step: i64) -> i64 {
+    if count < 2 {
+        return 0;
+    }
+    let stride = mode.at(step);
+    let mut i = 2;
+    while i < count {
+        assert!(
+            mode.at(i * step) == i * stride,
+            "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must lie at one fixed distance in each direction"
+        );
+        i += 1;
+    }
+    stride
+}
+
+/// Whether the `extent` places after `start` lie as those after 0 do.
+const fn repeats(mode: &Layout, start: i64, extent: i64) -> bool {
+    let mut i = 1;
+    while i < extent {
+        if mode.at(start + i) - mode.at(start) != mode.at(i) {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
+const fn is_two_level(mode: &Layout, extent: i64, inner: i64, near: i64, far: i64) -> bool {
+    let mut i = 0;
+    while i < extent {
+        if mode.at(i) != i % inner * near + i / inner * far {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// A field of a descriptor: 14 bits, in units of 16 bytes.
+const fn field(bytes: i64) -> u64 {
+    assert!(
+        bytes >= 0 && bytes % 16 == 0 && bytes < 1 << 18,
+        "wgmma: no descriptor for this layout: the distance of its core matrices must be a multiple of 16 bytes below 256 KiB"
+    );
+    (bytes / 16) as u64
+}
+
+const fn derive(
+    layout: &Layout,
+    element: i64,
+    span: i64,
+    k_major: bool,
+    mn: i64,
+    k: i64,
+) -> Derived {
+    assert!(
+        layout.rank() == 2,
+        "wgmma: an operand's layout has two modes, (m or n, k)"
+    );
+    let (rows, columns) = (&layout.mode(0), &layout.mode(1));
+    assert!(
+        rows.size() % mn == 0,
+        "wgmma: the tile's rows are not a multiple of what an instruction reads (64 of A, N of B)"
+    );
+    assert!(
+        columns.size() % k == 0 && columns.size() / k <= MAX_STEPS as i64,
+        "wgmma: the tile's k is not a multiple of what an instruction reads (32 bytes), or more than 64 times that"
+    );
+    let unit = 16 / element;
+    let line = span / element;
+    // Along which coordinate lines run, and how far apart they are.
+    let (along, across) = if k_major {
+        (columns, rows)
+    } else {
+        (rows, columns)
+    };
+    assert!(
+        along.at(1) == 1,
+        "wgmma: the operand's consecutive coordinate is not the one its type says: K-major and MN-major are mixed up"
+    );
+    assert!(
+        stride(across, 8, 1) == line,
+        "wgmma: no descriptor for this layout: 8 neighbouring lines must be one swizzle span apart"
+    );
+    let (leading, stride) = if k_major {
+        let groups = stride(rows, mn / 8, 8);
+        assert!(
+            is_two_level(rows, mn, 8, line, groups),
+            "wgmma: no descriptor for this layout: every 8 rows must lie like the first 8"
+        );
+        let units = stride(columns, k / unit, unit);
+        assert!(
+            is_two_level(columns, k, unit, 1, units) && (span == 16 || units == unit),
+            "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive, or, without a swizzle, two pieces of 16 bytes"
+        );
+        // The hardware does not read the leading offset of a swizzled operand.
+        (if span == 16 { units } else { unit }, groups)
+    } else {
+        let lines = stride(rows, (mn + line - 1) / line, line);
+        assert!(
+            is_two_level(rows, mn, line, 1, lines),
+            "wgmma: no descriptor for this layout: every span of rows must be consecutive"
+        );
+        let groups = stride(columns, k / 8, 8);
+        assert!(
+            is_two_level(columns, k, 8, line, groups),
+            "wgmma: no descriptor for this layout: every 8 k must lie like the first 8"
+        );
+        if span == 16 {
+            (groups, lines)
+        } else {
+            (lines, groups)
+        }
+    };
+    let mode = match span {
+        16 => 0,
+        128 => 1,
+        64 => 2,
+        _ => 3,
+    };
+    let mut derived = Derived {
+        fields: mode << 62 | field(stride * element) << 32 | field(leading * element) << 16,
+        rows: 0,
+        steps: [0; MAX_STEPS],
+    };
+
+    let mut block = 1;
+    while block < rows.size() / mn {
+        let start = rows.at(block * mn);
+        assert!(
+            start == block * rows.at(mn) && repeats(rows, block * mn, mn),
+            "wgmma: the tile's rows cannot be split: each instruction's rows must lie like the first one's, at a fixed distance"
+        );
+        derived.rows = part(start, element, span) / block as u32;
+        block += 1;
+    }
+    let mut step = 1;
+    while step < columns.size() / k {
+        assert!(
+            repeats(columns, step * k, k),
+            "wgmma: the tile's k cannot be split: each step's k must lie like the first one's"
+        );
+        derived.steps[step as usize] = part(columns.at(step * k), element, span);
+        step += 1;
+    }
+    derived
+}
+
+/// The address of a part that begins `start` elements into a tile.
+const fn part(start: i64, element: i64, span: i64) -> u32 {
+    let bytes = start * element;
+    assert!(
+        span == 16 || bytes % (8 * span) < span,
+        "wgmma: a part of a swizzled tile must begin in the first of 8 lines, or the swizzle is out of step"
+    );
+    field(bytes) as u32
+}

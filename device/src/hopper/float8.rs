@@ -1,0 +1,95 @@
+//! The 8-bit floats that matrix instructions take: e4m3 and e5m2, as bits.
+
+use crate::DeviceData;
+
+macro_rules! float8 {
+    ($(#[$docs:meta])* $name:ident) => {
+        $(#[$docs])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(transparent)]
+        pub struct $name(u8);
+
+        // SAFETY: one byte, every value of which is one.
+        #[diagnostic::do_not_recommend]
+        unsafe impl DeviceData for $name {}
+
+        impl $name {
+            /// The number of these bits.
+            pub const fn from_bits(bits: u8) -> Self {
+                Self(bits)
+            }
+
+            /// The bits.
+            pub const fn to_bits(self) -> u8 {
+                self.0
+            }
+        }
+    };
+}
+
+float8! {
+    /// A float of 4 exponent and 3 mantissa bits: up to 448, without infinities.
+    F8E4M3
+}
+float8! {
+    /// A float of 5 exponent and 2 mantissa bits: up to 57344, with infinities.
+    F8E5M2
+}
+
+impl F8E4M3 {
+    /// The same value as `f32`.
+    pub const fn to_f32(self) -> f32 {
+        if self.0 & 0x7F == 0x7F {
+            return f32::NAN;
+        }
+        widen(self.0, 3, 7)
+    }
+}
+
+impl F8E5M2 {
+    /// The same value as `f32`.
+    pub const fn to_f32(self) -> f32 {
+        match self.0 & 0x7F {
+            0x7C if self.0 & 0x80 == 0 => f32::INFINITY,
+            0x7C => f32::NEG_INFINITY,
+            0x7D.. => f32::NAN,
+            _ => widen(self.0, 2, 15),
+        }
+    }
+}
+
+/// The finite number of 8 bits whose lower `mantissa_bits` are the mantissa.
+const fn widen(bits: u8, mantissa_bits: u32, bias: i32) -> f32 {
+    let exponent = ((bits & 0x7F) >> mantissa_bits) as i32;
+    let mantissa = (bits & ((1 << mantissa_bits) - 1)) as f32;
+    let one = (1u32 << mantissa_bits) as f32;
+    let (significand, exponent) = if exponent == 0 {
+        (mantissa / one, 1 - bias)
+    } else {
+        (1.0 + mantissa / one, exponent - bias)
+    };
+    let scale = f32::from_bits(((exponent + 127) as u32) << 23);
+    let magnitude = significand * scale;
+    if bits & 0x80 == 0 {
+        magnitude
+    } else {
+        -magnitude
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_at_the_edges_are_those_of_the_formats() {
+        assert_eq!(F8E4M3::from_bits(0x7E).to_f32(), 448.0);
+        assert_eq!(F8E4M3::from_bits(0x01).to_f32(), 2f32.powi(-9));
+        assert_eq!(F8E4M3::from_bits(0xB8).to_f32(), -1.0);
+        assert!(F8E4M3::from_bits(0xFF).to_f32().is_nan());
+        assert_eq!(F8E5M2::from_bits(0x7B).to_f32(), 57344.0);
+        assert_eq!(F8E5M2::from_bits(0x01).to_f32(), 2f32.powi(-16));
+        assert_eq!(F8E5M2::from_bits(0xFC).to_f32(), f32::NEG_INFINITY);
+        assert!(F8E5M2::from_bits(0x7D).to_f32().is_nan());
+    }
+}

@@ -1,0 +1,244 @@
+//! The pipeline: a ring of shared-memory stages that producers fill and consumers empty.
+//!
+//! Each stage has two barriers: *full*, on which consumers wait for the bytes of a copy, and
+//! *empty*, on which producers wait for the stage's release. [`Producer`] and [`Consumer`] each
+//! know the stage they are at and its phase, and hand out a stage only in exchange for the wait:
+//! there is no phase to get wrong.
+
+use crate::{Shared, SharedMemory};
+
+use super::{Mbarrier, WarpgroupThread, fence_mbarrier_init};
+
+/// The barriers of a ring of `STAGES` stages, which blocks of a cluster of `CLUSTER` fill together.
+///
+/// With `CLUSTER` > 1 every stage is filled in all blocks of the cluster at once (by multicast
+/// loads), so that a consumer's release goes to every one of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline<const STAGES: usize, const CLUSTER: usize = 1> {
+    full: Shared<u64>,
+    empty: Shared<u64>,
+}
+
+impl<const STAGES: usize, const CLUSTER: usize> Pipeline<STAGES, CLUSTER> {
+    /// Takes the barriers' memory; the same for every thread.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        const {
+            assert!(STAGES > 0, "a pipeline has at least one stage");
+            assert!(
+                CLUSTER > 0 && CLUSTER <= 16,
+                "a pipeline is shared by a cluster of 1 to 16 blocks"
+            );
+        }
+        Self {
+            full: shared.take(STAGES),
+            empty: shared.take(STAGES),
+        }
+    }
+
+    /// Prepares the barriers for `producers` arrivals that fill a stage (those that announce bytes:
+    /// usually one thread) and `consumers` groups of threads in each block, each of which
+    /// releases it by one call.
+    ///
+    /// One thread of the block calls it; then all threads meet at a barrier of the block, or of the
+    /// cluster if it is more than one block, before any uses the pipeline.
+    ///
+    /// # Safety
+    /// The barriers' memory must not be in use.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn init(self, producers: u32, consumers: u32) {
+        let mut stage = 0;
+        while stage < STAGES as u32 {
+            // SAFETY: as promised by the caller.
+            unsafe {
+                self.full(stage).init(producers);
+                self.empty(stage).init(consumers * CLUSTER as u32);
+            }
+            stage += 1;
+        }
+        fence_mbarrier_init();
+    }
+
+    /// The producers' side, at the first stage. Every producing thread has one of its own.
+    #[inline(always)]
+    pub fn producer(self) -> Producer<STAGES, CLUSTER> {
+        Producer {
+            pipeline: self,
+            // A new ring is empty: the phase before the first counts as ended.
+            at: Cursor {
+                stage: 0,
+                parity: 1,
+            },
+        }
+    }
+
+    /// The consumers' side, at the first stage. Every consuming thread has one of its own.
+    #[inline(always)]
+    pub fn consumer(self) -> Consumer<STAGES, CLUSTER> {
+        Consumer {
+            pipeline: self,
+            at: Cursor {
+                stage: 0,
+                parity: 0,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn full(self, stage: u32) -> Mbarrier {
+        Mbarrier::from_shared(self.full.offset(stage as i64))
+    }
+
+    #[inline(always)]
+    fn empty(self, stage: u32) -> Mbarrier {
+        Mbarrier::from_shared(self.empty.offset(stage as i64))
+    }
+}
+
+/// A stage and the parity of its barriers' phase that is waited for next.
+#[derive(Clone, Copy, Debug)]
+struct Cursor<const STAGES: usize> {
+    stage: u32,
+    parity: u32,
+}
+
+impl<const STAGES: usize> Cursor<STAGES> {
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.stage += 1;
+        if self.stage == STAGES as u32 {
+            self.stage = 0;
+            self.parity ^= 1;
+        }
+    }
+}
+
+/// The number of a stage; tiles of a ring take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageIdx(u32);
+
+impl StageIdx {
+    /// The number, for code that is below tiles.
+    #[inline(always)]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// Fills stages, in order.
+#[derive(Debug)]
+pub struct Producer<const STAGES: usize, const CLUSTER: usize = 1> {
+    pipeline: Pipeline<STAGES, CLUSTER>,
+    at: Cursor<STAGES>,
+}
+
+impl<const STAGES: usize, const CLUSTER: usize> Producer<STAGES, CLUSTER> {
+    /// Waits until the next stage is empty and announces that `bytes` bytes will be copied to it in
+    /// this block.
+    ///
+    /// The bytes of all loads that complete on the stage's barrier count, those that other blocks
+    /// multicast too.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn acquire(&mut self, bytes: u32) -> Filling {
+        let Cursor { stage, parity } = self.at;
+        self.pipeline.empty(stage).wait(parity);
+        let full = self.pipeline.full(stage);
+        full.arrive_expect_tx(bytes);
+        self.at.advance();
+        Filling {
+            stage: StageIdx(stage),
+            full,
+        }
+    }
+
+    /// Waits until consumers have released every stage that this producer has filled.
+    ///
+    /// A block of a cluster calls it before it ends: until then other blocks may still signal its
+    /// barriers.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn drain(mut self) {
+        let mut n = 0;
+        while n < STAGES {
+            self.pipeline.empty(self.at.stage).wait(self.at.parity);
+            self.at.advance();
+            n += 1;
+        }
+    }
+}
+
+/// A stage that is being filled.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "bytes were announced for this stage: load them, or consumers wait for ever"]
+pub struct Filling {
+    stage: StageIdx,
+    full: Mbarrier,
+}
+
+impl Filling {
+    /// Which stage.
+    #[inline(always)]
+    pub const fn stage(&self) -> StageIdx {
+        self.stage
+    }
+
+    /// The barrier that loads into this stage complete on.
+    #[inline(always)]
+    pub const fn barrier(&self) -> Mbarrier {
+        self.full
+    }
+}
+
+/// Empties stages, in order.
+#[derive(Debug)]
+pub struct Consumer<const STAGES: usize, const CLUSTER: usize = 1> {
+    pipeline: Pipeline<STAGES, CLUSTER>,
+    at: Cursor<STAGES>,
+}
+
+impl<const STAGES: usize, const CLUSTER: usize> Consumer<STAGES, CLUSTER> {
+    /// Waits until the next stage is full.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait(&mut self) -> Filled {
+        let Cursor { stage, parity } = self.at;
+        self.pipeline.full(stage).wait(parity);
+        self.at.advance();
+        Filled {
+            stage: StageIdx(stage),
+        }
+    }
+
+    /// Gives a stage back to the producers, once the group of threads that `thread` belongs to is
+    /// done reading it.
+    ///
+    /// All threads of the group call it, a warpgroup as one; the first few of them send the
+    /// release, one to each block of the cluster.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn release(&self, filled: Filled, thread: WarpgroupThread) {
+        let empty = self.pipeline.empty(filled.stage.0);
+        if CLUSTER == 1 {
+            empty.arrive_if(thread.get() == 0);
+        } else {
+            empty.arrive_remote_if(thread.get(), thread.get() < CLUSTER as u32);
+        }
+    }
+}
+
+/// A stage that is full, until it is released.
+#[derive(Debug)]
+#[must_use = "a stage that is not released is never filled again"]
+pub struct Filled {
+    stage: StageIdx,
+}
+
+impl Filled {
+    /// Which stage.
+    #[inline(always)]
+    pub const fn stage(&self) -> StageIdx {
+        self.stage
+    }
+}

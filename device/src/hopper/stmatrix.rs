@@ -1,0 +1,173 @@
+//! `stmatrix`: a warp stores 8×8 matrices of 16-bit elements, each lane a row of 16 bytes.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{
+    Bound, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle, each,
+};
+use half::{bf16, f16};
+
+use super::{SharedTile, WarpgroupThread, WgmmaInstruction};
+use crate::{DeviceData, Float, Shared};
+
+/// A float type of which `stmatrix` can store pairs.
+pub trait Float16: Float {
+    /// Two values in one register, the first in the lower half.
+    fn pack(values: [Self; 2]) -> u32;
+}
+
+macro_rules! float16 {
+    ($($type:ident),*) => {$(
+        impl Float16 for $type {
+            #[inline(always)]
+            fn pack([low, high]: [Self; 2]) -> u32 {
+                u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
+            }
+        }
+    )*};
+}
+float16!(bf16, f16);
+
+/// Stores four 8×8 matrices of 16-bit elements.
+///
+/// Register `i` of lane `l` holds elements `2·(l mod 4)` and the one after it, of row `l / 4` of
+/// matrix `i`; lane `l` says where row `l mod 8` of matrix `l / 8` goes. All lanes of the warp call
+/// it.
+///
+/// # Safety
+/// `row` must be 16-byte aligned in shared memory, with room for 8 elements that nobody else is
+/// accessing.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn stmatrix<T: DeviceData>(row: Shared<T>, registers: [u32; 4]) {
+    const { check_element(size_of::<T>()) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::stmatrix::<false>(row.address(), registers) };
+}
+
+/// [`stmatrix`] of the transposed matrices: lane `l` says where *column* `l mod 8` of matrix `l /
+/// 8` goes.
+///
+/// # Safety
+/// As [`stmatrix`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn stmatrix_transposed<T: DeviceData>(column: Shared<T>, registers: [u32; 4]) {
+    const { check_element(size_of::<T>()) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::stmatrix::<true>(column.address(), registers) };
+}
+
+const fn check_element(bytes: usize) {
+    assert!(bytes == 2, "stmatrix stores elements of 16 bits");
+}
+
+/// Writes a warpgroup's sums, rounded to `T`, to 64 rows of a tile: rows `64 · block` and on. The
+/// tile's (mn, k) are the sums' rows and columns; whichever of the two is consecutive in it, stores
+/// are of 16 bytes.
+///
+/// All threads of the warpgroup call it, then [`fence_async_shared`](super::fence_async_shared) if
+/// a TMA store follows.
+///
+/// # Safety
+/// Nobody else may be accessing those rows of the tile.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn store_accumulator<I, T, L, W>(
+    tile: SharedTile<T, L, W>,
+    block: u32,
+    thread: WarpgroupThread,
+    values: &Fragment<f32, I::Values>,
+) where
+    I: WgmmaInstruction,
+    T: Float16,
+    L: StaticLayout,
+    W: StaticSwizzle,
+{
+    const {
+        assert!(
+            I::N.is_multiple_of(16) && L::LAYOUT.mode(1).size() == I::N as i64,
+            "store_accumulator: the tile has as many columns as the sums, a multiple of 16 (four 8×8 matrices)"
+        );
+    }
+    let first_row = block * const { L::LAYOUT.mode(0).at(64) as u32 };
+    let inner = Fixed::<L, W>::new();
+    let lane = inner.partition::<Lanes<L>, I::Pieces>(first_row, thread.get());
+    let bound = inner.bind::<I::Pieces>(lane);
+    let start = tile.start().offset(bound.base());
+    each::<I::Pieces>(|piece| {
+        let pair = |n: usize| {
+            let v = 8 * piece + 2 * n;
+            T::pack(T::pair_from_f32([values.get(v), values.get(v + 1)]))
+        };
+        let registers = [pair(0), pair(1), pair(2), pair(3)];
+        let place = start.offset(bound.index(piece));
+        // SAFETY: the places are within the tile, and the caller promises that it is not in use.
+        unsafe {
+            if const { stores_rows(&L::LAYOUT) } {
+                stmatrix(place, registers);
+            } else {
+                stmatrix_transposed(place, registers);
+            }
+        }
+    });
+}
+
+/// Where each thread of a warpgroup stores its row of one of four 8×8 matrices, or its column where
+/// columns are what is consecutive in the tile `T`. The matrices are 2×2, the first two below each
+/// other, as an accumulator's registers are.
+#[derive(Clone, Copy)]
+struct Lanes<T>(PhantomData<T>);
+
+impl<T: StaticLayout> StaticLayout for Lanes<T> {
+    const LAYOUT: Layout = if stores_rows(&T::LAYOUT) {
+        <L!(((8, 2, 2), 4):((1@0, 8@0, 8@1), 16@0))>::LAYOUT
+    } else {
+        <L!(((8, 2, 2), 4):((1@1, 8@0, 8@1), 16@0))>::LAYOUT
+    };
+    type Storage<V: Copy> = [V; 128];
+}
+
+/// Whether 8 columns of a row are consecutive in the tile; if not, 8 rows of a column are.
+const fn stores_rows(layout: &Layout) -> bool {
+    assert!(
+        layout.rank() == 2 && layout.mode(0).size() % 64 == 0,
+        "store_accumulator: the tile has a multiple of 64 rows"
+    );
+    let (rows, columns) = (layout.mode(0), layout.mode(1));
+    if columns.at(7) == 7 {
+        return true;
+    }
+    assert!(
+        rows.at(7) == 7,
+        "store_accumulator: 8 neighbouring columns, or 8 neighbouring rows, must be consecutive in the tile"
+    );
+    false
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub unsafe fn stmatrix<const TRANSPOSED: bool>(row: u32, [a, b, c, d]: [u32; 4]) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if TRANSPOSED {
+                asm!("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{}], {{{}, {}, {}, {}}};",
+                    in(reg32) row, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
+            } else {
+                asm!("stmatrix.sync.aligned.m8n8.x4.shared.b16 [{}], {{{}, {}, {}, {}}};",
+                    in(reg32) row, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    #[track_caller]
+    pub unsafe fn stmatrix<const TRANSPOSED: bool>(row: u32, registers: [u32; 4]) {
+        cutlet_simt::stmatrix(row, registers, TRANSPOSED);
+    }
+}

@@ -1,0 +1,455 @@
+//! TMA: boxes of tensors copied between global and shared memory by a unit of its own, on one
+//! thread's request.
+//!
+//! A load completes on an [`Mbarrier`] that was told its bytes. A store belongs to the group that
+//! the thread's next [`tma_store_commit`] closes, and is waited for by group. Elements of a box
+//! outside the tensor load as zero and are not stored.
+
+use crate::{DeviceData, Shared};
+
+use super::shared_tile::{Blocks, Major, SharedTile, Span};
+use super::{Mbarrier, Multicast, TensorMap};
+
+/// What a load's data shall be to the second-level cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheHint {
+    /// Like any other data.
+    #[default]
+    Normal,
+    /// The first to leave: it is read once.
+    EvictFirst,
+    /// The last to leave: other blocks will read it soon.
+    EvictLast,
+}
+
+/// How a load is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadOptions {
+    multicast: Option<Multicast>,
+    hint: CacheHint,
+}
+
+impl LoadOptions {
+    /// For the running block alone, without a hint.
+    pub const DEFAULT: Self = Self {
+        multicast: None,
+        hint: CacheHint::Normal,
+    };
+
+    /// The box goes to the same place in the shared memory of all these blocks, and its bytes count
+    /// at the barrier in the same place of each.
+    #[inline(always)]
+    pub const fn multicast(self, blocks: Multicast) -> Self {
+        Self {
+            multicast: Some(blocks),
+            ..self
+        }
+    }
+
+    /// With this hint to the second-level cache.
+    #[inline(always)]
+    pub const fn hint(self, hint: CacheHint) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// Starts to copy the box at `at`, the coordinate of its first element, innermost first, to shared
+/// memory. `R` is the rank of the map's tensor: 2 or 3.
+///
+/// One thread calls it. The bytes of the whole box, whatever part of it is inside the tensor, count
+/// at the barrier.
+///
+/// # Safety
+/// The tensor must be there; `to` must have room for the box and be 128-byte aligned (with a
+/// swizzle, to 8 of its lines), and nobody may be using it until the barrier's phase has ended.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_load<T: DeviceData, const R: usize>(
+    map: &TensorMap,
+    at: [i32; R],
+    to: Shared<T>,
+    barrier: Mbarrier,
+    options: LoadOptions,
+) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        imp::load(
+            map,
+            at,
+            to.address(),
+            barrier.address(),
+            options.multicast,
+            options.hint,
+        );
+    }
+}
+
+/// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the
+/// thread's open group. `R` is the rank of the map's tensor: 2 or 3.
+///
+/// One thread calls it, after [`fence_async_shared`](super::fence_async_shared) by those that wrote
+/// the box and a barrier between them and it.
+///
+/// # Safety
+/// The tensor must be there and nobody else using the box's elements of it; `from` must hold the
+/// box, aligned as for [`tma_load`], and stay as it is until [`tma_store_wait_read`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_store<T: DeviceData, const R: usize>(
+    map: &TensorMap,
+    at: [i32; R],
+    from: Shared<T>,
+) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::store(map, at, from.address()) };
+}
+
+const fn check_rank(rank: usize) {
+    assert!(
+        rank == 2 || rank == 3,
+        "boxes of tensors of rank 2 and 3 can be moved"
+    );
+}
+
+/// Closes the running thread's group of stores.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_commit() {
+    imp::store_commit();
+}
+
+/// Waits until all but the running thread's latest `PENDING` groups of stores have read their
+/// boxes, which may then be overwritten. A thread waits for all its stores before it ends.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_wait_read<const PENDING: u32>() {
+    imp::store_wait_read::<PENDING>();
+}
+
+/// Waits until all but the running thread's latest `PENDING` groups of stores have written to
+/// global memory.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_wait<const PENDING: u32>() {
+    imp::store_wait::<PENDING>();
+}
+
+/// The boxes that a tile is moved by: what the tile's tensor map must be made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileBox {
+    /// Elements along the tensor's consecutive dimension, and along the other one.
+    pub extent: [u32; 2],
+    /// Bytes of the swizzle's span; 16 is no swizzle.
+    pub span: u32,
+}
+
+impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize>
+    SharedTile<T, Blocks<T, J, MN, K, SPAN>, Span<T, SPAN>>
+{
+    /// Elements of a line.
+    const LINE: usize = SPAN / size_of::<T>();
+
+    /// The boxes by which 1/`parts` of the tile's rows is loaded; `parts` is 1 where one block
+    /// loads all of it.
+    ///
+    /// # Panics
+    /// In the compiler, if the tile does not divide so.
+    pub const fn tile_box(parts: usize) -> TileBox {
+        let outer = if J::K_IS_CONSECUTIVE {
+            assert!(
+                MN.is_multiple_of(parts) && (MN / parts).is_multiple_of(8),
+                "each part of a K-major tile has a multiple of 8 rows"
+            );
+            MN / parts
+        } else {
+            assert!(
+                MN.is_multiple_of(parts) && (MN / parts).is_multiple_of(Self::LINE),
+                "each part of an MN-major tile has a multiple of the swizzle span of rows"
+            );
+            K
+        };
+        assert!(
+            outer <= 256,
+            "a TMA box has at most 256 elements in a direction: load the tile in parts"
+        );
+        TileBox {
+            extent: [Self::LINE as u32, outer as u32],
+            span: SPAN as u32,
+        }
+    }
+
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third
+    /// dimension if the map has one. The whole tile's bytes count at the barrier.
+    ///
+    /// # Safety
+    /// As [`tma_load`]; the map must have been made for the tile's
+    /// [`tile_box`](Self::tile_box)`(1)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load<const R: usize>(
+        self,
+        map: &TensorMap,
+        at: [i32; R],
+        barrier: Mbarrier,
+        options: LoadOptions,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.load_part::<1, R>(0, map, at, barrier, options) };
+    }
+
+    /// [`load`](Self::load) of part `part` of `PARTS` of the tile's rows. `at` is the coordinate of
+    /// the whole tile.
+    ///
+    /// With a multicast, each block of a cluster loads one part of a tile that all of them need.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), with a map made for [`tile_box`](Self::tile_box)`(PARTS)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_part<const PARTS: usize, const R: usize>(
+        self,
+        part: u32,
+        map: &TensorMap,
+        at: [i32; R],
+        barrier: Mbarrier,
+        options: LoadOptions,
+    ) {
+        self.for_each_box::<PARTS, R>(part, at, |at, shared| {
+            // SAFETY: as promised by the caller.
+            unsafe { tma_load(map, at, shared, barrier, options) };
+        });
+    }
+
+    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third
+    /// dimension if the map has one.
+    ///
+    /// # Safety
+    /// As [`tma_store`]; the map must have been made for the tile's
+    /// [`tile_box`](Self::tile_box)`(1)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<const R: usize>(self, map: &TensorMap, at: [i32; R]) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_part::<1, R>(0, map, at) };
+    }
+
+    /// [`store`](Self::store) of part `part` of `PARTS` of the tile's rows: what one of several
+    /// warpgroups wrote. `at` is the coordinate of the whole tile.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store), with a map made for [`tile_box`](Self::tile_box)`(PARTS)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_part<const PARTS: usize, const R: usize>(
+        self,
+        part: u32,
+        map: &TensorMap,
+        at: [i32; R],
+    ) {
+        self.for_each_box::<PARTS, R>(part, at, |at, shared| {
+            // SAFETY: as promised by the caller.
+            unsafe { tma_store(map, at, shared) };
+        });
+    }
+
+    /// Calls `each` with the coordinate, innermost first, and the place in shared memory of every
+    /// box of a part.
+    #[inline(always)]
+    fn for_each_box<const PARTS: usize, const R: usize>(
+        self,
+        part: u32,
+        at: [i32; R],
+        mut each: impl FnMut([i32; R], Shared<T>),
+    ) {
+        const {
+            Self::tile_box(PARTS);
+        }
+        let (line, rows) = (Self::LINE as i32, (MN / PARTS) as i32);
+        let part = part as i32;
+        let mut coordinate = at;
+        if J::K_IS_CONSECUTIVE {
+            let mut block = 0;
+            while block < (K / Self::LINE) as i32 {
+                coordinate[0] = at[1] + block * line;
+                coordinate[1] = at[0] + part * rows;
+                let index = block * MN as i32 * line + part * rows * line;
+                each(coordinate, self.start().offset(index as i64));
+                block += 1;
+            }
+        } else {
+            let blocks = rows / line;
+            let mut block = 0;
+            while block < blocks {
+                let nth = part * blocks + block;
+                coordinate[0] = at[0] + nth * line;
+                coordinate[1] = at[1];
+                let index = nth * K as i32 * line;
+                each(coordinate, self.start().offset(index as i64));
+                block += 1;
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+
+    use super::super::{Multicast, TensorMap};
+    use super::CacheHint;
+
+    /// The policies that the hardware knows for these hints.
+    const fn policy(hint: CacheHint) -> u64 {
+        match hint {
+            CacheHint::Normal => 0x1000_0000_0000_0000,
+            CacheHint::EvictFirst => 0x12F0_0000_0000_0000,
+            CacheHint::EvictLast => 0x14F0_0000_0000_0000,
+        }
+    }
+
+    #[inline(always)]
+    pub unsafe fn load<const R: usize>(
+        map: &TensorMap,
+        at: [i32; R],
+        to: u32,
+        barrier: u32,
+        multicast: Option<Multicast>,
+        hint: CacheHint,
+    ) {
+        let map = core::ptr::from_ref(map);
+        macro_rules! load {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
+                match (multicast, hint) {
+                    (None, CacheHint::Normal) => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes [{to}], [{map}, ", $coordinate, "], [{barrier}];"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, options(nostack)
+                    ),
+                    (None, hint) => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes.L2::cache_hint [{to}], [{map}, ", $coordinate,
+                            "], [{barrier}], {policy};"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, policy = in(reg64) policy(hint), options(nostack)
+                    ),
+                    (Some(blocks), CacheHint::Normal) => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes.multicast::cluster [{to}], [{map}, ", $coordinate,
+                            "], [{barrier}], {blocks};"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, blocks = in(reg16) blocks.mask(), options(nostack)
+                    ),
+                    (Some(blocks), hint) => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [{to}], [{map}, ",
+                            $coordinate, "], [{barrier}], {blocks}, {policy};"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, blocks = in(reg16) blocks.mask(),
+                        policy = in(reg64) policy(hint), options(nostack)
+                    ),
+                }
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if const { R == 2 } {
+                load!("2", "{{{0}, {1}}}", 0 1)
+            } else {
+                load!("3", "{{{0}, {1}, {2}}}", 0 1 2)
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+        let map = core::ptr::from_ref(map);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if const { R == 2 } {
+                asm!(
+                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{map}, {{{0}, {1}}}], [{from}];",
+                    in(reg32) at[0],
+                    in(reg32) at[1],
+                    map = in(reg64) map,
+                    from = in(reg32) from,
+                    options(nostack)
+                );
+            } else {
+                asm!(
+                    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [{map}, {{{0}, {1}, {2}}}], [{from}];",
+                    in(reg32) at[0],
+                    in(reg32) at[1],
+                    in(reg32) at[2],
+                    map = in(reg64) map,
+                    from = in(reg32) from,
+                    options(nostack)
+                );
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn store_commit() {
+        // SAFETY: what the group's stores do, their callers answered for.
+        unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn store_wait_read<const PENDING: u32>() {
+        // SAFETY: waits only.
+        unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn store_wait<const PENDING: u32>() {
+        // SAFETY: waits only.
+        unsafe { asm!("cp.async.bulk.wait_group {};", const PENDING, options(nostack)) };
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use super::super::{Multicast, TensorMap};
+    use super::CacheHint;
+    pub use cutlet_simt::bulk_store_commit as store_commit;
+
+    #[track_caller]
+    pub unsafe fn load<const R: usize>(
+        map: &TensorMap,
+        at: [i32; R],
+        to: u32,
+        barrier: u32,
+        multicast: Option<Multicast>,
+        _: CacheHint,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            cutlet_simt::tma_load(
+                map.words(),
+                &at,
+                to,
+                barrier,
+                multicast.map(Multicast::mask),
+            );
+        }
+    }
+
+    #[track_caller]
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe { cutlet_simt::tma_store(map.words(), &at, from) };
+    }
+
+    #[track_caller]
+    pub fn store_wait_read<const PENDING: u32>() {
+        cutlet_simt::bulk_store_wait(PENDING);
+    }
+
+    #[track_caller]
+    pub fn store_wait<const PENDING: u32>() {
+        cutlet_simt::bulk_store_wait(PENDING);
+    }
+}

@@ -1,0 +1,74 @@
+//! Warpgroups: four consecutive warps that issue matrix instructions together.
+
+use cutlet_layout_core::{ThreadIndex, TileIndex};
+
+use crate::{shfl, thread_idx};
+
+/// Threads of a warpgroup.
+pub const WARPGROUP_SIZE: u32 = 128;
+
+/// Index of a warpgroup in its block; it has no arithmetic, layouts and tiles take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpgroupIdx(u32);
+
+/// Index of a thread in its warpgroup; it has no arithmetic, layouts take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpgroupThread(u32);
+
+impl WarpgroupIdx {
+    /// The index as a number, for code that is below layouts.
+    #[inline(always)]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
+    /// come first.
+    #[inline(always)]
+    pub const fn after(self, first: u32) -> Self {
+        Self(self.0 - first)
+    }
+}
+
+impl WarpgroupThread {
+    /// The index as a number, for code that is below layouts.
+    #[inline(always)]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The thread's warp in the warpgroup.
+    #[inline(always)]
+    pub const fn warp(self) -> u32 {
+        self.0 / crate::WARP_SIZE
+    }
+}
+
+impl ThreadIndex for WarpgroupThread {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.0
+    }
+}
+
+impl TileIndex for WarpgroupIdx {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// The running thread's warpgroup. All lanes of the warp call it, and the compiler knows the result
+/// to be the same for all of them: branches on it cost no divergence, addresses made of it need no
+/// register a thread.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_idx() -> WarpgroupIdx {
+    WarpgroupIdx(shfl(thread_idx().get() / WARPGROUP_SIZE, 0))
+}
+
+/// The running thread's index in its warpgroup.
+#[inline(always)]
+pub fn warpgroup_thread_idx() -> WarpgroupThread {
+    WarpgroupThread(thread_idx().get() % WARPGROUP_SIZE)
+}

@@ -1,0 +1,888 @@
+//! Hopper's vocabulary on the CPU backend: barriers, TMA, `wgmma` and clusters against plain loops.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use cutlet_device::hopper::*;
+use cutlet_device::{DeviceData, Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
+use cutlet_layout_core::{StaticLayout, StaticSwizzle, each};
+use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};
+use half::{bf16, f16};
+
+const SHARED: u32 = 200 * 1024;
+
+fn launch(
+    threads: u32,
+    blocks: u32,
+    cluster: u32,
+    body: impl Fn() + Sync,
+) -> Result<(), SimtError> {
+    let spec = LaunchSpec {
+        kernel: "test",
+        grid: [blocks, 1, 1],
+        block: [threads, 1, 1],
+        cluster,
+        shared_bytes: SHARED,
+    };
+    cutlet_simt::launch(&spec, &body)
+}
+
+/// The message of a launch that must fail.
+fn failure(result: Result<(), SimtError>) -> String {
+    result.expect_err("the launch must fail").to_string()
+}
+
+/// An element that a test can make of a small integer.
+trait Element: DeviceData + Sync {
+    fn of(value: i32) -> Self;
+    fn number(self) -> f32;
+}
+
+impl Element for bf16 {
+    fn of(value: i32) -> Self {
+        bf16::from_f32(value as f32)
+    }
+    fn number(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Element for f16 {
+    fn of(value: i32) -> Self {
+        f16::from_f32(value as f32)
+    }
+    fn number(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Element for f32 {
+    fn of(value: i32) -> Self {
+        value as f32
+    }
+    fn number(self) -> f32 {
+        self
+    }
+}
+
+impl Element for F8E4M3 {
+    fn of(value: i32) -> Self {
+        let bits = (0..=255).find(|&bits| Self::from_bits(bits).to_f32() == value as f32);
+        Self::from_bits(bits.unwrap())
+    }
+    fn number(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Element for F8E5M2 {
+    fn of(value: i32) -> Self {
+        let bits = (0..=255).find(|&bits| Self::from_bits(bits).to_f32() == value as f32);
+        Self::from_bits(bits.unwrap())
+    }
+    fn number(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+/// Small integers without a pattern.
+fn small(i: usize) -> i32 {
+    let mixed = (i as u32).wrapping_mul(0x9E37_79B9) ^ 0x85EB_CA6B;
+    (mixed.wrapping_mul(0xC2B2_AE35) >> 29) as i32 - 4
+}
+
+/// A matrix of `rows` × `columns` in memory, and the element type's numbers.
+struct Matrix<T> {
+    elements: Vec<T>,
+    rows: usize,
+    columns: usize,
+}
+
+impl<T: Element> Matrix<T> {
+    fn new(rows: usize, columns: usize, seed: usize) -> Self {
+        let elements = (0..rows * columns)
+            .map(|i| T::of(small(i + 77 * seed)))
+            .collect();
+        Self {
+            elements,
+            rows,
+            columns,
+        }
+    }
+
+    fn at(&self, row: usize, column: usize) -> f32 {
+        self.elements[row * self.columns + column].number()
+    }
+
+    /// A map of boxes of `tile`; the matrix is row-major.
+    fn map(&self, tile: TileBox) -> TensorMap {
+        let model = TensorMapModel {
+            address: self.elements.as_ptr().expose_provenance() as u64,
+            element_bytes: size_of::<T>() as u32,
+            rank: 2,
+            extent: [self.columns as u64, self.rows as u64, 1],
+            stride: [(self.columns * size_of::<T>()) as u64, 0],
+            box_extent: [tile.extent[0], tile.extent[1], 1],
+            span: tile.span,
+        };
+        TensorMap::from_words(model.encode())
+    }
+}
+
+/// Writes element (mn, k) of a tile by its layout, all threads of the block together.
+fn fill<T: Element, L: StaticLayout, W: StaticSwizzle>(
+    tile: SharedTile<T, L, W>,
+    value: impl Fn(usize, usize) -> i32,
+) {
+    let rows = L::LAYOUT.mode(0).size() as usize;
+    for i in (thread_idx().get() as usize..L::SIZE).step_by(128) {
+        let index = W::apply(L::LAYOUT.at(i as i64) as u32);
+        // SAFETY: the layout stays within the tile, each thread has its own elements.
+        unsafe {
+            tile.start()
+                .store(index as i64, T::of(value(i % rows, i / rows)))
+        };
+    }
+}
+
+/// One tile times one tile, both written element by element, against plain loops.
+fn check_product<I, LA, WA, LB, WB>()
+where
+    I: WgmmaInstruction<A: Element, B: Element>,
+    LA: StaticLayout,
+    WA: StaticSwizzle,
+    LB: StaticLayout,
+    WB: StaticSwizzle,
+{
+    let k = LA::LAYOUT.mode(1).size() as usize;
+    let a = |m: usize, k: usize| small(m * 131 + k * 7);
+    let b = |n: usize, k: usize| small(n * 37 + k * 1013 + 5);
+    let blocks = LA::LAYOUT.mode(0).size() as usize / 64;
+    let wrong = AtomicU32::new(0);
+    launch(128, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let tile_a = SharedTile::<I::A, LA, WA>::take(&mut shared);
+        let tile_b = SharedTile::<I::B, LB, WB>::take(&mut shared);
+        fill(tile_a, a);
+        fill(tile_b, b);
+        fence_async_shared();
+        sync_threads();
+        for block in 0..blocks {
+            let operand_a = tile_a.operand_a::<I>().rows(block as u32);
+            let operand_b = tile_b.operand_b::<I>();
+            let mut sums = Accumulator::<I>::new();
+            let batch = warpgroup_arrive();
+            for step in 0..k / I::K {
+                // SAFETY: the tiles are written, and nobody writes to them any more.
+                unsafe {
+                    batch.mma(
+                        &mut sums,
+                        operand_a.k_step(step),
+                        operand_b.k_step(step),
+                        step > 0,
+                    );
+                }
+            }
+            batch.commit();
+            let sums = sums.wait();
+            let thread = warpgroup_thread_idx().get() as i64;
+            each::<I::Values>(|v| {
+                let at = |direction| {
+                    let start = WarpgroupThreads::LAYOUT.at_basis(thread, direction);
+                    (start + I::Values::LAYOUT.at_basis(v as i64, direction)) as usize
+                };
+                let (m, n) = (64 * block + at(0), at(1));
+                let expected: i32 = (0..k).map(|k| a(m, k) * b(n, k)).sum();
+                if sums.get(v) != expected as f32 {
+                    wrong.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    })
+    .unwrap();
+    assert_eq!(wrong.into_inner(), 0);
+}
+
+/// [`check_product`] for tiles of given majors, 128 × `K` and `N` × `K`.
+macro_rules! product {
+    ($a:ty, $b:ty, $ja:ty, $jb:ty, n $n:literal, k $k:literal, spans $sa:literal $sb:literal) => {
+        check_product::<
+            Wgmma<$n, $a, $b, $ja, $jb>,
+            Blocks<$a, $ja, 128, $k, $sa>,
+            Span<$a, $sa>,
+            Blocks<$b, $jb, $n, $k, $sb>,
+            Span<$b, $sb>,
+        >()
+    };
+}
+
+#[test]
+fn products_of_every_swizzle_and_major_are_right() {
+    product!(bf16, bf16, KMajor, KMajor, n 64, k 64, spans 128 128);
+    product!(bf16, bf16, KMajor, KMajor, n 64, k 128, spans 128 64);
+    product!(bf16, bf16, KMajor, KMajor, n 64, k 32, spans 32 64);
+    product!(bf16, bf16, KMajor, KMajor, n 64, k 32, spans 16 16);
+    product!(bf16, bf16, KMajor, MnMajor, n 128, k 64, spans 128 128);
+    product!(bf16, bf16, MnMajor, KMajor, n 64, k 64, spans 128 64);
+    product!(f16, f16, MnMajor, MnMajor, n 128, k 48, spans 64 128);
+    product!(f16, f16, MnMajor, MnMajor, n 32, k 32, spans 32 32);
+    product!(f16, f16, MnMajor, MnMajor, n 32, k 32, spans 16 16);
+}
+
+#[test]
+fn products_of_every_width_are_right() {
+    product!(bf16, bf16, KMajor, KMajor, n 8, k 64, spans 128 128);
+    product!(bf16, bf16, KMajor, KMajor, n 24, k 64, spans 128 128);
+    product!(bf16, bf16, KMajor, KMajor, n 160, k 64, spans 128 128);
+    product!(bf16, bf16, KMajor, KMajor, n 256, k 64, spans 128 128);
+    product!(bf16, bf16, KMajor, MnMajor, n 96, k 64, spans 128 64);
+    product!(bf16, bf16, KMajor, MnMajor, n 256, k 16, spans 32 128);
+}
+
+#[test]
+fn products_of_every_type_are_right() {
+    product!(f32, f32, KMajor, KMajor, n 64, k 32, spans 128 128);
+    product!(f32, f32, KMajor, KMajor, n 32, k 16, spans 64 32);
+    product!(F8E4M3, F8E4M3, KMajor, KMajor, n 64, k 128, spans 128 128);
+    product!(F8E4M3, F8E5M2, KMajor, KMajor, n 32, k 64, spans 64 32);
+    product!(F8E5M2, F8E4M3, KMajor, KMajor, n 16, k 32, spans 16 32);
+    product!(F8E5M2, F8E5M2, KMajor, KMajor, n 8, k 32, spans 32 16);
+}
+
+#[test]
+fn f32_operands_are_rounded_towards_zero_to_tf32() {
+    type Mma = Wgmma<8, f32>;
+    type TileA = KMajorTile<f32, 64, 8, 32>;
+    type TileB = KMajorTile<f32, 8, 8, 32>;
+    let one_and_more = 1.0 + f32::EPSILON * 4096.0;
+    let seen = AtomicU32::new(0);
+    launch(128, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let (a, b) = (TileA::take(&mut shared), TileB::take(&mut shared));
+        fill(a, |_, _| 1);
+        fill(b, |_, _| 0);
+        sync_threads();
+        if thread_idx().get() == 0 {
+            // SAFETY: element (0, 0), which the swizzle leaves in place.
+            unsafe { b.start().store(0, one_and_more) };
+        }
+        sync_threads();
+        let mut sums = Accumulator::<Mma>::new();
+        let batch = warpgroup_arrive();
+        // SAFETY: the tiles are written, and nobody writes to them any more.
+        unsafe {
+            batch.mma(
+                &mut sums,
+                a.operand_a().k_step(0),
+                b.operand_b().k_step(0),
+                false,
+            );
+        }
+        batch.commit();
+        let sums = sums.wait();
+        if thread_idx().get() == 0 {
+            seen.store(sums.get(0).to_bits(), Relaxed);
+        }
+    })
+    .unwrap();
+    assert_eq!(f32::from_bits(seen.into_inner()), 1.0);
+}
+
+/// A tile of C, computed by a producer and two consumers over a pipeline, stored through shared
+/// memory: what a GEMM kernel does.
+fn check_gemm<JA: Major, JB: Major>(m: usize, n: usize, k: usize)
+where
+    Wgmma<64, bf16, bf16, JA, JB>: WgmmaInstruction<A = bf16, B = bf16, MajorA = JA, MajorB = JB>,
+{
+    type Tile<J, const MN: usize> = OperandTile<bf16, J, MN, 64>;
+    type TileC = KMajorTile<bf16, 128, 64>;
+    const STAGES: usize = 3;
+    let extents = |major: bool, mn: usize| if major { (mn, k) } else { (k, mn) };
+    let (rows_a, columns_a) = extents(JA::K_IS_CONSECUTIVE, m);
+    let (rows_b, columns_b) = extents(JB::K_IS_CONSECUTIVE, n);
+    let a = Matrix::<bf16>::new(rows_a, columns_a, 1);
+    let b = Matrix::<bf16>::new(rows_b, columns_b, 2);
+    let c = Matrix {
+        elements: vec![bf16::NAN; m * n],
+        rows: m,
+        columns: n,
+    };
+    let map_a = a.map(Tile::<JA, 128>::tile_box(1));
+    let map_b = b.map(Tile::<JB, 64>::tile_box(1));
+    let map_c = c.map(TileC::tile_box(2));
+    let (tiles_m, tiles_n, steps) = (m.div_ceil(128), n.div_ceil(64), k.div_ceil(64));
+    launch(384, 2, 1, || {
+        let mut shared = SharedMemory::new();
+        let ring_a = Tile::<JA, 128>::take_ring::<STAGES>(&mut shared);
+        let ring_b = Tile::<JB, 64>::take_ring::<STAGES>(&mut shared);
+        let tile_c = TileC::take(&mut shared);
+        let pipeline = Pipeline::<STAGES>::take(&mut shared);
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barriers before the block's barrier.
+            unsafe { pipeline.init(1, 2) };
+        }
+        sync_threads();
+        let tiles = (cutlet_device::block_idx().x.get() as usize..tiles_m * tiles_n).step_by(2);
+        let warpgroup = warpgroup_idx();
+        if warpgroup.get() == 0 {
+            decrease_registers::<24>();
+            if thread_idx().get() == 0 {
+                let mut producer = pipeline.producer();
+                for tile in tiles {
+                    let (row, column) =
+                        ((tile % tiles_m * 128) as i32, (tile / tiles_m * 64) as i32);
+                    for step in 0..steps as i32 {
+                        let filling = producer.acquire((128 + 64) * 64 * 2);
+                        let (stage, barrier) = (filling.stage(), filling.barrier());
+                        let options = LoadOptions::DEFAULT.hint(CacheHint::EvictLast);
+                        // SAFETY: the maps are of these tiles; the stage is empty.
+                        unsafe {
+                            ring_a
+                                .stage(stage)
+                                .load(&map_a, [row, 64 * step], barrier, options);
+                            ring_b
+                                .stage(stage)
+                                .load(&map_b, [column, 64 * step], barrier, options);
+                        }
+                    }
+                }
+                producer.drain();
+            }
+            return;
+        }
+        increase_registers::<240>();
+        let me = warpgroup.after(1).get();
+        let thread = warpgroup_thread_idx();
+        let mut consumer = pipeline.consumer();
+        for tile in tiles {
+            let (row, column) = ((tile % tiles_m * 128) as i32, (tile / tiles_m * 64) as i32);
+            let mut sums = Accumulator::<Wgmma<64, bf16, bf16, JA, JB>>::new();
+            let mut last = None;
+            for step in 0..steps {
+                let filled = consumer.wait();
+                let a = ring_a.stage(filled.stage()).operand_a().rows(me);
+                let b = ring_b.stage(filled.stage()).operand_b();
+                let batch = warpgroup_arrive();
+                for i in 0..4 {
+                    // SAFETY: the stage is full until it is released.
+                    unsafe { batch.mma(&mut sums, a.k_step(i), b.k_step(i), step + i > 0) };
+                }
+                batch.commit();
+                warpgroup_wait::<1>();
+                if let Some(done) = last.replace(filled) {
+                    consumer.release(done, thread);
+                }
+            }
+            let sums = sums.wait();
+            if let Some(done) = last {
+                consumer.release(done, thread);
+            }
+            // The tile of C is free again once the store before has read it.
+            if thread.get() == 0 {
+                tma_store_wait_read::<0>();
+            }
+            cutlet_device::barrier_sync(1 + me, 128);
+            // SAFETY: these rows of the tile are this warpgroup's.
+            unsafe {
+                store_accumulator::<Wgmma<64, bf16, bf16, JA, JB>, _, _, _>(
+                    tile_c, me, thread, &sums,
+                )
+            };
+            fence_async_shared();
+            cutlet_device::barrier_sync(1 + me, 128);
+            if thread.get() == 0 {
+                // SAFETY: the map is of this tile, which is written.
+                unsafe { tile_c.store_part::<2, 2>(me, &map_c, [row, column]) };
+                tma_store_commit();
+            }
+        }
+        if thread.get() == 0 {
+            tma_store_wait::<0>();
+        }
+    })
+    .unwrap();
+    let at = |matrix: &Matrix<bf16>, k_major: bool, mn: usize, k: usize| {
+        if k_major {
+            matrix.at(mn, k)
+        } else {
+            matrix.at(k, mn)
+        }
+    };
+    for row in 0..m {
+        for column in 0..n {
+            let sum: f32 = (0..k)
+                .map(|k| {
+                    at(&a, JA::K_IS_CONSECUTIVE, row, k) * at(&b, JB::K_IS_CONSECUTIVE, column, k)
+                })
+                .sum();
+            let expected = bf16::from_f32(sum).to_f32();
+            assert_eq!(c.at(row, column), expected, "({row}, {column})");
+        }
+    }
+}
+
+#[test]
+fn a_pipelined_gemm_is_right_at_odd_sizes() {
+    check_gemm::<KMajor, KMajor>(200, 104, 136);
+    check_gemm::<KMajor, MnMajor>(136, 72, 72);
+    check_gemm::<MnMajor, KMajor>(72, 136, 200);
+    check_gemm::<MnMajor, MnMajor>(264, 64, 8);
+}
+
+#[test]
+fn blocks_of_a_cluster_share_loads_by_multicast() {
+    type Tile = KMajorTile<f16, 64, 64>;
+    let matrix = Matrix::<f16>::new(64, 256, 3);
+    let map = matrix.map(Tile::tile_box(2));
+    let wrong = AtomicU32::new(0);
+    launch(128, 4, 2, || {
+        let mut shared = SharedMemory::new();
+        let ring = Tile::take_ring::<2>(&mut shared);
+        let pipeline = Pipeline::<2, 2>::take(&mut shared);
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barriers before the cluster's barrier.
+            unsafe { pipeline.init(1, 1) };
+        }
+        cluster_sync();
+        let thread = warpgroup_thread_idx();
+        let (mut producer, mut consumer) = (pipeline.producer(), pipeline.consumer());
+        for step in 0..4 {
+            if thread.get() == 0 {
+                let filling = producer.acquire(Tile::BYTES);
+                let options = LoadOptions::DEFAULT.multicast(Multicast::first(2));
+                let tile = ring.stage(filling.stage());
+                // SAFETY: the map is of halves of this tile; the stage is empty in both blocks.
+                unsafe {
+                    tile.load_part::<2, 2>(
+                        cluster_rank().get(),
+                        &map,
+                        [0, 64 * step],
+                        filling.barrier(),
+                        options,
+                    );
+                }
+            }
+            let filled = consumer.wait();
+            let tile: Shared<f16> = ring.stage(filled.stage()).start();
+            type L = Blocks<f16, KMajor, 64, 64, 128>;
+            for i in (thread.get()..64 * 64).step_by(128) {
+                let index = Span::<f16, 128>::apply(L::LAYOUT.at(i64::from(i)) as u32);
+                // SAFETY: the tile is loaded.
+                let value = unsafe { tile.load(i64::from(index)) };
+                let (row, column) = (i as usize % 64, i as usize / 64 + 64 * step as usize);
+                if value.number() != matrix.at(row, column) {
+                    wrong.fetch_add(1, Relaxed);
+                }
+            }
+            sync_threads();
+            consumer.release(filled, thread);
+        }
+        if thread.get() == 0 {
+            producer.drain();
+        }
+        cluster_sync();
+    })
+    .unwrap();
+    assert_eq!(wrong.into_inner(), 0);
+}
+
+#[test]
+fn blocks_of_a_cluster_reach_each_others_memory() {
+    launch(32, 4, 4, || {
+        let mut shared = SharedMemory::new();
+        let mine: Shared<u32> = shared.take(32);
+        let (rank, thread) = (cluster_rank().get(), thread_idx().get());
+        let next = map_shared(mine.offset(i64::from(thread)), (rank + 1) % 4);
+        // SAFETY: every thread writes one word of the next block, which is there until the barrier.
+        unsafe {
+            store_cluster(next, [100 * rank + thread]);
+            cluster_arrive();
+            cluster_wait();
+            assert_eq!(mine.load(i64::from(thread)), (rank + 3) % 4 * 100 + thread);
+            let [same] = load_cluster(next);
+            assert_eq!(same, 100 * rank + thread);
+        }
+        cluster_sync();
+    })
+    .unwrap();
+}
+
+#[test]
+fn one_lane_of_a_warp_is_elected() {
+    let elected = AtomicU32::new(0);
+    launch(96, 2, 1, || {
+        if elect_one() {
+            elected.fetch_add(1, Relaxed);
+        }
+        grid_dependency_wait();
+        launch_dependents();
+    })
+    .unwrap();
+    assert_eq!(elected.into_inner(), 6);
+}
+
+#[test]
+fn boxes_are_cut_at_the_edges_of_the_tensor() {
+    type Tile = KMajorTile<f32, 8, 8, 32>;
+    let source = Matrix::<f32>::new(10, 12, 4);
+    let target = Matrix {
+        elements: vec![-1.0f32; 10 * 12],
+        rows: 10,
+        columns: 12,
+    };
+    let (from, to) = (source.map(Tile::tile_box(1)), target.map(Tile::tile_box(1)));
+    launch(32, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let tile = Tile::take(&mut shared);
+        let barrier = Mbarrier::take(&mut shared);
+        if thread_idx().get() == 0 {
+            prefetch_tensor_map(&from);
+            // SAFETY: this thread alone uses barrier and tile; the maps are of this tile.
+            unsafe {
+                barrier.init(1);
+                barrier.arrive_expect_tx(Tile::BYTES);
+                tile.load(&from, [-3, 6], barrier, LoadOptions::DEFAULT);
+                barrier.wait(0);
+                tile.store(&to, [5, -2]);
+                tma_store_commit();
+                tma_store_wait_read::<0>();
+                barrier.invalidate();
+            }
+        }
+    })
+    .unwrap();
+    for row in 0..10 {
+        for column in 0..12 {
+            let expected = match (row >= 5, column < 6) {
+                (true, true) => {
+                    let (r, c) = (row as i32 - 8, column + 8);
+                    if r >= 0 && c < 12 {
+                        source.at(r as usize, c)
+                    } else {
+                        0.0
+                    }
+                }
+                _ => -1.0,
+            };
+            assert_eq!(target.at(row, column), expected, "({row}, {column})");
+        }
+    }
+}
+
+#[test]
+fn stmatrix_stores_rows_or_columns() {
+    launch(32, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let (rows, columns): (Shared<u16>, Shared<u16>) = (shared.take(256), shared.take(256));
+        let lane = thread_idx().get();
+        // Element (r, c) of matrix i is 64 i + 8 r + c.
+        let registers: [u32; 4] = std::array::from_fn(|i| {
+            let first = 64 * i as u32 + lane / 4 * 8 + lane % 4 * 2;
+            first | (first + 1) << 16
+        });
+        let line = i64::from(8 * lane);
+        // SAFETY: each lane has 16 bytes of its own; 256 elements are all that is used.
+        unsafe {
+            stmatrix(rows.offset(line), registers);
+            stmatrix_transposed(columns.offset(line), registers);
+            sync_threads();
+            for i in 0..8 {
+                let (matrix, r) = (lane as u16 / 8, lane as u16 % 8);
+                assert_eq!(rows.load(line + i), 64 * matrix + 8 * r + i as u16);
+                assert_eq!(columns.load(line + i), 64 * matrix + 8 * i as u16 + r);
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn sums_are_stored_along_whatever_is_consecutive() {
+    type Mma = Wgmma<64, bf16>;
+    fn check<L: StaticLayout, W: StaticSwizzle>() {
+        launch(128, 1, 1, || {
+            let mut shared = SharedMemory::new();
+            let tile = SharedTile::<f16, L, W>::take(&mut shared);
+            let thread = warpgroup_thread_idx();
+            let value = |m: i64, n: i64| small((m * 64 + n) as usize) as f32;
+            let sums = cutlet_layout_core::Fragment::from_fn(|v| {
+                type Values = <Mma as WgmmaInstruction>::Values;
+                let at = |d| {
+                    WarpgroupThreads::LAYOUT.at_basis(i64::from(thread.get()), d)
+                        + Values::LAYOUT.at_basis(v as i64, d)
+                };
+                value(at(0), at(1))
+            });
+            // SAFETY: nobody else uses the tile.
+            unsafe { store_accumulator::<Mma, _, _, _>(tile, 1, thread, &sums) };
+            sync_threads();
+            for i in (i64::from(thread.get())..64 * 64).step_by(128) {
+                let (m, n) = (i % 64, i / 64);
+                let index = W::apply(L::LAYOUT.at(128 * n + 64 + m) as u32);
+                // SAFETY: all of the block's second half was written.
+                let stored = unsafe { tile.start().load(i64::from(index)) };
+                assert_eq!(stored.to_f32(), value(m, n), "({m}, {n})");
+            }
+        })
+        .unwrap();
+    }
+    check::<Blocks<f16, KMajor, 128, 64, 128>, Span<f16, 128>>();
+    check::<Blocks<f16, KMajor, 128, 64, 64>, Span<f16, 64>>();
+    check::<Blocks<f16, MnMajor, 128, 64, 128>, Span<f16, 128>>();
+}
+
+#[test]
+fn a_barrier_goes_through_phases() {
+    launch(64, 1, 1, || {
+        let barrier = Mbarrier::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barrier yet.
+            unsafe { barrier.init(64) };
+        }
+        sync_threads();
+        for phase in 0..5 {
+            barrier.arrive();
+            while !barrier.try_wait(phase % 2) {}
+            barrier.wait(phase % 2);
+        }
+    })
+    .unwrap();
+}
+
+/// What a block with one barrier for one arrival says when its single warp does `wrong`.
+fn misuse(wrong: impl Fn(Mbarrier, Shared<u8>) + Sync) -> String {
+    failure(launch(32, 2, 2, || {
+        let mut shared = SharedMemory::new();
+        let tile: Shared<u8> = shared.take_aligned::<u8, 1024>(4096);
+        let barrier = Mbarrier::take(&mut shared);
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barrier yet.
+            unsafe { barrier.init(1) };
+        }
+        cluster_sync();
+        if thread_idx().get() == 0 && cluster_rank().get() == 0 {
+            wrong(barrier, tile);
+        }
+        cluster_sync();
+    }))
+}
+
+fn says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn wrong_byte_counts_are_reported() {
+    let matrix = Matrix::<u8Element>::new(64, 64, 5);
+    let map = matrix.map(TileBox {
+        extent: [64, 16],
+        span: 16,
+    });
+    let load = |barrier, tile| {
+        // SAFETY: the map is of this matrix, and the tile has room for its box.
+        unsafe { tma_load(&map, [0, 0], tile, barrier, LoadOptions::DEFAULT) };
+    };
+    // Announced too many bytes: somebody waits for the rest.
+    says(
+        &misuse(|barrier, tile| {
+            barrier.arrive_expect_tx(1025);
+            load(barrier, tile.cast::<u8>());
+            barrier.wait(0);
+        }),
+        &[
+            "deadlock",
+            "block (0, 0, 0) thread (0, 0, 0)",
+            "lacks 0 of 1 arrivals and 1 bytes",
+        ],
+    );
+    // Announced too few.
+    says(
+        &misuse(|barrier, tile| {
+            barrier.arrive_expect_tx(1000);
+            load(barrier, tile.cast::<u8>());
+        }),
+        &["block (0, 0, 0), thread (0, 0, 0)", "24 bytes too many"],
+    );
+    // Announced none of the second box, which the next phase gets.
+    says(
+        &misuse(|barrier, tile| {
+            barrier.arrive_expect_tx(1024);
+            load(barrier, tile.cast::<u8>());
+            load(barrier, tile.cast::<u8>());
+        }),
+        &[
+            "the kernel ends while the mbarrier",
+            "1024 bytes that nobody announced",
+        ],
+    );
+}
+
+/// Bytes as elements of a test's matrix.
+#[allow(non_camel_case_types)]
+type u8Element = F8E5M2;
+
+#[test]
+fn wrong_phases_and_arrivals_are_reported() {
+    says(
+        &misuse(|barrier, _| barrier.wait(0)),
+        &["deadlock", "the phase of parity 0", "lacks 1 of 1 arrivals"],
+    );
+    says(
+        &misuse(|barrier, _| {
+            barrier.arrive();
+            barrier.wait(0);
+            barrier.wait(1);
+        }),
+        &["deadlock", "the phase of parity 1", "lacks 1 of 1 arrivals"],
+    );
+    says(
+        &misuse(|barrier, _| while !barrier.try_wait(0) {}),
+        &["deadlock", "spins"],
+    );
+    says(
+        &misuse(|barrier, _| {
+            barrier.expect_tx(16);
+            barrier.arrive();
+            barrier.arrive();
+        }),
+        &["one arrival too many", "waits for 16 more bytes"],
+    );
+    says(
+        &misuse(|_, tile| Mbarrier::from_shared(tile.cast()).arrive()),
+        &["is no mbarrier"],
+    );
+    says(
+        &misuse(|barrier, _| barrier.arrive_remote(2)),
+        &["there is no block 2 in a cluster of 2 blocks"],
+    );
+}
+
+#[test]
+fn a_block_that_has_ended_cannot_be_signalled() {
+    let message = failure(launch(32, 2, 2, || {
+        let barrier = Mbarrier::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barrier yet.
+            unsafe { barrier.init(1) };
+        }
+        cluster_sync();
+        if cluster_rank().get() == 1 {
+            // Others run until they end before this comes to its turn again.
+            for _ in 0..3 {
+                sync_threads();
+            }
+            barrier.arrive_remote(0);
+        }
+    }));
+    says(&message, &["block 0 of the cluster has ended"]);
+}
+
+#[test]
+fn a_missing_thread_at_the_clusters_barrier_is_named() {
+    let message = failure(launch(32, 2, 2, || {
+        if thread_idx().get() == 5 {
+            sync_threads();
+        }
+        cluster_sync();
+    }));
+    says(
+        &message,
+        &[
+            "deadlock",
+            "the cluster's barrier for 64 threads, of which 62 are there",
+        ],
+    );
+    let message = failure(launch(32, 2, 2, || {
+        cluster_arrive();
+    }));
+    says(&message, &["ended between cluster_arrive and cluster_wait"]);
+}
+
+#[test]
+fn a_thread_cannot_leave_work_behind() {
+    let matrix = Matrix::<f32>::new(8, 8, 6);
+    type Tile = KMajorTile<f32, 8, 8, 32>;
+    let map = matrix.map(Tile::tile_box(1));
+    let message = failure(launch(32, 1, 1, || {
+        let tile = Tile::take(&mut SharedMemory::new());
+        if thread_idx().get() == 3 {
+            // SAFETY: the map is of this tile.
+            unsafe { tile.store(&map, [0, 0]) };
+            tma_store_commit();
+        }
+    }));
+    says(
+        &message,
+        &["thread (3, 0, 0)", "1 groups of TMA stores under way"],
+    );
+}
+
+#[test]
+fn threads_of_a_warpgroup_issue_the_same_instructions() {
+    type Mma = Wgmma<8, bf16>;
+    let run = |different: bool, all: bool| {
+        launch(128, 1, 1, || {
+            let mut shared = SharedMemory::new();
+            let a = KMajorTile::<bf16, 64, 64>::take(&mut shared).operand_a::<Mma>();
+            let b = KMajorTile::<bf16, 8, 64>::take(&mut shared).operand_b::<Mma>();
+            let odd = thread_idx().get() == 77;
+            if odd && !all {
+                return;
+            }
+            let step = usize::from(odd && different);
+            let mut sums = Accumulator::<Mma>::new();
+            let batch = warpgroup_arrive();
+            // SAFETY: nobody writes to the tiles.
+            unsafe { batch.mma(&mut sums, a.k_step(step), b.k_step(0), false) };
+            batch.commit();
+            sums.wait();
+        })
+    };
+    run(false, true).unwrap();
+    says(
+        &failure(run(true, true)),
+        &["have issued different wgmma instructions"],
+    );
+    says(
+        &failure(run(false, false)),
+        &[
+            "deadlock",
+            "waits for wgmma with its warpgroup, of which 127 threads are there",
+        ],
+    );
+}
+
+#[test]
+fn a_stage_released_too_early_gives_wrong_sums() {
+    type Mma = Wgmma<8, bf16>;
+    type TileA = KMajorTile<bf16, 64, 16, 32>;
+    type TileB = KMajorTile<bf16, 8, 16, 32>;
+    let sum = AtomicU32::new(0);
+    launch(128, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let (a, b) = (TileA::take(&mut shared), TileB::take(&mut shared));
+        fill(a, |_, _| 1);
+        fill(b, |_, _| 1);
+        sync_threads();
+        let mut sums = Accumulator::<Mma>::new();
+        let batch = warpgroup_arrive();
+        // SAFETY: it is not kept here, which is what the test is about.
+        unsafe {
+            batch.mma(
+                &mut sums,
+                a.operand_a().k_step(0),
+                b.operand_b().k_step(0),
+                false,
+            );
+        }
+        batch.commit();
+        fill(a, |_, _| 3);
+        let sums = sums.wait();
+        if thread_idx().get() == 0 {
+            sum.store(sums.get(0).to_bits(), Relaxed);
+        }
+    })
+    .unwrap();
+    assert_ne!(f32::from_bits(sum.into_inner()), 16.0);
+}
