@@ -65,9 +65,27 @@ pub(crate) const fn covering_modes(
     layout: &Layout,
     cotarget: &Modes,
 ) -> Result<(Modes, i64), LayoutError> {
+    let by_values = tri!(fill(layout, cotarget, Knowledge::Values));
+    if !layout.is_static() {
+        // What CuTe, which looks at static integers only, makes of it, if that is right.
+        match fill(layout, cotarget, Knowledge::Static) {
+            Ok(by_statics) if by_statics.0.computes_the_same(&by_values.0) => {
+                return Ok(by_statics);
+            }
+            _ => {}
+        }
+    }
+    Ok(by_values)
+}
+
+const fn fill(
+    layout: &Layout,
+    cotarget: &Modes,
+    knowledge: Knowledge,
+) -> Result<(Modes, i64), LayoutError> {
     let mut modes = Modes::of(layout);
-    modes.drop_repetitions(Knowledge::Values);
-    modes.coalesce(Knowledge::Values);
+    modes.drop_repetitions(knowledge);
+    modes.coalesce(knowledge);
     let mut result = Modes::EMPTY;
     let mut step = Int::ONE;
     let mut cosize = 1;
@@ -169,10 +187,9 @@ const fn push_rest(
 ) -> Result<(), LayoutError> {
     let mut extents = *cotarget;
     merge_extents(&mut extents, true);
-    if extents.len > 1 && !divides_exactly(&mut extents, step) {
+    let divided = extents.len > 1 && divides_exactly(&mut extents, step);
+    if !divided {
         merge_extents(&mut extents, false);
-    }
-    if extents.len == 1 {
         extents.shape[0] = match extents.shape[0].checked_ceil_div(step) {
             Some(extent) => extent,
             None => return Err(overflow(layout, cotarget)),
@@ -243,6 +260,7 @@ const fn divides_exactly(extents: &mut Modes, step: Int) -> bool {
         return false;
     }
     *extents = divided;
+    merge_extents(extents, true);
     true
 }
 

@@ -336,10 +336,10 @@ impl Walker {
         let statics = if matches!(form, Form::Fewest) || (is_static && static_modes) {
             None
         } else {
-            Some(at_least_one(Modes::coalesced(a, Knowledge::Static)))
+            Some(running_on(a, Knowledge::Static))
         };
         Walker {
-            values: at_least_one(Modes::coalesced(a, Knowledge::Values)),
+            values: running_on(a, Knowledge::Values),
             statics,
             is_static,
         }
@@ -363,7 +363,7 @@ impl Walker {
         tri!(self.by_digits(s, d, reach, &mut digits));
         let mut written = Modes::EMPTY;
         let by_division = by_division(statics, s, d, &mut written);
-        let modes = if by_division.is_ok() && same_function(&written, &digits) {
+        let modes = if by_division.is_ok() && written.computes_the_same(&digits) {
             written
         } else {
             digits
@@ -394,7 +394,11 @@ impl Walker {
             };
         }
         if s.value() == 1 {
-            return push(out, s, Int::ZERO);
+            // Its stride never counts; this is what CuTe prints.
+            let mut only = Modes::EMPTY;
+            let written = by_division(a, s, d, &mut only);
+            let kept = written.is_ok() && only.len == 1;
+            return push(out, s, if kept { only.stride[0] } else { Int::ZERO });
         }
         if d.value() < 0 {
             return Err(Refusal::Negative);
@@ -572,11 +576,23 @@ pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64
     }
 }
 
-/// A layout of extent 1 maps everything to 0, and runs on doing so.
-const fn at_least_one(mut modes: Modes) -> Modes {
+/// A layout's modes as a function of every coordinate, which the last of them takes beyond the
+/// size. A mode of static extent 1 counts for nothing: a layout of those alone maps everything to
+/// 0. A last mode of dynamic extent 1 does run on.
+const fn running_on(a: &Layout, knowledge: Knowledge) -> Modes {
+    let mut modes = Modes::of(a);
+    while modes.len > 0 && modes.shape[modes.len - 1].is_constant(1) {
+        modes.len -= 1;
+    }
     if modes.len == 0 {
         modes.push(Int::ONE, Int::ZERO);
+        return modes;
     }
+    let last = modes.len - 1;
+    if modes.shape[last].value() == 1 {
+        modes.shape[last] = Int::dynamic(2);
+    }
+    modes.coalesce(knowledge);
     modes
 }
 
@@ -608,26 +624,6 @@ const fn plus(sum: Int, digit: i64, stride: Int) -> Result<Int, Refusal> {
     } else {
         sum.checked_add(term)
     })
-}
-
-/// Whether two lists of modes are the same function of 1-D coordinates.
-const fn same_function(a: &Modes, b: &Modes) -> bool {
-    let (mut a, mut b) = (*a, *b);
-    a.coalesce(Knowledge::Values);
-    b.coalesce(Knowledge::Values);
-    if a.len != b.len {
-        return false;
-    }
-    let mut i = 0;
-    while i < a.len {
-        let same_stride =
-            a.stride[i].eq(b.stride[i]) || (a.stride[i].value() == 0 && b.stride[i].value() == 0);
-        if a.shape[i].value() != b.shape[i].value() || !same_stride {
-            return false;
-        }
-        i += 1;
-    }
-    true
 }
 
 const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> LayoutError {

@@ -179,26 +179,31 @@ impl Sum {
         if !rest.basis().is_none() {
             return Err("coordinates are plain integers");
         }
-        if layout.num_leaves() == 1 {
+        if layout.profile().is_leaf() {
             return self.step(rest, layout.leaf_stride(0));
         }
-        if rest.value() < 0 {
+        if rest.value() < 0 && layout.num_leaves() > 1 {
             return Err("an integer that counts through several modes is not negative");
         }
-        let last = layout.last_leaf();
+        let last = last_mode(layout);
         let mut i = 0;
-        while i < last {
-            let extent = layout.leaf_shape(i);
+        while i < layout.rank() {
+            let mode = layout.mode(i);
+            let extent = mode.size_int();
             let (Some(digit), Some(next)) = (rest.checked_rem(extent), rest.checked_div(extent))
             else {
                 unreachable!()
             };
-            tri!(self.step(digit, layout.leaf_stride(i)));
+            let digit = if i < last {
+                digit
+            } else if i == last {
+                rest
+            } else {
+                Int::dynamic(0).with_static(next.is_static())
+            };
+            tri!(self.add(&mode, &IntTuple::int(digit)));
             rest = next;
             i += 1;
-        }
-        if layout.leaf_shape(last).value() > 1 {
-            tri!(self.step(rest, layout.leaf_stride(last)));
         }
         Ok(())
     }
@@ -241,6 +246,19 @@ impl Sum {
         }
         builder.close();
         Ok(())
+    }
+}
+
+/// The mode that runs on: the last that is not of static extent 1, or else the last.
+const fn last_mode(layout: &Layout) -> usize {
+    let mut last = layout.rank() - 1;
+    while last > 0 && layout.mode(last).size_int().is_constant(1) {
+        last -= 1;
+    }
+    if layout.mode(last).size_int().is_constant(1) {
+        layout.rank() - 1
+    } else {
+        last
     }
 }
 

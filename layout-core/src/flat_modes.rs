@@ -88,20 +88,14 @@ impl Modes {
                 continue;
             }
             if first < end
-                && continues(
-                    shape,
-                    stride,
-                    self.shape[first],
-                    self.stride[first],
-                    knowledge,
-                )
+                && continues(shape, stride, self.shape[first], self.stride[first], knowledge)
             {
-                self.shape[first] = match shape.checked_mul(self.shape[first]) {
-                    Some(product) => product,
-                    None => unreachable!(),
-                };
-                self.stride[first] = stride;
-                continue;
+                // An extent that stands for one without end may be too long to be merged.
+                if let Some(merged) = shape.checked_mul(self.shape[first]) {
+                    self.shape[first] = merged;
+                    self.stride[first] = stride;
+                    continue;
+                }
             }
             first -= 1;
             self.shape[first] = shape;
@@ -127,6 +121,26 @@ impl Modes {
                 i += 1;
             }
         }
+    }
+
+    /// Whether this is the same function of 1-D coordinates.
+    pub(crate) const fn computes_the_same(&self, other: &Modes) -> bool {
+        let (mut a, mut b) = (*self, *other);
+        a.coalesce(Knowledge::Values);
+        b.coalesce(Knowledge::Values);
+        if a.len != b.len {
+            return false;
+        }
+        let mut i = 0;
+        while i < a.len {
+            let same_stride = a.stride[i].eq(b.stride[i])
+                || (a.stride[i].value() == 0 && b.stride[i].value() == 0);
+            if a.shape[i].value() != b.shape[i].value() || !same_stride {
+                return false;
+            }
+            i += 1;
+        }
+        true
     }
 
     /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.

@@ -350,8 +350,9 @@ impl Layout {
 
     /// The index of a 1-D coordinate.
     ///
-    /// Coordinates beyond the size are fine: the last mode that is longer than 1 runs on, so
-    /// that `(6,4):(1,7)` maps 24 to 28.
+    /// Coordinates beyond the size are fine: the last mode runs on, so that `(6,4):(1,7)` maps 24
+    /// to 28. Modes of static extent 1 do not count for it, as they are dropped by
+    /// [`coalesce`](crate::coalesce).
     ///
     /// # Panics
     /// If the coordinate is negative, the index does not fit 64 bits, or strides are in basis
@@ -388,7 +389,7 @@ impl Layout {
 
     const fn try_component(&self, c: i64, b: usize) -> Option<i64> {
         let last = self.last_leaf();
-        if self.shape[last].value() == 1 {
+        if self.shape[last].is_constant(1) {
             return Some(0);
         }
         let mut rest = c;
@@ -411,10 +412,10 @@ impl Layout {
         Some(index)
     }
 
-    /// The leaf that runs on: the last that is longer than 1.
+    /// The leaf that runs on: the last that is not of static extent 1.
     pub(crate) const fn last_leaf(&self) -> usize {
         let mut last = self.num_leaves() - 1;
-        while last > 0 && self.shape[last].value() == 1 {
+        while last > 0 && self.shape[last].is_constant(1) {
             last -= 1;
         }
         last

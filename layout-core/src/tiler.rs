@@ -61,7 +61,8 @@ impl Tiler {
         or_panic(builder.finish())
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode as it is.
+    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// as it is.
     ///
     /// # Panics
     /// As [`try_shape`](Self::try_shape) refuses.
@@ -70,7 +71,8 @@ impl Tiler {
         or_panic(Tiler::try_shape(shape))
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode as it is.
+    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// as it is.
     ///
     /// # Errors
     /// For extents below 1 and the empty tuple.
@@ -87,7 +89,15 @@ impl Tiler {
                 builder.underscore();
             } else {
                 let mut mode = LayoutBuilder::new();
-                mode.leaf(shape.leaf(i), Int::ONE);
+                let extent = shape.leaf(i);
+                mode.leaf(
+                    extent,
+                    if extent.is_constant(1) {
+                        Int::ZERO
+                    } else {
+                        Int::ONE
+                    },
+                );
                 builder.layout(&tri!(mode.finish()));
             }
             level = 0;

@@ -98,6 +98,26 @@ fn the_last_coalesced_mode_runs_on() {
 }
 
 #[test]
+fn a_dynamic_extent_of_1_runs_on_like_any_other() {
+    // What a layout's tiles look like does not depend on the value of a dynamic extent.
+    for m in [1, 2, 1000] {
+        let a = Layout::from_shape_stride(
+            &IntTuple::dynamic(&[m, 300]),
+            &IntTuple::dynamic(&[1024, 1]),
+        );
+        let tiles = zipped_divide(&a, &tile!(<128, 64>));
+        assert_eq!(tiles.mode(0).to_string(), "(_128,_64):(1024,1)");
+    }
+    let r = composition(&"(4,1):(1,7)".parse().unwrap(), &layout!(8:1));
+    assert_eq!(r.to_string(), "(4,2):(1,7)");
+    assert_eq!("(4,1):(1,7)".parse::<Layout>().unwrap().at(8), 14);
+    assert_eq!(
+        composition(&layout!((4, 1):(1, 7)), &layout!(8:1)).to_string(),
+        "_8:_1"
+    );
+}
+
+#[test]
 fn coordinates_compose() {
     let id = identity(&shape!((8, 4)));
     // A tile of coordinates, by mode: each mode runs on by itself.
@@ -177,6 +197,8 @@ proptest! {
 
     #[test]
     fn dynamic_integers_give_the_same_function(a in any_layout(4), b in any_layout(2), fixed in any::<[bool; 12]>()) {
+        // A last mode of extent 1 runs on if it is dynamic, and is dropped if it is static.
+        prop_assume!(a.last().unwrap().0 > 1);
         let mix = |layout: &Layout, flags: &[bool]| {
             let int = |value: i64, fixed: bool| if fixed { Int::fixed(value) } else { Int::dynamic(value) };
             let modes: Vec<Layout> = (0..layout.num_leaves())
