@@ -169,6 +169,7 @@ struct Key {
 #[derive(Clone, Copy)]
 enum Mark {
     Bar,
+    Line,
     Dash,
     Tick,
     Dot,
@@ -191,6 +192,7 @@ fn heading<B: DrawingBackend>(
     for Key { color, text, mark } in keys {
         match mark {
             Mark::Bar => canvas.rectangle((x, y - 4.5), (x + 14.0, y + 4.5), *color)?,
+            Mark::Line => canvas.line(&[(x, y), (x + 14.0, y)], *color, 1.5)?,
             Mark::Dash => canvas.dashes((x, y), (x + 14.0, y), *color, 1.5)?,
             Mark::Tick => canvas.rectangle((x + 6.0, y - 6.0), (x + 8.0, y + 6.0), *color)?,
             Mark::Dot => canvas.dot((x + 7.0, y), 4.5, *color)?,

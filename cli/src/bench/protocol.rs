@@ -21,8 +21,8 @@ const HOPELESS: f64 = 1.3;
 const FINALISTS: usize = 3;
 /// Work that precedes the rounds, so that clocks have risen.
 const WARM_UP: Duration = Duration::from_millis(40);
-/// Bytes that are filled before each sample: the host gets ahead of the device meanwhile, and no
-/// sample begins with its data in a cache.
+/// Bytes that are filled before a sample of runs that are launched one by one: the host gets ahead
+/// of the device meanwhile. A graph is replayed once more instead.
 const PLUG_BYTES: usize = 256 << 20;
 
 /// How a problem is timed.
@@ -298,8 +298,11 @@ impl Timer {
 
     /// Microseconds a run, over some batches.
     fn sample(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
-        if let Some(plug) = &mut self.plug {
-            self.stream.fill_bytes(plug, 0)?;
+        // The host must get ahead of the device, or the first launch would be timed too.
+        match (&ready.graph, &mut self.plug) {
+            (Some(_), _) => self.batches(case, ready, 1)?,
+            (None, Some(plug)) => self.stream.fill_bytes(plug, 0)?,
+            (None, None) => {}
         }
         self.start.record(&self.stream)?;
         self.batches(case, ready, batches)?;
@@ -349,4 +352,84 @@ pub fn of_role(contestants: &[Contestant], role: Role) -> Vec<usize> {
         .filter(|(_, contestant)| contestant.role == role)
         .map(|(number, _)| number)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::check::Check;
+    use cutlet::Device;
+
+    /// Contestants that note who ran on which set.
+    struct Noted {
+        contestants: Vec<Contestant>,
+        runs: Vec<(usize, usize)>,
+    }
+
+    impl Case for Noted {
+        fn sets(&self) -> usize {
+            3
+        }
+        fn contestants(&self) -> &[Contestant] {
+            &self.contestants
+        }
+        fn enqueue(&mut self, _: &Stream, contestant: usize, set: usize) -> Result<()> {
+            self.runs.push((contestant, set));
+            std::thread::sleep(Duration::from_millis(contestant as u64));
+            Ok(())
+        }
+        fn check(&mut self, _: usize) -> Result<Check> {
+            Ok(Check::new(0.0))
+        }
+        fn poison(&mut self) -> Result<()> {
+            Ok(())
+        }
+        fn recheck(&mut self, _: usize) -> Result<Check> {
+            Ok(Check::new(0.0))
+        }
+    }
+
+    fn noted(roles: &[Role]) -> (Timer, Noted) {
+        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let contestants = roles.iter().map(|&role| Contestant {
+            name: String::new(),
+            role,
+        });
+        let case = Noted {
+            contestants: contestants.collect(),
+            runs: Vec::new(),
+        };
+        (Timer::new(&setting).unwrap(), case)
+    }
+
+    #[test]
+    fn contestants_take_turns_in_an_order_and_its_reverse() {
+        let (mut timer, mut case) = noted(&[Role::Cutlet, Role::Baseline]);
+        let protocol = Protocol {
+            rounds: 5,
+            sample_milliseconds: 0.0,
+            sustained: None,
+        };
+        let times = timer.compare(&mut case, &[0, 1], &protocol).unwrap();
+        assert!(times.iter().all(|times| times.rounds.len() == 5));
+        let order: Vec<usize> = case
+            .runs
+            .iter()
+            .map(|&(contestant, _)| contestant)
+            .collect();
+        // A look at each, in two runs, precedes the rounds.
+        assert_eq!(order[..4], [0, 0, 1, 1]);
+        assert_eq!(order[4..], [0, 1, 1, 0].repeat(5));
+        let sets: Vec<usize> = case.runs.iter().map(|&(_, set)| set).collect();
+        assert!(sets.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 3));
+    }
+
+    #[test]
+    fn the_fastest_of_a_role_is_chosen() {
+        let roles = [Role::Cutlet, Role::Aside, Role::Baseline, Role::Baseline];
+        let (mut timer, mut case) = noted(&roles);
+        assert_eq!(timer.fastest(&mut case, Role::Baseline).unwrap(), Some(2));
+        let (mut timer, mut case) = noted(&[Role::Cutlet]);
+        assert_eq!(timer.fastest(&mut case, Role::Baseline).unwrap(), None);
+    }
 }

@@ -46,34 +46,43 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
             T::DTYPE
         )));
     }
-    let baseline = match Baseline::<T>::new(problem, setting)? {
-        Ok(baseline) => baseline,
-        Err(why) => return Ok(SetUp::Skipped(format!("there is no baseline: {why}"))),
-    };
-    let ours = kernel.map(|_| Contestant {
-        name: "cutlet".to_string(),
-        role: Role::Cutlet,
-    });
-    let contestants = ours.into_iter().chain(baseline.contestants()).collect();
+    Ok(match Baseline::<T>::new(problem, setting)? {
+        Ok(baseline) => SetUp::Ready(Box::new(GemmCase::new(problem, setting, kernel, baseline)?)),
+        Err(why) => SetUp::Skipped(format!("there is no baseline: {why}")),
+    })
+}
 
-    let Problem { m, n, k, .. } = *problem;
-    let strides = [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT));
-    let bytes = (strides[0] + strides[1]) * size_of::<T::In>() + strides[2] * size_of::<T::Out>();
-    let sets = setting.sets(bytes);
-    let stream = &setting.stream;
-    Ok(SetUp::Ready(Box::new(GemmCase {
-        setting,
-        problem: problem.clone(),
-        kernel,
-        baseline,
-        contestants,
-        sets,
-        strides,
-        a: random(stream, sets * strides[0], setting.seed)?,
-        b: random(stream, sets * strides[1], setting.seed + 1)?,
-        c: stream.filled(sets * strides[2], POISON)?,
-        other: stream.filled(strides[2], POISON)?,
-    })))
+impl<'a, T: Types> GemmCase<'a, T> {
+    fn new(
+        problem: &Problem,
+        setting: &'a Setting,
+        kernel: Option<Kernel<T>>,
+        baseline: Baseline<'a, T>,
+    ) -> Result<Self> {
+        let ours = kernel.map(|_| Contestant {
+            name: "cutlet".to_string(),
+            role: Role::Cutlet,
+        });
+        let Problem { m, n, k, .. } = *problem;
+        let strides = [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT));
+        let bytes =
+            (strides[0] + strides[1]) * size_of::<T::In>() + strides[2] * size_of::<T::Out>();
+        let sets = setting.sets(bytes);
+        let stream = &setting.stream;
+        Ok(GemmCase {
+            setting,
+            problem: problem.clone(),
+            kernel,
+            contestants: ours.into_iter().chain(baseline.contestants()).collect(),
+            baseline,
+            sets,
+            strides,
+            a: random(stream, sets * strides[0], setting.seed)?,
+            b: random(stream, sets * strides[1], setting.seed + 1)?,
+            c: stream.filled(sets * strides[2], POISON)?,
+            other: stream.filled(strides[2], POISON)?,
+        })
+    }
 }
 
 impl<T: Types> GemmCase<'_, T> {
@@ -250,5 +259,65 @@ impl<T: Types> Case for GemmCase<'_, T> {
         }
         check.to_baseline = Some(deviation);
         Ok(check)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::dtype::Dtype;
+    use crate::bench::gemm::Layout;
+    use crate::bench::gemm::types::F32;
+    use cutlet::Device;
+
+    /// What the check says of a kernel.
+    fn verdict(kernel: Kernel<F32>) -> Option<String> {
+        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let problem = Problem {
+            m: 20,
+            n: 30,
+            k: 40,
+            dtype: Dtype::F32,
+            layout: Layout::Nt,
+            label: String::new(),
+            apart: false,
+        };
+        let baseline = Baseline::<F32>::new(&problem, &setting).unwrap().unwrap();
+        let mut case = GemmCase::new(&problem, &setting, Some(kernel), baseline).unwrap();
+        let check = case.check(1).unwrap();
+        case.poison().unwrap();
+        case.run(0, 0).unwrap();
+        let recheck = case.recheck(1).unwrap();
+        assert_eq!(check.wrong.is_some(), recheck.wrong.is_some());
+        check.wrong
+    }
+
+    fn right(
+        stream: &Stream,
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        c: MatrixMut<'_, f32>,
+    ) -> cutlet::Result<()> {
+        cutlet::gemm(stream, 1.0, a, b, 0.0, c)
+    }
+
+    #[test]
+    fn a_right_kernel_passes() {
+        assert_eq!(verdict(right), None);
+    }
+
+    #[test]
+    fn an_output_left_out_is_found() {
+        let wrong = verdict(|_, _, _, _| Ok(())).unwrap();
+        assert!(
+            wrong.contains("600 of 600 entries are no numbers"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_factor_is_found() {
+        let wrong = verdict(|stream, a, b, c| cutlet::gemm(stream, 1.001, a, b, 0.0, c)).unwrap();
+        assert!(wrong.contains("relative distance"), "{wrong}");
     }
 }

@@ -100,7 +100,7 @@ impl Ratios<'_> {
                 Key {
                     color: color::TEXT,
                     text: "from the lowest to the highest round".to_string(),
-                    mark: Mark::Dash,
+                    mark: Mark::Line,
                 },
             ],
         )

@@ -132,7 +132,7 @@ impl Roofline<'_> {
             )?;
         }
         for power in y.powers(10.0) {
-            for factor in [1.0, 2.0, 5.0] {
+            for factor in [0.1, 0.2, 0.5, 1.0, 2.0, 5.0] {
                 let tick = factor * power;
                 let at = y.place(tick);
                 if at <= HEADING || at >= BOTTOM {

@@ -1,0 +1,216 @@
+//! `cutlet bench` as a user meets it on a machine without a GPU: the tiny suite against plain
+//! references, its files, comparisons of runs, suites of one's own, and what is refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn cutlet(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(arguments)
+        .output()
+        .expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
+}
+
+/// An empty folder of this name.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // It may be there from an earlier run.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+fn results(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("results.json")).expect("there are results");
+    serde_json::from_str(&text).expect("results are JSON")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+/// Runs the tiny suite into a folder of this name.
+fn tiny(name: &str) -> (PathBuf, String) {
+    let out = folder(name);
+    let output = cutlet(&[
+        "bench",
+        "all",
+        "--backend",
+        "cpu",
+        "--rounds",
+        "5",
+        "--out",
+        path(&out),
+    ]);
+    let printed = text(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{printed}\n{}",
+        text(&output.stderr)
+    );
+    (out, printed)
+}
+
+#[test]
+fn the_tiny_suite_is_checked_timed_and_reported() {
+    let (out, printed) = tiny("tiny");
+    for expected in [
+        "not how fast a GPU is",
+        "128 128 128",
+        "exact",
+        "geometric mean",
+        "7 rows measured, 0 skipped, 0 wrong or failed",
+    ] {
+        assert!(printed.contains(expected), "no {expected:?} in {printed}");
+    }
+
+    let results = results(&out);
+    assert_eq!(results["schema"], 1);
+    assert_eq!(results["machine"]["backend"], "cpu");
+    let rows = results["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        assert_eq!(row["status"], "measured", "{row}");
+        let rounds = row["contestants"][0]["rounds"].as_array();
+        assert_eq!(rounds.expect("rounds").len(), 5);
+    }
+    let gemm = &rows[0]["check"];
+    assert_eq!(gemm["to_f64"]["entries"], 4096);
+    assert_eq!(gemm["to_baseline"]["entries"], 64 * 64);
+    assert!(gemm["to_f64"]["relative"].as_f64().expect("an error") < 1e-6);
+
+    let report = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    assert!(report.contains("The CPU backend ran this"));
+    for plot in [
+        "gemm-f32-speed",
+        "gemm-f32-ratio",
+        "gather-speed",
+        "gather-ratio",
+    ] {
+        assert!(report.contains(&format!("({plot}.png)")), "{plot}");
+        let svg = std::fs::read_to_string(out.join(format!("{plot}.svg"))).expect("an SVG");
+        assert!(svg.contains("</svg>") && svg.contains("Inter"), "{plot}");
+        let png = std::fs::read(out.join(format!("{plot}.png"))).expect("a PNG");
+        assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n", "{plot}");
+    }
+
+    // The report comes out the same from the results alone.
+    std::fs::remove_file(out.join("report.md")).expect("the report can be removed");
+    assert!(cutlet(&["bench", "report", path(&out)]).status.success());
+    let again = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    assert_eq!(again, report);
+}
+
+#[test]
+fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
+    let (old, _) = tiny("old");
+    let compared = cutlet(&["bench", "compare", path(&old), path(&old), "--fail"]);
+    let printed = text(&compared.stdout);
+    assert!(compared.status.success(), "{printed}");
+    assert!(
+        printed.contains("no change beyond the noise in 7 rows"),
+        "{printed}"
+    );
+
+    let new = folder("slower");
+    let mut slower = results(&old);
+    for figure in ["median", "min", "max"] {
+        let ratio = &mut slower["rows"][1]["ratio"][figure];
+        *ratio = Value::from(ratio.as_f64().expect("a ratio") * 1e-3);
+    }
+    std::fs::write(new.join("results.json"), slower.to_string()).expect("results are written");
+    let compared = cutlet(&["bench", "compare", path(&old), path(&new), "--fail"]);
+    let printed = text(&compared.stdout);
+    assert_eq!(compared.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("slower:\n  gemm f32 128x128x128"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("0 rows faster, 1 slower, 6 without"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn results_of_another_schema_are_refused() {
+    let out = folder("schema");
+    std::fs::write(out.join("results.json"), "{\"schema\": 99}").expect("a file is written");
+    let output = cutlet(&["bench", "compare", path(&out), path(&out)]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains("its schema is 99"), "{error}");
+}
+
+#[test]
+fn a_suite_of_ones_own_is_a_file_and_types_without_a_kernel_are_said() {
+    let out = folder("own");
+    let suite = out.join("own.toml");
+    let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[5, 6, 7]]\nlayout = \"tn\"\n";
+    std::fs::write(&suite, entry).expect("a file is written");
+    let output = cutlet(&[
+        "bench",
+        "gemm",
+        "--backend",
+        "cpu",
+        "--suite",
+        path(&suite),
+        "--dtype",
+        "f32,e4m3",
+        "--out",
+        path(&out),
+    ]);
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("5 6 7 tn"), "{printed}");
+    assert!(printed.contains("1 rows measured, 1 skipped"), "{printed}");
+    let results = results(&out);
+    assert_eq!(results["rows"][1]["status"], "skipped");
+    assert!(results["rows"][1]["reason"].is_string());
+}
+
+#[test]
+fn baselines_can_be_measured_alone() {
+    let out = folder("baselines");
+    let output = cutlet(&[
+        "bench",
+        "gemm",
+        "--backend",
+        "cpu",
+        "--dtype",
+        "bf16",
+        "--baselines",
+        "--out",
+        path(&out),
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stdout));
+    let row = &results(&out)["rows"][0];
+    assert_eq!(row["contestants"].as_array().expect("contestants").len(), 1);
+    assert!(
+        row["check"]["baseline_to_f64"]["relative"]
+            .as_f64()
+            .expect("an error")
+            < 4e-3
+    );
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_one_line() {
+    for (arguments, expected) in [
+        (vec!["bench", "gemm", "--suite", "nonsense"], "headline"),
+        (vec!["bench", "gemm", "--rounds", "4"], "4"),
+        (vec!["bench", "gemm", "--dtype", "f64"], "f64"),
+    ] {
+        let output = cutlet(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}
