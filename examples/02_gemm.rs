@@ -23,8 +23,13 @@ fn main() -> Result<()> {
     )?;
 
     let c = stream.download(&on_c)?;
-    let expected: f32 = (0..k).map(|l| a[(m - 1) * k + l] * b[(n - 1) * k + l]).sum();
-    println!("the last entry of C is {}, a loop finds {expected}", c[m * n - 1]);
+    let expected: f32 = (0..k)
+        .map(|l| a[(m - 1) * k + l] * b[(n - 1) * k + l])
+        .sum();
+    println!(
+        "the last entry of C is {}, a loop finds {expected}",
+        c[m * n - 1]
+    );
     assert_eq!(c[m * n - 1], expected);
     Ok(())
 }

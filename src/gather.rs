@@ -63,7 +63,9 @@ impl Gather {
     /// # Errors
     /// If the device has no memory left.
     pub fn new(stream: &Stream) -> Result<Self> {
-        Ok(Gather { first_miss: stream.filled(1, 0xff)? })
+        Ok(Gather {
+            first_miss: stream.filled(1, 0xff)?,
+        })
     }
 
     /// Enqueues `output[r] = table[indices[r]]`.
@@ -85,7 +87,9 @@ impl Gather {
         let access = Access::of(&table, &output);
         match access.unit {
             Unit::Words => self.launch(stream, &access, table, indices, output, X::words(&access)),
-            Unit::Halves => self.launch(stream, &access, table, indices, output, X::halves(&access)),
+            Unit::Halves => {
+                self.launch(stream, &access, table, indices, output, X::halves(&access))
+            }
             Unit::Bytes => self.launch(stream, &access, table, indices, output, X::bytes(&access)),
         }
     }
@@ -107,7 +111,11 @@ impl Gather {
         stream.fill_bytes(&mut self.first_miss, 0xff)?;
         let at = position as usize;
         let index = stream.download(indices.into_view().slice(at..=at)?)?[0].to_i64();
-        Err(Error::IndexOutOfRange { position, index, table_rows: table.rows() })
+        Err(Error::IndexOutOfRange {
+            position,
+            index,
+            table_rows: table.rows(),
+        })
     }
 
     fn launch<T: DeviceData, U: DeviceData, X: Index>(
@@ -155,17 +163,26 @@ fn check_extents<T: DeviceData, X: Index>(
     indices: &View<'_, X>,
     output: &MatrixMut<'_, T>,
 ) -> Result<()> {
-    let refuse = |found: String| Err(Error::Extents { operation: "gather", found });
+    let refuse = |found: String| {
+        Err(Error::Extents {
+            operation: "gather",
+            found,
+        })
+    };
     if table.order() != Order::RowMajor || output.order() != Order::RowMajor {
         return refuse("table and output must be row-major".to_string());
     }
     if table.columns() != output.columns() {
         let (table, output) = (table.columns(), output.columns());
-        return refuse(format!("the table has {table} columns and the output {output}"));
+        return refuse(format!(
+            "the table has {table} columns and the output {output}"
+        ));
     }
     if indices.len() != output.rows() {
         let (indices, rows) = (indices.len(), output.rows());
-        return refuse(format!("there are {indices} indices and the output has {rows} rows"));
+        return refuse(format!(
+            "there are {indices} indices and the output has {rows} rows"
+        ));
     }
     disjoint("gather", "the table", table, output)
 }

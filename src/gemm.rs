@@ -54,12 +54,18 @@ pub fn gemm(
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let function = stream.device().load(&cutlet_kernels::PTX, dispatch::instance(&problem))?;
+    let function = stream
+        .device()
+        .load(&cutlet_kernels::PTX, dispatch::instance(&problem))?;
     let (blocks, extents) = (problem.blocks()?, problem.kernel_problem());
     // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
     // neither A nor B, is borrowed mutably.
     unsafe {
-        stream.launch(&function, blocks, (problem.a.view, problem.b.view, problem.c.view, extents))?;
+        stream.launch(
+            &function,
+            blocks,
+            (problem.a.view, problem.b.view, problem.c.view, extents),
+        )?;
     }
     Ok(())
 }
@@ -97,7 +103,13 @@ impl<'a> Problem<'a> {
         disjoint("gemm", "B", &b, &c)?;
 
         Ok(match c.order() {
-            Order::RowMajor => Problem { alpha, a, b, beta, c },
+            Order::RowMajor => Problem {
+                alpha,
+                a,
+                b,
+                beta,
+                c,
+            },
             // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
             Order::ColMajor => Problem {
                 alpha,

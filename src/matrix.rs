@@ -39,7 +39,13 @@ impl Extents {
             Order::RowMajor => columns,
             Order::ColMajor => rows,
         };
-        Extents { rows, columns, ld, order }.checked(len)
+        Extents {
+            rows,
+            columns,
+            ld,
+            order,
+        }
+        .checked(len)
     }
 
     /// The extents of a contiguous run, and how many such runs there are.
@@ -61,7 +67,9 @@ impl Extents {
     fn checked(self, len: usize) -> Result<Self> {
         let (run, _) = self.run_and_count();
         let found = match self.span() {
-            Some(span) if span > len => format!("it takes {span} elements and the buffer has {len}"),
+            Some(span) if span > len => {
+                format!("it takes {span} elements and the buffer has {len}")
+            }
             None => "its elements cannot be counted in 64 bits".to_string(),
             Some(_) if self.ld < run => format!("its contiguous runs of {run} elements overlap"),
             Some(_) if self.rows.max(self.columns) > i32::MAX as usize => {
@@ -69,7 +77,12 @@ impl Extents {
             }
             Some(_) => return Ok(self),
         };
-        Err(Error::Matrix { rows: self.rows, columns: self.columns, ld: self.ld, found })
+        Err(Error::Matrix {
+            rows: self.rows,
+            columns: self.columns,
+            ld: self.ld,
+            found,
+        })
     }
 
     fn transposed(self) -> Self {

@@ -54,7 +54,9 @@ fn check<X: Index>(
             "row {row} of {columns} bytes"
         );
         assert!(
-            found[at + columns..at + ld].iter().all(|&byte| byte == 0xab),
+            found[at + columns..at + ld]
+                .iter()
+                .all(|&byte| byte == 0xab),
             "padding of row {row}"
         );
     }
@@ -63,7 +65,8 @@ fn check<X: Index>(
 #[test]
 fn every_row_length() {
     for columns in [
-        1, 2, 3, 4, 6, 8, 12, 16, 48, 64, 127, 128, 129, 256, 260, 272, 1000, 2048, 4096, 4112, 8192,
+        1, 2, 3, 4, 6, 8, 12, 16, 48, 64, 127, 128, 129, 256, 260, 272, 1000, 2048, 4096, 4112,
+        8192,
     ] {
         check::<i32>(37, columns, 0, 0, |index| index as i32);
         check::<i64>(5, columns, 0, 0, |index| index as i64);
@@ -132,7 +135,8 @@ fn bad_indices_are_reported_and_not_read() {
             stream.download(&output).unwrap(),
             [5, 6, 1, 2, 0, 0, 3, 4, 0, 0]
         );
-        plan.check(&stream, table, &indices).expect("a report is given once");
+        plan.check(&stream, table, &indices)
+            .expect("a report is given once");
     }
 }
 
@@ -165,7 +169,16 @@ fn extents_are_checked() {
             MatrixMut::row_major(&mut output, rows, columns).unwrap(),
         )
         .unwrap_err();
-        assert!(matches!(error, Error::Extents { operation: "gather", .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::Extents {
+                    operation: "gather",
+                    ..
+                }
+            ),
+            "{error}"
+        );
     };
     refused(3, 4); // the table has 3 columns
     refused(4, 3); // there are 3 indices

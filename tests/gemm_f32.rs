@@ -3,8 +3,8 @@
 
 mod reference;
 
-use cutlet::{Device, Error, Matrix, MatrixMut, Order, gemm};
 use cutlet::Order::{ColMajor, RowMajor};
+use cutlet::{Device, Error, Matrix, MatrixMut, Order, gemm};
 use reference::{Host, assert_close};
 
 /// A call of `gemm`: extents, the three orders, how much wider than needed leading dimensions are,
@@ -32,7 +32,16 @@ const PLAIN: Case = Case {
 };
 
 fn check(case: &Case) {
-    let Case { m, n, k, orders, padding, offset, alpha, beta } = *case;
+    let Case {
+        m,
+        n,
+        k,
+        orders,
+        padding,
+        offset,
+        alpha,
+        beta,
+    } = *case;
     let a = Host::random(m, k, orders[0], padding, offset);
     let b = Host::random(k, n, orders[1], padding, offset);
     let mut c = Host::random(m, n, orders[2], padding, offset);
@@ -66,12 +75,20 @@ fn check(case: &Case) {
                 sum += product;
                 magnitude += product.abs();
             }
-            let old = if beta == 0.0 { 0.0 } else { beta as f64 * c.at(i, j) as f64 };
+            let old = if beta == 0.0 {
+                0.0
+            } else {
+                beta as f64 * c.at(i, j) as f64
+            };
             assert_close(
                 found.at(i, j),
                 alpha as f64 * sum + old,
                 (alpha.abs() as f64 * magnitude + old.abs()) * (k + 2) as f64,
-                || format!("C[{i}, {j}] of {m}×{n}×{k}, {orders:?}, padding {padding}, offset {offset}"),
+                || {
+                    format!(
+                        "C[{i}, {j}] of {m}×{n}×{k}, {orders:?}, padding {padding}, offset {offset}"
+                    )
+                },
             );
         }
     }
@@ -100,8 +117,20 @@ fn every_order_aligned_and_not() {
     for a in [RowMajor, ColMajor] {
         for b in [RowMajor, ColMajor] {
             for c in [RowMajor, ColMajor] {
-                check(&Case { m: 132, n: 136, k: 20, orders: [a, b, c], ..PLAIN });
-                check(&Case { m: 129, n: 131, k: 17, orders: [a, b, c], ..PLAIN });
+                check(&Case {
+                    m: 132,
+                    n: 136,
+                    k: 20,
+                    orders: [a, b, c],
+                    ..PLAIN
+                });
+                check(&Case {
+                    m: 129,
+                    n: 131,
+                    k: 17,
+                    orders: [a, b, c],
+                    ..PLAIN
+                });
             }
         }
     }
@@ -111,9 +140,24 @@ fn every_order_aligned_and_not() {
 fn leading_dimensions_and_offsets() {
     for padding in [0, 1, 4] {
         for offset in [0, 1, 4] {
-            check(&Case { m: 20, n: 24, k: 28, padding, offset, ..PLAIN });
+            check(&Case {
+                m: 20,
+                n: 24,
+                k: 28,
+                padding,
+                offset,
+                ..PLAIN
+            });
             let orders = [ColMajor, RowMajor, ColMajor];
-            check(&Case { m: 20, n: 24, k: 28, orders, padding, offset, ..PLAIN });
+            check(&Case {
+                m: 20,
+                n: 24,
+                k: 28,
+                orders,
+                padding,
+                offset,
+                ..PLAIN
+            });
         }
     }
 }
@@ -121,8 +165,22 @@ fn leading_dimensions_and_offsets() {
 #[test]
 fn alpha_and_beta() {
     for (alpha, beta) in [(0.0, 0.0), (2.5, 0.0), (1.0, 1.0), (-0.5, 3.0), (0.0, 2.0)] {
-        check(&Case { m: 33, n: 65, k: 19, alpha, beta, ..PLAIN });
-        check(&Case { m: 64, n: 64, k: 32, alpha, beta, ..PLAIN });
+        check(&Case {
+            m: 33,
+            n: 65,
+            k: 19,
+            alpha,
+            beta,
+            ..PLAIN
+        });
+        check(&Case {
+            m: 64,
+            n: 64,
+            k: 32,
+            alpha,
+            beta,
+            ..PLAIN
+        });
     }
 }
 
@@ -131,16 +189,34 @@ fn empty_problems() {
     for (m, n, k) in [(0, 5, 5), (5, 0, 5), (0, 0, 0)] {
         check(&Case { m, n, k, ..PLAIN });
     }
-    check(&Case { m: 5, n: 6, k: 0, beta: 0.0, ..PLAIN });
-    check(&Case { m: 5, n: 6, k: 0, beta: 2.0, ..PLAIN });
+    check(&Case {
+        m: 5,
+        n: 6,
+        k: 0,
+        beta: 0.0,
+        ..PLAIN
+    });
+    check(&Case {
+        m: 5,
+        n: 6,
+        k: 0,
+        beta: 2.0,
+        ..PLAIN
+    });
 }
 
 #[test]
 fn extents_are_checked() {
     let stream = Device::auto().stream().unwrap();
     let buffer = stream.zeroed::<f32>(64).unwrap();
-    assert!(matches!(Matrix::row_major(&buffer, 9, 8), Err(Error::Matrix { .. })));
-    assert!(matches!(Matrix::with_ld(&buffer, 4, 8, RowMajor, 7), Err(Error::Matrix { .. })));
+    assert!(matches!(
+        Matrix::row_major(&buffer, 9, 8),
+        Err(Error::Matrix { .. })
+    ));
+    assert!(matches!(
+        Matrix::with_ld(&buffer, 4, 8, RowMajor, 7),
+        Err(Error::Matrix { .. })
+    ));
     assert!(matches!(
         Matrix::with_ld(&buffer, usize::MAX, 8, RowMajor, usize::MAX),
         Err(Error::Matrix { .. })

@@ -27,7 +27,11 @@ fn saxpy_is_rounded_once() {
         }
         let found = stream.download(&on_y).unwrap();
         for i in 0..n {
-            assert_eq!(found[i], (-1.25f32).mul_add(x[i], y[i]), "element {i} of {n}");
+            assert_eq!(
+                found[i],
+                (-1.25f32).mul_add(x[i], y[i]),
+                "element {i} of {n}"
+            );
         }
     }
 }
@@ -64,9 +68,16 @@ fn transpose_moves_every_element() {
             for c in 0..columns {
                 let row = &found[c * ld_destination..][..ld_destination];
                 for r in 0..rows {
-                    assert_eq!(row[r], source[r * ld_source + c], "({r}, {c}) of {rows}×{columns}");
+                    assert_eq!(
+                        row[r],
+                        source[r * ld_source + c],
+                        "({r}, {c}) of {rows}×{columns}"
+                    );
                 }
-                assert!(row[rows..].iter().all(|gap| gap.is_nan()), "padding of row {c}");
+                assert!(
+                    row[rows..].iter().all(|gap| gap.is_nan()),
+                    "padding of row {c}"
+                );
             }
         }
     }

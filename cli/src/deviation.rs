@@ -19,7 +19,12 @@ impl Deviation {
     /// Of pairs (found, reference).
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (mut error, mut norm) = (0.0, 0.0);
-        let mut deviation = Deviation { relative: 0.0, max: 0.0, entries: 0, not_numbers: 0 };
+        let mut deviation = Deviation {
+            relative: 0.0,
+            max: 0.0,
+            entries: 0,
+            not_numbers: 0,
+        };
         for (found, reference) in pairs {
             deviation.entries += 1;
             if !found.is_finite() {
@@ -32,7 +37,11 @@ impl Deviation {
             deviation.max = deviation.max.max(difference);
         }
         // Where the reference is 0, the error stands for itself.
-        deviation.relative = if norm > 0.0 { (error / norm).sqrt() } else { error.sqrt() };
+        deviation.relative = if norm > 0.0 {
+            (error / norm).sqrt()
+        } else {
+            error.sqrt()
+        };
         deviation
     }
 

@@ -67,14 +67,34 @@ struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { table_rows, rows, row_bytes, .. } = self;
+        let Report {
+            table_rows,
+            rows,
+            row_bytes,
+            ..
+        } = self;
         let (speed, copy) = (self.gigabytes_per_second, self.copy_gigabytes_per_second);
         writeln!(f, "backend  {}", self.backend)?;
-        writeln!(f, "problem  {rows} of {table_rows} rows of {row_bytes} bytes")?;
-        writeln!(f, "time     {:.1} us, {speed:.1} GB/s read and written", self.microseconds)?;
-        write!(f, "copy     {copy:.1} GB/s, the gather has {:.2}x its speed", speed / copy)?;
+        writeln!(
+            f,
+            "problem  {rows} of {table_rows} rows of {row_bytes} bytes"
+        )?;
+        writeln!(
+            f,
+            "time     {:.1} us, {speed:.1} GB/s read and written",
+            self.microseconds
+        )?;
+        write!(
+            f,
+            "copy     {copy:.1} GB/s, the gather has {:.2}x its speed",
+            speed / copy
+        )?;
         if let Some(wrong) = self.wrong_bytes {
-            write!(f, "\nerror    {wrong} bytes of {} are wrong", rows * row_bytes)?;
+            write!(
+                f,
+                "\nerror    {wrong} bytes of {} are wrong",
+                rows * row_bytes
+            )?;
         }
         Ok(())
     }
@@ -105,12 +125,18 @@ fn gather<X: Index>(
     args: &GatherArgs,
     to_index: impl Fn(usize) -> X,
 ) -> Result<Report, Box<dyn std::error::Error>> {
-    let GatherArgs { table_rows, rows, row_bytes, .. } = *args;
+    let GatherArgs {
+        table_rows,
+        rows,
+        row_bytes,
+        ..
+    } = *args;
     if matches!(args.index, IndexType::I32) && table_rows > i32::MAX as usize {
         return Err("a table of so many rows needs --index i64".into());
     }
     let bytes = |rows: usize| {
-        rows.checked_mul(row_bytes).ok_or("the rows have more bytes than can be counted")
+        rows.checked_mul(row_bytes)
+            .ok_or("the rows have more bytes than can be counted")
     };
     let mut random = fastrand::Rng::with_seed(args.seed);
     let mut table = vec![0u8; bytes(table_rows)?];
@@ -132,15 +158,25 @@ fn gather<X: Index>(
     enqueue(&mut output)?;
     let found = stream.download(&output)?;
     let time = median(stream, args.iters, || enqueue(&mut output))?;
-    plan.check(stream, Matrix::row_major(&on_table, table_rows, row_bytes)?, &on_indices)?;
+    plan.check(
+        stream,
+        Matrix::row_major(&on_table, table_rows, row_bytes)?,
+        &on_indices,
+    )?;
 
     let source = stream.zeroed::<u8>(bytes(rows)?)?;
     let copy = median(stream, args.iters, || stream.copy(&source, &mut output))?;
 
     let moved = 2.0 * bytes(rows)? as f64;
     let wrong = || {
-        let expected = picks.iter().flat_map(|&pick| &table[pick * row_bytes..][..row_bytes]);
-        found.iter().zip(expected).filter(|(found, expected)| found != expected).count()
+        let expected = picks
+            .iter()
+            .flat_map(|&pick| &table[pick * row_bytes..][..row_bytes]);
+        found
+            .iter()
+            .zip(expected)
+            .filter(|(found, expected)| found != expected)
+            .count()
     };
     Ok(Report {
         backend: stream.device().describe().to_string(),

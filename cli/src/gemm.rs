@@ -10,10 +10,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::backend::Backend;
-use cutlet_cli::cublas::{Cublas, CublasError, Major, Operand, Problem};
 use crate::deviation::Deviation;
 use crate::normal::normal;
 use crate::timing::median;
+use cutlet_cli::cublas::{Cublas, CublasError, Major, Operand, Problem};
 
 /// Multiply two random matrices and say how long it took: C = alpha·A·B + beta·C in f32.
 #[derive(Args, Debug)]
@@ -102,15 +102,35 @@ struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { m, n, k, microseconds, tflops, .. } = self;
+        let Report {
+            m,
+            n,
+            k,
+            microseconds,
+            tflops,
+            ..
+        } = self;
         writeln!(f, "backend  {}", self.backend)?;
         writeln!(f, "problem  f32 {m} x {n} x {k}")?;
         write!(f, "time     {microseconds:.1} us, {tflops:.3} TFLOP/s")?;
         if let Some(cublas) = self.cublas_microseconds {
-            write!(f, "\ncuBLAS   {cublas:.1} us, {:.2}x its speed", cublas / microseconds)?;
+            write!(
+                f,
+                "\ncuBLAS   {cublas:.1} us, {:.2}x its speed",
+                cublas / microseconds
+            )?;
         }
-        if let Some(Deviation { relative, max, entries, .. }) = self.check {
-            write!(f, "\nerror    {relative:.2e} relative, {max:.2e} at most, of {entries} entries")?;
+        if let Some(Deviation {
+            relative,
+            max,
+            entries,
+            ..
+        }) = self.check
+        {
+            write!(
+                f,
+                "\nerror    {relative:.2e} relative, {max:.2e} at most, of {entries} entries"
+            )?;
         }
         Ok(())
     }
@@ -123,17 +143,24 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let stream = device.stream()?;
 
     let len = |rows: usize, columns: usize| {
-        rows.checked_mul(columns).ok_or("the matrices have more elements than can be counted")
+        rows.checked_mul(columns)
+            .ok_or("the matrices have more elements than can be counted")
     };
     let a = normal(len(m, k)?, args.seed);
     let b = normal(len(k, n)?, args.seed + 1);
-    let c = if beta == 0.0 { vec![f32::NAN; len(m, n)?] } else { normal(len(m, n)?, args.seed + 2) };
+    let c = if beta == 0.0 {
+        vec![f32::NAN; len(m, n)?]
+    } else {
+        normal(len(m, n)?, args.seed + 2)
+    };
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let mut on_c = stream.upload(&c)?;
 
     multiply(&stream, args, &on_a, &on_b, &mut on_c)?;
     let found = stream.download(&on_c)?;
-    let time = median(&stream, args.iters, || multiply(&stream, args, &on_a, &on_b, &mut on_c))?;
+    let time = median(&stream, args.iters, || {
+        multiply(&stream, args, &on_a, &on_b, &mut on_c)
+    })?;
     let cublas = cublas_time(&stream, args, &on_a, &on_b)?;
     let check = args.check.then(|| deviation(args, &a, &b, &c, &found));
     let report = Report {
@@ -167,7 +194,14 @@ fn multiply(
     b: &Buffer<f32>,
     c: &mut Buffer<f32>,
 ) -> cutlet::Result<()> {
-    let GemmArgs { m, n, k, alpha, beta, .. } = *args;
+    let GemmArgs {
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        ..
+    } = *args;
     let order = |order: Order| cutlet::Order::from(order);
     gemm(
         stream,
@@ -186,15 +220,28 @@ fn cublas_time(
     a: &Buffer<f32>,
     b: &Buffer<f32>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
-    let GemmArgs { m, n, k, alpha, beta, .. } = *args;
+    let GemmArgs {
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        ..
+    } = *args;
     let cublas = match Cublas::new(stream) {
         Ok(cublas) => cublas,
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let operand = |order: Order, rows: usize, columns: usize| match order {
-        Order::Row => Operand { major: Major::Row, leading: columns },
-        Order::Col => Operand { major: Major::Column, leading: rows },
+        Order::Row => Operand {
+            major: Major::Row,
+            leading: columns,
+        },
+        Order::Col => Operand {
+            major: Major::Column,
+            leading: rows,
+        },
     };
     let problem = Problem {
         m,
@@ -217,7 +264,14 @@ const SAMPLES: usize = 8192;
 const QUICK: usize = 1 << 30;
 
 fn deviation(args: &GemmArgs, a: &[f32], b: &[f32], old: &[f32], found: &[f32]) -> Deviation {
-    let GemmArgs { m, n, k, alpha, beta, .. } = *args;
+    let GemmArgs {
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        ..
+    } = *args;
     let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
         Order::Row => i * columns + j,
         Order::Col => j * rows + i,
@@ -242,7 +296,11 @@ fn deviation(args: &GemmArgs, a: &[f32], b: &[f32], old: &[f32], found: &[f32]) 
                 .map(|l| a[at(args.a, m, k, i, l)] as f64 * b[at(args.b, k, n, l, j)] as f64)
                 .sum();
             let entry = at(args.c, m, n, i, j);
-            let old = if beta == 0.0 { 0.0 } else { beta as f64 * old[entry] as f64 };
+            let old = if beta == 0.0 {
+                0.0
+            } else {
+                beta as f64 * old[entry] as f64
+            };
             (found[entry] as f64, alpha as f64 * product + old)
         })
         .collect();

@@ -19,7 +19,12 @@ fn gemm_says_where_it_ran_and_how_far_off_it_is() {
     let output = cutlet("gemm --m 33 --n 65 --k 17 --backend cpu --check --iters 1");
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}");
-    for expected in ["cpu (it was asked for)", "f32 33 x 65 x 17", "TFLOP/s", "of 2145 entries"] {
+    for expected in [
+        "cpu (it was asked for)",
+        "f32 33 x 65 x 17",
+        "TFLOP/s",
+        "of 2145 entries",
+    ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
 }
@@ -33,7 +38,11 @@ fn every_order_is_right() {
                 let output = cutlet(&format!(
                     "gemm --m 20 --n 30 --k 40 {orders} --backend cpu --check --iters 1"
                 ));
-                assert!(output.status.success(), "{orders}: {}", text(&output.stdout));
+                assert!(
+                    output.status.success(),
+                    "{orders}: {}",
+                    text(&output.stdout)
+                );
             }
         }
     }

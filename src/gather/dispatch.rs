@@ -7,8 +7,7 @@ use cutlet_layout_core::{Coord, RowIndex, tile_extent};
 use crate::{Error, Matrix, MatrixMut, Result};
 
 /// A kernel of the family, for units `U` and indices `X`.
-pub type Instance<U, X> =
-    Kernel<(Global<U>, Global<X>, GlobalMut<U>, GlobalMut<u64>, Extents)>;
+pub type Instance<U, X> = Kernel<(Global<U>, Global<X>, GlobalMut<U>, GlobalMut<u64>, Extents)>;
 
 /// The type of an index of [`gather`](fn@crate::gather): `i32` or `i64`.
 pub trait Index: DeviceData + RowIndex + sealed::Instances {}
@@ -55,7 +54,13 @@ impl Access {
             | bytes(table.ld())
             | bytes(output.ld())
             | row;
-        let by_unit = |unit: u64| if row / unit >= 128 { Reach::Long } else { Reach::Short };
+        let by_unit = |unit: u64| {
+            if row / unit >= 128 {
+                Reach::Long
+            } else {
+                Reach::Short
+            }
+        };
         let (unit, reach) = match 1u64 << bits.trailing_zeros().min(4) {
             16 if row >= 2048 => (Unit::Words, Reach::Long16),
             16 if row >= 256 => (Unit::Words, Reach::Medium16),

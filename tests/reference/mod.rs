@@ -15,7 +15,13 @@ pub struct Host {
 
 impl Host {
     /// Normally distributed elements, `padding` elements between runs, `offset` in front.
-    pub fn random(rows: usize, columns: usize, order: Order, padding: usize, offset: usize) -> Self {
+    pub fn random(
+        rows: usize,
+        columns: usize,
+        order: Order,
+        padding: usize,
+        offset: usize,
+    ) -> Self {
         let (run, count) = match order {
             Order::RowMajor => (columns, rows),
             Order::ColMajor => (rows, columns),
@@ -27,7 +33,14 @@ impl Host {
             (-2.0 * u.ln()).sqrt() * (std::f32::consts::TAU * v).cos()
         };
         let elements = (0..offset + ld * count).map(|_| normal()).collect();
-        Host { elements, rows, columns, order, ld, offset }
+        Host {
+            elements,
+            rows,
+            columns,
+            order,
+            ld,
+            offset,
+        }
     }
 
     /// Fills the matrix, and what lies around it, with NaN.
@@ -37,7 +50,10 @@ impl Host {
 
     /// The same extents over other elements.
     pub fn with_elements(&self, elements: Vec<f32>) -> Self {
-        Host { elements, ..self.clone() }
+        Host {
+            elements,
+            ..self.clone()
+        }
     }
 
     pub fn at(&self, row: usize, column: usize) -> f32 {
@@ -62,7 +78,10 @@ impl Host {
         }
         for (i, inside) in inside.into_iter().enumerate() {
             let same = self.elements[i].to_bits() == before.elements[i].to_bits();
-            assert!(inside || same, "element {i} lies outside the matrix and was written");
+            assert!(
+                inside || same,
+                "element {i} lies outside the matrix and was written"
+            );
         }
     }
 }

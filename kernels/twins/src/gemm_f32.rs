@@ -53,13 +53,26 @@ pub unsafe fn gemm_f32_row_row_x4(
     c: GlobalMut<f32>,
     problem: Problem,
 ) {
-    let Problem { lda, ldb, ldc, m, n, k, alpha, beta, group } = problem;
+    let Problem {
+        lda,
+        ldb,
+        ldc,
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        group,
+    } = problem;
     let mut memory = SharedMemory::new();
     let shared_a: Shared<f32> = memory.take(2 * STAGE as usize);
     let shared_b: Shared<f32> = memory.take(2 * STAGE as usize);
     let thread = thread_idx().get() as i32;
 
-    let (tiles_m, tiles_n) = ((m as u32).div_ceil(TILE as u32), (n as u32).div_ceil(TILE as u32));
+    let (tiles_m, tiles_n) = (
+        (m as u32).div_ceil(TILE as u32),
+        (n as u32).div_ceil(TILE as u32),
+    );
     let block = block_idx().x.get();
     let group_tiles = NonZeroU32::new(group * tiles_n).unwrap_or(NonZeroU32::MIN);
     let first = block / group_tiles * group;
@@ -98,7 +111,10 @@ pub unsafe fn gemm_f32_row_row_x4(
         while i < 4 {
             // SAFETY: the element is inside the stage, and written by this thread alone.
             unsafe {
-                shared_a.store((stage + (a_k + i) * PITCH + a_row) as i64, next.0[i as usize]);
+                shared_a.store(
+                    (stage + (a_k + i) * PITCH + a_row) as i64,
+                    next.0[i as usize],
+                );
             }
             i += 1;
         }

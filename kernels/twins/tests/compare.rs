@@ -27,10 +27,16 @@ fn instructions(body: &str) -> Vec<&str> {
 }
 
 fn no_more_than_the_twin(entry: &str) {
-    let (by_layout, by_hand) = (body(&cutlet_kernels::PTX, entry), body(&cutlet_twins::PTX, entry));
+    let (by_layout, by_hand) = (
+        body(&cutlet_kernels::PTX, entry),
+        body(&cutlet_twins::PTX, entry),
+    );
     let (found, allowed) = (instructions(&by_layout).len(), instructions(&by_hand).len());
     println!("{entry}: {found} instructions by layout, {allowed} by hand");
-    assert!(found <= allowed, "{entry}: {found} instructions, {allowed} by hand");
+    assert!(
+        found <= allowed,
+        "{entry}: {found} instructions, {allowed} by hand"
+    );
     for leftover in ["call", ".local", ".func"] {
         assert!(!by_layout.contains(leftover), "{entry} has {leftover}");
     }
@@ -52,7 +58,10 @@ fn gemm_costs_what_its_twin_costs() {
 fn offsets_of_values_are_immediates() {
     let gemm = body(&cutlet_kernels::PTX, "gemm_f32_row_row_x4");
     let with_offset = |line: &&str| {
-        let address = line.split('[').nth(1).and_then(|rest| rest.split(']').next());
+        let address = line
+            .split('[')
+            .nth(1)
+            .and_then(|rest| rest.split(']').next());
         address.is_some_and(|address| address.contains('+'))
     };
     let reads: Vec<_> = instructions(&gemm)
@@ -61,7 +70,10 @@ fn offsets_of_values_are_immediates() {
         .collect();
     assert_eq!(reads.len(), 32, "eight k of four vectors each");
     let immediate = reads.iter().filter(|line| with_offset(line)).count();
-    println!("{immediate} of {} shared reads have an immediate offset", reads.len());
+    println!(
+        "{immediate} of {} shared reads have an immediate offset",
+        reads.len()
+    );
 
     let transpose = body(&cutlet_kernels::PTX, "transpose_f32");
     let multiplications = instructions(&transpose)
@@ -70,5 +82,8 @@ fn offsets_of_values_are_immediates() {
         .count();
     // Two products of a row and a leading dimension, for the source and the destination, per value
     // at most: everything else about a value is known to the compiler.
-    assert!(multiplications <= 2 * 16 + 4, "{multiplications} multiplications");
+    assert!(
+        multiplications <= 2 * 16 + 4,
+        "{multiplications} multiplications"
+    );
 }
