@@ -102,9 +102,36 @@ impl<Q> MatrixDescriptor<Q> {
 
 /// A tile in shared memory as operand `Q`: it gives the descriptors of the parts that instructions
 /// read.
+///
+/// ```
+/// use cutlet_device::hopper::{Blocks, KMajor, Operand, OperandA, OperandB, Span, Wgmma};
+/// use cutlet_layout_core::{L, NoSwizzle};
+/// use half::bf16;
+///
+/// type Mma = Wgmma<96, bf16>;
+/// // Any layout of core matrices has a descriptor …
+/// type Core = L!(((8, 8), (8, 2)):((8, 128), (1, 64)));
+/// const _: () = Operand::<OperandA<Mma>, Core, NoSwizzle>::CHECK;
+/// // … and so have the tiles that TMA loads.
+/// type Rows = Blocks<bf16, KMajor, 96, 64, 128>;
+/// const _: () = Operand::<OperandB<Mma>, Rows, Span<bf16, 128>>::CHECK;
+/// ```
+///
+/// A layout that has none does not compile:
+///
+/// ```compile_fail,E0080
+/// use cutlet_device::hopper::{Operand, OperandA, Wgmma};
+/// use cutlet_layout_core::{L, NoSwizzle};
+/// use half::bf16;
+///
+/// // Rows of 64 elements, not swizzled: "8 neighbouring lines must be one swizzle span apart".
+/// type Rows = L!((64, 64):(64, 1));
+/// const _: () = Operand::<OperandA<Wgmma<96, bf16>>, Rows, NoSwizzle>::CHECK;
+/// ```
 pub struct Operand<Q, L, W> {
-    /// The address of the part's start, in units of 16 bytes.
-    start: u32,
+    /// The lower half of the part's descriptor: its start, in units of 16 bytes, and the leading
+    /// offset. The upper half is a constant.
+    low: u32,
     types: PhantomData<(Q, L, W)>,
 }
 
@@ -119,7 +146,7 @@ impl<Q, L, W> Copy for Operand<Q, L, W> {}
 
 impl<Q, L, W> fmt::Debug for Operand<Q, L, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Operand({:#x})", self.start * 16)
+        write!(f, "Operand({:#x})", (self.low & 0x3FFF) * 16)
     }
 }
 
@@ -141,6 +168,12 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     /// How many instructions it takes to go through the tile's k.
     pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
 
+    /// Proves that the layout has a descriptor: a kernel that evaluates it in a `const` of its own
+    /// learns of a wrong tile from `cargo check`.
+    pub const CHECK: () = {
+        let _ = Self::DERIVED.fields;
+    };
+
     const DERIVED: Derived = derive(
         &L::LAYOUT,
         size_of::<Q::Element>() as i64,
@@ -153,7 +186,7 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     #[inline(always)]
     fn at(address: u32) -> Self {
         Self {
-            start: address / 16,
+            low: address / 16 + const { Self::DERIVED.fields as u32 },
             types: PhantomData,
         }
     }
@@ -163,7 +196,7 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     #[inline(always)]
     pub fn rows(self, block: u32) -> Self {
         Self {
-            start: self.start + block * const { Self::DERIVED.rows },
+            low: self.low + block * const { Self::DERIVED.rows },
             types: PhantomData,
         }
     }
@@ -175,9 +208,9 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     #[inline(always)]
     pub fn k_step(self, step: usize) -> MatrixDescriptor<Q> {
         assert!(step < Self::K_STEPS);
-        let low = self.start + const { &Self::DERIVED.steps }[step];
+        let low = self.low + const { &Self::DERIVED.steps }[step];
         MatrixDescriptor {
-            bits: const { Self::DERIVED.fields } + low as u64,
+            bits: const { Self::DERIVED.fields >> 32 << 32 } | low as u64,
             operand: PhantomData,
         }
     }
