@@ -177,13 +177,16 @@ const fn walk_group(
 ) -> Result<(), (usize, Refusal)> {
     let basis = b.leaf_stride(leader).basis();
     let mut reach = [0i64; CAPACITY];
+    let mut scratch = [Modes::EMPTY; 2];
     let mut i = leader;
     while i < b.num_leaves() {
         let stride = b.leaf_stride(i);
         if stride.basis().eq(basis) {
             let start = parts.modes.len;
             let (shape, step) = (b.leaf_shape(i), stride.along(Basis::NONE));
-            if let Err(refusal) = walker.walk(shape, step, &mut reach, &mut parts.modes) {
+            if let Err(refusal) =
+                walker.walk(shape, step, &mut reach, &mut scratch, &mut parts.modes)
+            {
                 return Err((i, refusal));
             }
             parts.of_leaf[i] = (start as u8, parts.modes.len as u8);
@@ -351,6 +354,7 @@ impl Walker {
         s: Int,
         d: Int,
         reach: &mut [i64; CAPACITY],
+        scratch: &mut [Modes; 2],
         out: &mut Modes,
     ) -> Result<(), Refusal> {
         if d.value() == 0 {
@@ -359,15 +363,13 @@ impl Walker {
         let Some(statics) = &self.statics else {
             return self.by_digits(s, d, reach, out);
         };
-        let mut digits = Modes::EMPTY;
-        tri!(self.by_digits(s, d, reach, &mut digits));
-        let mut written = Modes::EMPTY;
-        let by_division = by_division(statics, s, d, &mut written);
-        let modes = if by_division.is_ok() && written.computes_the_same(&digits) {
-            written
-        } else {
-            digits
-        };
+        let [digits, written] = scratch;
+        digits.len = 0;
+        written.len = 0;
+        tri!(self.by_digits(s, d, reach, digits));
+        let by_division = by_division(statics, s, d, written);
+        let right = by_division.is_ok() && written.computes_the_same(digits);
+        let modes = if right { written } else { digits };
         let mut i = 0;
         while i < modes.len {
             tri!(push(out, modes.shape[i], modes.stride[i]));

@@ -1,7 +1,7 @@
 //! A flat list of modes, which is what the algebra computes on between layouts.
 
 use crate::error::LayoutError;
-use crate::{CAPACITY, Int, Layout};
+use crate::{Basis, CAPACITY, Int, Layout};
 
 /// The modes of a layout without its parentheses.
 #[derive(Clone, Copy)]
@@ -88,7 +88,13 @@ impl Modes {
                 continue;
             }
             if first < end
-                && continues(shape, stride, self.shape[first], self.stride[first], knowledge)
+                && continues(
+                    shape,
+                    stride,
+                    self.shape[first],
+                    self.stride[first],
+                    knowledge,
+                )
             {
                 // An extent that stands for one without end may be too long to be merged.
                 if let Some(merged) = shape.checked_mul(self.shape[first]) {
@@ -125,22 +131,45 @@ impl Modes {
 
     /// Whether this is the same function of 1-D coordinates.
     pub(crate) const fn computes_the_same(&self, other: &Modes) -> bool {
-        let (mut a, mut b) = (*self, *other);
-        a.coalesce(Knowledge::Values);
-        b.coalesce(Knowledge::Values);
-        if a.len != b.len {
-            return false;
-        }
-        let mut i = 0;
-        while i < a.len {
-            let same_stride = a.stride[i].eq(b.stride[i])
-                || (a.stride[i].value() == 0 && b.stride[i].value() == 0);
-            if a.shape[i].value() != b.shape[i].value() || !same_stride {
+        let (mut i, mut j) = (0, 0);
+        loop {
+            let (a, next_i) = self.merged(i);
+            let (b, next_j) = other.merged(j);
+            if a.0 != b.0 || a.1 != b.1 || (a.1 != 0 && !a.2.eq(b.2)) {
                 return false;
+            }
+            if next_i == i && next_j == j {
+                return true;
+            }
+            (i, j) = (next_i, next_j);
+        }
+    }
+
+    /// The values of the modes from `start` on as far as they continue each other, and where that
+    /// ends: `start` itself at the end of the list.
+    const fn merged(&self, start: usize) -> ((i64, i64, Basis), usize) {
+        let mut merged = (1, 0, Basis::NONE);
+        let mut i = start;
+        while i < self.len {
+            let (shape, stride) = (self.shape[i].value(), self.stride[i]);
+            if shape != 1 {
+                if merged.0 == 1 {
+                    merged = (shape, stride.value(), stride.basis());
+                } else {
+                    let same_direction = merged.2.eq(stride.basis()) || merged.1 == 0;
+                    let end = merged.0.checked_mul(merged.1);
+                    let product = merged.0.checked_mul(shape);
+                    match (end, product) {
+                        (Some(end), Some(product)) if end == stride.value() && same_direction => {
+                            merged.0 = product;
+                        }
+                        _ => return (merged, i),
+                    }
+                }
             }
             i += 1;
         }
-        true
+        (merged, i)
     }
 
     /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.

@@ -5,9 +5,11 @@ use crate::text::Text;
 
 /// The most leaves (integers) a shape, stride, coordinate or layout holds.
 ///
-/// A [`Layout`](crate::Layout) is a `Copy` value of about 1 KB because of it, with no heap
-/// behind it. In `const` evaluation, which is where layouts of kernels live, a copy of that costs
-/// as much as a few arithmetic steps; at run time some tens of nanoseconds.
+/// A [`Layout`](crate::Layout) is a `Copy` value of 1064 bytes because of it, with no heap behind
+/// it. That costs some tens of nanoseconds a copy at run time (an operation on layouts of six
+/// leaves takes 0.2 to 1 µs), and little in `const` evaluation, which is where layouts of kernels
+/// live: a hundred layouts of 6 to 12 leaves, each divided and composed, add half a second to a
+/// build.
 pub const CAPACITY: usize = 32;
 
 /// The deepest nesting of parentheses.

@@ -29,7 +29,9 @@ pub fn size(modes: &[(i64, i64)]) -> i64 {
 pub fn image(modes: &[(i64, i64)]) -> Vec<i64> {
     let mut values = vec![0];
     for &(extent, stride) in modes {
-        values = (0..extent).flat_map(|i| values.iter().map(move |v| v + i * stride)).collect();
+        values = (0..extent)
+            .flat_map(|i| values.iter().map(move |v| v + i * stride))
+            .collect();
     }
     values
 }
@@ -51,7 +53,11 @@ pub fn beyond(coalesced: &[(i64, i64)], coordinate: i64) -> i64 {
     let mut rest = coordinate;
     let mut value = 0;
     for (i, &(extent, stride)) in coalesced.iter().enumerate() {
-        let digit = if i + 1 == coalesced.len() { rest } else { rest % extent };
+        let digit = if i + 1 == coalesced.len() {
+            rest
+        } else {
+            rest % extent
+        };
         value += digit * stride;
         rest /= extent;
     }
@@ -64,12 +70,14 @@ pub fn is_a_layout(values: &[i64]) -> bool {
     if n == 1 {
         return values[0] == 0;
     }
-    (2..=n).filter(|first| n.is_multiple_of(*first)).any(|first| {
-        let linear = (0..first).all(|i| values[i] == i as i64 * values[1]);
-        let starts: Vec<i64> = values.iter().copied().step_by(first).collect();
-        let additive = (0..n).all(|i| values[i] == values[i % first] + starts[i / first]);
-        linear && additive && is_a_layout(&starts)
-    })
+    (2..=n)
+        .filter(|first| n.is_multiple_of(*first))
+        .any(|first| {
+            let linear = (0..first).all(|i| values[i] == i as i64 * values[1]);
+            let starts: Vec<i64> = values.iter().copied().step_by(first).collect();
+            let additive = (0..n).all(|i| values[i] == values[i % first] + starts[i / first]);
+            linear && additive && is_a_layout(&starts)
+        })
 }
 
 /// Whether a layout compatible with the modes of `b` has exactly these values: they must add up
@@ -81,7 +89,11 @@ pub fn is_compatible_layout(values: &[i64], b: &[(i64, i64)]) -> bool {
     let mut step = 1;
     let mut along = Vec::new();
     for &(extent, _) in b {
-        along.push((0..extent).map(|i| values[(i * step) as usize]).collect::<Vec<_>>());
+        along.push(
+            (0..extent)
+                .map(|i| values[(i * step) as usize])
+                .collect::<Vec<_>>(),
+        );
         step *= extent;
     }
     let adds_up = values.iter().enumerate().all(|(c, &value)| {
@@ -135,4 +147,3 @@ pub fn layouts(size: i64, rank: usize, strides: &[Option<i64>]) -> Vec<Modes> {
     }
     all
 }
-
