@@ -8,7 +8,7 @@ fn bias_is_added_and_negatives_are_cut_off() {
     let device = Device::cpu();
     let stream = device.stream().unwrap();
     let function = device.load(&PTX, &bias_relu).unwrap();
-    for (rows, columns) in [(1, 1), (7, 129), (9, 128), (20, 300)] {
+    for (rows, columns) in [(1usize, 1usize), (7, 129), (9, 128), (20, 300)] {
         let x: Vec<f32> = (0..rows * columns).map(|i| (i % 13) as f32 - 6.0).collect();
         let bias: Vec<f32> = (0..columns).map(|c| (c % 5) as f32 - 2.0).collect();
         let mut on_x = stream.upload(&x).unwrap();
