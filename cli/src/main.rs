@@ -6,6 +6,7 @@ mod deviation;
 mod doctor;
 mod gather;
 mod gemm;
+mod layout;
 mod normal;
 mod timing;
 
@@ -27,6 +28,7 @@ enum Command {
     Gemm(gemm::GemmArgs),
     Gather(gather::GatherArgs),
     Bench(bench::BenchArgs),
+    Layout(layout::LayoutArgs),
     Doctor(doctor::DoctorArgs),
 }
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Gemm(args) => gemm::run(args),
         Command::Gather(args) => gather::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),
     };
     result.unwrap_or_else(|error| {
@@ -53,6 +56,11 @@ fn explain(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     let text = error.render().to_string();
-    eprintln!("{}", text.lines().next().unwrap_or("error: the arguments make no sense"));
+    eprintln!(
+        "{}",
+        text.lines()
+            .next()
+            .unwrap_or("error: the arguments make no sense")
+    );
     ExitCode::from(2)
 }

@@ -1,0 +1,264 @@
+//! `cutlet layout`: a calculator for layouts, in CuTe's notation.
+
+mod calculator;
+mod figures;
+mod functions;
+mod value;
+
+use std::fmt;
+use std::fs;
+use std::io::{self, BufRead, BufWriter, Write};
+use std::panic;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cutlet_layout_core::picture::{self, Draw, ThreadValues};
+use cutlet_layout_core::{IntTuple, Layout};
+
+use calculator::{Calculator, evaluate};
+use value::{Refusal, Value};
+
+/// More cells than this are no picture.
+const MOST_CELLS: i64 = 1 << 16;
+
+/// Calculate with layouts: compositions, divisions, products, inverses; in words and pictures.
+///
+/// `4` is a dynamic integer and `_4` a static one, as CuTe prints them. Layouts are written
+/// `(4,2):(1,4)`, tilers `<3:4, 8:2>`, compositions `A o B`, swizzled layouts
+/// `Sw<3,4,3> o 0 o (8,8):(8,1)`; `A(1,1)` is what A maps a coordinate to, and `A(_,1)` a slice.
+#[derive(Args, Debug)]
+pub struct LayoutArgs {
+    /// What to calculate: `zipped_divide((8,6):(1,8), <4,2>)`.
+    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions"])]
+    expression: Option<String>,
+
+    /// Read an expression a line, and answer each with a line: the result, or `error: …`.
+    #[arg(long, conflicts_with = "expression")]
+    stdin: bool,
+
+    /// Print the result as a table, as CuTe's print_layout does.
+    #[arg(long)]
+    table: bool,
+
+    /// Print the table with 1-D and natural coordinates above its columns.
+    #[arg(long)]
+    annotated: bool,
+
+    /// Take the result as a thread-value layout, and print which thread holds which element of a
+    /// tile of this SHAPE, such as (16,8); without one, of a single row. With --svg and --latex,
+    /// draw that.
+    #[arg(long, value_name = "SHAPE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    tv: Option<String>,
+
+    /// Draw the result into an SVG file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Print the result as a LaTeX document.
+    #[arg(long)]
+    latex: bool,
+
+    /// Explain compositions, divisions and products step by step.
+    #[arg(long)]
+    explain: bool,
+
+    /// Draw the figures of the guide to layouts into a folder.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+
+    /// List the functions.
+    #[arg(long)]
+    functions: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    // A refusal may be a panic that the calculator catches: its message is all there is to say.
+    panic::set_hook(Box::new(|_| {}));
+    if args.functions {
+        list_functions();
+    }
+    if let Some(folder) = &args.figures {
+        figures::draw_all(folder)?;
+    }
+    if args.stdin {
+        answer_lines(io::stdin().lock(), BufWriter::new(io::stdout().lock()))?;
+    }
+    if let Some(expression) = &args.expression {
+        answer(args, expression)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_functions() {
+    for (topic, signatures) in functions::SIGNATURES {
+        println!("{topic}");
+        for signature in *signatures {
+            println!("  {signature}");
+        }
+    }
+}
+
+/// Answers every line with a line.
+fn answer_lines(mut lines: impl BufRead, mut answers: impl Write) -> io::Result<()> {
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        match std::str::from_utf8(&line) {
+            Ok(text) => match evaluate(text.trim_end()) {
+                Ok(value) => writeln!(answers, "{value}")?,
+                Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
+            },
+            Err(error) => {
+                writeln!(
+                    answers,
+                    "error: column {}: the text is not UTF-8",
+                    error.valid_up_to() + 1
+                )?;
+            }
+        }
+        answers.flush()?;
+        line.clear();
+    }
+    Ok(())
+}
+
+fn one_line(refusal: &Refusal) -> String {
+    refusal.to_string().replace('\n', " ")
+}
+
+/// A refusal under the expression it is about, with a mark at its column.
+#[derive(Debug)]
+struct Marked {
+    refusal: Refusal,
+    expression: String,
+}
+
+impl fmt::Display for Marked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.refusal)?;
+        if let Some(column) = self.refusal.column {
+            write!(f, "\n  {}\n  {:>column$}", self.expression, "^")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Marked {}
+
+/// Answers one expression, with pictures.
+fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let marked = |refusal| Marked {
+        refusal,
+        expression: expression.to_owned(),
+    };
+    let mut calculator = Calculator::new(expression);
+    let value = calculator.evaluate();
+    if args.explain {
+        for explanation in calculator.explanations() {
+            println!("{explanation}");
+        }
+    }
+    let value = value.map_err(marked)?;
+    let tiled = match &args.tv {
+        Some(tile) => Some(thread_values(&value, tile).map_err(marked)?),
+        None => None,
+    };
+    let shown = args.table || args.annotated || args.latex || args.tv.is_some();
+    if !shown {
+        println!("{value}");
+    }
+    if args.table {
+        print!("{}", Picture::Table.draw(&value).map_err(marked)?);
+    }
+    if args.annotated {
+        let layout = value.layout().and_then(drawable).map_err(marked)?;
+        print!("{}", picture::annotated_table(&layout));
+    }
+    match &tiled {
+        Some(tiled) if args.latex => print!("{}", picture::thread_value_latex(tiled)),
+        Some(tiled) => print!("{}", picture::thread_value_table(tiled)),
+        None if args.latex => print!("{}", Picture::Latex.draw(&value).map_err(marked)?),
+        None => {}
+    }
+    if let Some(file) = &args.svg {
+        let document = match &tiled {
+            Some(tiled) => picture::thread_value_svg(tiled).to_string(),
+            None => Picture::Svg.draw(&value).map_err(marked)?,
+        };
+        fs::write(file, document)
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// What a layout can be drawn as.
+#[derive(Clone, Copy)]
+enum Picture {
+    Table,
+    Latex,
+    Svg,
+}
+
+impl Picture {
+    fn draw(self, value: &Value) -> Result<String, Refusal> {
+        match value {
+            Value::Swizzled(layout) => Ok(self.of(layout, layout.size())?),
+            Value::Composed(layout) => Ok(self.of(&**layout, layout.size())?),
+            other => {
+                let layout = other.layout()?;
+                self.of(&layout, layout.size())
+            }
+        }
+    }
+
+    fn of(self, drawn: &impl Draw, size: i64) -> Result<String, Refusal> {
+        few_enough(size)?;
+        Ok(match self {
+            Picture::Table => picture::table(drawn).to_string(),
+            Picture::Latex => picture::latex(drawn).to_string(),
+            Picture::Svg => picture::svg(drawn).to_string(),
+        })
+    }
+}
+
+fn few_enough(cells: i64) -> Result<(), Refusal> {
+    if cells > MOST_CELLS {
+        return Err(Refusal::new(format!(
+            "{cells} cells are too many to draw; at most {MOST_CELLS} are"
+        )));
+    }
+    Ok(())
+}
+
+fn drawable(layout: Layout) -> Result<Layout, Refusal> {
+    few_enough(layout.size())?;
+    Ok(layout)
+}
+
+/// A value as a thread-value layout over a tile.
+fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
+    let layout = value.layout().and_then(drawable)?;
+    let tile = match tile {
+        "" if layout.has_basis() => extents(&layout),
+        "" => IntTuple::from((1, layout.cosize())),
+        text => evaluate(text)?.tuple()?,
+    };
+    few_enough(tile.size())?;
+    Ok(ThreadValues::new(&layout, &tile)?)
+}
+
+/// The extents that a layout of coordinates reaches.
+fn extents(layout: &Layout) -> IntTuple {
+    let mut extents = [1, 1];
+    for leaf in 0..layout.num_leaves() {
+        for (direction, extent) in extents.iter_mut().enumerate() {
+            let stride = layout.leaf_stride(leaf).component(direction);
+            *extent += (layout.leaf_shape(leaf).value() - 1) * stride;
+        }
+    }
+    extents
+        .map(IntTuple::from)
+        .into_iter()
+        .fold(IntTuple::EMPTY, |all, one| all.append(&one))
+}

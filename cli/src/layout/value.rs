@@ -1,0 +1,150 @@
+//! What expressions of the calculator evaluate to.
+
+use std::fmt;
+
+use cutlet_layout_core::{ComposedLayout, Int, IntTuple, Layout, LayoutError, Swizzle, Tiler};
+
+/// A value, and with it a type of the calculator.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// An integer, `_`, or a tuple of them: a shape, stride, coordinate or index.
+    Tuple(IntTuple),
+    /// A layout.
+    Layout(Layout),
+    /// A tuple of tilers in angle brackets.
+    Tiler(Tiler),
+    /// A swizzle on its own.
+    Swizzle(Swizzle),
+    /// A swizzle, offset and layout.
+    Swizzled(ComposedLayout<Swizzle>),
+    /// A layout, offset and layout.
+    Composed(Box<ComposedLayout<Layout>>),
+    /// A layout and where it begins.
+    Sliced(Layout, IntTuple),
+    /// Whether something holds.
+    Truth(bool),
+    /// Several int tuples.
+    List(Vec<IntTuple>),
+    /// `LayoutLeft` or `LayoutRight`: which extent has stride 1.
+    Order { left: bool },
+}
+
+/// Why there is no value.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where in the expression, in characters from 1, if it is a matter of how it is written.
+    pub column: Option<usize>,
+    pub message: String,
+}
+
+impl Refusal {
+    pub fn new(message: impl Into<String>) -> Refusal {
+        Refusal {
+            column: None,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<LayoutError> for Refusal {
+    fn from(error: LayoutError) -> Refusal {
+        Refusal::new(error.message())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.column {
+            Some(column) => write!(f, "column {column}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Tuple(tuple) => write!(f, "{tuple}"),
+            Value::Layout(layout) => write!(f, "{layout}"),
+            Value::Tiler(tiler) => write!(f, "{tiler}"),
+            Value::Swizzle(swizzle) => write!(f, "{swizzle}"),
+            Value::Swizzled(layout) => write!(f, "{layout}"),
+            Value::Composed(layout) => write!(f, "{layout}"),
+            Value::Sliced(layout, offset) => write!(f, "({layout}, {offset})"),
+            Value::Truth(truth) => write!(f, "{truth}"),
+            Value::List(list) => {
+                for (i, tuple) in list.iter().enumerate() {
+                    write!(f, "{}{tuple}", if i > 0 { " " } else { "" })?;
+                }
+                Ok(())
+            }
+            Value::Order { left } => f.write_str(if *left { "LayoutLeft" } else { "LayoutRight" }),
+        }
+    }
+}
+
+impl Value {
+    /// The kind of value, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Tuple(tuple) if tuple.is_int() => "an integer",
+            Value::Tuple(_) => "a tuple of integers",
+            Value::Layout(_) => "a layout",
+            Value::Tiler(_) => "a tiler",
+            Value::Swizzle(_) => "a swizzle",
+            Value::Swizzled(_) | Value::Composed(_) => "a composed layout",
+            Value::Sliced(..) => "a layout with an offset",
+            Value::Truth(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Order { .. } => "an order of strides",
+        }
+    }
+
+    fn not(&self, wanted: &str) -> Refusal {
+        Refusal::new(format!(
+            "{wanted} is needed, and `{self}` is {}",
+            self.kind()
+        ))
+    }
+
+    /// The value as an int tuple; a layout's is its shape.
+    pub fn tuple(&self) -> Result<IntTuple, Refusal> {
+        match self {
+            Value::Tuple(tuple) => Ok(*tuple),
+            Value::Layout(layout) => Ok(layout.shape()),
+            _ => Err(self.not("a tuple of integers")),
+        }
+    }
+
+    /// The value as an integer.
+    pub fn int(&self) -> Result<Int, Refusal> {
+        match self {
+            Value::Tuple(tuple) => tuple.as_int().ok_or_else(|| self.not("an integer")),
+            _ => Err(self.not("an integer")),
+        }
+    }
+
+    /// The value as the number of a mode.
+    pub fn mode(&self) -> Result<usize, Refusal> {
+        usize::try_from(self.int()?.value()).map_err(|_| self.not("the number of a mode"))
+    }
+
+    /// The value as a layout; a shape's is column-major.
+    pub fn layout(&self) -> Result<Layout, Refusal> {
+        match self {
+            Value::Layout(layout) => Ok(*layout),
+            Value::Tuple(shape) => Ok(Layout::try_col_major(shape)?),
+            _ => Err(self.not("a layout")),
+        }
+    }
+
+    /// The value as a tiler: a layout, a tuple in angle brackets, or a shape.
+    pub fn tiler(&self) -> Result<Tiler, Refusal> {
+        match self {
+            Value::Tiler(tiler) => Ok(*tiler),
+            Value::Layout(layout) => Ok(Tiler::layout(layout)),
+            Value::Tuple(shape) => Ok(Tiler::try_shape(shape)?),
+            _ => Err(self.not("a tiler")),
+        }
+    }
+}

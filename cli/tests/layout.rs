@@ -1,0 +1,395 @@
+//! `cutlet layout` as its users meet it: answers, pictures and refusals.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn cutlet(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .arg("layout")
+        .args(arguments)
+        .output()
+        .expect("cutlet runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// What it prints for an expression.
+fn printed(arguments: &[&str]) -> String {
+    let output = cutlet(arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// What it answers to lines, and how long that took.
+fn answers(lines: &[u8]) -> (Vec<String>, Duration) {
+    let start = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["layout", "--stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cutlet runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let lines = lines.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&lines));
+    let output = child.wait_with_output().expect("cutlet ends");
+    writer
+        .join()
+        .expect("no panic")
+        .expect("all lines are read");
+    assert!(output.status.success());
+    (
+        text(&output.stdout).lines().map(str::to_owned).collect(),
+        start.elapsed(),
+    )
+}
+
+/// Holds answers to expressions, all in one run.
+fn check(cases: &[(&str, &str)]) {
+    let lines: String = cases
+        .iter()
+        .map(|(expression, _)| format!("{expression}\n"))
+        .collect();
+    let (found, _) = answers(lines.as_bytes());
+    assert_eq!(found.len(), cases.len());
+    for ((expression, expected), found) in cases.iter().zip(&found) {
+        assert_eq!(found, expected, "{expression}");
+    }
+}
+
+#[test]
+fn integers_are_static_or_dynamic_as_cute_prints_them() {
+    check(&[
+        ("(_2,4):(_12,_1)", "(_2,4):(_12,_1)"),
+        ("make_layout(_8)", "_8:_1"),
+        ("make_layout(8)", "8:_1"),
+        ("make_layout((_2,4), LayoutRight)", "(_2,4):(4,_1)"),
+        ("make_layout((2,(2,2)), LayoutLeft)", "(2,(2,2)):(_1,(2,4))"),
+        (
+            "(10,2):(16,4) o (5,4):(1,5)",
+            "((5,1),(2,2)):((16,4),(80,4))",
+        ),
+        (
+            "(_10,_2):(_16,_4) o (_5,_4):(_1,_5)",
+            "(_5,(_2,_2)):(_16,(_80,_4))",
+        ),
+        (
+            "composition((12,(4,8)):(59,(13,1)), <_3:_4, _8:_2>)",
+            "(_3,(2,4)):(236,(26,1))",
+        ),
+        ("idx2crd((_1,5), (_3,(_2,_3)))", "(_1,(1,2))"),
+        ("crd2idx((_1,(_1,_2)), (_3,(_2,_3)), (_3,(_12,_1)))", "_17"),
+        ("complement(_4:_2, _24)", "(_2,_3):(_1,_8)"),
+    ]);
+}
+
+#[test]
+fn everything_has_a_notation() {
+    check(&[
+        ("((4,2):(1,4))(1,1)", "5"),
+        ("(3,(2,3)):(3,(12,1))(1,(1,2))", "17"),
+        ("((4,(2,3)):(1,(4,8)))(2,_)", "((2,3)):((4,8))"),
+        ("(5:4, 4:1)", "(5,4):(4,1)"),
+        ("<3:4, 8:2>", "<3:4,8:2>"),
+        ("Sw<3,4,3> o 0 o (8,8):(8,1)", "Sw<3,4,3> o 0 o (8,8):(8,1)"),
+        ("Sw<3,0,3> o (8,8):(8,1)", "Sw<3,0,3> o _0 o (8,8):(8,1)"),
+        ("(Sw<3,0,3> o 0 o (8,8):(8,1))(1,0)", "9"),
+        (
+            "(Sw<3,0,3> o 0 o (8,8):(8,1))(1,_)",
+            "Sw<3,0,3> o 8 o (8):(1)",
+        ),
+        ("Sw<3,0,3>(8)", "9"),
+        ("(8,8):(1,8) o 5 o 4:2", "(8,8):(1,8) o 5 o 4:2"),
+        (
+            "zipped_divide(Sw<2,0,2> o 0 o (4,4):(4,1), <2,2>)",
+            "Sw<2,0,2> o 0 o ((2,2),(2,2)):((4,1),(8,2))",
+        ),
+        ("(3,6,2,8):(5,7,11,13) / 72", "(1,1,1,4):(360,168,44,26)"),
+        ("(3,6,2,8) / 9", "(1,2,2,8)"),
+        ("(6,2) % 12", "(6,2)"),
+        ("take<1,3>((_2,_3,_5,_7):(_1,_2,_6,_30))", "(_3,_5):(_2,_6)"),
+        (
+            "select((_2,_3,_5,_7):(_1,_2,_6,_30), 1, 3)",
+            "(_3,_7):(_2,_30)",
+        ),
+        ("size<1>((2,3):(1,2))", "3"),
+        ("layout<1,0>((_4,(_3,_6)))", "_3:_4"),
+        (
+            "coordinates_of((3,(2,3)):(3,(12,1)), 17)",
+            "16 (1,5) (1,(1,2))",
+        ),
+        ("make_identity_layout((8,4))", "(8,4):(_1@0,_1@1)"),
+        ("(8,4):(1@0,1@1)(11)", "(3,1)"),
+        ("compatible((4,6), ((2,2),6))", "true"),
+        ("((2,2),3)", "((2,2),3)"),
+    ]);
+}
+
+#[test]
+fn functions_are_called_by_name() {
+    check(&[
+        ("coalesce((_2,(_1,_6)):(_1,(_6,_2)))", "_12:_1"),
+        (
+            "coalesce((_2,(_1,_6)):(_1,(_6,_2)), (_1,_1))",
+            "(_2,_6):(_1,_2)",
+        ),
+        ("right_inverse((_4,_8):(_8,_1))", "(_8,_4):(_4,_1)"),
+        ("left_inverse((_6,_2):(_1,_7))", "(_7,_2):(_1,_6)"),
+        (
+            "logical_divide((_4,_2,_3):(_2,_1,_8), _4:_2)",
+            "((_2,_2),(_2,_3)):((_4,_1),(_2,_8))",
+        ),
+        (
+            "zipped_divide((8,6):(1,8), <4,2>)",
+            "((4,2),(2,3)):((1,8),(4,16))",
+        ),
+        (
+            "blocked_product((_2,_5):(_5,_1), (_3,_4):(_1,_3))",
+            "(_6,(_5,_4)):(_5,(_1,_30))",
+        ),
+        (
+            "raked_product((_2,_5):(_5,_1), (_3,_4):(_1,_3))",
+            "((_3,_2),(_4,_5)):((_10,_5),(_30,_1))",
+        ),
+        ("group(flatten(((2,3),5)), 0, 2)", "((2,3),5)"),
+        ("recast_layout((_8,_4):(_1,_8), 16, 32)", "(_4,_4):(_1,_4)"),
+        (
+            "slice_and_offset((7,_), (_8,_8):(_6,_59))",
+            "((_8):(_59), 42)",
+        ),
+    ]);
+}
+
+#[test]
+fn what_no_layout_does_is_refused_with_the_reason() {
+    check(&[
+        (
+            "composition((4,2):(1,8), 3:3)",
+            "error: composition: (4,2):(1,8) o 3:3 takes 0, 3, 10: no layout does",
+        ),
+        (
+            "cosize((8,4):(1@0,1@1))",
+            "error: cosize: strides in basis directions have no last index",
+        ),
+        (
+            "size((4294967296,4294967296))",
+            "error: product: (4294967296,4294967296) has no product that fits 64 bits",
+        ),
+    ]);
+}
+
+#[test]
+fn syntax_errors_point_at_the_column() {
+    check(&[
+        (
+            "(4,2):(1,4",
+            "error: column 11: expected `,` or `)`, but the expression ends",
+        ),
+        (
+            "(4,2):(1,x)",
+            "error: column 10: there is no function `x`; --functions lists them",
+        ),
+        (
+            "composition((4,2):(1,8))",
+            "error: column 1: composition(A, tiler) is how it is called, not with 1 argument",
+        ),
+        (
+            "4:2 o",
+            "error: column 6: expected an integer, `_`, a tuple, a tiler or a name, but the expression ends",
+        ),
+        (
+            "  0:1",
+            "error: column 3: layout: 0:1 has the extent 0: extents are plain integers of at least 1",
+        ),
+        (
+            "(4,2) é",
+            "error: column 7: expected `o`, `(`, `:` or the end, found `é`",
+        ),
+        (
+            "",
+            "error: column 1: expected an integer, `_`, a tuple, a tiler or a name, but the expression ends",
+        ),
+    ]);
+    let output = cutlet(&["coalesce((4,2):(1,4)"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "error: column 21: expected `,` or `)`, but the expression ends\n  coalesce((4,2):(1,4)\n                      ^\n"
+    );
+}
+
+/// Every line has an answer, whatever it is.
+#[test]
+fn nothing_on_stdin_crashes() {
+    let mut lines = Vec::new();
+    lines.extend_from_slice(&[b'('; 100_000]);
+    lines.push(b'\n');
+    lines.extend("coalesce(".repeat(5000).as_bytes());
+    lines.push(b'\n');
+    lines.extend_from_slice(b"4:\xff2\n");
+    let pieces = [
+        "(",
+        ")",
+        "<",
+        ">",
+        ":",
+        ",",
+        "_",
+        "o",
+        "4",
+        "-1",
+        "1@0",
+        "Sw<3,4,3>",
+        "get",
+        "/",
+        "9223372036854775807",
+    ];
+    let mut rng = fastrand::Rng::with_seed(1);
+    for _ in 0..5000 {
+        for _ in 0..rng.usize(1..12) {
+            lines.extend(pieces[rng.usize(..pieces.len())].as_bytes());
+        }
+        lines.push(b'\n');
+    }
+    let (found, _) = answers(&lines);
+    assert_eq!(found.len(), 5003);
+    assert!(found[0].starts_with("error: column 33: the expression is nested"));
+    assert_eq!(found[2], "error: column 3: the text is not UTF-8");
+}
+
+#[test]
+fn twenty_thousand_lines_take_seconds_at_most() {
+    let expressions = [
+        "zipped_divide((9,(4,8)):(59,(13,1)), <3:3, (2,4):(1,8)>)",
+        "composition((_10,_2):(_16,_4), (_5,_4):(_1,_5))",
+        "complement((2,2):(1,6), 24)",
+        "composition((4,2):(1,8), 3:3)",
+    ];
+    let lines: String = (0..20_000)
+        .map(|i| format!("{}\n", expressions[i % 4]))
+        .collect();
+    let (found, took) = answers(lines.as_bytes());
+    assert_eq!(found.len(), 20_000);
+    assert!(found[3].starts_with("error: ") && found[2] == found[19_998]);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn tables_are_cutes() {
+    assert_eq!(
+        printed(&["(2,3):(1,2)", "--table"]),
+        concat!(
+            "(2,3):(1,2)\n",
+            "      0   1   2 \n",
+            "    +---+---+---+\n",
+            " 0  | 0 | 2 | 4 |\n",
+            "    +---+---+---+\n",
+            " 1  | 1 | 3 | 5 |\n",
+            "    +---+---+---+\n",
+        )
+    );
+    assert!(printed(&["--annotated", "(3,(2,3)):(3,(12,1))"]).contains("<== 2-D col coord (j,k)"));
+    assert!(printed(&["Sw<1,0,1> o 0 o (2,2):(2,1)", "--table"]).contains(" 1  | 3 | 2 |"));
+    let too_many = cutlet(&["(1000,1000)", "--table"]);
+    assert!(text(&too_many.stderr).contains("1000000 cells are too many"));
+}
+
+#[test]
+fn thread_value_layouts_name_their_threads() {
+    let by_position = printed(&["((4,8),(2,2)):((32,1),(16,8))", "--tv=(16,8)"]);
+    assert!(
+        by_position.contains(" 9  |  T4V2 |  T4V3 |"),
+        "{by_position}"
+    );
+    let by_coordinate = printed(&["((4,8),(2,2)):((2@1,1@0),(1@1,8@0))", "--tv"]);
+    assert_eq!(
+        by_position.lines().skip(1).collect::<Vec<_>>(),
+        by_coordinate.lines().skip(1).collect::<Vec<_>>()
+    );
+    assert!(printed(&["(4,2):(2,1)", "--tv", "--latex"]).contains(r"{T3 \\ V1}"));
+}
+
+#[test]
+fn explanations_go_step_by_step() {
+    let words = printed(&["logical_divide((_4,_2,_3):(_2,_1,_8), _4:_2)", "--explain"]);
+    assert!(
+        words.contains("  B* = complement(B, 24) = (_2,_3):(_1,_8), where the other tiles begin\n"),
+        "{words}"
+    );
+    assert!(
+        words.ends_with("\n((_2,_2),(_2,_3)):((_4,_1),(_2,_8))\n"),
+        "{words}"
+    );
+    // A refusal is explained too.
+    let output = cutlet(&["(4,2):(1,8) o 3:3", "--explain"]);
+    assert!(text(&output.stdout).contains("refused: composition: (4,2):(1,8) o 3:3"));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn documents_are_written() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("layout.svg");
+    printed(&["(4,8):(8,1)", "--svg", file.to_str().expect("UTF-8")]);
+    assert_eq!(
+        fs::read_to_string(file)
+            .expect("a file")
+            .matches("stroke=\"black\"")
+            .count(),
+        32
+    );
+    assert!(printed(&["(4,8):(8,1)", "--latex"]).contains("\\begin{tikzpicture}"));
+}
+
+/// The guide's figures are what the command draws today.
+#[test]
+fn seed_004_figures_are_regenerated_by_one_command() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
+    printed(&["--figures", folder.to_str().expect("UTF-8")]);
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures");
+    let names = [
+        "composition1",
+        "composition2",
+        "complement1",
+        "divide1",
+        "divide2",
+        "divide3",
+        "product1",
+        "product2",
+        "product2d",
+        "productblocked2d",
+        "productraked2d",
+    ];
+    for name in names {
+        let file = |folder: &Path| {
+            let path = folder.join(name).with_extension("svg");
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        assert!(
+            file(&folder) == file(&guide),
+            "docs/figures/{name}.svg is not what `cutlet layout --figures docs/figures` draws"
+        );
+    }
+}
+
+#[test]
+fn functions_are_listed() {
+    let list = printed(&["--functions"]);
+    for name in [
+        "composition(A, tiler)",
+        "zipped_divide(A, tiler)",
+        "domain_distribute(shape, n)",
+    ] {
+        assert!(list.contains(name), "{name}");
+    }
+    assert_eq!(cutlet(&[]).status.code(), Some(2));
+}
