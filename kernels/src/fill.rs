@@ -1,5 +1,6 @@
 //! fill: memory full of random numbers, a function of seed and index alone: inputs for measurements.
 
+use cutlet_device::hopper::F8E4M3;
 use cutlet_device::{
     DeviceData, Float, GlobalMut, block_idx, fma, instantiate, log2_approx, rsqrt_approx,
     thread_idx,
@@ -76,6 +77,21 @@ macro_rules! normal {
 }
 normal!(f32, f16, bf16);
 
+impl Random for F8E4M3 {
+    /// N(0, 1).
+    #[inline(always)]
+    fn random(bits: u64) -> Self {
+        /// What takes an f32's exponent to where e4m3 has it, subnormal numbers included.
+        const BIAS: f32 = f32::from_bits(7 << 23);
+        let value = normal(bits);
+        // No value is near 448, where e4m3 ends: rounding to even at bit 20 is all there is to do.
+        let scaled = (value.abs() * BIAS).to_bits();
+        let magnitude = (scaled + 0x7_ffff + ((scaled >> 20) & 1)) >> 20;
+        let sign = (value.to_bits() >> 24) & 0x80;
+        F8E4M3::from_bits((sign | magnitude) as u8)
+    }
+}
+
 /// A number from N(0, 1), by Box and Muller.
 #[inline(always)]
 fn normal(bits: u64) -> f32 {
@@ -138,6 +154,10 @@ instantiate! {
     /// N(0, 1) in bf16.
     #[kernel(threads = 256)]
     pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16>;
+
+    /// N(0, 1) in e4m3.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3>;
 
     /// Random bits.
     #[kernel(threads = 256)]

@@ -2,6 +2,7 @@
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;
+use cutlet_device::hopper::F8E4M3;
 use cutlet_host::PinnedBuffer;
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -44,10 +45,14 @@ impl Check {
     }
 }
 
-/// An element of an output.
+/// An element of an operand or an output.
 pub trait Number: DeviceData {
     /// Its value.
     fn to_f64(self) -> f64;
+}
+
+/// An element of an output.
+pub trait Nearest: Number {
     /// The nearest one.
     fn nearest(value: f32) -> Self;
 }
@@ -56,6 +61,9 @@ impl Number for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
+}
+
+impl Nearest for f32 {
     fn nearest(value: f32) -> f32 {
         value
     }
@@ -67,6 +75,9 @@ macro_rules! half {
             fn to_f64(self) -> f64 {
                 f64::from(self.to_f32())
             }
+        }
+
+        impl Nearest for $half {
             fn nearest(value: f32) -> $half {
                 <$half>::from_f32(value)
             }
@@ -74,6 +85,12 @@ macro_rules! half {
     )*};
 }
 half!(f16, bf16);
+
+impl Number for F8E4M3 {
+    fn to_f64(self) -> f64 {
+        f64::from(self.to_f32())
+    }
+}
 
 /// Elements that are brought to the host and compared at a time.
 const CHUNK: usize = 8 << 20;

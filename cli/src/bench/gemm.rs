@@ -143,9 +143,7 @@ impl Family for Gemm {
             Dtype::Tf32 => case::set_up::<types::Tf32>(problem, setting),
             Dtype::F16 => case::set_up::<types::F16>(problem, setting),
             Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
-            Dtype::E4m3 => Ok(SetUp::Skipped(
-                "neither cutlet nor the baseline here knows e4m3 yet".to_string(),
-            )),
+            Dtype::E4m3 => case::set_up::<types::E4m3>(problem, setting),
         }
     }
 }
@@ -157,6 +155,7 @@ pub fn dtypes_with_kernels() -> Vec<Dtype> {
         (Dtype::Tf32, types::Tf32::KERNEL.is_some()),
         (Dtype::F16, types::F16::KERNEL.is_some()),
         (Dtype::Bf16, types::Bf16::KERNEL.is_some()),
+        (Dtype::E4m3, types::E4m3::KERNEL.is_some()),
     ];
     let there = kernels.into_iter().filter(|(_, there)| *there);
     there.map(|(dtype, _)| dtype).collect()

@@ -1,6 +1,7 @@
 //! Random inputs, made where they are used: on the device.
 
 use cutlet::{Buffer, Stream};
+use cutlet_device::hopper::F8E4M3;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_kernels::fill::{self, ROW, Random};
 use half::{bf16, f16};
@@ -22,7 +23,7 @@ macro_rules! filled {
         }
     )*};
 }
-filled!(f32: fill_f32, f16: fill_f16, bf16: fill_bf16, u32: fill_u32);
+filled!(f32: fill_f32, f16: fill_f16, bf16: fill_bf16, F8E4M3: fill_e4m3, u32: fill_u32);
 
 /// At least `len` random elements: N(0, 1) for floats, any bits for integers. Element `i` is
 /// `T::random(bits(seed, i))`.
@@ -69,6 +70,17 @@ mod tests {
             .map(|index| u32::random(fill::bits(3, index)))
             .collect();
         assert_eq!(stream.download(&words).unwrap(), expected);
+    }
+
+    #[test]
+    fn e4m3_is_the_nearest_to_the_same_number_in_f32() {
+        for index in 0..10_000 {
+            let bits = fill::bits(5, index);
+            let (exact, rounded) = (f32::random(bits), F8E4M3::random(bits).to_f32());
+            // Three bits of mantissa, and steps of 1/512 around 0.
+            let half_a_step = (exact.abs() / 16.0).max(1.0 / 1024.0);
+            assert!((exact - rounded).abs() <= half_a_step, "{exact} {rounded}");
+        }
     }
 
     #[test]

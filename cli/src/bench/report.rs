@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::family::Role;
 use super::plots::Plot;
-use super::results::{Measured, Outcome, Results, RowResult, Summary, kind};
+use super::results::{Figures, Measured, Outcome, Results, RowResult, Summary, kind};
 use super::statistics::Verdict;
 use super::table::{figure, spread};
 
@@ -128,12 +129,13 @@ fn table(results: &Results, of: &str) -> String {
     for (result, measured) in rows {
         text += &row(result, measured);
         text += &sustained(measured);
+        text += &asides(measured);
     }
     text
 }
 
 fn row(result: &RowResult, measured: &Measured) -> String {
-    let pair = |figures: Option<&super::results::Figures>| match figures {
+    let pair = |figures: Option<&Figures>| match figures {
         Some(figures) => [
             figure(figures.speed),
             format!(
@@ -177,7 +179,7 @@ fn sustained(measured: &Measured) -> String {
     let Some(ratio) = &measured.sustained_ratio else {
         return String::new();
     };
-    let speed = |figures: Option<&super::results::Figures>| {
+    let speed = |figures: Option<&Figures>| {
         let speed = figures.and_then(|figures| figures.sustained_speed);
         speed.map_or("–".to_string(), figure)
     };
@@ -189,6 +191,22 @@ fn sustained(measured: &Measured) -> String {
         spread(ratio),
         Verdict::of(ratio).word()
     )
+}
+
+/// Lines for what is not the same computation.
+fn asides(measured: &Measured) -> String {
+    let asides = measured
+        .contestants
+        .iter()
+        .filter(|figures| figures.role == Role::Aside);
+    let line = |figures: &Figures| {
+        let (speed, time) = (figure(figures.speed), figure(figures.microseconds.median));
+        format!(
+            "| | {} | | | {speed} | {time} | | | | | | | |\n",
+            figures.name
+        )
+    };
+    asides.map(line).collect()
 }
 
 fn left_out(results: &Results) -> String {
@@ -222,22 +240,22 @@ fn protocol(results: &Results) -> String {
     match results.machine.backend.as_str() {
         "cpu" => text += ".\n",
         _ => {
-            let _ = write!(
+            let _ = writeln!(
                 text,
                 ". A sample takes at least {} ms. Runs go through sets of buffers so that 256 MiB \
                  of other data lie between two uses of one; runs shorter than 100 µs are replayed \
                  from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
                  cuBLASLt's 16 first algorithms with 64 MiB of workspace, timed on this machine in \
                  this run; \"default\" is its first. A gather's is a copy of as many contiguous \
-                 bytes.\n",
+                 bytes.",
                 protocol.sample_milliseconds
             );
         }
     }
     if let Some(sustained) = protocol.sustained {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "Power-settled figures follow {} ms of work without a pause, in samples of {} ms.\n",
+            "Power-settled figures follow {} ms of work without a pause, in samples of {} ms.",
             sustained.settle_milliseconds, sustained.sample_milliseconds
         );
     }

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use cutlet_device::DeviceData;
+use cutlet_device::hopper::F8E4M3;
 use cutlet_host::{View, ViewMut};
 use half::{bf16, f16};
 
@@ -14,6 +15,8 @@ use super::{Cublas, CublasError, Library, Problem, WORKSPACE_BYTES, check};
 /// `CUBLASLT_MATMUL_DESC_TRANSA` and `…_TRANSB`.
 const TRANSPOSE_FIRST: i32 = 3;
 const TRANSPOSE_SECOND: i32 = 4;
+/// `CUBLASLT_MATMUL_DESC_FAST_ACCUM`.
+const FAST_ACCUMULATION: i32 = 25;
 /// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
 const MAX_WORKSPACE: i32 = 1;
 
@@ -25,13 +28,15 @@ pub enum Compute {
     F32,
     /// f32 operands rounded to tf32, sums in f32.
     Tf32,
+    /// fp8 operands, summed in the tensor cores' own, shorter format ("fast accumulation").
+    FastF8,
 }
 
 impl Compute {
     /// Its `cublasComputeType_t`.
     fn code(self) -> i32 {
         match self {
-            Compute::F32 => 68,
+            Compute::F32 | Compute::FastF8 => 68,
             Compute::Tf32 => 77,
         }
     }
@@ -53,6 +58,10 @@ impl Element for f16 {
 
 impl Element for bf16 {
     const CUDA_TYPE: i32 = 14;
+}
+
+impl Element for F8E4M3 {
+    const CUDA_TYPE: i32 = 28;
 }
 
 /// `cublasLtMatmulHeuristicResult_t`.
@@ -121,6 +130,14 @@ impl Cublas {
             let status = unsafe {
                 let value: *const i32 = &transposed;
                 (library.lt_desc_set)(operation.handle, attribute, value.cast(), size_of::<i32>())
+            };
+            check("cublasLtMatmulDescSetAttribute", status)?;
+        }
+        if compute == Compute::FastF8 {
+            let fast: *const i8 = &1;
+            // SAFETY: the attribute is an i8, which lives for ever.
+            let status = unsafe {
+                (library.lt_desc_set)(operation.handle, FAST_ACCUMULATION, fast.cast(), 1)
             };
             check("cublasLtMatmulDescSetAttribute", status)?;
         }

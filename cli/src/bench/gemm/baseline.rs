@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::Problem;
 use super::types::Types;
-use crate::bench::check::Number;
+use crate::bench::check::{Nearest, Number};
 use crate::bench::error::Result;
 use crate::bench::family::{Contestant, Role};
 use crate::bench::setting::Setting;
@@ -17,7 +17,12 @@ const ALGORITHMS: usize = 16;
 /// What cutlet's GEMM is compared with.
 pub enum Baseline<'a, T: Types> {
     /// cuBLASLt, by any of the algorithms that its heuristics propose.
-    CublasLt(Matmul<'a, T::In, T::Out>),
+    CublasLt {
+        /// The same computation as cutlet's.
+        same: Box<Matmul<'a, T::In, T::Out>>,
+        /// Another computation, where there is one to be shown beside.
+        aside: Option<Box<Matmul<'a, T::In, T::Out>>>,
+    },
     /// Three loops over operands in host memory.
     Plain(Plain),
 }
@@ -28,26 +33,43 @@ impl<'a, T: Types> Baseline<'a, T> {
         if !setting.on_gpu() {
             return Ok(Ok(Baseline::Plain(Plain::new(problem))));
         }
-        Ok(match &setting.cublas {
-            Ok(cublas) => cublas
-                .matmul_by::<T::In, T::Out>(for_cublas(problem), T::COMPUTE, ALGORITHMS)
-                .map(Baseline::CublasLt)
-                .map_err(|error| error.to_string()),
-            Err(why) => Err(why.clone()),
+        let cublas = match &setting.cublas {
+            Ok(cublas) => cublas,
+            Err(why) => return Ok(Err(why.clone())),
+        };
+        let matmul = |compute| {
+            let matmul = cublas.matmul_by(for_cublas(problem), compute, ALGORITHMS);
+            matmul.map(Box::new)
+        };
+        Ok(match matmul(T::COMPUTE) {
+            Ok(same) => Ok(Baseline::CublasLt {
+                same,
+                // A library that does not know it leaves it out.
+                aside: T::ASIDE.and_then(|compute| matmul(compute).ok()),
+            }),
+            Err(error) => Err(error.to_string()),
         })
     }
 
     /// The contestants that it offers.
     pub fn contestants(&self) -> Vec<Contestant> {
-        let named = |name: String| Contestant {
-            name,
-            role: Role::Baseline,
+        let all = |name: &'static str, count: usize, role| {
+            (0..count).map(move |pick| Contestant {
+                name: format!("{name} algorithm {pick}"),
+                role,
+            })
         };
         match self {
-            Baseline::CublasLt(matmul) => (0..matmul.algorithms())
-                .map(|pick| named(format!("cuBLASLt algorithm {pick}")))
-                .collect(),
-            Baseline::Plain(_) => vec![named("plain loops".to_string())],
+            Baseline::CublasLt { same, aside } => {
+                let beside = aside.as_ref().map_or(0, |aside| aside.algorithms());
+                all("cuBLASLt", same.algorithms(), Role::Baseline)
+                    .chain(all("cuBLASLt, f32 sums,", beside, Role::Aside))
+                    .collect()
+            }
+            Baseline::Plain(_) => vec![Contestant {
+                name: "plain loops".to_string(),
+                role: Role::Baseline,
+            }],
         }
     }
 
@@ -61,7 +83,12 @@ impl<'a, T: Types> Baseline<'a, T> {
         mut c: ViewMut<'_, T::Out>,
     ) -> Result<()> {
         match self {
-            Baseline::CublasLt(matmul) => Ok(matmul.run(pick, a, b, &mut c)?),
+            Baseline::CublasLt { same, aside } => match aside {
+                Some(aside) if pick >= same.algorithms() => {
+                    Ok(aside.run(pick - same.algorithms(), a, b, &mut c)?)
+                }
+                _ => Ok(same.run(pick, a, b, &mut c)?),
+            },
             Baseline::Plain(plain) => {
                 let (a, b) = (stream.download(a)?, stream.download(b)?);
                 Ok(stream.copy_from_host(&plain.multiply(&a, &b), c)?)
@@ -118,7 +145,7 @@ impl Plain {
         }
     }
 
-    fn multiply<I: Number, O: Number>(&self, a: &[I], b: &[I]) -> Vec<O> {
+    fn multiply<I: Number, O: Nearest>(&self, a: &[I], b: &[I]) -> Vec<O> {
         let Plain { m, n, k, .. } = *self;
         let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
             Order::RowMajor => i * columns + j,

@@ -86,12 +86,6 @@ impl<'a, T: Types> GemmCase<'a, T> {
 }
 
 impl<T: Types> GemmCase<'_, T> {
-    fn operands(&self, set: usize) -> Result<(View<'_, T::In>, View<'_, T::In>)> {
-        let Problem { m, n, k, .. } = self.problem;
-        let [a, b, _] = self.strides.map(|stride| set * stride);
-        Ok((self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?))
-    }
-
     fn result(&self, set: usize) -> Result<View<'_, T::Out>> {
         let Problem { m, n, .. } = self.problem;
         let first = set * self.strides[2];
@@ -121,14 +115,16 @@ impl<T: Types> GemmCase<'_, T> {
     }
 
     /// How far the C of a set is from the other C.
-    fn from_other(&self, set: usize) -> Result<Deviation> {
+    fn distance_from_other(&self, set: usize) -> Result<Deviation> {
         let Problem { m, n, .. } = self.problem;
         let other = self.other.slice(..m * n)?;
         whole(&self.setting.stream, self.result(set)?, other)
     }
 
     fn samples(&self, set: usize) -> Result<Samples> {
-        let (a, b) = self.operands(set)?;
+        let Problem { m, n, k, .. } = self.problem;
+        let [a, b, _] = self.strides.map(|stride| set * stride);
+        let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
         Samples::new(&self.setting.stream, &self.problem, a, b, self.setting.seed)
     }
 
@@ -226,7 +222,7 @@ impl<T: Types> Case for GemmCase<'_, T> {
             check.fail(format!("cutlet against f64: {wrong}"));
         }
         check.to_f64 = Some(deviation);
-        let deviation = self.from_other(0)?;
+        let deviation = self.distance_from_other(0)?;
         if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
             check.fail(format!("cutlet against the baseline: {wrong}"));
         }
@@ -251,7 +247,7 @@ impl<T: Types> Case for GemmCase<'_, T> {
         self.keep(last)?;
         self.poison_set(last)?;
         self.run(baseline, last)?;
-        let deviation = self.from_other(last)?;
+        let deviation = self.distance_from_other(last)?;
         if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
             check.fail(format!(
                 "cutlet, as it was timed, against the baseline: {wrong}"

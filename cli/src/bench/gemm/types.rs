@@ -2,9 +2,10 @@
 
 use cutlet::{Matrix, MatrixMut, Stream};
 use cutlet_cli::cublas::{Compute, Element};
+use cutlet_device::hopper::F8E4M3;
 use half::{bf16, f16};
 
-use crate::bench::check::Number;
+use crate::bench::check::{Nearest, Number};
 use crate::bench::dtype::Dtype;
 use crate::bench::random::Fill;
 
@@ -13,11 +14,13 @@ pub trait Types: 'static {
     /// Of A and B.
     type In: Fill + Element + Number;
     /// Of C.
-    type Out: Element + Number;
+    type Out: Element + Nearest;
     /// Their name.
     const DTYPE: Dtype;
     /// How the baseline computes the same.
     const COMPUTE: Compute;
+    /// Another way the baseline has that is not the same computation, to be shown beside.
+    const ASIDE: Option<Compute> = None;
     /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
     const KERNEL: Option<Kernel<Self>>;
 }
@@ -68,6 +71,17 @@ impl Types for Bf16 {
     type Out = bf16;
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = None;
+}
+
+/// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.
+pub struct E4m3;
+impl Types for E4m3 {
+    type In = F8E4M3;
+    type Out = bf16;
+    const DTYPE: Dtype = Dtype::E4m3;
+    const COMPUTE: Compute = Compute::FastF8;
+    const ASIDE: Option<Compute> = Some(Compute::F32);
     const KERNEL: Option<Kernel<Self>> = None;
 }
 
