@@ -189,6 +189,17 @@ pub enum Error {
         fix: &'static str,
     },
 
+    /// TMA cannot move this tensor in such boxes.
+    #[error("{asked}, was asked for: {found}; {fix}")]
+    BadTensorMap {
+        /// The tensor and the boxes.
+        asked: String,
+        /// What stands in the way.
+        found: String,
+        /// What to do.
+        fix: &'static str,
+    },
+
     /// Something that cannot be part of a graph was asked for during a capture.
     #[error(
         "{doing} was asked for while the stream is being captured into a graph, where nothing runs yet; do it before or after the capture"

@@ -43,6 +43,7 @@ mod launch;
 mod module;
 mod pinned;
 mod stream;
+mod tensor_map;
 
 pub use args::{ArgSite, KernelArg, LaunchArgs};
 pub use borrowed::{Borrowed, BorrowedMut};
@@ -56,3 +57,4 @@ pub use graph::Graph;
 pub use launch::{Grid, LaunchConfig};
 pub use pinned::PinnedBuffer;
 pub use stream::Stream;
+pub use tensor_map::{L2Promotion, TensorMapElement, TensorMapSpec};

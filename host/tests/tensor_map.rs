@@ -1,0 +1,127 @@
+//! Tensor maps: what is refused, and a kernel that copies a matrix through them.
+
+use cutlet_device::hopper::{TensorMap, TileBox};
+use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
+
+mod kernels {
+    use cutlet_device::hopper::{
+        KMajorTile, LoadOptions, Mbarrier, TensorMap, tma_store_commit, tma_store_wait,
+    };
+    use cutlet_device::{SharedMemory, block_idx, kernel, thread_idx};
+
+    pub type Tile = KMajorTile<f32, 16, 32>;
+
+    /// Copies a stack of matrices, a tile a block.
+    ///
+    /// # Safety
+    /// The maps are of boxes of [`Tile`], and of tensors that are there.
+    #[kernel(threads = 32, shared = 4096, arch = "sm_90a")]
+    pub unsafe fn copy(
+        #[grid_constant] from: &TensorMap,
+        tiles: u32,
+        #[grid_constant] to: &TensorMap,
+    ) {
+        let mut shared = SharedMemory::new();
+        let (tile, barrier) = (Tile::take(&mut shared), Mbarrier::take(&mut shared));
+        let (x, y) = (block_idx().x.get(), block_idx().y.get());
+        let at = [(x / tiles * 16) as i32, (x % tiles * 32) as i32, y as i32];
+        if thread_idx().get() == 0 {
+            // SAFETY: this thread alone uses tile and barrier; the maps are as promised.
+            unsafe {
+                barrier.init(1);
+                barrier.arrive_expect_tx(Tile::BYTES);
+                tile.load(from, at, barrier, LoadOptions::DEFAULT);
+                barrier.wait(0);
+                tile.store(to, at);
+            }
+            tma_store_commit();
+            tma_store_wait::<0>();
+        }
+    }
+}
+
+#[test]
+fn a_kernel_copies_a_stack_of_matrices() -> Result<()> {
+    let device = Device::cpu();
+    let stream = device.stream()?;
+    let (count, rows, columns, ld) = (3usize, 50usize, 70usize, 72usize);
+    let source: Vec<f32> = (0..count * rows * ld).map(|i| i as f32).collect();
+    let a = stream.upload(&source)?;
+    let b = stream.zeroed::<f32>(count * rows * columns.next_multiple_of(4))?;
+    let spec = |ld: usize| {
+        TensorMapSpec::rows(rows as u64, columns as u64, ld as u64)
+            .stacked(count as u64, (rows * ld) as u64)
+            .promotion(L2Promotion::Bytes256)
+    };
+    let from = spec(ld).encode(&a, kernels::Tile::tile_box(1))?;
+    let to = spec(72).encode(&b, kernels::Tile::tile_box(1))?;
+    let function = device.load(&PTX, &kernels::copy)?;
+    let grid = [4 * 3, count as u32, 1];
+    // SAFETY: the maps are of the kernel's tile and of these buffers, and the grid covers them.
+    unsafe { stream.launch(&function, grid, (from, 3u32, to))? };
+    let result = stream.download(&b)?;
+    for (i, &value) in result.iter().enumerate() {
+        let expected = if i % 72 < columns { i as f32 } else { 0.0 };
+        assert_eq!(value, expected, "element {i}");
+    }
+    Ok(())
+}
+
+static PTX: cutlet_device::PtxLibrary = cutlet_device::PtxLibrary { families: &[] };
+
+#[test]
+fn what_tma_cannot_move_is_refused() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let buffer = stream.zeroed::<u16>(64 * 128)?;
+    let tile = |x, y, span| TileBox {
+        extent: [x, y],
+        span,
+    };
+    let good = tile(64, 64, 128);
+    TensorMapSpec::rows(64, 128, 128).encode(&buffer, good)?;
+    // 127 columns are fine as long as rows are aligned.
+    TensorMapSpec::rows(64, 127, 128).encode(&buffer, good)?;
+    let says = |result: Result<TensorMap>, found: &str| {
+        let error = result.expect_err("this must be refused");
+        assert!(matches!(error, Error::BadTensorMap { .. }), "{error}");
+        assert!(error.to_string().contains(found), "{error}");
+    };
+    let rows = TensorMapSpec::rows;
+    says(
+        rows(64, 127, 127).encode(&buffer, good),
+        "rows are 254 bytes apart",
+    );
+    says(
+        rows(65, 128, 128).encode(&buffer, good),
+        "beyond the 8192 elements",
+    );
+    says(
+        rows(u64::MAX, 128, 128).encode(&buffer, good),
+        "dimension 1 has",
+    );
+    says(
+        rows(0, 128, 128).encode(&buffer, good),
+        "dimension 1 has 0 elements",
+    );
+    says(
+        rows(63, 128, 128).encode(buffer.slice(1..)?, good),
+        "its address is",
+    );
+    says(
+        rows(8, 128, 128).stacked(2, 1028).encode(&buffer, good),
+        "matrices are 2056 bytes apart",
+    );
+    says(
+        rows(64, 128, 128).encode(&buffer, tile(64, 257, 128)),
+        "the box is too large",
+    );
+    says(
+        rows(64, 128, 128).encode(&buffer, tile(32, 64, 128)),
+        "a line of the box has 64 bytes",
+    );
+    says(
+        rows(64, 128, 128).encode(&buffer, tile(4, 64, 16)),
+        "a line of the box has 8 bytes",
+    );
+    Ok(())
+}
