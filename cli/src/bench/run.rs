@@ -306,7 +306,88 @@ fn utc(moment: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::check::Check;
+    use crate::bench::family::Contestant;
     use std::time::Duration;
+
+    /// A problem that everyone solves at once, whose checks answer as told.
+    struct Told {
+        contestants: Vec<Contestant>,
+        checks: [bool; 2],
+    }
+
+    impl Told {
+        fn check(&self, number: usize) -> Check {
+            let mut check = Check::new(0.0);
+            if !self.checks[number] {
+                check.fail("told so");
+            }
+            check
+        }
+    }
+
+    impl Case for Told {
+        fn sets(&self) -> usize {
+            1
+        }
+        fn contestants(&self) -> &[Contestant] {
+            &self.contestants
+        }
+        fn enqueue(&mut self, _: &cutlet::Stream, _: usize, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn check(&mut self, _: usize) -> Result<Check> {
+            Ok(Told::check(self, 0))
+        }
+        fn poison(&mut self) -> Result<()> {
+            Ok(())
+        }
+        fn recheck(&mut self, _: usize) -> Result<Check> {
+            Ok(Told::check(self, 1))
+        }
+    }
+
+    /// The result of a problem whose checks answer so.
+    fn result(checks: [bool; 2]) -> RowResult {
+        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let mut bench = Bench {
+            setting: &setting,
+            timer: Timer::new(&setting).unwrap(),
+            recorder: Recorder::start(None),
+            protocol: Protocol {
+                rounds: 5,
+                sample_milliseconds: 0.0,
+                sustained: None,
+            },
+            progress: ProgressBar::hidden(),
+        };
+        let entry = toml::from_str("mnk = [[2, 2, 2]]").unwrap();
+        let problem = &Gemm.problems(entry, &[Dtype::F32]).unwrap()[0];
+        let row = Gemm.row(problem);
+        let contestants = [Role::Cutlet, Role::Baseline].map(|role| Contestant {
+            name: "someone".to_string(),
+            role,
+        });
+        let mut case = Told {
+            contestants: contestants.to_vec(),
+            checks,
+        };
+        let outcome = bench.measure(&row, &mut case).unwrap();
+        RowResult { row, outcome }
+    }
+
+    #[test]
+    fn a_wrong_output_has_no_speed_whenever_it_is_found() {
+        assert!(result([true, true]).measured().is_some());
+        for checks in [[false, true], [true, false]] {
+            let result = result(checks);
+            assert!(result.is_bad());
+            let line = table::line(&result);
+            assert!(line.ends_with("WRONG: told so"), "{line}");
+            let json = serde_json::to_string(&result).unwrap();
+            assert!(!json.contains("speed"), "{json}");
+        }
+    }
 
     #[test]
     fn moments_are_written_in_utc() {
