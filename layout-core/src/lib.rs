@@ -116,8 +116,14 @@ pub use inner::{
 };
 pub use partition::{
     AccessWidth, ThreadIndex, ThreadValue, TileIndex, Tv, Width, covers_exactly, tile_extent,
+    tile_origin, tiles,
 };
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Source, ValueTensor};
+
+/// The guide to layouts, whose Rust blocks run as tests; a package does not carry it.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/layouts.md")]
+struct Guide;
