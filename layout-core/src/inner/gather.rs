@@ -81,9 +81,9 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
                 rows.get(first)
             } else {
                 let r = coordinate::<L>(v)[0];
-                // SAFETY: the row lies inside the extents, whose table entries the creator of this
-                // transform promised to be readable.
                 let index = if r < bounds.rest[0] {
+                    // SAFETY: the row lies inside the extents, whose table entries the creator of
+                    // this transform promised to be readable.
                     unsafe { self.table.load(offset[0] as i64 + r as i64) }.to_i64()
                 } else {
                     -1
