@@ -18,7 +18,7 @@ use syn::parse_macro_input;
 /// ```ignore
 /// /// y = a x + y.
 /// #[kernel(threads = 256)]
-/// pub fn saxpy(n: u32, a: f32, x: Global<f32>, y: GlobalMut<f32>) { … }
+/// pub fn saxpy(n: u32, a: f32, x: Global<f32>, y: GlobalMut<f32>) { /* … */ }
 /// ```
 ///
 /// | attribute | meaning |

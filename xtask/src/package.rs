@@ -13,10 +13,24 @@ pub fn run() -> Outcome {
     // Archives of an earlier version would be taken for today's.
     remove_folder(&target_dir().join("package"))?;
     // `--allow-dirty`, as what is shipped (the PTX) is not what is tracked.
-    process::run(&mut cargo(
-        "package --workspace --exclude xtask --no-verify --allow-dirty",
-    ))?;
+    let mut package = cargo("package --workspace --no-verify --allow-dirty");
+    for name in unpublished()? {
+        package.args(["--exclude", &name]);
+    }
+    process::run(&mut package)?;
     verify()
+}
+
+/// The packages of the workspace that say `publish = false`.
+fn unpublished() -> Outcome<Vec<String>> {
+    let (metadata, _) = output(&mut cargo("metadata --no-deps --format-version 1"))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)
+        .map_err(|error| format!("cargo's metadata is not JSON: {error}"))?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    Ok(packages
+        .filter(|package| package["publish"].as_array().is_some_and(Vec::is_empty))
+        .filter_map(|package| Some(package["name"].as_str()?.to_owned()))
+        .collect())
 }
 
 /// Fills `kernels/ptx`, from which a published kernels package takes its PTX; in the repository, nothing does.
