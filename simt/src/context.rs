@@ -55,7 +55,7 @@ impl Block {
             shared,
             barriers: [const { Barrier::new() }; BARRIERS],
             warps,
-            hopper: hopper::BlockState::new(threads),
+            hopper: hopper::BlockState::default(),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
     }

@@ -27,23 +27,13 @@ use std::cell::Cell;
 use crate::context::{Block, Thread, current};
 
 /// What the models keep for a block.
+#[derive(Default)]
 pub(crate) struct BlockState {
     mbarriers: mbarrier::Alive,
     /// Of the whole cluster; the one of the block with rank 0 is used.
     cluster_barrier: cluster_barrier::ClusterBarrier,
-    warpgroups: Box<[wgmma::Warpgroup]>,
+    warpgroups: wgmma::Warpgroups,
     ended_threads: Cell<u32>,
-}
-
-impl BlockState {
-    pub(crate) fn new(threads: u32) -> Self {
-        Self {
-            mbarriers: mbarrier::Alive::default(),
-            cluster_barrier: cluster_barrier::ClusterBarrier::default(),
-            warpgroups: wgmma::warpgroups(threads),
-            ended_threads: Cell::new(0),
-        }
-    }
 }
 
 /// What the models keep for a thread.

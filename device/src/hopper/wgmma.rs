@@ -172,8 +172,10 @@ macro_rules! for_each_n {
 /// Every type that exists, for one N.
 macro_rules! instructions {
     ($n:literal, $registers:tt) => {
-        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, bf16, bf16, "bf16.bf16", majors, $registers);
-        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, f16, f16, "f16.f16", majors, $registers);
+        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, bf16, bf16, "bf16.bf16", majors,
+            $registers);
+        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, f16, f16, "f16.f16", majors,
+            $registers);
         instruction!([] KMajor, KMajor, $n, 8, f32, f32, "tf32.tf32", none, $registers);
         instruction!([] KMajor, KMajor, $n, 32, F8E4M3, F8E4M3, "e4m3.e4m3", none, $registers);
         instruction!([] KMajor, KMajor, $n, 32, F8E4M3, F8E5M2, "e4m3.e5m2", none, $registers);
@@ -183,7 +185,8 @@ macro_rules! instructions {
 }
 
 macro_rules! instruction {
-    ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident, $registers:tt) => {
+    ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+        $majors:ident, $registers:tt) => {
         impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
             type A = $a;
             type B = $b;
@@ -276,40 +279,21 @@ mod imp {
     }
 
     macro_rules! issue {
-        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal, majors,
-            [$first:literal $($i:literal)*]) => {
-            impl<$($generics)*> imp::Instruction for Wgmma<$n, $a, $b, $ja, $jb> {
-                type Registers = [core::mem::MaybeUninit<f32>; $n / 2];
-
-                #[inline(always)]
-                unsafe fn issue(d: &mut Self::Registers, a: u64, b: u64, accumulate: bool) {
-                    // SAFETY: the caller of `Batch::mma` answers for the memory.
-                    unsafe {
-                        core::arch::asm!(
-                            "{{",
-                            ".reg .pred p;",
-                            "setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.", $types, " "),
-                            concat!("{{{", $first, "}", $(", {", $i, "}",)* "}}, {a}, {b}, p, 1, 1, {ja}, {jb};"),
-                            "}}",
-                            inout(reg32) d[$first],
-                            $(inout(reg32) d[$i],)*
-                            a = in(reg64) a,
-                            b = in(reg64) b,
-                            accumulate = in(reg32) u32::from(accumulate),
-                            ja = const !<$ja as Major>::K_IS_CONSECUTIVE as u32,
-                            jb = const !<$jb as Major>::K_IS_CONSECUTIVE as u32,
-                            options(nostack)
-                        );
-                    }
-                }
-
-                imp::settle!([$first $($i)*]);
-            }
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+            majors, $registers:tt) => {
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
+                ", {ja}, {jb};",
+                ja = const !<$ja as Major>::K_IS_CONSECUTIVE as u32,
+                jb = const !<$jb as Major>::K_IS_CONSECUTIVE as u32,);
         };
-        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal, none,
-            [$first:literal $($i:literal)*]) => {
-            impl<$($generics)*> imp::Instruction for Wgmma<$n, $a, $b, $ja, $jb> {
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+            none, $registers:tt) => {
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
+                ";",);
+        };
+        (@ [$($generics:tt)*] $instruction:ty, $n:literal, $k:literal, $types:literal,
+            [$first:literal $($i:literal)*], $end:literal, $($majors:tt)*) => {
+            impl<$($generics)*> imp::Instruction for $instruction {
                 type Registers = [core::mem::MaybeUninit<f32>; $n / 2];
 
                 #[inline(always)]
@@ -320,39 +304,37 @@ mod imp {
                             "{{",
                             ".reg .pred p;",
                             "setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.", $types, " "),
-                            concat!("{{{", $first, "}", $(", {", $i, "}",)* "}}, {a}, {b}, p, 1, 1;"),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a}, {b}, p, 1, 1", $end),
                             "}}",
                             inout(reg32) d[$first],
                             $(inout(reg32) d[$i],)*
                             a = in(reg64) a,
                             b = in(reg64) b,
                             accumulate = in(reg32) u32::from(accumulate),
+                            $($majors)*
                             options(nostack)
                         );
                     }
                 }
 
-                imp::settle!([$first $($i)*]);
+                #[inline(always)]
+                fn settle(d: &mut Self::Registers) {
+                    // SAFETY: no instruction at all.
+                    unsafe {
+                        core::arch::asm!(
+                            concat!("// settled: {", $first, "}", $(" {", $i, "}",)*),
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            options(nostack)
+                        );
+                    }
+                }
             }
         };
     }
     pub(super) use issue;
-
-    macro_rules! settle {
-        ([$($i:literal)*]) => {
-            #[inline(always)]
-            fn settle(d: &mut Self::Registers) {
-                // SAFETY: no instruction at all.
-                unsafe {
-                    core::arch::asm!(
-                        concat!("// settled:", $(" {", $i, "}",)*),
-                        $(inout(reg32) d[$i],)* options(nostack));
-                }
-            }
-        };
-    }
-    pub(super) use settle;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,4 +1,5 @@
-//! Tensor maps as the model of TMA reads them: 128 bytes, like the hardware's, but of its own making.
+//! Tensor maps as the model of TMA reads them: 128 bytes, like the hardware's, but of its own
+//! making.
 
 /// Marks 128 bytes as a map of the model, so that one made by the driver is told apart.
 const MARK: u64 = u64::from_le_bytes(*b"simt-map");

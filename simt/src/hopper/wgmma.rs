@@ -3,7 +3,7 @@
 //! Each thread notes its instructions; when all 128 threads of a warpgroup wait for them, the last
 //! one to come computes what all have noted.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
@@ -107,25 +107,29 @@ pub(crate) struct Warpgroup {
     phase: Cell<u32>,
 }
 
-/// The warpgroups of a block.
-pub(crate) fn warpgroups(threads: u32) -> Box<[Warpgroup]> {
-    (0..threads as usize / THREADS)
-        .map(|_| Warpgroup {
-            lanes: std::array::from_fn(|_| RefCell::default()),
-            arrived: Cell::new(0),
-            pending: Cell::new(0),
-            phase: Cell::new(0),
-        })
-        .collect()
+/// The warpgroups of a block, made when the first of them issues an instruction.
+#[derive(Default)]
+pub(crate) struct Warpgroups(OnceCell<Box<[Warpgroup]>>);
+
+impl Warpgroups {
+    fn make(threads: u32) -> Box<[Warpgroup]> {
+        (0..threads as usize / THREADS)
+            .map(|_| Warpgroup {
+                lanes: std::array::from_fn(|_| RefCell::default()),
+                arrived: Cell::new(0),
+                pending: Cell::new(0),
+                phase: Cell::new(0),
+            })
+            .collect()
+    }
 }
 
-/// The running thread's warpgroup, if it is a whole one.
-fn of(thread: &Thread) -> Option<(&Warpgroup, &RefCell<Lane>)> {
-    let block: &Block = thread.block();
-    let warpgroup = block
-        .hopper
-        .warpgroups
-        .get(thread.linear as usize / THREADS)?;
+/// The thread's warpgroup among those of its block, if it is a whole one.
+fn find<'a>(
+    warpgroups: &'a [Warpgroup],
+    thread: &Thread,
+) -> Option<(&'a Warpgroup, &'a RefCell<Lane>)> {
+    let warpgroup = warpgroups.get(thread.linear as usize / THREADS)?;
     Some((
         warpgroup,
         &warpgroup.lanes[thread.linear as usize % THREADS],
@@ -134,7 +138,13 @@ fn of(thread: &Thread) -> Option<(&Warpgroup, &RefCell<Lane>)> {
 
 #[track_caller]
 fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Lane>) {
-    match of(current()) {
+    let thread = current();
+    let block: &Block = thread.block();
+    let warpgroups = &block.hopper.warpgroups.0;
+    match find(
+        warpgroups.get_or_init(|| Warpgroups::make(block.threads)),
+        thread,
+    ) {
         Some(found) => found,
         None => panic!(
             "wgmma is issued by warpgroups of {THREADS} threads, and the last one of this block is \
@@ -232,7 +242,10 @@ impl fmt::Display for Arrived<'_> {
 
 /// A thread waits for its instructions before it ends.
 pub(super) fn thread_ends(thread: &Thread) {
-    let Some((_, lane)) = of(thread) else { return };
+    let warpgroups = thread.block().hopper.warpgroups.0.get();
+    let Some((_, lane)) = warpgroups.and_then(|warpgroups| find(warpgroups, thread)) else {
+        return;
+    };
     let lane = lane.borrow();
     assert!(
         lane.open.is_empty() && lane.batches.iter().all(Vec::is_empty),
