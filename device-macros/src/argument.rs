@@ -35,6 +35,7 @@ impl Argument {
             .attrs
             .retain(|attr| !attr.path().is_ident(GRID_CONSTANT));
         if input.attrs.len() == attributes {
+            check_tensor_map(&input.ty)?;
             check_type(&input.ty)?;
             return Ok(Argument {
                 data: (*input.ty).clone(),
@@ -102,6 +103,30 @@ impl Argument {
             None => quote!(#value),
             Some(_) => quote!(&#value),
         }
+    }
+}
+
+/// Refuses a tensor map that is not marked: TMA reads it where the launch put it, not in a copy.
+fn check_tensor_map(ty: &Type) -> syn::Result<()> {
+    let data = match ty {
+        Type::Reference(reference) => &*reference.elem,
+        ty => ty,
+    };
+    match data {
+        Type::Path(path)
+            if path
+                .path
+                .segments
+                .last()
+                .is_some_and(|segment| segment.ident == "TensorMap") =>
+        {
+            Err(syn::Error::new(
+                ty.span(),
+                "a tensor map stays where the launch puts it, and TMA reads it there: take it as \
+                 `#[grid_constant] map: &TensorMap`",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
