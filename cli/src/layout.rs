@@ -55,6 +55,10 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
+    /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
+    #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
+    tiles: Option<String>,
+
     /// Print the result as a LaTeX document.
     #[arg(long)]
     latex: bool,
@@ -182,9 +186,10 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
         None => {}
     }
     if let Some(file) = &args.svg {
-        let document = match &tiled {
-            Some(tiled) => picture::thread_value_svg(tiled).to_string(),
-            None => Picture::Svg.draw(&value).map_err(marked)?,
+        let document = match (&tiled, &args.tiles) {
+            (Some(tiled), _) => picture::thread_value_svg(tiled).to_string(),
+            (None, Some(tiler)) => by_tile(&value, tiler).map_err(marked)?,
+            (None, None) => Picture::Svg.draw(&value).map_err(marked)?,
         };
         fs::write(file, document)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -234,6 +239,13 @@ fn few_enough(cells: i64) -> Result<(), Refusal> {
 fn drawable(layout: Layout) -> Result<Layout, Refusal> {
     few_enough(layout.size())?;
     Ok(layout)
+}
+
+/// A layout's drawing, coloured by tile.
+fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
+    let layout = value.layout().and_then(drawable)?;
+    let tiler = evaluate(tiler)?.tiler()?;
+    Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
 }
 
 /// A value as a thread-value layout over a tile.

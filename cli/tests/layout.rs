@@ -348,6 +348,28 @@ fn documents_are_written() {
         32
     );
     assert!(printed(&["(4,8):(8,1)", "--latex"]).contains("\\begin{tikzpicture}"));
+
+    let tiled = folder.join("tiled.svg");
+    let name = tiled.to_str().expect("UTF-8");
+    printed(&[
+        "(9,(4,8)):(59,(13,1))",
+        "--svg",
+        name,
+        "--tiles",
+        "<3:3, (2,4):(1,8)>",
+    ]);
+    let document = fs::read_to_string(&tiled).expect("a file");
+    assert_eq!(
+        document.matches("fill=\"#afafff\"").count(),
+        24,
+        "the first tile has 3×8 cells"
+    );
+    let uneven = cutlet(&["(9,4)", "--svg", name, "--tiles", "<2,2>"]);
+    assert!(
+        text(&uneven.stderr).contains("evenly"),
+        "{}",
+        text(&uneven.stderr)
+    );
 }
 
 /// The guide's figures are what the command draws today.

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
 use crate::int_tuple::{TupleBuilder, mismatch};
 use crate::profile::Profile;
-use crate::{Basis, CAPACITY, Int, IntTuple, Layout, try_identity, try_prefix_product};
+use crate::{Basis, CAPACITY, Int, IntTuple, Layout, try_prefix_product};
 
 impl Layout {
     /// What the layout maps a coordinate to: an index, or a coordinate where strides are in basis
@@ -335,11 +335,68 @@ pub const fn try_crd2idx(
 ///
 /// # Errors
 /// If the index does not fit the shape, is negative where it is split, or has underscores; and for
-/// shapes nested deeper than [`Basis::MAX_DEPTH`].
+/// extents below 1.
 pub const fn try_idx2crd(index: &IntTuple, shape: &IntTuple) -> Result<IntTuple, LayoutError> {
-    let coord = tri!(tri!(try_identity(shape)).try_call(index));
-    // A direction whose extents are all 1 keeps its place: the coordinate is the shape's.
-    Ok(coord)
+    tri!(Layout::try_col_major(shape));
+    let mut coord = [Int::ZERO; CAPACITY];
+    match digits(index, shape, &mut coord, 0) {
+        Ok(_) => Ok(IntTuple::from_parts(coord, *shape.profile())),
+        Err(why) => Err(mismatch("idx2crd", shape, " at ", index, why)),
+    }
+}
+
+/// Writes the digits of a shape's leaves from `at` on, and says where they end.
+const fn digits(
+    index: &IntTuple,
+    shape: &IntTuple,
+    coord: &mut [Int; CAPACITY],
+    at: usize,
+) -> Result<usize, &'static str> {
+    if index.is_tuple() {
+        if !shape.is_tuple() || shape.rank() != index.rank() {
+            return Err("the index does not fit the shape");
+        }
+        let mut at = at;
+        let mut i = 0;
+        while i < shape.rank() {
+            at = tri!(digits(&index.mode(i), &shape.mode(i), coord, at));
+            i += 1;
+        }
+        return Ok(at);
+    }
+    if index.has_underscore() {
+        return Err("`_` is no index");
+    }
+    let mut rest = index.leaf(0);
+    if !rest.basis().is_none() {
+        return Err("coordinates are plain integers");
+    }
+    let leaves = shape.num_leaves();
+    if leaves == 1 {
+        coord[at] = rest;
+        return Ok(at + 1);
+    }
+    if rest.value() < 0 {
+        return Err("an integer that is split is not negative");
+    }
+    let mut last = leaves - 1;
+    while last > 0 && shape.leaf(last).value() == 1 {
+        last -= 1;
+    }
+    let mut i = 0;
+    while i < last {
+        let extent = shape.leaf(i);
+        let (Some(digit), Some(next)) = (rest.checked_rem(extent), rest.checked_div(extent)) else {
+            unreachable!()
+        };
+        coord[at + i] = digit;
+        rest = next;
+        i += 1;
+    }
+    if shape.leaf(last).value() > 1 {
+        coord[at + last] = rest;
+    }
+    Ok(at + leaves)
 }
 
 /// [`idx2crd_strided`], or the reason why there is no coordinate.

@@ -26,7 +26,8 @@ pub use color::Color;
 pub use coordinates::{CoordinateList, CoordinatesOf, coordinate_list, coordinates_of};
 pub use latex::{Latex, ThreadValueLatex, latex, thread_value_latex};
 pub use svg::{
-    Figure, LayoutPanel, Panel, Svg, ThreadValuePanel, ThreadValueSvg, svg, thread_value_svg,
+    Figure, LayoutPanel, Panel, Svg, ThreadValuePanel, ThreadValueSvg, TiledPanel, TiledSvg, svg,
+    thread_value_svg, tiled_svg,
 };
 pub use table::{Table, table};
 pub use thread_value::{ThreadValueTable, ThreadValues, thread_value_table};

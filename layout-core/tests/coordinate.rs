@@ -141,3 +141,15 @@ proptest! {
         prop_assert_eq!(linear_coordinate(&there, &to), i.into());
     }
 }
+
+/// Splitting an index needs no direction for each level, so that any depth will do.
+#[test]
+fn idx2crd_of_deep_shapes() {
+    let deep = shape!(((((2, 2), 2), 2), 2));
+    assert_eq!(
+        idx2crd(&shape!(21), &deep).to_string(),
+        "((((_1,_0),_1),_0),_1)"
+    );
+    let error = try_idx2crd(&shape!((1, 2, 3)), &shape!((3, (2, 3)))).unwrap_err();
+    assert!(error.message().contains("does not fit the shape"));
+}

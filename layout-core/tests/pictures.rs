@@ -199,6 +199,20 @@ fn seed_003_idx2crd_list() {
 }
 
 #[test]
+fn coordinates_of_deep_layouts() {
+    let deep = dynamic("(((((2,2),2),2),2),2)");
+    let forms: Vec<String> = picture::coordinates_of(&deep, 37)
+        .map(|c| c.to_string())
+        .collect();
+    assert_eq!(forms, ["37", "(5,1)", "(((((1,0),1),0),0),1)"]);
+    assert!(
+        picture::annotated_table(&deep)
+            .to_string()
+            .contains(" ((((1,0),1),0),0)\n")
+    );
+}
+
+#[test]
 fn tables_have_room_for_what_they_show() {
     let negative = picture::table(&dynamic("(2,2):(-1,-20)")).to_string();
     assert!(negative.contains(" 1  |  -1 | -21 |"), "{negative}");

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use super::coordinates::Spaced;
+use super::coordinates::{Spaced, natural};
 use super::table::rule;
 use super::{Draw, Grid, centred, width_of};
-use crate::{IntTuple, Layout, idx2crd};
+use crate::{IntTuple, Layout};
 
 /// The names of the integers of a natural coordinate, from the first on.
 const NAMES: [char; 18] = [
@@ -52,13 +52,13 @@ impl fmt::Display for AnnotatedTable<'_> {
         } else {
             IntTuple::from(1)
         };
-        let natural = |column: i64| idx2crd(&column.into(), &across).to_dynamic();
+        let natural_column = |column: i64| natural(column, &across);
         let width = (0..layout.size())
             .map(|c| width_of(&layout.element(c)))
             .max()
             .unwrap_or(1)
             .max(if across.is_tuple() {
-                width_of(&natural(0)) - 2
+                width_of(&natural_column(0)) - 2
             } else {
                 1
             });
@@ -73,7 +73,7 @@ impl fmt::Display for AnnotatedTable<'_> {
         if across.is_tuple() {
             f.write_str("     ")?;
             for column in 0..grid.columns {
-                centred(f, &natural(column), width + 2)?;
+                centred(f, &natural_column(column), width + 2)?;
                 f.write_str(" ")?;
             }
             write!(f, "  <== {}-D col coord ", across.num_leaves())?;
@@ -88,7 +88,7 @@ impl fmt::Display for AnnotatedTable<'_> {
             }
             f.write_str("|")?;
             if down.is_tuple() {
-                write!(f, " {}", idx2crd(&row.into(), &down).to_dynamic())?;
+                write!(f, " {}", natural(row, &down))?;
             }
             writeln!(f)?;
         }

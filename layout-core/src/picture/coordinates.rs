@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{IntTuple, Layout, idx2crd, linear_coordinate};
+use crate::{CAPACITY, Int, IntTuple, Layout, linear_coordinate};
 
 /// The natural coordinates of a shape, one a line; see [`coordinate_list`].
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub const fn coordinate_list(shape: &IntTuple) -> CoordinateList<'_> {
 impl fmt::Display for CoordinateList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in 0..self.shape.size() {
-            writeln!(f, "{c:03} |{}", idx2crd(&c.into(), self.shape).to_dynamic())?;
+            writeln!(f, "{c:03} |{}", natural(c, self.shape))?;
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Iterator for CoordinatesOf<'_> {
         }
         let shape = self.layout.shape();
         let line = IntTuple::from(self.next);
-        let natural = idx2crd(&line, &shape).to_dynamic();
+        let natural = natural(self.next, &shape);
         let form = self.form;
         let last = match shape.depth() {
             0 => 0,
@@ -95,6 +95,18 @@ impl Iterator for CoordinatesOf<'_> {
             _ => natural,
         })
     }
+}
+
+/// The natural coordinate of a 1-D one, whatever the depth of the shape.
+pub(super) fn natural(c: i64, shape: &IntTuple) -> IntTuple {
+    let mut digits = [Int::dynamic(0); CAPACITY];
+    let mut rest = c;
+    for (leaf, digit) in digits[..shape.num_leaves()].iter_mut().enumerate() {
+        let extent = shape.leaf(leaf).value();
+        *digit = Int::dynamic(rest % extent);
+        rest /= extent;
+    }
+    IntTuple::from_parts(digits, *shape.profile())
 }
 
 /// A natural coordinate with one integer a mode.

@@ -3,6 +3,8 @@
 use core::fmt;
 
 use super::{Color, Draw, Grid, ThreadValues};
+use crate::error::tri;
+use crate::{ErrorKind, Layout, LayoutError, Tiler, try_left_inverse, try_zipped_divide};
 
 /// The side of a cell, in pixels.
 const CELL: i64 = 40;
@@ -134,6 +136,60 @@ impl Panel for ThreadValuePanel<'_> {
             Some((thread, _)) => Color::of_thread(thread),
             None => Color::WHITE,
         }
+    }
+}
+
+/// A layout as a panel, its cells coloured by the tile that they are in.
+#[derive(Clone, Copy, Debug)]
+pub struct TiledPanel<'a> {
+    layout: &'a Layout,
+    tiler: Tiler,
+    /// From the 1-D coordinate of an element to that in the tiled layout.
+    to_tiled: Layout,
+    tile: i64,
+}
+
+impl<'a> TiledPanel<'a> {
+    /// A layout with the tiles that a tiler divides it into.
+    ///
+    /// # Errors
+    /// As [`try_zipped_divide`] refuses, and if the tiles do not divide the layout evenly.
+    pub const fn new(layout: &'a Layout, tiler: &Tiler) -> Result<TiledPanel<'a>, LayoutError> {
+        let positions = tri!(Layout::try_col_major(&layout.shape()));
+        let tiled = tri!(try_zipped_divide(&positions, tiler));
+        if tiled.size() != layout.size() {
+            return Err(LayoutError::of(
+                ErrorKind::Mismatch,
+                "tiled picture: the tiles do not divide the layout evenly",
+            ));
+        }
+        Ok(TiledPanel {
+            layout,
+            tiler: *tiler,
+            to_tiled: tri!(try_left_inverse(&tiled)),
+            tile: tiled.mode(0).size(),
+        })
+    }
+}
+
+impl Panel for TiledPanel<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.layout, self.tiler)
+    }
+
+    fn extent(&self) -> (i64, i64) {
+        let grid = Grid::of(&self.layout.shape());
+        (grid.rows, grid.columns)
+    }
+
+    fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grid = Grid::of(&self.layout.shape());
+        write!(f, "{}", self.layout.element(grid.coordinate(row, column)))
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        let grid = Grid::of(&self.layout.shape());
+        Color::of_tile(self.to_tiled.at(grid.coordinate(row, column)) / self.tile)
     }
 }
 
@@ -313,5 +369,34 @@ pub const fn thread_value_svg(drawn: &ThreadValues) -> ThreadValueSvg<'_> {
 impl fmt::Display for ThreadValueSvg<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Figure::new(&[&ThreadValuePanel::new(self.drawn)]))
+    }
+}
+
+/// A layout with its tiles as an SVG document; see [`tiled_svg`].
+#[derive(Clone, Copy, Debug)]
+pub struct TiledSvg<'a> {
+    panel: TiledPanel<'a>,
+}
+
+/// A layout as an SVG document, its cells coloured by the tile that they are in.
+///
+/// ```
+/// use cutlet_layout_core::{layout, picture, tile};
+///
+/// let document = picture::tiled_svg(&layout!((4, 4):(4, 1)), &tile!(<2, 2>)).unwrap().to_string();
+/// assert_eq!(document.matches(&picture::Color::of_tile(3).to_string()).count(), 4);
+/// ```
+///
+/// # Errors
+/// As [`TiledPanel::new`].
+pub const fn tiled_svg<'a>(layout: &'a Layout, tiler: &Tiler) -> Result<TiledSvg<'a>, LayoutError> {
+    Ok(TiledSvg {
+        panel: tri!(TiledPanel::new(layout, tiler)),
+    })
+}
+
+impl fmt::Display for TiledSvg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Figure::new(&[&self.panel]))
     }
 }
