@@ -3,6 +3,7 @@
 mod calculator;
 mod figures;
 mod functions;
+mod refusal;
 mod value;
 
 use std::fmt;
@@ -17,7 +18,8 @@ use cutlet_layout_core::picture::{self, Draw, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use calculator::{Calculator, evaluate};
-use value::{Refusal, Value};
+use refusal::{Refusal, caught};
+use value::Value;
 
 /// More cells than this are no picture.
 const MOST_CELLS: i64 = 1 << 16;
@@ -163,38 +165,53 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
             println!("{explanation}");
         }
     }
-    let value = value.map_err(marked)?;
-    let tiled = match &args.tv {
-        Some(tile) => Some(thread_values(&value, tile).map_err(marked)?),
-        None => None,
-    };
-    let shown = args.table || args.annotated || args.latex || args.tv.is_some();
-    if !shown {
-        println!("{value}");
-    }
-    if args.table {
-        print!("{}", Picture::Table.draw(&value).map_err(marked)?);
-    }
-    if args.annotated {
-        let layout = value.layout().and_then(drawable).map_err(marked)?;
-        print!("{}", picture::annotated_table(&layout));
-    }
-    match &tiled {
-        Some(tiled) if args.latex => print!("{}", picture::thread_value_latex(tiled)),
-        Some(tiled) => print!("{}", picture::thread_value_table(tiled)),
-        None if args.latex => print!("{}", Picture::Latex.draw(&value).map_err(marked)?),
-        None => {}
-    }
-    if let Some(file) = &args.svg {
-        let document = match (&tiled, &args.tiles) {
-            (Some(tiled), _) => picture::thread_value_svg(tiled).to_string(),
-            (None, Some(tiler)) => by_tile(&value, tiler).map_err(marked)?,
-            (None, None) => Picture::Svg.draw(&value).map_err(marked)?,
-        };
+    let drawn = value
+        .and_then(|value| caught(|| draw(args, &value)))
+        .map_err(marked)?;
+    print!("{}", drawn.printed);
+    if let (Some(file), Some(document)) = (&args.svg, &drawn.document) {
         fs::write(file, document)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     Ok(())
+}
+
+/// What is printed for a value, and what goes into a file.
+struct Drawn {
+    printed: String,
+    document: Option<String>,
+}
+
+fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
+    let tiled = args
+        .tv
+        .as_ref()
+        .map(|tile| thread_values(value, tile))
+        .transpose()?;
+    let mut printed = String::new();
+    if args.table {
+        printed += &Picture::Table.draw(value)?;
+    }
+    if args.annotated {
+        let layout = value.layout().and_then(drawable)?;
+        printed += &picture::annotated_table(&layout).to_string();
+    }
+    match &tiled {
+        Some(tiled) if args.latex => printed += &picture::thread_value_latex(tiled).to_string(),
+        Some(tiled) => printed += &picture::thread_value_table(tiled).to_string(),
+        None if args.latex => printed += &Picture::Latex.draw(value)?,
+        None => {}
+    }
+    if printed.is_empty() {
+        printed = format!("{value}\n");
+    }
+    let document = match (&args.svg, &tiled, &args.tiles) {
+        (None, ..) => None,
+        (_, Some(tiled), _) => Some(picture::thread_value_svg(tiled).to_string()),
+        (_, None, Some(tiler)) => Some(by_tile(value, tiler)?),
+        (_, None, None) => Some(Picture::Svg.draw(value)?),
+    };
+    Ok(Drawn { printed, document })
 }
 
 /// What a layout can be drawn as.

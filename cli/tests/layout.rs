@@ -301,6 +301,13 @@ fn tables_are_cutes() {
     assert!(printed(&["Sw<1,0,1> o 0 o (2,2):(2,1)", "--table"]).contains(" 1  | 3 | 2 |"));
     let too_many = cutlet(&["(1000,1000)", "--table"]);
     assert!(text(&too_many.stderr).contains("1000000 cells are too many"));
+    // Drawing evaluates, which may be refused where the expression was not.
+    let misfit = cutlet(&["make_composed_layout((4,4), (1,2,3), 4)", "--table"]);
+    assert!(
+        text(&misfit.stderr).starts_with("error: "),
+        "{}",
+        text(&misfit.stderr)
+    );
 }
 
 #[test]

@@ -163,6 +163,24 @@ fn instructions_are_thread_value_types() {
     assert_eq!((Fma::ATOM.threads(), Fma::ATOM.shape()), (1, [1, 1, 1]));
 }
 
+/// A kernel's tensor, partitioned by an atom's type, reads what a tiled MMA of that atom deals out.
+#[test]
+fn kernels_and_values_partition_alike() {
+    use cutlet_layout_core::{RowMajor, Tensor};
+
+    type A = <M16N8K16Bits16 as Mma>::A;
+    let memory: [i64; 256] = std::array::from_fn(|i| i as i64);
+    // SAFETY: the extents and the leading dimension stay inside the array.
+    let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([16, 16], 16)) };
+    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1)));
+    let values = ValueTensor::new(Counting, layout!((16, 16):(16, 1)));
+    for lane in 0..32 {
+        let read = tensor.partition::<A>(lane).load(-1);
+        let read: Vec<i64> = (0..8).map(|v| read.get(v)).collect();
+        assert_eq!(read, positions(&mma.partition_a(values, lane as i64)));
+    }
+}
+
 #[test]
 fn an_atom_that_misses_elements_is_refused() {
     type Half = Tv<cutlet_layout_core::L!((4, 8):(2@1, 1@0)), cutlet_layout_core::L!((2):(1@1))>;

@@ -8,15 +8,14 @@
 //!             | "Sw<" B "," M "," S ">" | name [ "<" integers ">" ] "(" arguments ")"
 //! ```
 
-use std::panic::{self, AssertUnwindSafe};
-
 use cutlet_layout_core::{
     ComposedLayout, Explanation, Int, IntTuple, Layout, LayoutError, Operation, Swizzle, Tiler,
     explain, try_layout_div, try_shape_div, try_shape_mod,
 };
 
 use super::functions;
-use super::value::{Refusal, Value};
+use super::refusal::{Refusal, caught};
+use super::value::Value;
 
 /// How deep expressions may be nested.
 const DEPTH: usize = 32;
@@ -50,19 +49,10 @@ impl<'a> Calculator<'a> {
     /// Whatever the text is, the answer is a value or a refusal: operations that refuse by a panic
     /// are refused with its message.
     pub fn evaluate(&mut self) -> Result<Value, Refusal> {
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+        caught(|| {
             let value = self.expression()?;
             self.end()?;
             Ok(value)
-        }));
-        outcome.unwrap_or_else(|panic| {
-            let message = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(Refusal::new(
-                message.unwrap_or("the operation has no result"),
-            ))
         })
     }
 

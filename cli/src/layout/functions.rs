@@ -3,7 +3,8 @@
 use cutlet_layout_core::*;
 
 use super::calculator;
-use super::value::{Refusal, Value};
+use super::refusal::Refusal;
+use super::value::Value;
 
 /// How each function is called, by topic. Where CuTe takes template arguments, the calculator takes
 /// them as arguments behind the first, or as CuTe writes them: `take<1,3>(A)` is `take(A, 1, 3)`.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use cutlet_layout_core::{ComposedLayout, Int, IntTuple, Layout, LayoutError, Swizzle, Tiler};
+use cutlet_layout_core::{ComposedLayout, Int, IntTuple, Layout, Swizzle, Tiler};
+
+use super::refusal::Refusal;
 
 /// A value, and with it a type of the calculator.
 #[derive(Clone, Debug)]
@@ -27,38 +29,6 @@ pub enum Value {
     List(Vec<IntTuple>),
     /// `LayoutLeft` or `LayoutRight`: which extent has stride 1.
     Order { left: bool },
-}
-
-/// Why there is no value.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Where in the expression, in characters from 1, if it is a matter of how it is written.
-    pub column: Option<usize>,
-    pub message: String,
-}
-
-impl Refusal {
-    pub fn new(message: impl Into<String>) -> Refusal {
-        Refusal {
-            column: None,
-            message: message.into(),
-        }
-    }
-}
-
-impl From<LayoutError> for Refusal {
-    fn from(error: LayoutError) -> Refusal {
-        Refusal::new(error.message())
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.column {
-            Some(column) => write!(f, "column {column}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
 }
 
 impl fmt::Display for Value {
