@@ -1,16 +1,17 @@
 //! GEMM: from the matrices of a call to the launch of a kernel instance.
 //!
 //! The steps, each in its place: [`gemm`] checks the problem, [`Problem`] brings it into the form
-//! that kernels know (C row-major), [`dispatch`](mod@dispatch) picks the instance, and the launch
-//! hands it the arguments.
+//! that kernels know (C row-major), and [`simt`] or [`wgmma`], by the element type, picks the kernel
+//! instance and launches it.
 
-mod dispatch;
+mod simt;
+mod wgmma;
 
+use cutlet_device::DeviceData;
 use cutlet_host::Stream;
-use cutlet_kernels::gemm_f32::{self, TileC};
-use cutlet_layout_core::tile_extent;
+use half::{bf16, f16};
 
-use crate::matrix::{Extents, disjoint};
+use crate::matrix::disjoint;
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
@@ -41,51 +42,55 @@ use crate::{Error, Matrix, MatrixMut, Order, Result};
 /// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn gemm(
+pub fn gemm<T: Element>(
     stream: &Stream,
     alpha: f32,
-    a: Matrix<'_, f32>,
-    b: Matrix<'_, f32>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
     beta: f32,
-    c: MatrixMut<'_, f32>,
+    c: MatrixMut<'_, T>,
 ) -> Result<()> {
     let problem = Problem::new(alpha, a, b, beta, c)?;
     let (m, n, _) = problem.extents();
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let function = stream
-        .device()
-        .load(&cutlet_kernels::PTX, dispatch::instance(&problem))?;
-    let (blocks, extents) = (problem.blocks()?, problem.kernel_problem());
-    // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
-    // neither A nor B, is borrowed mutably.
-    unsafe {
-        stream.launch(
-            &function,
-            blocks,
-            (problem.a.view, problem.b.view, problem.c.view, extents),
-        )?;
+    T::launch(stream, problem)
+}
+
+/// An element type of [`gemm`]: `f32` on any GPU; `bf16` and `f16`, with sums in f32, on Hopper's
+/// tensor cores.
+pub trait Element: DeviceData + sealed::Launch {}
+impl Element for f32 {}
+impl Element for bf16 {}
+impl Element for f16 {}
+
+mod sealed {
+    use super::{DeviceData, Problem, Result, Stream};
+
+    /// From a problem to a launch.
+    pub trait Launch: DeviceData {
+        fn launch(stream: &Stream, problem: Problem<'_, Self>) -> Result<()>;
     }
-    Ok(())
 }
 
 /// A GEMM in the form that the kernels know: C is row-major.
-struct Problem<'a> {
+#[derive(Debug)]
+pub struct Problem<'a, T: DeviceData> {
     alpha: f32,
-    a: Matrix<'a, f32>,
-    b: Matrix<'a, f32>,
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
     beta: f32,
-    c: MatrixMut<'a, f32>,
+    c: MatrixMut<'a, T>,
 }
 
-impl<'a> Problem<'a> {
+impl<'a, T: DeviceData> Problem<'a, T> {
     fn new(
         alpha: f32,
-        a: Matrix<'a, f32>,
-        b: Matrix<'a, f32>,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
         beta: f32,
-        c: MatrixMut<'a, f32>,
+        c: MatrixMut<'a, T>,
     ) -> Result<Self> {
         let agree = |what: &str, left: usize, right: usize| {
             if left == right {
@@ -125,40 +130,4 @@ impl<'a> Problem<'a> {
     fn extents(&self) -> (usize, usize, usize) {
         (self.c.rows(), self.c.columns(), self.a.columns())
     }
-
-    /// Blocks to launch: one for each tile of C.
-    fn blocks(&self) -> Result<u32> {
-        let (m, n, _) = self.extents();
-        let [tile_m, tile_n] = const { tile_extent::<TileC>() };
-        let tiles = m.div_ceil(tile_m as usize) * n.div_ceil(tile_n as usize);
-        u32::try_from(tiles).map_err(|_| Error::Extents {
-            operation: "gemm",
-            found: format!("a {m}×{n} C has more than 2^32 tiles of {tile_m}×{tile_n}"),
-        })
-    }
-
-    fn kernel_problem(&self) -> gemm_f32::Problem {
-        let (m, n, k) = self.extents();
-        gemm_f32::Problem {
-            lda: self.a.ld() as i64,
-            ldb: self.b.ld() as i64,
-            ldc: self.c.ld() as i64,
-            m: m as i32,
-            n: n as i32,
-            k: k as i32,
-            alpha: self.alpha,
-            beta: self.beta,
-            group: dispatch::GROUP,
-        }
-    }
-}
-
-/// Whether all runs of a matrix begin at, and are as long as, a multiple of 16 bytes.
-fn aligned(extents: &Extents, address: u64) -> bool {
-    let run = match extents.order {
-        Order::RowMajor => extents.columns,
-        Order::ColMajor => extents.rows,
-    };
-    let words = 16 / size_of::<f32>();
-    address.is_multiple_of(16) && run.is_multiple_of(words) && extents.ld.is_multiple_of(words)
 }

@@ -67,9 +67,14 @@ macro_rules! thread_index {
 }
 thread_index!(ThreadIdx, LaneIdx, WarpIdx, ClusterRank);
 
-impl TileIndex for BlockCoord {
-    #[inline(always)]
-    fn index(self) -> u32 {
-        self.get()
-    }
+macro_rules! tile_index {
+    ($($index:ident),+) => {$(
+        impl TileIndex for $index {
+            #[inline(always)]
+            fn index(self) -> u32 {
+                self.get()
+            }
+        }
+    )+};
 }
+tile_index!(BlockCoord, ClusterRank);

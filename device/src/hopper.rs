@@ -49,7 +49,8 @@ pub use tma::{
     tma_store_wait_read,
 };
 pub use warpgroup::{
-    WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_thread_idx,
+    WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_sync,
+    warpgroup_thread_idx,
 };
 pub use wgmma::{
     Accumulator, AccumulatorLayout, Batch, WarpgroupThreads, Wgmma, WgmmaInstruction,

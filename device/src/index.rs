@@ -20,6 +20,12 @@ macro_rules! index {
             pub const fn get(self) -> u32 {
                 self.0
             }
+
+            /// Whether this is number 0: the one that does what is to be done once.
+            #[inline(always)]
+            pub const fn is_first(self) -> bool {
+                self.0 == 0
+            }
         }
     };
 }

@@ -513,18 +513,23 @@ impl Walker {
         };
         let mut high = step;
         let mut k = 0;
-        while k <= last {
+        while k < last && high > 0 {
             let extent = a.shape[k].value();
-            run.digits[k] = if k == last { high } else { high % extent };
+            let digit = high % extent;
             high /= extent;
-            if run.digits[k] > 0 {
-                run.stride = tri!(plus(run.stride, run.digits[k], a.stride[k]));
-                let until_turn = (extent - 1) / run.digits[k] + 1;
-                if k < last && until_turn < run.steps {
+            if digit > 0 {
+                run.digits[k] = digit;
+                run.stride = tri!(plus(run.stride, digit, a.stride[k]));
+                let until_turn = (extent - 1) / digit + 1;
+                if until_turn < run.steps {
                     run.steps = until_turn;
                 }
             }
             k += 1;
+        }
+        if high > 0 {
+            run.digits[last] = high;
+            run.stride = tri!(plus(run.stride, high, a.stride[last]));
         }
         Ok(run)
     }

@@ -290,6 +290,13 @@ impl Int {
         if other.value <= 0 || !other.basis.is_none() {
             return None;
         }
+        // Dividing is the most of what a walk costs, and most of it is by 1 or of a small number.
+        if other.value == 1 {
+            return self.combine(other, Some(self.value));
+        }
+        if self.value > 0 && self.value <= other.value {
+            return self.combine(other, Some(1));
+        }
         let quotient = self.value.div_euclid(other.value);
         let up = if self.value.rem_euclid(other.value) == 0 {
             0

@@ -116,6 +116,7 @@ pub use inner::{
 };
 pub use partition::{
     AccessWidth, ThreadIndex, ThreadValue, TileIndex, Tv, Width, covers_exactly, tile_extent,
+    tile_origin, tiles,
 };
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};

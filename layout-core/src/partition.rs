@@ -154,6 +154,38 @@ pub const fn tile_extent<L: StaticLayout>() -> Coord {
     [extent[0] as i32, extent[1] as i32]
 }
 
+/// The coordinate at which the tile `tile` = (row, column), in units of tiles of `T`, begins.
+///
+/// ```
+/// use cutlet_layout_core::{L, tile_origin};
+///
+/// assert_eq!(tile_origin::<L!((128, 64):(1@0, 1@1))>((2, 3)), [256, 192]);
+/// ```
+#[inline(always)]
+pub fn tile_origin<T: StaticLayout>(tile: (impl TileIndex, impl TileIndex)) -> Coord {
+    let extent = const { tile_extent::<T>() };
+    [
+        tile.0.index() as i32 * extent[0],
+        tile.1.index() as i32 * extent[1],
+    ]
+}
+
+/// How many tiles of `T` cover a matrix of `extent`: (rows, columns) of tiles.
+///
+/// ```
+/// use cutlet_layout_core::{L, tiles};
+///
+/// assert_eq!(tiles::<L!((128, 64):(1@0, 1@1))>([129, 64]), [2, 1]);
+/// ```
+#[inline(always)]
+pub fn tiles<T: StaticLayout>(extent: Coord) -> [u32; 2] {
+    let tile = const { tile_extent::<T>() };
+    [
+        (extent[0] as u32).div_ceil(tile[0] as u32),
+        (extent[1] as u32).div_ceil(tile[1] as u32),
+    ]
+}
+
 /// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
 ///
 /// Algebraic, so that kernels can assert it in a `const`: the strides of each direction, in

@@ -6,7 +6,7 @@ use crate::inner::{Bound, Coord, Inner, MatrixInner};
 use crate::partition::AccessWidth;
 use crate::{
     Engine, EngineMut, Fragment, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
-    tile_extent,
+    tile_origin,
 };
 
 /// A tensor as a kernel sees it: memory, an inner transform, and where in its domain it begins.
@@ -69,23 +69,15 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     /// as the given filler and is not stored.
     #[inline(always)]
     pub fn local_tile<T: StaticLayout>(&self, tile: (impl TileIndex, impl TileIndex)) -> Self {
-        let extent = const { tile_extent::<T>() };
-        let offset: Coord = [
-            self.offset[0] + tile.0.index() as i32 * extent[0],
-            self.offset[1] + tile.1.index() as i32 * extent[1],
-        ];
+        let by = tile_origin::<T>(tile);
+        let offset = [self.offset[0] + by[0], self.offset[1] + by[1]];
         Self { offset, ..*self }
     }
 
     /// How many tiles of `T`'s extents cover the matrix: (rows, columns) of tiles.
     #[inline(always)]
     pub fn tiles<T: StaticLayout>(&self) -> [u32; 2] {
-        let tile = const { tile_extent::<T>() };
-        let extent = self.extent();
-        [
-            (extent[0] as u32).div_ceil(tile[0] as u32),
-            (extent[1] as u32).div_ceil(tile[1] as u32),
-        ]
+        crate::tiles::<T>(self.extent())
     }
 
     /// The extents of the matrix: (rows, columns).
@@ -116,6 +108,17 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     #[inline(always)]
     pub fn bound(&self) -> &I::Bound<C::Val> {
         &self.bound
+    }
+
+    /// Reads value `v`, or gives `filler` if it lies outside the tensor.
+    #[inline(always)]
+    pub fn value(&self, v: usize, filler: E::Element) -> E::Element {
+        if self.bound.holds(v) {
+            // SAFETY: the value exists.
+            unsafe { self.engine.load(self.bound.index(v)) }
+        } else {
+            filler
+        }
     }
 
     /// Reads all values; those outside the tensor read as `filler`.

@@ -19,7 +19,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle};
+use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
 use crate::DeviceData;
 
@@ -194,9 +194,9 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     /// Rows `block · MN` and on, where MN is what one instruction reads: a warpgroup's share of A,
     /// for instance.
     #[inline(always)]
-    pub fn rows(self, block: u32) -> Self {
+    pub fn rows(self, block: impl TileIndex) -> Self {
         Self {
-            low: self.low + block * const { Self::DERIVED.rows },
+            low: self.low + block.index() * const { Self::DERIVED.rows },
             types: PhantomData,
         }
     }

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    Bound, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle, each,
+    Bound, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle, TileIndex, each,
 };
 use half::{bf16, f16};
 
@@ -75,7 +75,7 @@ const fn check_element(bytes: usize) {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_accumulator<I, T, L, W>(
     tile: SharedTile<T, L, W>,
-    block: u32,
+    block: impl TileIndex,
     thread: WarpgroupThread,
     values: &Fragment<f32, I::Values>,
 ) where
@@ -90,7 +90,7 @@ pub unsafe fn store_accumulator<I, T, L, W>(
             "store_accumulator: the tile has as many columns as the sums, a multiple of 16 (four 8×8 matrices)"
         );
     }
-    let first_row = block * const { L::LAYOUT.mode(0).at(64) as u32 };
+    let first_row = block.index() * const { L::LAYOUT.mode(0).at(64) as u32 };
     let inner = Fixed::<L, W>::new();
     let lane = inner.partition::<Lanes<L>, I::Pieces>(first_row, thread.get());
     let bound = inner.bind::<I::Pieces>(lane);

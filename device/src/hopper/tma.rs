@@ -5,6 +5,8 @@
 //! the thread's next [`tma_store_commit`] closes, and is waited for by group. Elements of a box
 //! outside the tensor load as zero and are not stored.
 
+use cutlet_layout_core::TileIndex;
+
 use crate::{DeviceData, Shared};
 
 use super::shared_tile::{Blocks, Major, SharedTile, Span};
@@ -196,7 +198,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         options: LoadOptions,
     ) {
         // SAFETY: as promised by the caller.
-        unsafe { self.load_part::<1, R>(0, map, at, barrier, options) };
+        unsafe { self.load_part::<1, R>(0u32, map, at, barrier, options) };
     }
 
     /// [`load`](Self::load) of part `part` of `PARTS` of the tile's rows. `at` is the coordinate of
@@ -210,7 +212,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_part<const PARTS: usize, const R: usize>(
         self,
-        part: u32,
+        part: impl TileIndex,
         map: &TensorMap,
         at: [i32; R],
         barrier: Mbarrier,
@@ -232,7 +234,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<const R: usize>(self, map: &TensorMap, at: [i32; R]) {
         // SAFETY: as promised by the caller.
-        unsafe { self.store_part::<1, R>(0, map, at) };
+        unsafe { self.store_part::<1, R>(0u32, map, at) };
     }
 
     /// [`store`](Self::store) of part `part` of `PARTS` of the tile's rows: what one of several
@@ -244,7 +246,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_part<const PARTS: usize, const R: usize>(
         self,
-        part: u32,
+        part: impl TileIndex,
         map: &TensorMap,
         at: [i32; R],
     ) {
@@ -259,7 +261,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
     #[inline(always)]
     fn for_each_box<const PARTS: usize, const R: usize>(
         self,
-        part: u32,
+        part: impl TileIndex,
         at: [i32; R],
         mut each: impl FnMut([i32; R], Shared<T>),
     ) {
@@ -267,7 +269,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
             Self::tile_box(PARTS);
         }
         let (line, rows) = (Self::LINE as i32, (MN / PARTS) as i32);
-        let part = part as i32;
+        let part = part.index() as i32;
         let mut coordinate = at;
         if J::K_IS_CONSECUTIVE {
             let mut block = 0;

@@ -2,7 +2,7 @@
 
 use cutlet_layout_core::{ThreadIndex, TileIndex};
 
-use crate::{shfl, thread_idx};
+use crate::{barrier_sync, shfl, thread_idx};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP_SIZE: u32 = 128;
@@ -22,6 +22,12 @@ impl WarpgroupIdx {
         self.0
     }
 
+    /// Whether this is warpgroup 0.
+    #[inline(always)]
+    pub const fn is_first(self) -> bool {
+        self.0 == 0
+    }
+
     /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
     /// come first.
     #[inline(always)]
@@ -35,6 +41,12 @@ impl WarpgroupThread {
     #[inline(always)]
     pub const fn get(self) -> u32 {
         self.0
+    }
+
+    /// Whether this is thread 0: the one that does what is to be done once.
+    #[inline(always)]
+    pub const fn is_first(self) -> bool {
+        self.0 == 0
     }
 
     /// The thread's warp in the warpgroup.
@@ -71,4 +83,12 @@ pub fn warpgroup_idx() -> WarpgroupIdx {
 #[inline(always)]
 pub fn warpgroup_thread_idx() -> WarpgroupThread {
     WarpgroupThread(thread_idx().get() % WARPGROUP_SIZE)
+}
+
+/// A barrier among the threads of the warpgroup that is number `group` of those that use such
+/// barriers; the first 15 of a block can.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_sync(group: WarpgroupIdx) {
+    barrier_sync(1 + group.0, WARPGROUP_SIZE);
 }

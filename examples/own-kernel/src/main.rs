@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let stream = device.stream()?;
     let function = device.load(&PTX, &bias_relu)?;
 
-    let (rows, columns) = (3, 200);
+    let (rows, columns) = (3usize, 200usize);
     let mut x = stream.upload(&vec![1.0f32; rows * columns])?;
     let bias: Vec<f32> = (0..columns).map(|c| 1.0 - c as f32 / 50.0).collect();
     let bias = stream.upload(&bias)?;

@@ -61,7 +61,8 @@ impl Types for F16 {
     type Out = f16;
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
-    const KERNEL: Option<Kernel<Self>> = None;
+    const KERNEL: Option<Kernel<Self>> =
+        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
 }
 
 /// bf16 in and out.
@@ -71,7 +72,8 @@ impl Types for Bf16 {
     type Out = bf16;
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
-    const KERNEL: Option<Kernel<Self>> = None;
+    const KERNEL: Option<Kernel<Self>> =
+        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.

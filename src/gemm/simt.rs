@@ -1,0 +1,92 @@
+//! GEMM in f32 on the CUDA cores: the instance of `gemm_f32` for a problem, and its launch.
+
+use cutlet_device::{Global, GlobalMut, Kernel};
+use cutlet_host::Stream;
+use cutlet_kernels::gemm_f32::{
+    self, TileC,
+    col_col::{gemm_f32_col_col_x1, gemm_f32_col_col_x4},
+    col_row::{gemm_f32_col_row_x1, gemm_f32_col_row_x4},
+    row_col::{gemm_f32_row_col_x1, gemm_f32_row_col_x4},
+    row_row::{gemm_f32_row_row_x1, gemm_f32_row_row_x4},
+};
+
+use cutlet_layout_core::tile_extent;
+
+use super::{Problem, sealed};
+use crate::Order::{ColMajor, RowMajor};
+use crate::matrix::Extents;
+use crate::{Error, Result};
+
+impl sealed::Launch for f32 {
+    fn launch(stream: &Stream, problem: Problem<'_, f32>) -> Result<()> {
+        let function = stream
+            .device()
+            .load(&cutlet_kernels::PTX, instance(&problem))?;
+        let (blocks, extents) = (blocks(&problem)?, kernel_problem(&problem));
+        let args = (problem.a.view, problem.b.view, problem.c.view, extents);
+        // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
+        // neither A nor B, is borrowed mutably.
+        unsafe { stream.launch(&function, blocks, args)? };
+        Ok(())
+    }
+}
+
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
+const GROUP: u32 = 8;
+
+/// A kernel of the family.
+type Instance = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, gemm_f32::Problem)>;
+
+/// The instance for the problem's orders and alignment.
+fn instance(problem: &Problem<'_, f32>) -> &'static Instance {
+    let Problem { a, b, c, .. } = problem;
+    let vectors = aligned(&a.extents, a.view.address())
+        && aligned(&b.extents, b.view.address())
+        && aligned(&c.extents, c.view.address());
+    match (a.order(), b.order(), vectors) {
+        (RowMajor, RowMajor, true) => &gemm_f32_row_row_x4,
+        (RowMajor, RowMajor, false) => &gemm_f32_row_row_x1,
+        (RowMajor, ColMajor, true) => &gemm_f32_row_col_x4,
+        (RowMajor, ColMajor, false) => &gemm_f32_row_col_x1,
+        (ColMajor, RowMajor, true) => &gemm_f32_col_row_x4,
+        (ColMajor, RowMajor, false) => &gemm_f32_col_row_x1,
+        (ColMajor, ColMajor, true) => &gemm_f32_col_col_x4,
+        (ColMajor, ColMajor, false) => &gemm_f32_col_col_x1,
+    }
+}
+
+/// Blocks to launch: one for each tile of C.
+fn blocks(problem: &Problem<'_, f32>) -> Result<u32> {
+    let (m, n, _) = problem.extents();
+    let [tile_m, tile_n] = const { tile_extent::<TileC>() };
+    let tiles = m.div_ceil(tile_m as usize) * n.div_ceil(tile_n as usize);
+    u32::try_from(tiles).map_err(|_| Error::Extents {
+        operation: "gemm",
+        found: format!("a {m}×{n} C has more than 2^32 tiles of {tile_m}×{tile_n}"),
+    })
+}
+
+fn kernel_problem(problem: &Problem<'_, f32>) -> gemm_f32::Problem {
+    let (m, n, k) = problem.extents();
+    gemm_f32::Problem {
+        lda: problem.a.ld() as i64,
+        ldb: problem.b.ld() as i64,
+        ldc: problem.c.ld() as i64,
+        m: m as i32,
+        n: n as i32,
+        k: k as i32,
+        alpha: problem.alpha,
+        beta: problem.beta,
+        group: GROUP,
+    }
+}
+
+/// Whether all runs of a matrix begin at, and are as long as, a multiple of 16 bytes.
+fn aligned(extents: &Extents, address: u64) -> bool {
+    let run = match extents.order {
+        RowMajor => extents.columns,
+        ColMajor => extents.rows,
+    };
+    let words = 16 / size_of::<f32>();
+    address.is_multiple_of(16) && run.is_multiple_of(words) && extents.ld.is_multiple_of(words)
+}

@@ -1,0 +1,200 @@
+//! `gemm` of bf16 and f16 against an f64 reference, on whatever device there is: every order, edges
+//! that divide no tile, padded leading dimensions, alpha and beta. Needs a Hopper GPU or the CPU
+//! backend, which models what the kernel uses of Hopper.
+
+use cutlet::Order::{self, ColMajor, RowMajor};
+use cutlet::{Device, Element, Error, Matrix, MatrixMut, gemm};
+use half::{bf16, f16};
+
+trait Sixteen: Element {
+    /// The distance between 1 and the next number.
+    const EPSILON: f64;
+    fn of(value: f32) -> Self;
+    fn number(self) -> f64;
+}
+
+impl Sixteen for bf16 {
+    const EPSILON: f64 = 1.0 / 128.0;
+    fn of(value: f32) -> Self {
+        bf16::from_f32(value)
+    }
+    fn number(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+impl Sixteen for f16 {
+    const EPSILON: f64 = 1.0 / 1024.0;
+    fn of(value: f32) -> Self {
+        f16::from_f32(value)
+    }
+    fn number(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+/// A matrix on the host with rows or columns `ld` apart.
+struct Host<T> {
+    elements: Vec<T>,
+    rows: usize,
+    columns: usize,
+    order: Order,
+    ld: usize,
+}
+
+impl<T: Sixteen> Host<T> {
+    fn random(rows: usize, columns: usize, order: Order, padding: usize) -> Self {
+        let (run, count) = if order == RowMajor {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        let ld = run.next_multiple_of(8) + padding;
+        let mut random = fastrand::Rng::with_seed((rows * 7919 + columns) as u64);
+        let elements = (0..ld * count)
+            .map(|_| T::of(2.0 * random.f32() - 1.0))
+            .collect();
+        Host {
+            elements,
+            rows,
+            columns,
+            order,
+            ld,
+        }
+    }
+
+    fn at(&self, elements: &[T], row: usize, column: usize) -> f64 {
+        let index = match self.order {
+            RowMajor => row * self.ld + column,
+            ColMajor => column * self.ld + row,
+        };
+        elements[index].number()
+    }
+}
+
+fn check<T: Sixteen>(
+    (m, n, k): (usize, usize, usize),
+    orders: [Order; 3],
+    padding: usize,
+    (alpha, beta): (f32, f32),
+) {
+    let a = Host::<T>::random(m, k, orders[0], padding);
+    let b = Host::<T>::random(k, n, orders[1], padding);
+    let mut c = Host::<T>::random(m, n, orders[2], padding);
+    if beta == 0.0 {
+        c.elements.fill(T::of(f32::NAN));
+    }
+    let stream = Device::auto().stream().unwrap();
+    let (on_a, on_b) = (
+        stream.upload(&a.elements).unwrap(),
+        stream.upload(&b.elements).unwrap(),
+    );
+    let mut on_c = stream.upload(&c.elements).unwrap();
+    gemm(
+        &stream,
+        alpha,
+        Matrix::with_ld(&on_a, m, k, a.order, a.ld).unwrap(),
+        Matrix::with_ld(&on_b, k, n, b.order, b.ld).unwrap(),
+        beta,
+        MatrixMut::with_ld(&mut on_c, m, n, c.order, c.ld).unwrap(),
+    )
+    .unwrap();
+    let found = stream.download(&on_c).unwrap();
+
+    // Edges are where mistakes are, and all of a small matrix.
+    let rows = (0..m).filter(|&i| m < 40 || i % 37 == 0 || i + 2 > m);
+    for i in rows {
+        for j in 0..n {
+            let (mut sum, mut magnitude) = (0.0, 0.0);
+            for l in 0..k {
+                let product = a.at(&a.elements, i, l) * b.at(&b.elements, l, j);
+                sum += product;
+                magnitude += product.abs();
+            }
+            let old = if beta == 0.0 {
+                0.0
+            } else {
+                beta as f64 * c.at(&c.elements, i, j)
+            };
+            let expected = alpha as f64 * sum + old;
+            let found = c.at(&found, i, j);
+            let allowed = T::EPSILON * expected.abs()
+                + f32::EPSILON as f64 * k as f64 * (alpha.abs() as f64 * magnitude + old.abs());
+            assert!(
+                (found - expected).abs() <= allowed,
+                "C[{i}, {j}] of {m}×{n}×{k}, {orders:?}: found {found}, expected {expected}"
+            );
+        }
+    }
+    let run = if c.order == RowMajor { n } else { m };
+    for (i, (before, after)) in c.elements.iter().zip(&found).enumerate() {
+        let outside = i % c.ld >= run;
+        let same = before.number().to_bits() == after.number().to_bits();
+        assert!(
+            same || !outside,
+            "element {i} is outside of C and was written"
+        );
+    }
+}
+
+#[test]
+fn one_tile() {
+    check::<bf16>(
+        (128, 256, 64),
+        [RowMajor, ColMajor, RowMajor],
+        0,
+        (1.0, 0.0),
+    );
+}
+
+#[test]
+fn awkward_extents() {
+    for extents in [
+        (1, 1, 1),
+        (7, 129, 127),
+        (129, 257, 72),
+        (300, 20, 200),
+        (20, 600, 8),
+    ] {
+        check::<bf16>(extents, [RowMajor, ColMajor, RowMajor], 0, (1.0, 0.0));
+        check::<f16>(extents, [RowMajor, RowMajor, RowMajor], 8, (1.0, 0.0));
+    }
+}
+
+#[test]
+fn every_order() {
+    for a in [RowMajor, ColMajor] {
+        for b in [RowMajor, ColMajor] {
+            for c in [RowMajor, ColMajor] {
+                check::<bf16>((136, 264, 72), [a, b, c], 0, (1.0, 0.0));
+                check::<f16>((72, 40, 136), [a, b, c], 16, (1.0, 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn alpha_and_beta() {
+    for factors in [(0.0, 0.0), (2.5, 0.0), (1.0, 1.0), (-0.5, 3.0)] {
+        check::<bf16>((40, 264, 72), [RowMajor, ColMajor, RowMajor], 0, factors);
+        check::<f16>((40, 24, 72), [RowMajor, ColMajor, ColMajor], 0, factors);
+    }
+}
+
+#[test]
+fn rows_that_tma_cannot_reach_are_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let a = stream.zeroed::<bf16>(64).unwrap();
+    let mut c = stream.zeroed::<bf16>(64).unwrap();
+    let error = gemm(
+        &stream,
+        1.0,
+        Matrix::row_major(&a, 5, 5).unwrap(),
+        Matrix::row_major(&a, 5, 5).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, 5, 5).unwrap(),
+    )
+    .unwrap_err();
+    assert!(matches!(error, Error::Host(_)), "{error}");
+    assert!(error.to_string().contains("multiple"), "{error}");
+}
