@@ -15,10 +15,21 @@ use syn::parse_macro_input;
 /// Makes a function a kernel: a PTX entry of the same name on the GPU, and on the host a
 /// `pub static` handle of type `cutlet_device::Kernel<(Argument, Types)>`.
 ///
-/// ```ignore
-/// /// y = a x + y.
-/// #[kernel(threads = 256)]
-/// pub fn saxpy(n: u32, a: f32, x: Global<f32>, y: GlobalMut<f32>) { /* … */ }
+/// ```
+/// use cutlet_device::{Global, GlobalMut, kernel};
+///
+/// /// y = a x + y, for one element.
+/// ///
+/// /// # Safety
+/// /// `x` and `y` hold an element.
+/// #[kernel(threads = 32)]
+/// pub unsafe fn saxpy(a: f32, x: Global<f32>, y: GlobalMut<f32>) {
+///     // SAFETY: the launcher promises an element.
+///     unsafe { y.store(0, a * x.load(0) + y.load(0)) };
+/// }
+///
+/// assert_eq!(saxpy.name(), "saxpy");
+/// assert_eq!(saxpy.bounds().threads, 32);
 /// ```
 ///
 /// | attribute | meaning |
@@ -47,12 +58,33 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes kernels of generic device functions, one line each.
 ///
-/// ```ignore
-/// instantiate! {
-///     /// C = A B with tiles of 128 x 128.
-///     #[kernel(threads = Big::THREADS)]
-///     pub fn gemm_f32_128(p: GemmParams<f32>) = gemm::<Big>;
+/// ```
+/// use cutlet_device::{DeviceData, GlobalMut, instantiate};
+///
+/// trait Shape {
+///     const THREADS: u32;
 /// }
+/// struct Small;
+/// impl Shape for Small {
+///     const THREADS: u32 = 64;
+/// }
+///
+/// /// # Safety
+/// /// `y` holds an element for each thread.
+/// #[inline(always)]
+/// unsafe fn fill<S: Shape, T: DeviceData>(value: T, y: GlobalMut<T>) {
+///     let i = cutlet_device::thread_idx().get();
+///     // SAFETY: the launcher promises the elements.
+///     unsafe { y.store(i64::from(i), value) };
+/// }
+///
+/// instantiate! {
+///     /// Fills 64 numbers.
+///     #[kernel(threads = Small::THREADS)]
+///     pub unsafe fn fill_f32_64(value: f32, y: GlobalMut<f32>) = fill::<Small, f32>;
+/// }
+///
+/// assert_eq!(fill_f32_64.bounds().threads, 64);
 /// ```
 ///
 /// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with
