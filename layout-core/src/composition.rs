@@ -153,7 +153,11 @@ const fn compose_group(
 ) -> Result<(), LayoutError> {
     let basis = b.leaf_stride(leader).basis();
     tri!(check_directions(a, b, basis));
-    let walker = Walker::new(&tri!(mode_in_direction(a, b, basis)), form, b.is_static());
+    let walker = if basis.is_none() {
+        Walker::new(a, form, b.is_static())
+    } else {
+        Walker::new(&tri!(mode_in_direction(a, b, basis)), form, b.is_static())
+    };
     let begin = parts.modes.len;
     match walk_group(&walker, b, leader, parts) {
         Ok(()) => Ok(()),
@@ -162,6 +166,13 @@ const fn compose_group(
             let may_cancel = matches!(refusal, Refusal::Turn { .. } | Refusal::Carry { .. });
             if may_cancel && enumerate_group(&walker, b, leader, parts) {
                 return Ok(());
+            }
+            if matches!((&refusal, form), (Refusal::Capacity, Form::AsCute)) {
+                // There is another form to try: nobody reads why this one has no room.
+                return Err(LayoutError::of(
+                    ErrorKind::Capacity,
+                    "no room for CuTe's form",
+                ));
             }
             Err(refused(a, b, leaf, refusal))
         }
