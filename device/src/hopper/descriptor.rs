@@ -186,7 +186,8 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     #[inline(always)]
     fn at(address: u32) -> Self {
         Self {
-            low: address / 16 + const { Self::DERIVED.fields as u32 },
+            // In a cluster, the bits above are the block's rank; they must not reach the next field.
+            low: (address & 0x3_FFFF) / 16 + const { Self::DERIVED.fields as u32 },
             types: PhantomData,
         }
     }
