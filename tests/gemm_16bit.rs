@@ -36,8 +36,6 @@ impl Sixteen for f16 {
 /// A matrix on the host with rows or columns `ld` apart.
 struct Host<T> {
     elements: Vec<T>,
-    rows: usize,
-    columns: usize,
     order: Order,
     ld: usize,
 }
@@ -56,8 +54,6 @@ impl<T: Sixteen> Host<T> {
             .collect();
         Host {
             elements,
-            rows,
-            columns,
             order,
             ld,
         }

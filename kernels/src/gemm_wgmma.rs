@@ -168,6 +168,8 @@ unsafe fn gemm<T, JA, JB>(
     increase_registers::<232>();
     let consumer_idx = warpgroup_idx().after(1);
     let thread = warpgroup_thread_idx();
+    // TMA writes rows of C in units of 16 bytes: where they end within one, threads write them.
+    let by_tma = n % (16 / size_of::<T>() as i32) == 0;
     let mut consumer = pipeline.consumer();
     for (row, column) in schedule {
         let mut sums = Accumulator::<Mma<T, JA, JB>>::new();
@@ -208,6 +210,15 @@ unsafe fn gemm<T, JA, JB>(
                 .local_tile::<RowsC>((consumer_idx, 0u32))
                 .partition::<AccumulatorLayout<Mma<T, JA, JB>>>(thread);
             sums = sums.map(|v, sum| fma(beta, T::to_f32(old.value(v, T::default())), sum));
+        }
+        if !by_tma {
+            // SAFETY: the launcher promises that C is there; these rows are this consumer's.
+            let c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) };
+            c.local_tile::<TileC>((row, column))
+                .local_tile::<RowsC>((consumer_idx, 0u32))
+                .partition::<AccumulatorLayout<Mma<T, JA, JB>>>(thread)
+                .store(&sums.map(|_, sum| T::from_f32(sum)));
+            continue;
         }
         // The tile of C is free once the store before has read it.
         if thread.is_first() {
