@@ -65,7 +65,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         "128 128 128",
         "exact",
         "geometric mean",
-        "7 rows measured, 0 skipped, 0 wrong or failed",
+        "13 rows measured, 0 skipped, 0 wrong or failed",
     ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
@@ -74,7 +74,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     assert_eq!(results["schema"], 1);
     assert_eq!(results["machine"]["backend"], "cpu");
     let rows = results["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 13);
     for row in rows {
         assert_eq!(row["status"], "measured", "{row}");
         let rounds = row["contestants"][0]["rounds"].as_array();
@@ -114,7 +114,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
     let printed = text(&compared.stdout);
     assert!(compared.status.success(), "{printed}");
     assert!(
-        printed.contains("no change beyond the noise in 7 rows"),
+        printed.contains("no change beyond the noise in 13 rows"),
         "{printed}"
     );
 
@@ -133,7 +133,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
         "{printed}"
     );
     assert!(
-        printed.contains("0 rows faster, 1 slower, 6 without"),
+        printed.contains("0 rows faster, 1 slower, 12 without"),
         "{printed}"
     );
 }
