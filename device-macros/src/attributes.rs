@@ -5,6 +5,13 @@ use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, Ident, LitStr, Token};
 
+/// Targets that rustc knows as target features since before Rust 1.95; asking for another one in a
+/// `cfg` would be a warning in the crate that has the kernel.
+const FEATURES: [&str; 11] = [
+    "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100",
+    "sm_100a",
+];
+
 /// What `#[kernel(…)]` says about the launches of a kernel.
 pub struct KernelAttributes {
     threads: Expr,
@@ -26,6 +33,19 @@ impl KernelAttributes {
         let cluster = or(&self.cluster, 1);
         let shared = or(&self.shared, 0);
         quote!(::cutlet_device::LaunchBounds::new(#threads, #min_blocks, #cluster, #shared))
+    }
+
+    /// The `cfg` predicate under which the kernel is compiled to PTX.
+    ///
+    /// A kernel for one target need not take time in the build for another. `cutlet-ptx-builder`
+    /// leaves it out there in any case, which is what counts for targets that rustc has no name for.
+    pub fn on_device(&self) -> TokenStream {
+        match self.arch() {
+            arch if FEATURES.contains(&arch.as_str()) => {
+                quote!(all(target_arch = "nvptx64", target_feature = #arch))
+            }
+            _ => quote!(target_arch = "nvptx64"),
+        }
     }
 
     /// The only target that the kernel is compiled for, `-` for every target.

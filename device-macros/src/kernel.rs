@@ -51,12 +51,13 @@ fn device_entry(
         " maxntid={{}} minnctapersm={{}} cluster={{}} shared={{}} arch={} params={params}",
         attributes.arch()
     );
+    let on_device = attributes.on_device();
     quote! {
-        #[cfg(target_arch = "nvptx64")]
+        #[cfg(#on_device)]
         #[allow(non_upper_case_globals)]
         const #bounds_name: ::cutlet_device::LaunchBounds = #bounds;
 
-        #[cfg(target_arch = "nvptx64")]
+        #[cfg(#on_device)]
         ::cutlet_device::__ptx_entry! {
             {
                 #(#attrs)*
