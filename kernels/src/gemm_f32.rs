@@ -214,102 +214,54 @@ fn outer_product(
     });
 }
 
+macro_rules! instances {
+    ($a:ident, $b:ident: $aligned:ident, $any:ident) => {
+        instantiate! {
+            /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
+            #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
+            pub unsafe fn $aligned(
+                a: Global<f32>,
+                b: Global<f32>,
+                c: GlobalMut<f32>,
+                problem: Problem,
+            ) = gemm::<$a<4>, $b<4>, 4>;
+
+            /// Any alignment, any leading dimension.
+            #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
+            pub unsafe fn $any(
+                a: Global<f32>,
+                b: Global<f32>,
+                c: GlobalMut<f32>,
+                problem: Problem,
+            ) = gemm::<$a<1>, $b<1>, 1>;
+        }
+    };
+}
+
 /// A and B row-major.
 pub mod row_row {
     use super::*;
 
-    instantiate! {
-        /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_row_row_x4(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongK<4>, AlongRows<4>, 4>;
-
-        /// Any alignment, any leading dimension.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_row_row_x1(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongK<1>, AlongRows<1>, 1>;
-    }
+    instances!(AlongK, AlongRows: gemm_f32_row_row_x4, gemm_f32_row_row_x1);
 }
 
 /// A row-major, B column-major.
 pub mod row_col {
     use super::*;
 
-    instantiate! {
-        /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_row_col_x4(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongK<4>, AlongK<4>, 4>;
-
-        /// Any alignment, any leading dimension.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_row_col_x1(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongK<1>, AlongK<1>, 1>;
-    }
+    instances!(AlongK, AlongK: gemm_f32_row_col_x4, gemm_f32_row_col_x1);
 }
 
 /// A column-major, B row-major.
 pub mod col_row {
     use super::*;
 
-    instantiate! {
-        /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_col_row_x4(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongRows<4>, AlongRows<4>, 4>;
-
-        /// Any alignment, any leading dimension.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_col_row_x1(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongRows<1>, AlongRows<1>, 1>;
-    }
+    instances!(AlongRows, AlongRows: gemm_f32_col_row_x4, gemm_f32_col_row_x1);
 }
 
 /// A and B column-major.
 pub mod col_col {
     use super::*;
 
-    instantiate! {
-        /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_col_col_x4(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongRows<4>, AlongK<4>, 4>;
-
-        /// Any alignment, any leading dimension.
-        #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
-        pub unsafe fn gemm_f32_col_col_x1(
-            a: Global<f32>,
-            b: Global<f32>,
-            c: GlobalMut<f32>,
-            problem: Problem,
-        ) = gemm::<AlongRows<1>, AlongK<1>, 1>;
-    }
+    instances!(AlongRows, AlongK: gemm_f32_col_col_x4, gemm_f32_col_col_x1);
 }

@@ -166,7 +166,7 @@ fn divisions_and_groups_act_on_the_layout() {
     );
 }
 
-/// Seed 001's listing, with a table in place of its random one, and its TODO: the tensor.
+/// Seed 001's listing, with a table in place of its random one, and what it leaves open: the tensor.
 #[test]
 fn seed_001_a_tensor_over_a_gather() {
     let table: [i64; 16] = std::array::from_fn(|i| (i as i64 * 37 + 11) % 256);
