@@ -18,6 +18,7 @@ mod results;
 mod run;
 mod setting;
 mod statistics;
+mod stopwatch;
 mod suite;
 mod table;
 mod telemetry;
