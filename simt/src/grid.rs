@@ -118,11 +118,12 @@ impl<'l> Grid<'l> {
     }
 
     fn take_cluster(&self) -> Option<u64> {
-        // The load keeps the counter from running away when many cores ask after the end.
-        if self.next.load(Ordering::Relaxed) >= self.clusters {
+        // The load keeps the counter from running away when many cores ask after the end. Who finds
+        // the last cluster taken must also see the core that took it, in `cores`.
+        if self.next.load(Ordering::Acquire) >= self.clusters {
             return None;
         }
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let index = self.next.fetch_add(1, Ordering::AcqRel);
         (index < self.clusters).then_some(index)
     }
 
