@@ -22,6 +22,12 @@ pub struct LaunchBounds {
 impl LaunchBounds {
     /// Bounds that a device can satisfy, checked where `#[kernel]` evaluates them: at compile time.
     ///
+    /// ```compile_fail
+    /// # use cutlet_device::kernel;
+    /// #[kernel(threads = 2048)] // at most 1024
+    /// fn too_many_threads(n: u32) {}
+    /// ```
+    ///
     /// # Panics
     /// On a number of threads outside 1 to 1024, a cluster outside 1 to 16, or more than 227 KiB of
     /// shared memory.

@@ -124,6 +124,25 @@ fn problem() -> Problem<f32> {
     }
 }
 
+/// Not among the programs below: rustc's message has more lines where the source of `core` is installed.
+#[test]
+fn bounds_that_no_device_can_satisfy_are_refused_in_words() {
+    let words = |threads, min_blocks, cluster, shared| {
+        let bounds = || LaunchBounds::new(threads, min_blocks, cluster, shared);
+        *std::panic::catch_unwind(bounds)
+            .unwrap_err()
+            .downcast::<&str>()
+            .unwrap()
+    };
+    for threads in [0, 1025] {
+        let words = words(threads, 0, 1, 0);
+        assert_eq!(words, "#[kernel]: `threads` must be 1 to 1024");
+    }
+    assert!(words(1, 33, 1, 0).contains("`min_blocks` must be 0 to 32"));
+    assert!(words(1, 0, 17, 0).contains("`cluster` must be 1 to 16"));
+    assert!(words(1, 0, 1, 232_449).contains("`shared` must be at most 232448 bytes"));
+}
+
 #[test]
 fn wrong_use_is_refused_at_the_users_line() {
     trybuild::TestCases::new().compile_fail("tests/kernel_macro/*.rs");

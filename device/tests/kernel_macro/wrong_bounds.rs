@@ -2,9 +2,6 @@
 
 use cutlet_device::kernel;
 
-#[kernel(threads = 2048)]
-fn too_many_threads(n: u32) {}
-
 #[kernel(threads = 256, thread = 1)]
 fn unknown(n: u32) {}
 
