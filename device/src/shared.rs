@@ -211,9 +211,7 @@ mod imp {
 mod imp {
     use crate::vector::vector_bytes;
 
-    pub fn base() -> u32 {
-        0
-    }
+    pub use cutlet_simt::shared_base as base;
 
     #[inline(always)]
     #[track_caller]

@@ -507,6 +507,67 @@ fn blocks_of_a_cluster_reach_each_others_memory() {
 }
 
 #[test]
+fn a_clusters_addresses_say_whose_memory_they_are_in() {
+    let place = || SharedMemory::new().take::<u32>(1).address();
+    launch(32, 2, 1, || assert_eq!(place(), 0)).unwrap();
+    launch(32, 4, 2, || {
+        let rank = cluster_rank().get();
+        let own = Shared::<u32>::from_address(place());
+        assert_eq!(map_shared(own, rank).address(), own.address());
+        assert_ne!(map_shared(own, 1 - rank).address(), own.address());
+        assert_ne!(own.address(), 0);
+    })
+    .unwrap();
+}
+
+/// What a product in a cluster says, with descriptors whose addresses are not cut to their 18 bits.
+fn with_uncut_addresses<JA: Major, JB: Major>() -> String
+where
+    Wgmma<64, bf16, bf16, JA, JB>: WgmmaInstruction<A = bf16, B = bf16, MajorA = JA, MajorB = JB>,
+{
+    failure(launch(128, 2, 2, || {
+        let mut shared = SharedMemory::new();
+        let a = OperandTile::<bf16, JA, 64, 64>::take(&mut shared);
+        let b = OperandTile::<bf16, JB, 64, 64>::take(&mut shared);
+        let rank_bits = |address: u32| u64::from(address >> 18 << 14);
+        let (to_a, to_b) = (
+            a.operand_a::<Wgmma<64, bf16, bf16, JA, JB>>()
+                .k_step(0)
+                .bits()
+                + rank_bits(a.start().address()),
+            b.operand_b::<Wgmma<64, bf16, bf16, JA, JB>>()
+                .k_step(0)
+                .bits()
+                + rank_bits(b.start().address()),
+        );
+        let mut sums = Accumulator::<Wgmma<64, bf16, bf16, JA, JB>>::new();
+        let batch = warpgroup_arrive();
+        // SAFETY: they are wrong, which is what the test is about: the model checks them.
+        unsafe {
+            let (a, b) = (
+                MatrixDescriptor::from_bits(to_a),
+                MatrixDescriptor::from_bits(to_b),
+            );
+            batch.mma(&mut sums, a, b, false);
+        }
+        batch.commit();
+        sums.wait();
+    }))
+}
+
+#[test]
+fn a_descriptor_has_no_room_for_the_rank() {
+    for message in [
+        with_uncut_addresses::<KMajor, KMajor>(),
+        with_uncut_addresses::<MnMajor, KMajor>(),
+        with_uncut_addresses::<KMajor, MnMajor>(),
+        with_uncut_addresses::<MnMajor, MnMajor>(),
+    ] {
+        says(&message, &["leading offset", "a block's rank"]);
+    }
+}
+
+#[test]
 fn one_lane_of_a_warp_is_elected() {
     let elected = AtomicU32::new(0);
     launch(96, 2, 1, || {
@@ -563,6 +624,53 @@ fn boxes_are_cut_at_the_edges_of_the_tensor() {
                 }
                 _ => -1.0,
             };
+            assert_eq!(target.at(row, column), expected, "({row}, {column})");
+        }
+    }
+}
+
+#[test]
+fn stores_fill_lines_up_to_16_bytes() {
+    type Tile = KMajorTile<f32, 8, 8, 32>;
+    // Lines of 9 elements, 16 apart: the last unit of a line has 3 elements that are not the tensor's.
+    let (rows, columns, ld) = (10, 9, 16);
+    let target = Matrix {
+        elements: vec![-1.0f32; rows * ld],
+        rows,
+        columns: ld,
+    };
+    let model = TensorMapModel {
+        address: target.elements.as_ptr().expose_provenance() as u64,
+        element_bytes: 4,
+        rank: 2,
+        extent: [columns as u64, rows as u64, 1],
+        stride: [4 * ld as u64, 0],
+        box_extent: [8, 8, 1],
+        span: 32,
+    };
+    let map = TensorMap::from_words(model.encode());
+    launch(32, 1, 1, || {
+        let tile = Tile::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            for i in 0..64 {
+                // SAFETY: this thread alone uses the tile.
+                unsafe { tile.start().store(i, 5.0) };
+            }
+            fence_async_shared();
+            for (row, column) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
+                // SAFETY: the map is of this tile, and nobody uses the target.
+                unsafe { tile.store(&map, [row, column]) };
+            }
+            tma_store_commit();
+            tma_store_wait::<0>();
+        }
+    })
+    .unwrap();
+    for row in 0..rows {
+        for column in 0..ld {
+            // Memory may end after the last line, where the model writes nothing.
+            let end = if row == rows - 1 { columns } else { 12 };
+            let expected = if column < end { 5.0 } else { -1.0 };
             assert_eq!(target.at(row, column), expected, "({row}, {column})");
         }
     }

@@ -115,7 +115,8 @@ impl TensorMapSpec {
     }
 
     /// The map of this tensor, whose first element is that of `view`, for boxes of `tile`. Elements
-    /// of a box outside the tensor load as zero and are not stored.
+    /// of a box outside the tensor load as zero and are not stored, except that stores fill the
+    /// innermost dimension up to a multiple of 16 bytes.
     ///
     /// The map holds the address, not the buffer: keep the buffer for as long as kernels use the
     /// map. A map that a kernel stores through is made of a buffer that is not read meanwhile.

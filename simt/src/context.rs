@@ -11,7 +11,7 @@ use crate::barrier::Barrier;
 use crate::cluster::Outcome;
 use crate::hopper;
 use crate::panic::PanicReport;
-use crate::shared::SharedMemory;
+use crate::shared::{SharedMemory, own_window};
 use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
 
@@ -33,6 +33,8 @@ pub(crate) struct Block {
     pub(crate) dims: Dims,
     pub(crate) threads: u32,
     pub(crate) shared: SharedMemory,
+    /// The window of addresses in that memory.
+    pub(crate) shared_window: u32,
     pub(crate) barriers: [Barrier; BARRIERS],
     pub(crate) warps: Box<[Warp]>,
     pub(crate) hopper: hopper::BlockState,
@@ -53,6 +55,7 @@ impl Block {
             dims,
             threads,
             shared,
+            shared_window: own_window(rank, dims.cluster),
             barriers: [const { Barrier::new() }; BARRIERS],
             warps,
             hopper: hopper::BlockState::default(),

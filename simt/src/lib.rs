@@ -68,6 +68,6 @@ pub use hopper::{
     wgmma_commit, wgmma_fence, wgmma_wait,
 };
 pub use launch::{LaunchSpec, launch};
-pub use shared::{map_shared_rank, shared_bytes, shared_size};
+pub use shared::{map_shared_rank, shared_base, shared_bytes, shared_size};
 pub use wait::{WaitKind, polled, yield_until};
 pub use warp::{Lanes, WARP_SIZE, sync_warp, warp_exchange};

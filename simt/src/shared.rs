@@ -11,9 +11,14 @@ const ALIGN: usize = 1024;
 /// What fills shared memory before a block runs: NaN in every float format, -1 in integers.
 const POISON: u8 = 0xFF;
 
-/// Bits of a shared address that hold the offset; those above say whose: 0 for the running block's
-/// own memory, else the owner's rank in the cluster plus one.
+/// Bits of a shared address that hold the offset; those above, the window, say whose memory it is in.
 const OFFSET_BITS: u32 = 24;
+
+/// The window of a block of a cluster; 0 is the running block's own memory. The hardware has the rank
+/// itself there: what forgets about it goes wrong in all blocks but the first, and here in all.
+const fn window_of(rank: u32) -> u32 {
+    rank + 1
+}
 
 /// The most shared memory a launch can ask for: the largest any GPU has, rounded up.
 pub(crate) const MAX_SHARED_BYTES: u32 = 256 * 1024;
@@ -78,10 +83,26 @@ pub fn shared_size() -> u32 {
     current().block().shared.bytes
 }
 
+/// The shared address of the first byte of the running block's shared memory: 0, or in a cluster, as
+/// on the hardware, one that says whose memory it is in. What has room for an offset only, as a matrix
+/// descriptor has, must do without those bits.
+///
+/// # Panics
+/// Outside of a kernel.
+#[track_caller]
+pub fn shared_base() -> u32 {
+    current().block().shared_window << OFFSET_BITS
+}
+
+/// The window of the addresses of a block's own memory.
+pub(crate) fn own_window(rank: u32, cluster: u32) -> u32 {
+    if cluster > 1 { window_of(rank) } else { 0 }
+}
+
 /// Host address of `bytes` bytes at the shared address `address`.
 ///
-/// An address is an offset from the start of the running block's shared memory, or one made by
-/// [`map_shared_rank`] for another block of the cluster.
+/// An address is an offset from the start of the running block's shared memory, the same after
+/// [`shared_base`], or one made by [`map_shared_rank`] for another block of the cluster.
 ///
 /// The memory is that of the block, valid while it runs, and is shared with the block's other
 /// threads: read and write it through the pointer, do not keep references to it across a wait.
@@ -93,12 +114,13 @@ pub fn shared_size() -> u32 {
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
     let own = current().block();
-    let block = if address >> OFFSET_BITS == 0 {
+    let window = address >> OFFSET_BITS;
+    let block = if window == 0 || window == own.shared_window {
         own
     } else {
         owner(own, address)
     };
-    let offset = address & ((1 << OFFSET_BITS) - 1);
+    let offset = offset_of(address);
     if u64::from(offset) + u64::from(bytes) > u64::from(block.shared.bytes)
         || offset & (align - 1) != 0
     {
@@ -121,22 +143,27 @@ pub fn map_shared_rank(address: u32, rank: u32) -> u32 {
         "there is no block {rank} in a cluster of {} blocks",
         block.dims.cluster
     );
-    address & ((1 << OFFSET_BITS) - 1) | (rank + 1) << OFFSET_BITS
+    offset_of(address) | window_of(rank) << OFFSET_BITS
 }
 
-/// The rank of the block whose memory an address made by [`map_shared_rank`] is in; `None` for the
-/// running block's own addresses.
-pub(crate) fn rank_of(address: u32) -> Option<u32> {
-    (address >> OFFSET_BITS).checked_sub(1)
+/// Where in its block's shared memory an address is.
+pub(crate) fn offset_of(address: u32) -> u32 {
+    address & ((1 << OFFSET_BITS) - 1)
+}
+
+/// The rank of the block whose memory an address is in, if that is not the running block.
+pub(crate) fn other_rank(address: u32) -> Option<u32> {
+    let rank = (address >> OFFSET_BITS).checked_sub(window_of(0))?;
+    (rank != current().block().rank).then_some(rank)
 }
 
 #[cold]
 #[track_caller]
 fn owner(own: &Block, address: u32) -> &Block {
-    let rank = (address >> OFFSET_BITS) as usize - 1;
+    let rank = (address >> OFFSET_BITS) - window_of(0);
     // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs.
     let cluster = unsafe { &*own.cluster.get() };
-    match cluster.get(rank) {
+    match cluster.get(rank as usize) {
         Some(block) => block,
         None => panic!("{address:#x} is no address in shared memory"),
     }

@@ -2,8 +2,12 @@
 //! thread's request.
 //!
 //! A load completes on an [`Mbarrier`] that was told its bytes. A store belongs to the group that
-//! the thread's next [`tma_store_commit`] closes, and is waited for by group. Elements of a box
-//! outside the tensor load as zero and are not stored.
+//! the thread's next [`tma_store_commit`] closes, and is waited for by group.
+//!
+//! Elements of a box outside the tensor load as zero and are not stored, with one exception: a store
+//! writes whole units of 16 bytes. Where the tensor's lines, along its innermost dimension, end within
+//! one, it overwrites what follows them in memory, up to the next multiple of 16 bytes. A kernel for
+//! which that is not free stores such tensors by its threads.
 
 use cutlet_layout_core::TileIndex;
 
@@ -94,8 +98,8 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// the box and a barrier between them and it.
 ///
 /// # Safety
-/// The tensor must be there and nobody else using the box's elements of it; `from` must hold the
-/// box, aligned as for [`tma_load`], and stay as it is until [`tma_store_wait_read`].
+/// The tensor must be there and nobody else using the box's elements of it, or what lies in one unit
+/// of 16 bytes with them; `from` must hold the box, aligned as for [`tma_load`], and stay as it is until [`tma_store_wait_read`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_store<T: DeviceData, const R: usize>(

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::running_block;
 use crate::context::{Block, current};
-use crate::shared::{rank_of, shared_bytes};
+use crate::shared::{offset_of, other_rank, shared_bytes};
 use crate::wait::{WaitKind, yield_until};
 
 /// Largest number of arrivals and of bytes that a barrier can count.
@@ -55,13 +55,13 @@ impl State {
     }
 }
 
-/// The barriers of a block: the address of each, and the thread that initialised it.
+/// The barriers of a block: the offset of each, and the thread that initialised it.
 #[derive(Default)]
 pub(crate) struct Alive(RefCell<Vec<(u32, u32)>>);
 
 #[track_caller]
 fn word(address: u32) -> *mut u64 {
-    if let Some(rank) = rank_of(address) {
+    if let Some(rank) = other_rank(address) {
         running_block(rank);
     }
     shared_bytes(address, 8, 8).cast()
@@ -95,9 +95,10 @@ struct Place(u32);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match rank_of(self.0) {
-            None => write!(f, "{}", self.0),
-            Some(rank) => write!(f, "{} of block {rank} of the cluster", self.0 & 0xFF_FFFF),
+        let offset = offset_of(self.0);
+        match other_rank(self.0) {
+            None => write!(f, "{offset}"),
+            Some(rank) => write!(f, "{offset} of block {rank} of the cluster"),
         }
     }
 }
@@ -105,14 +106,15 @@ impl fmt::Display for Place {
 /// Makes the 8 bytes at a shared address a barrier whose phases take `arrivals` arrivals each.
 ///
 /// # Panics
-/// If the number is not 1 to 1048575, on an address that is no multiple of 8 or not in shared
-/// memory, or outside of a kernel, as do all functions of barriers.
+/// If the number is not 1 to 1048575, on an address in another block's memory, that is no multiple of
+/// 8 or not in shared memory, or outside of a kernel, as do all functions of barriers.
 #[track_caller]
 pub fn mbarrier_init(address: u32, arrivals: u32) {
     assert!(
         (1..=LIMIT).contains(&arrivals),
         "an mbarrier for {arrivals} arrivals: it can count 1 to {LIMIT}"
     );
+    check_own(address);
     let state = State {
         parity: 0,
         expected: arrivals,
@@ -123,16 +125,26 @@ pub fn mbarrier_init(address: u32, arrivals: u32) {
     unsafe { word(address).write(state.to_word()) };
     let thread = current();
     let mut alive = thread.block().hopper.mbarriers.0.borrow_mut();
-    alive.retain(|&(other, _)| other != address);
-    alive.push((address, thread.linear));
+    alive.retain(|&(other, _)| other != offset_of(address));
+    alive.push((offset_of(address), thread.linear));
+}
+
+#[track_caller]
+fn check_own(address: u32) {
+    assert!(
+        other_rank(address).is_none(),
+        "the mbarrier at shared address {}: a barrier's life begins and ends in its own block",
+        Place(address)
+    );
 }
 
 /// Ends a barrier's life.
 ///
 /// # Panics
-/// If there is no barrier.
+/// If there is no barrier, or it is another block's.
 #[track_caller]
 pub fn mbarrier_invalidate(address: u32) {
+    check_own(address);
     read(address);
     // SAFETY: `word` checks the address.
     unsafe { word(address).write(u64::MAX) };
@@ -142,7 +154,7 @@ pub fn mbarrier_invalidate(address: u32) {
         .mbarriers
         .0
         .borrow_mut()
-        .retain(|&(other, _)| other != address);
+        .retain(|&(other, _)| other != offset_of(address));
 }
 
 /// Counts one arrival.
@@ -272,9 +284,9 @@ impl fmt::Display for Missing {
 /// A barrier of the block that ends with bytes that do not add up, and who initialised it.
 pub(super) fn leftover(block: &Block) -> Option<(u32, String)> {
     let alive = block.hopper.mbarriers.0.borrow();
-    alive.iter().find_map(|&(address, thread)| {
-        // SAFETY: the address was checked when the barrier was initialised.
-        let word = unsafe { block.shared.at(address).cast::<u64>().read() };
+    alive.iter().find_map(|&(offset, thread)| {
+        // SAFETY: the offset was checked when the barrier was initialised.
+        let word = unsafe { block.shared.at(offset).cast::<u64>().read() };
         let bytes = State::from_word(word)?.bytes;
         let what = match bytes {
             0 => return None,
@@ -284,7 +296,7 @@ pub(super) fn leftover(block: &Block) -> Option<(u32, String)> {
         Some((
             thread,
             format!(
-                "the kernel ends while the mbarrier at shared address {address}, which this thread \
+                "the kernel ends while the mbarrier at shared address {offset}, which this thread \
                  initialised, {what}: the bytes announced must be those of the boxes loaded"
             ),
         ))

@@ -9,7 +9,7 @@ use super::tensor_map::TensorMapModel;
 use crate::context::{Thread, current};
 use crate::shared::{map_shared_rank, shared_bytes};
 
-/// Bytes that a swizzle leaves together.
+/// Bytes that a swizzle leaves together, and that a store writes together.
 const UNIT: u32 = 16;
 
 #[track_caller]
@@ -44,23 +44,53 @@ fn swizzled(map: &TensorMapModel, address: u32, offset: u32) -> u32 {
     address ^ (address >> 7 & (map.span / UNIT - 1)) << 4
 }
 
+/// How far the lines of a tensor, along its innermost dimension, are moved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// To their last element.
+    Exact,
+    /// To the end of the last element's unit, as the hardware stores them.
+    InUnits,
+}
+
+impl Lines {
+    /// How many elements of a line are moved.
+    fn extent(self, map: &TensorMapModel, [y, z]: [i64; 2]) -> i64 {
+        let extent = map.extent[0];
+        // Memory may end with the last line. The hardware does not know that; the model must not
+        // write there.
+        let last = [y, z] == [map.extent[1] as i64 - 1, map.extent[2] as i64 - 1];
+        if self == Lines::Exact || last {
+            return extent as i64;
+        }
+        let element = u64::from(map.element_bytes);
+        let whole = (extent * element).next_multiple_of(u64::from(UNIT));
+        // The next line begins later. With strides that TMA allows, `whole` is no more.
+        (whole.min(map.stride[0]) / element) as i64
+    }
+}
+
 /// Calls `each` with the host address and the offset in the box of every element of a box that lies
-/// inside the tensor.
-fn for_each_inside(map: &TensorMapModel, at: &[i32], mut each: impl FnMut(*mut u8, u32)) {
+/// inside the tensor, whose lines end as `lines` says.
+fn for_each_inside(
+    map: &TensorMapModel,
+    at: &[i32],
+    lines: Lines,
+    mut each: impl FnMut(*mut u8, u32),
+) {
     let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    // The part of the box along dimension `d` that is inside.
-    let inside = |d: usize| {
-        let (start, extent) = (start(d), map.extent[d] as i64);
-        let first = (-start).clamp(0, i64::from(map.box_extent[d]));
-        let end = (extent - start).clamp(0, i64::from(map.box_extent[d]));
+    // The part of the box along dimension `d` that is below `extent`.
+    let inside = |d: usize, extent: i64| {
+        let first = (-start(d)).clamp(0, i64::from(map.box_extent[d]));
+        let end = (extent - start(d)).clamp(0, i64::from(map.box_extent[d]));
         first as u32..end as u32
     };
     let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
-    for z in inside(2) {
-        for y in inside(1) {
-            let line = (start(2) + i64::from(z)) * map.stride[1] as i64
-                + (start(1) + i64::from(y)) * map.stride[0] as i64;
-            for x in inside(0) {
+    for z in inside(2, map.extent[2] as i64) {
+        for y in inside(1, map.extent[1] as i64) {
+            let place = [start(1) + i64::from(y), start(2) + i64::from(z)];
+            let line = place[1] * map.stride[1] as i64 + place[0] * map.stride[0] as i64;
+            for x in inside(0, lines.extent(map, place)) {
                 let byte = line + (start(0) + i64::from(x)) * i64::from(map.element_bytes);
                 let index = (z * map.box_extent[1] + y) * map.box_extent[0] + x;
                 each(
@@ -94,7 +124,7 @@ pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multi
                 shared_bytes(swizzled(&map, to, offset), UNIT, UNIT).write_bytes(0, UNIT as usize)
             };
         }
-        for_each_inside(&map, at, |from, offset| {
+        for_each_inside(&map, at, Lines::Exact, |from, offset| {
             let element = map.element_bytes;
             let to = shared_bytes(swizzled(&map, to, offset), element, element);
             // SAFETY: the caller promises the tensor; `shared_bytes` checked the other range.
@@ -133,12 +163,16 @@ struct Groups {
 /// Takes note of a store of the box at shared address `from` to `at`, innermost coordinate first. It
 /// is done when its group is waited for.
 ///
+/// It writes whole units of 16 bytes, as the hardware does: where the tensor's lines end within one,
+/// the bytes after them, up to the next multiple of 16, get what the box has there. The model leaves
+/// alone those after the tensor's last line, where memory may end.
+///
 /// # Panics
 /// As [`tma_load`].
 ///
 /// # Safety
-/// The tensor that the map describes must be there, with nobody using the elements of the box,
-/// until the store has been waited for.
+/// The tensor that the map describes must be there, with nobody using the elements of the box, or
+/// what lies in one unit with them, until the store has been waited for.
 #[track_caller]
 pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
     let map = decode(map, at.len());
@@ -171,7 +205,7 @@ pub fn bulk_store_wait(pending: u32) {
     let mut stores = current().hopper.stores.0.borrow_mut();
     while stores.closed.len() > pending as usize {
         for Store { map, at, from } in stores.closed.pop_front().unwrap_or_default() {
-            for_each_inside(&map, &at, |to, offset| {
+            for_each_inside(&map, &at, Lines::InUnits, |to, offset| {
                 let element = map.element_bytes;
                 let from = shared_bytes(swizzled(&map, from, offset), element, element);
                 // SAFETY: the caller of `tma_store` promised the tensor; `shared_bytes` checked

@@ -387,6 +387,12 @@ fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
     };
     let elements = UNIT / operand.element_bytes;
     let k = K_BYTES / operand.element_bytes;
+    let leads = span == UNIT || !operand.k_major && mn > span / operand.element_bytes;
+    assert!(
+        leads || leading <= UNIT,
+        "a matrix descriptor with a leading offset of {leading} bytes, which this operand has no use \
+         for: bits of an address beyond its lowest 18 get there, such as a block's rank in its cluster"
+    );
     let mut numbers = vec![0.0; mn * k];
     let mut unit = [0.0; UNIT];
     let read_unit = |offset: usize, unit: &mut [f32]| {
