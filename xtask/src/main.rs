@@ -4,13 +4,16 @@
 
 mod ci;
 mod demo;
+mod hot_loop;
 mod lint_kernels;
+mod nvdisasm;
 mod package;
 mod process;
 mod ptx;
 mod ptxas;
 mod setup;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -22,7 +25,8 @@ usage: cargo xtask <task>
   setup         finds a toolchain that compiles kernels to PTX, or installs one
   ci            formatting, clippy, documentation, and the three tasks below
     lint-kernels  no index arithmetic in kernels/: layouts do it
-    ptx           assembles every kernel's PTX for every target; no spills, calls or local memory
+    ptx           assembles every kernel's PTX for every target; no spills, calls or local memory, no memory
+                  barrier in a loop with wgmma
     package       packages every crate as for a registry, PTX included, and builds the packages";
 
 fn main() -> ExitCode {

