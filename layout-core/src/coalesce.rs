@@ -1,7 +1,7 @@
 //! Simplifying a layout without changing it as a function of 1-D coordinates.
 
 use crate::error::{LayoutError, or_panic, tri};
-use crate::flat_modes::{Knowledge, Modes};
+use crate::flat_modes::Knowledge;
 use crate::layout::LayoutBuilder;
 use crate::{Int, IntTuple, Layout};
 
@@ -17,7 +17,7 @@ use crate::{Int, IntTuple, Layout};
 /// assert_eq!(coalesce(&layout!((2, (1, 6)):(1, (6, 2)))).to_string(), "_12:_1");
 /// ```
 pub const fn coalesce(layout: &Layout) -> Layout {
-    or_panic(Modes::of(layout).to_coalesced())
+    or_panic(layout.modes().to_coalesced())
 }
 
 /// [`coalesce`] applied to the modes of a layout at the leaves of a profile; only the profile's
@@ -59,7 +59,7 @@ const fn by_mode(
         } else {
             *layout
         };
-        return Modes::of(&layout).to_coalesced();
+        return layout.modes().to_coalesced();
     }
     let rank = profile.rank();
     if rank > layout.rank() {
@@ -125,7 +125,7 @@ pub const fn filter_zeros(layout: &Layout) -> Layout {
 /// assert_eq!(filter(&layout!((2, (3, 4)):(1, (0, 2)))).to_string(), "_8:_1");
 /// ```
 pub const fn filter(layout: &Layout) -> Layout {
-    let mut modes = Modes::of(layout);
+    let mut modes = layout.modes();
     modes.drop_repetitions(Knowledge::Static);
     or_panic(modes.to_coalesced())
 }

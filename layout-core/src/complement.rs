@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, LayoutError, tri, twin};
 use crate::flat_modes::{Knowledge, Modes};
 use crate::text::Text;
-use crate::{Int, IntTuple, Layout};
+use crate::{CAPACITY, Int, IntTuple, Layout};
 
 twin! {
     /// The layout `R` that completes `layout` towards `cotarget`: it is ordered (its strides are
@@ -32,7 +32,8 @@ twin! {
 /// direction, or a stride of the result does not fit 64 bits.
 pub const fn try_complement(layout: &Layout, cotarget: &IntTuple) -> Result<Layout, LayoutError> {
     let extents = tri!(extents_of(layout, cotarget));
-    let (mut modes, cosize) = tri!(covering_modes(layout, &extents));
+    let mut modes = Modes::EMPTY;
+    let cosize = tri!(covering_modes(layout, &extents, &mut modes));
     let target = cotarget.size();
     let multiples = target / cosize + if target % cosize == 0 { 0 } else { 1 };
     let last = modes.len - 1;
@@ -54,43 +55,60 @@ pub(crate) const fn covering_complement(
     layout: &Layout,
     cotarget: &IntTuple,
 ) -> Result<Layout, LayoutError> {
-    tri!(covering_modes(layout, &tri!(extents_of(layout, cotarget))))
-        .0
-        .to_layout()
+    let extents = tri!(extents_of(layout, cotarget));
+    let mut modes = Modes::EMPTY;
+    tri!(covering_modes(layout, &extents, &mut modes));
+    modes.to_layout()
 }
 
-/// The modes of the covering complement, at least one, and the cosize of the layout. Of the
-/// cotarget's modes only the extents count.
+/// Writes the modes of the covering complement, at least one, to an empty list, and says what the
+/// cosize of the layout is.
 pub(crate) const fn covering_modes(
     layout: &Layout,
-    cotarget: &Modes,
-) -> Result<(Modes, i64), LayoutError> {
-    let by_values = tri!(fill(layout, cotarget, Knowledge::Values));
-    if !layout.is_static() {
-        // What CuTe, which looks at static integers only, makes of it, if that is right.
-        match fill(layout, cotarget, Knowledge::Static) {
-            Ok(by_statics) if by_statics.0.computes_the_same(&by_values.0) => {
-                return Ok(by_statics);
-            }
-            _ => {}
-        }
+    cotarget: &Extents,
+    out: &mut Modes,
+) -> Result<i64, LayoutError> {
+    let mut by_values = simplified(layout, Knowledge::Values);
+    let moving = by_values.len;
+    let cosize = tri!(fill(layout, cotarget, &mut by_values, out));
+    if layout.is_static() {
+        return Ok(cosize);
     }
-    Ok(by_values)
+    // What CuTe, which looks at static integers only, makes of it, if that is right. What static
+    // integers simplify values do, too: as many modes are the same ones.
+    let mut by_statics = simplified(layout, Knowledge::Static);
+    if by_statics.len == moving {
+        return Ok(cosize);
+    }
+    let mut as_cute = Modes::EMPTY;
+    if let Ok(cosize) = fill(layout, cotarget, &mut by_statics, &mut as_cute)
+        && as_cute.computes_the_same(out, 0)
+    {
+        *out = as_cute;
+        return Ok(cosize);
+    }
+    Ok(cosize)
 }
 
-const fn fill(
-    layout: &Layout,
-    cotarget: &Modes,
-    knowledge: Knowledge,
-) -> Result<(Modes, i64), LayoutError> {
-    let mut modes = Modes::of(layout);
+/// The modes of a layout that move, as few as the knowledge allows.
+const fn simplified(layout: &Layout, knowledge: Knowledge) -> Modes {
+    let mut modes = layout.modes();
     modes.drop_repetitions(knowledge);
     modes.coalesce(knowledge);
-    let mut result = Modes::EMPTY;
+    modes
+}
+
+/// Fills what the simplified modes of a layout, which are used up, leave out.
+const fn fill(
+    layout: &Layout,
+    cotarget: &Extents,
+    modes: &mut Modes,
+    out: &mut Modes,
+) -> Result<i64, LayoutError> {
     let mut step = Int::ONE;
     let mut cosize = 1;
     while modes.len > 0 {
-        let smallest = smallest_stride(&modes);
+        let smallest = smallest_stride(modes);
         let (shape, stride) = (modes.shape[smallest], modes.stride[smallest]);
         modes.remove(smallest);
         if !stride.basis().is_none() {
@@ -107,21 +125,88 @@ const fn fill(
         let (Some(gap), Some(end)) = (stride.checked_div(step), stride.checked_mul(shape)) else {
             return Err(overflow(layout, cotarget));
         };
-        result.push(gap, step);
+        out.push(gap, step);
         step = end;
         cosize += (shape.value() - 1) * stride.value();
     }
-    tri!(push_rest(&mut result, layout, cotarget, step));
-    result.coalesce(Knowledge::Static);
-    if result.len == 0 {
-        result.push(Int::ONE, Int::ZERO);
+    tri!(push_rest(out, layout, cotarget, step));
+    out.coalesce(Knowledge::Static);
+    if out.len == 0 {
+        out.push(Int::ONE, Int::ZERO);
     }
-    Ok((result, cosize))
+    Ok(cosize)
 }
 
-/// The cotarget's extents, as modes without strides.
-const fn extents_of(layout: &Layout, cotarget: &IntTuple) -> Result<Modes, LayoutError> {
-    let mut extents = Modes::EMPTY;
+/// What of a cotarget counts: its extents, neighbours multiplied together as long as they are all
+/// static or all dynamic.
+pub(crate) struct Extents {
+    extents: [Int; CAPACITY],
+    len: usize,
+}
+
+impl Extents {
+    /// One extent.
+    pub(crate) const fn of(extent: Int) -> Extents {
+        let mut extents = [Int::ZERO; CAPACITY];
+        extents[0] = extent;
+        Extents { extents, len: 1 }
+    }
+
+    /// The extents of a coalesced layout.
+    pub(crate) const fn of_layout(layout: &Layout) -> Extents {
+        let size = layout.size_int();
+        let mut alike = true;
+        let mut i = 0;
+        while i < layout.num_leaves() {
+            alike = alike && layout.leaf_shape(i).is_static() == size.is_static();
+            i += 1;
+        }
+        // There is one extent then, however the layout is coalesced.
+        if alike {
+            return Extents::of(size);
+        }
+        let modes = Modes::coalesced(layout, Knowledge::Static);
+        let mut extents = Extents::of(modes.shape[0]);
+        i = 1;
+        while i < modes.len {
+            extents.push(modes.shape[i]);
+            i += 1;
+        }
+        extents
+    }
+
+    const fn push(&mut self, extent: Int) {
+        let last = self.extents[self.len - 1];
+        if last.is_static() == extent.is_static() {
+            self.extents[self.len - 1] = product(last, extent);
+        } else {
+            self.extents[self.len] = extent;
+            self.len += 1;
+        }
+    }
+
+    const fn total(&self) -> Int {
+        let mut total = self.extents[0];
+        let mut i = 1;
+        while i < self.len {
+            total = product(total, self.extents[i]);
+            i += 1;
+        }
+        total
+    }
+}
+
+/// The product of extents whose size is known to fit 64 bits.
+const fn product(a: Int, b: Int) -> Int {
+    match a.checked_mul(b) {
+        Some(product) => product,
+        None => unreachable!(),
+    }
+}
+
+/// The extents of a cotarget.
+const fn extents_of(layout: &Layout, cotarget: &IntTuple) -> Result<Extents, LayoutError> {
+    let mut extents = Extents::of(Int::ZERO);
     let mut size: i64 = 1;
     let mut i = 0;
     while i < cotarget.num_leaves() {
@@ -134,10 +219,14 @@ const fn extents_of(layout: &Layout, cotarget: &IntTuple) -> Result<Modes, Layou
             Some(size) if extent.value() > 0 && extent.basis().is_none() => size,
             _ => return Err(no_cotarget(layout, cotarget)),
         };
-        extents.push(extent, Int::ZERO);
+        if i == 0 {
+            extents = Extents::of(extent);
+        } else {
+            extents.push(extent);
+        }
         i += 1;
     }
-    if extents.len == 0 {
+    if i == 0 {
         Err(no_cotarget(layout, cotarget))
     } else {
         Ok(extents)
@@ -182,86 +271,78 @@ const fn end_of(modes: &Modes) -> i64 {
 const fn push_rest(
     result: &mut Modes,
     layout: &Layout,
-    cotarget: &Modes,
+    cotarget: &Extents,
     step: Int,
 ) -> Result<(), LayoutError> {
-    let mut extents = *cotarget;
-    merge_extents(&mut extents, true);
-    let divided = extents.len > 1 && divides_exactly(&mut extents, step);
-    if !divided {
-        merge_extents(&mut extents, false);
-        extents.shape[0] = match extents.shape[0].checked_ceil_div(step) {
-            Some(extent) => extent,
-            None => return Err(overflow(layout, cotarget)),
-        };
-    }
-    let mut stride = step;
-    let mut i = 0;
-    while i < extents.len {
-        if result.len == crate::CAPACITY {
-            let why = "the result needs more leaves than a layout holds";
-            return Err(refused(layout, cotarget, ErrorKind::Capacity, why));
-        }
-        let extent = extents.shape[i];
-        if !extent.is_constant(1) {
-            result.push(extent, stride);
+    if cotarget.len > 1
+        && let Some(divided) = divided_exactly(cotarget, step)
+    {
+        let mut stride = step;
+        let mut i = 0;
+        while i < divided.len {
+            let extent = divided.extents[i];
+            tri!(push_extent(result, layout, cotarget, extent, stride));
             stride = match stride.checked_mul(extent) {
                 Some(next) => next,
                 // The last mode's end is not a stride of the result.
-                None if i + 1 == extents.len => stride,
+                None if i + 1 == divided.len => stride,
                 None => return Err(overflow(layout, cotarget)),
             };
+            i += 1;
         }
-        i += 1;
+        return Ok(());
+    }
+    match cotarget.total().checked_ceil_div(step) {
+        Some(extent) => push_extent(result, layout, cotarget, extent, step),
+        None => Err(overflow(layout, cotarget)),
+    }
+}
+
+const fn push_extent(
+    result: &mut Modes,
+    layout: &Layout,
+    cotarget: &Extents,
+    extent: Int,
+    stride: Int,
+) -> Result<(), LayoutError> {
+    if result.len == CAPACITY {
+        let why = "the result needs more leaves than a layout holds";
+        return Err(refused(layout, cotarget, ErrorKind::Capacity, why));
+    }
+    if !extent.is_constant(1) {
+        result.push(extent, stride);
     }
     Ok(())
 }
 
-/// Multiplies neighbouring extents together: static ones with static ones only, or all.
-const fn merge_extents(extents: &mut Modes, alike_only: bool) {
-    let mut merged = 0;
-    let mut i = 1;
-    while i < extents.len {
-        let (last, extent) = (extents.shape[merged], extents.shape[i]);
-        if alike_only && last.is_static() != extent.is_static() {
-            merged += 1;
-            extents.shape[merged] = extent;
-        } else {
-            extents.shape[merged] = match last.checked_mul(extent) {
-                Some(product) => product,
-                None => unreachable!(),
-            };
-        }
-        i += 1;
-    }
-    extents.len = merged + 1;
-}
-
-/// Divides the extents by `step` from the left, if each division comes out even.
-const fn divides_exactly(extents: &mut Modes, step: Int) -> bool {
-    let mut divided = *extents;
+/// The extents divided by `step` from the left, if each division comes out even.
+const fn divided_exactly(extents: &Extents, step: Int) -> Option<Extents> {
+    let mut divided = Extents::of(Int::ONE);
     let mut rest = step;
     let mut i = 0;
-    while i < divided.len {
-        let extent = divided.shape[i];
+    while i < extents.len {
+        let extent = extents.extents[i];
         let even = extent.value() % rest.value() == 0 || rest.value() % extent.value() == 0;
         let (true, Some(quotient), Some(next)) = (
             even,
             extent.checked_ceil_div(rest),
             rest.checked_ceil_div(extent),
         ) else {
-            return false;
+            return None;
         };
-        divided.shape[i] = quotient;
+        if i == 0 {
+            divided = Extents::of(quotient);
+        } else {
+            divided.push(quotient);
+        }
         rest = next;
         i += 1;
     }
-    if rest.value() != 1 {
-        return false;
+    if rest.value() == 1 {
+        Some(divided)
+    } else {
+        None
     }
-    *extents = divided;
-    merge_extents(extents, true);
-    true
 }
 
 const fn overlap(layout: &Layout, shape: Int, stride: Int, step: Int) -> LayoutError {
@@ -278,7 +359,7 @@ const fn overlap(layout: &Layout, shape: Int, stride: Int, step: Int) -> LayoutE
     LayoutError::new(ErrorKind::Overlap, &text)
 }
 
-const fn overflow(layout: &Layout, cotarget: &Modes) -> LayoutError {
+const fn overflow(layout: &Layout, cotarget: &Extents) -> LayoutError {
     refused(
         layout,
         cotarget,
@@ -287,18 +368,12 @@ const fn overflow(layout: &Layout, cotarget: &Modes) -> LayoutError {
     )
 }
 
-const fn refused(layout: &Layout, cotarget: &Modes, kind: ErrorKind, why: &str) -> LayoutError {
-    let mut size: i64 = 1;
-    let mut i = 0;
-    while i < cotarget.len {
-        size = size.saturating_mul(cotarget.shape[i].value());
-        i += 1;
-    }
+const fn refused(layout: &Layout, cotarget: &Extents, kind: ErrorKind, why: &str) -> LayoutError {
     let mut text = Text::new();
     text.str("complement: ")
         .layout(layout)
         .str(" in ")
-        .number(size)
+        .number(cotarget.total().value())
         .str(": ")
         .str(why);
     LayoutError::new(kind, &text)

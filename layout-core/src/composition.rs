@@ -53,53 +53,44 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 /// than [`CAPACITY`] leaves. Where `a` maps to an index more than once, a composition of more than
 /// 4096 coordinates is also refused if it is a layout only because strides of `a` cancel out.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
-    match compose(a, b, Form::AsCute) {
-        Err(error) if matches!(error.kind(), ErrorKind::Capacity) => compose(a, b, Form::Fewest),
-        result => result,
-    }
-}
-
-/// How a result with dynamic integers is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// As CuTe writes it: modes that are only known at run time to have extent 1 are kept.
-    AsCute,
-    /// With the fewest modes.
-    Fewest,
-}
-
-const fn compose(a: &Layout, b: &Layout, form: Form) -> Result<Layout, LayoutError> {
-    let mut parts = Parts::EMPTY;
+    let mut forms = Forms {
+        fewest: Parts::EMPTY,
+        as_cute: if a.is_static() && b.is_static() {
+            None
+        } else {
+            Some(Parts::EMPTY)
+        },
+    };
     let mut i = 0;
     while i < b.num_leaves() {
         if is_group_leader(b, i) {
-            tri!(compose_group(a, b, i, form, &mut parts));
+            tri!(compose_group(a, b, i, &mut forms));
         }
         i += 1;
     }
     let mut builder = LayoutBuilder::new();
-    let mut i = 0;
-    while i < b.num_leaves() {
-        builder.opens(b.profile().opens(i));
-        let (start, end) = parts.range(i);
-        if end - start > 1 {
-            builder.open();
+    if let Some(parts) = &forms.as_cute {
+        match parts.write(b, &mut builder) {
+            Ok(()) => return Ok(*builder.written()),
+            Err(error) if !matches!(error.kind(), ErrorKind::Capacity) => return Err(error),
+            Err(_) => builder = LayoutBuilder::new(),
         }
-        let mut j = start;
-        while j < end {
-            builder.leaf(parts.modes.shape[j], parts.modes.stride[j]);
-            j += 1;
-        }
-        if end - start > 1 {
-            builder.close();
-        }
-        builder.closes(b.profile().closes(i));
-        i += 1;
     }
-    builder.finish()
+    tri!(forms.fewest.write(b, &mut builder));
+    Ok(*builder.written())
+}
+
+/// The ways to write a composition.
+struct Forms {
+    /// With the fewest modes.
+    fewest: Parts,
+    /// As CuTe writes it, where dynamic integers make a difference: modes that are only known at
+    /// run time to have extent 1 are kept. `None` also when there is no room for those.
+    as_cute: Option<Parts>,
 }
 
 /// The modes that the leaves of `b` become.
+#[derive(Clone, Copy)]
 struct Parts {
     modes: Modes,
     of_leaf: [(u8, u8); CAPACITY],
@@ -114,6 +105,37 @@ impl Parts {
     const fn range(&self, leaf: usize) -> (usize, usize) {
         let (start, end) = self.of_leaf[leaf];
         (start as usize, end as usize)
+    }
+
+    /// Takes the last modes, from `start` on, for what a leaf becomes.
+    const fn set_range(&mut self, leaf: usize, start: usize) {
+        self.of_leaf[leaf] = (start as u8, self.modes.len as u8);
+    }
+
+    /// Adds modes of a list as what a leaf becomes; `false` if there is no room.
+    const fn add(&mut self, leaf: usize, modes: &Modes, start: usize, end: usize) -> bool {
+        let begin = self.modes.len;
+        if end - start > CAPACITY - begin {
+            return false;
+        }
+        let mut i = start;
+        while i < end {
+            self.modes.push(modes.shape[i], modes.stride[i]);
+            i += 1;
+        }
+        self.set_range(leaf, begin);
+        true
+    }
+
+    /// Writes and checks the layout.
+    const fn write(&self, b: &Layout, builder: &mut LayoutBuilder) -> Result<(), LayoutError> {
+        let mut i = 0;
+        while i < b.num_leaves() {
+            let (start, end) = self.range(i);
+            builder.append_range(b.profile(), i, &self.modes, start, end);
+            i += 1;
+        }
+        builder.check()
     }
 
     /// What the modes of a leaf map one of its coordinates to. It may wrap: the layout that is
@@ -148,35 +170,76 @@ const fn compose_group(
     a: &Layout,
     b: &Layout,
     leader: usize,
-    form: Form,
-    parts: &mut Parts,
+    forms: &mut Forms,
 ) -> Result<(), LayoutError> {
     let basis = b.leaf_stride(leader).basis();
     tri!(check_directions(a, b, basis));
-    let walker = if basis.is_none() {
-        Walker::new(a, form, b.is_static())
+    if basis.is_none() {
+        compose_group_through(a, a, b, leader, forms)
     } else {
-        Walker::new(&tri!(mode_in_direction(a, b, basis)), form, b.is_static())
+        let mode = tri!(mode_in_direction(a, b, basis));
+        compose_group_through(&mode, a, b, leader, forms)
+    }
+}
+
+/// Composes a group with `mode`, which is the mode of `a` that its leaves step through.
+const fn compose_group_through(
+    mode: &Layout,
+    a: &Layout,
+    b: &Layout,
+    leader: usize,
+    forms: &mut Forms,
+) -> Result<(), LayoutError> {
+    let mut walker = Walker {
+        values: &running_on(mode, Knowledge::Values),
+        statics: None,
+        is_static: mode.is_static(),
     };
-    let begin = parts.modes.len;
-    match walk_group(&walker, b, leader, parts) {
-        Ok(()) => Ok(()),
-        Err((leaf, refusal)) => {
-            parts.modes.len = begin;
-            let may_cancel = matches!(refusal, Refusal::Turn { .. } | Refusal::Carry { .. });
-            if may_cancel && enumerate_group(&walker, b, leader, parts) {
-                return Ok(());
+    if walker.is_static && b.is_static() {
+        return walk_or_enumerate(&walker, a, b, leader, forms);
+    }
+    let statics = running_on(mode, Knowledge::Static);
+    walker.statics = Some(&statics);
+    walk_or_enumerate(&walker, a, b, leader, forms)
+}
+
+const fn walk_or_enumerate(
+    walker: &Walker,
+    a: &Layout,
+    b: &Layout,
+    leader: usize,
+    forms: &mut Forms,
+) -> Result<(), LayoutError> {
+    let begin = forms.fewest.modes.len;
+    let begin_as_cute = match &forms.as_cute {
+        Some(parts) => parts.modes.len,
+        None => 0,
+    };
+    let Err((leaf, refusal)) = walk_group(walker, b, leader, forms) else {
+        return Ok(());
+    };
+    let may_cancel = matches!(refusal, Refusal::Turn { .. } | Refusal::Carry { .. });
+    forms.fewest.modes.len = begin;
+    if !may_cancel || !enumerate_group(walker, b, leader, &mut forms.fewest) {
+        return Err(refused(a, b, leaf, refusal));
+    }
+    if let Some(parts) = &mut forms.as_cute {
+        parts.modes.len = begin_as_cute;
+        let basis = b.leaf_stride(leader).basis();
+        let mut has_room = true;
+        let mut i = leader;
+        while i < b.num_leaves() {
+            if b.leaf_stride(i).basis().eq(basis) {
+                let (start, end) = forms.fewest.range(i);
+                has_room = has_room && parts.add(i, &forms.fewest.modes, start, end);
             }
-            if matches!((&refusal, form), (Refusal::Capacity, Form::AsCute)) {
-                // There is another form to try: nobody reads why this one has no room.
-                return Err(LayoutError::of(
-                    ErrorKind::Capacity,
-                    "no room for CuTe's form",
-                ));
-            }
-            Err(refused(a, b, leaf, refusal))
+            i += 1;
+        }
+        if !has_room {
+            forms.as_cute = None;
         }
     }
+    Ok(())
 }
 
 /// Walks the leaves of a group; an error comes with the leaf that it occurs at.
@@ -184,37 +247,31 @@ const fn walk_group(
     walker: &Walker,
     b: &Layout,
     leader: usize,
-    parts: &mut Parts,
+    forms: &mut Forms,
 ) -> Result<(), (usize, Refusal)> {
     let basis = b.leaf_stride(leader).basis();
-    let mut reach = [0i64; CAPACITY];
-    let mut scratch = [Modes::EMPTY; 2];
+    let mut room = Room {
+        reach: [0; CAPACITY],
+        digits: [0; CAPACITY],
+        written: Modes::EMPTY,
+    };
     let mut i = leader;
     while i < b.num_leaves() {
         let stride = b.leaf_stride(i);
         if stride.basis().eq(basis) {
-            let start = parts.modes.len;
             let (shape, step) = (b.leaf_shape(i), stride.along(Basis::NONE));
-            if let Err(refusal) =
-                walker.walk(shape, step, &mut reach, &mut scratch, &mut parts.modes)
-            {
+            if let Err(refusal) = walker.walk(i, shape, step, &mut room, forms) {
                 return Err((i, refusal));
             }
-            parts.of_leaf[i] = (start as u8, parts.modes.len as u8);
         }
         i += 1;
     }
     let mut k = 0;
     while k + 1 < walker.values.len {
         let extent = walker.values.shape[k];
-        if reach[k] >= extent.value() {
-            return Err((
-                leader,
-                Refusal::Carry {
-                    extent,
-                    reach: reach[k],
-                },
-            ));
+        let reach = room.reach[k];
+        if reach >= extent.value() {
+            return Err((leader, Refusal::Carry { extent, reach }));
         }
         k += 1;
     }
@@ -251,7 +308,7 @@ const fn enumerate_group(walker: &Walker, b: &Layout, leader: usize, parts: &mut
             if !walker.by_values(extent, step, is_static, &mut parts.modes) {
                 return false;
             }
-            parts.of_leaf[i] = (start as u8, parts.modes.len as u8);
+            parts.set_range(i, start);
         }
         i += 1;
     }
@@ -333,58 +390,58 @@ enum Refusal {
     Capacity,
 }
 
+/// What the walk of a group counts, and room to work in, which is not made anew for every leaf.
+struct Room {
+    /// How far the group's leaves together get in each mode.
+    reach: [i64; CAPACITY],
+    digits: [i64; CAPACITY],
+    written: Modes,
+}
+
 /// Walks modes `s:d` through a layout.
 #[derive(Clone, Copy)]
-struct Walker {
+struct Walker<'a> {
     /// The layout with all that values tell.
-    values: Modes,
+    values: &'a Modes,
     /// The layout with what static integers tell, where that decides how a result is written.
-    statics: Option<Modes>,
+    statics: Option<&'a Modes>,
     is_static: bool,
 }
 
-impl Walker {
-    /// A walker of modes that are all static, or some dynamic, through a layout.
-    const fn new(a: &Layout, form: Form, static_modes: bool) -> Walker {
-        let is_static = a.is_static();
-        let statics = if matches!(form, Form::Fewest) || (is_static && static_modes) {
-            None
-        } else {
-            Some(running_on(a, Knowledge::Static))
-        };
-        Walker {
-            values: running_on(a, Knowledge::Values),
-            statics,
-            is_static,
-        }
-    }
-
-    /// Appends the modes that `s:d` becomes.
+impl Walker<'_> {
+    /// Adds the modes that a leaf `s:d` becomes.
     const fn walk(
         &self,
+        leaf: usize,
         s: Int,
         d: Int,
-        reach: &mut [i64; CAPACITY],
-        scratch: &mut [Modes; 2],
-        out: &mut Modes,
+        room: &mut Room,
+        forms: &mut Forms,
     ) -> Result<(), Refusal> {
-        if d.value() == 0 {
-            return push(out, s, d);
+        let fewest = &mut forms.fewest;
+        let start = fewest.modes.len;
+        let repeats = d.value() == 0;
+        if repeats {
+            tri!(push(&mut fewest.modes, s, d));
+        } else {
+            tri!(self.by_digits(s, d, room, &mut fewest.modes));
         }
-        let Some(statics) = &self.statics else {
-            return self.by_digits(s, d, reach, out);
+        fewest.set_range(leaf, start);
+        let Some(as_cute) = &mut forms.as_cute else {
+            return Ok(());
         };
-        let [digits, written] = scratch;
-        digits.len = 0;
-        written.len = 0;
-        tri!(self.by_digits(s, d, reach, digits));
-        let by_division = by_division(statics, s, d, written);
-        let right = by_division.is_ok() && written.computes_the_same(digits);
-        let modes = if right { written } else { digits };
-        let mut i = 0;
-        while i < modes.len {
-            tri!(push(out, modes.shape[i], modes.stride[i]));
-            i += 1;
+        let written = &mut room.written;
+        let has_room = if !repeats
+            && let Some(statics) = self.statics
+            && by_division(statics, s, d, written).is_ok()
+            && written.computes_the_same(&fewest.modes, start)
+        {
+            as_cute.add(leaf, written, 0, written.len)
+        } else {
+            as_cute.add(leaf, &fewest.modes, start, fewest.modes.len)
+        };
+        if !has_room {
+            forms.as_cute = None;
         }
         Ok(())
     }
@@ -394,10 +451,10 @@ impl Walker {
         &self,
         s: Int,
         d: Int,
-        reach: &mut [i64; CAPACITY],
+        room: &mut Room,
         out: &mut Modes,
     ) -> Result<(), Refusal> {
-        let a = &self.values;
+        let a = self.values;
         let last = a.len - 1;
         let is_static = self.is_static && s.is_static() && d.is_static();
         if last == 0 {
@@ -408,40 +465,40 @@ impl Walker {
         }
         if s.value() == 1 {
             // Its stride never counts; this is what CuTe prints.
-            let mut only = Modes::EMPTY;
-            let written = by_division(a, s, d, &mut only);
-            let kept = written.is_ok() && only.len == 1;
-            return push(out, s, if kept { only.stride[0] } else { Int::ZERO });
+            let written = &mut room.written;
+            let kept = by_division(a, s, d, written).is_ok() && written.len == 1;
+            let stride = if kept { written.stride[0] } else { Int::ZERO };
+            return push(out, s, stride);
         }
         if d.value() < 0 {
             return Err(Refusal::Negative);
         }
         let mut rest = s.value();
         let mut step = d.value();
-        while rest > 1 {
-            let run = tri!(self.run(rest, step));
-            if rest % run.steps != 0 {
+        loop {
+            let run = tri!(run(a, rest, step, &mut room.digits));
+            if run.steps < rest && rest % run.steps != 0 {
                 return Err(Refusal::Turn { steps: run.steps });
             }
             let mut k = 0;
-            while k < last {
-                reach[k] = match run.digits[k].checked_mul(run.steps - 1) {
-                    Some(reached) => reach[k].saturating_add(reached),
+            while k < run.end {
+                room.reach[k] = match room.digits[k].checked_mul(run.steps - 1) {
+                    Some(reached) => room.reach[k].saturating_add(reached),
                     None => i64::MAX,
                 };
                 k += 1;
             }
             let steps = Int::fixed(run.steps).with_static(is_static);
             tri!(push(out, steps, run.stride.with_static(is_static)));
-            rest /= run.steps;
-            if rest > 1 {
-                step = match step.checked_mul(run.steps) {
-                    Some(step) => step,
-                    None => return Err(Refusal::Overflow),
-                };
+            if run.steps == rest {
+                return Ok(());
             }
+            rest /= run.steps;
+            step = match step.checked_mul(run.steps) {
+                Some(step) => step,
+                None => return Err(Refusal::Overflow),
+            };
         }
-        Ok(())
     }
 
     /// The index of a 1-D coordinate; `None` in basis directions and beyond 64 bits.
@@ -512,44 +569,62 @@ impl Walker {
         }
         true
     }
+}
 
-    /// How far steps of `step` go straight, up to a limit.
-    const fn run(&self, limit: i64, step: i64) -> Result<Run, Refusal> {
-        let a = &self.values;
-        let last = a.len - 1;
-        let mut run = Run {
-            digits: [0; CAPACITY],
-            steps: limit,
-            stride: Int::ZERO,
-        };
-        let mut high = step;
-        let mut k = 0;
-        while k < last && high > 0 {
-            let extent = a.shape[k].value();
-            let digit = high % extent;
-            high /= extent;
-            if digit > 0 {
-                run.digits[k] = digit;
-                run.stride = tri!(plus(run.stride, digit, a.stride[k]));
-                let until_turn = (extent - 1) / digit + 1;
-                if until_turn < run.steps {
-                    run.steps = until_turn;
-                }
+/// A stretch of equal strides.
+struct Run {
+    /// Behind the modes in which the step has a digit; the last mode does not count.
+    end: usize,
+    steps: i64,
+    stride: Int,
+}
+
+/// How far steps of `step` go straight through a layout, up to a limit; `digits` takes the step's
+/// digits up to the result's `end`.
+const fn run(
+    a: &Modes,
+    limit: i64,
+    step: i64,
+    digits: &mut [i64; CAPACITY],
+) -> Result<Run, Refusal> {
+    let last = a.len - 1;
+    let mut run = Run {
+        end: 0,
+        steps: limit,
+        stride: Int::ZERO,
+    };
+    let mut high = step;
+    let mut k = 0;
+    while k < last && high > 0 {
+        let extent = a.shape[k].value();
+        let digit = if high < extent { high } else { high % extent };
+        high = if high < extent { 0 } else { high / extent };
+        digits[k] = digit;
+        if digit > 0 {
+            run.stride = tri!(plus(run.stride, digit, a.stride[k]));
+            let until_turn = if digit == 1 {
+                extent
+            } else {
+                (extent - 1) / digit + 1
+            };
+            if until_turn < run.steps {
+                run.steps = until_turn;
             }
-            k += 1;
         }
-        if high > 0 {
-            run.digits[last] = high;
-            run.stride = tri!(plus(run.stride, high, a.stride[last]));
-        }
-        Ok(run)
+        k += 1;
     }
+    run.end = k;
+    if high > 0 {
+        run.stride = tri!(plus(run.stride, high, a.stride[last]));
+    }
+    Ok(run)
 }
 
 /// CuTe's way, which divides the extents one after the other. It is right only where
 /// everything divides, but it tells how CuTe writes a result with dynamic integers: which
-/// modes are kept and which integers stay static.
+/// modes are kept and which integers stay static. The list is written anew.
 const fn by_division(a: &Modes, s: Int, d: Int, out: &mut Modes) -> Result<(), Refusal> {
+    out.len = 0;
     let last = a.len - 1;
     let mut rest_shape = s;
     let mut rest_stride = d;
@@ -574,21 +649,14 @@ const fn by_division(a: &Modes, s: Int, d: Int, out: &mut Modes) -> Result<(), R
     Ok(())
 }
 
-/// A stretch of equal strides.
-struct Run {
-    /// The step's digits in the layout's shape.
-    digits: [i64; CAPACITY],
-    steps: i64,
-    stride: Int,
-}
-
 /// How many of the `extent` coordinates `0, step, 2·step, …` a layout maps to multiples of one
 /// stride, and that stride; `None` where steps are negative or diagonal.
 pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64, Int)> {
     if step.value() < 0 {
         return None;
     }
-    match Walker::new(a, Form::Fewest, true).run(extent.value(), step.value()) {
+    let modes = running_on(a, Knowledge::Values);
+    match run(&modes, extent.value(), step.value(), &mut [0; CAPACITY]) {
         Ok(run) => Some((run.steps, run.stride)),
         Err(_) => None,
     }
@@ -598,7 +666,7 @@ pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64
 /// size. A mode of static extent 1 counts for nothing: a layout of those alone maps everything to
 /// 0. A last mode of dynamic extent 1 does run on.
 const fn running_on(a: &Layout, knowledge: Knowledge) -> Modes {
-    let mut modes = Modes::of(a);
+    let mut modes = a.modes();
     while modes.len > 0 && modes.shape[modes.len - 1].is_constant(1) {
         modes.len -= 1;
     }
@@ -633,7 +701,7 @@ const fn plus(sum: Int, digit: i64, stride: Int) -> Result<Int, Refusal> {
     if stride.value() == 0 {
         return Ok(sum);
     }
-    if sum.value() != 0 && !sum.basis().eq(stride.basis()) {
+    if sum.value() != 0 && !sum.same_direction(stride) {
         return Err(Refusal::Diagonal);
     }
     let term = tri!(whole(Int::fixed(digit).checked_mul(stride)));

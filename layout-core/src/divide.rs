@@ -1,10 +1,9 @@
 //! Division: splitting a layout into tiles and the layout of those tiles.
 
-use crate::complement::covering_modes;
+use crate::complement::{Extents, covering_modes};
 use crate::error::{LayoutError, tri, twin};
-use crate::flat_modes::{Knowledge, Modes};
+use crate::flat_modes::Modes;
 use crate::layout::LayoutBuilder;
-use crate::tiler::TilerKind;
 use crate::unzip::{Splitter, by_mode, unpack, unzip};
 use crate::{Layout, Tiler, try_composition};
 
@@ -73,14 +72,19 @@ pub(crate) const fn divide_by_layout(
     layout: &Layout,
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
-    let cotarget = Modes::coalesced(layout, Knowledge::Static);
-    let (rest, _) = tri!(covering_modes(tiler, &cotarget));
+    let mut rest = Modes::EMPTY;
+    tri!(covering_modes(
+        tiler,
+        &Extents::of_layout(layout),
+        &mut rest
+    ));
     let mut both = LayoutBuilder::new();
     both.open();
     both.append(tiler);
     both.append_list(&rest);
     both.close();
-    try_composition(layout, &tri!(both.finish()))
+    tri!(both.check());
+    try_composition(layout, both.written())
 }
 
 /// [`logical_divide`], or the reason why there is none.
@@ -124,9 +128,5 @@ pub const fn try_composition_by_mode(
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
-    match tiler.kind() {
-        TilerKind::Layout(tile) => try_composition(layout, &tile),
-        TilerKind::Underscore => Ok(*layout),
-        TilerKind::Tuple => by_mode(Splitter::Compose, layout, tiler),
-    }
+    by_mode(Splitter::Compose, layout, tiler)
 }

@@ -1,7 +1,7 @@
 //! A flat list of modes, which is what the algebra computes on between layouts.
 
 use crate::error::LayoutError;
-use crate::{Basis, CAPACITY, Int, Layout};
+use crate::{CAPACITY, Int, Layout};
 
 /// The modes of a layout without its parentheses.
 #[derive(Clone, Copy)]
@@ -22,25 +22,14 @@ pub(crate) enum Knowledge {
 
 impl Modes {
     pub(crate) const EMPTY: Modes = Modes {
-        shape: [Int::ONE; CAPACITY],
+        shape: [Int::ZERO; CAPACITY],
         stride: [Int::ZERO; CAPACITY],
         len: 0,
     };
 
-    /// The leaves of a layout.
-    pub(crate) const fn of(layout: &Layout) -> Modes {
-        let mut modes = Modes::EMPTY;
-        let mut i = 0;
-        while i < layout.num_leaves() {
-            modes.push(layout.leaf_shape(i), layout.leaf_stride(i));
-            i += 1;
-        }
-        modes
-    }
-
     /// The fewest modes that compute the same function as a layout.
     pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
-        let mut modes = Modes::of(layout);
+        let mut modes = layout.modes();
         modes.coalesce(knowledge);
         modes
     }
@@ -129,13 +118,25 @@ impl Modes {
         }
     }
 
-    /// Whether this is the same function of 1-D coordinates.
-    pub(crate) const fn computes_the_same(&self, other: &Modes) -> bool {
-        let (mut i, mut j) = (0, 0);
+    /// Whether this is the same function of 1-D coordinates as the modes of a list from `begin` on.
+    pub(crate) const fn computes_the_same(&self, other: &Modes, begin: usize) -> bool {
+        let (mut i, mut j) = (0, begin);
+        // Mostly the modes are even the same ones.
+        while i < self.len && j < other.len && self.is_same_mode(i, other, j) {
+            (i, j) = (i + 1, j + 1);
+        }
+        if i == self.len && j == other.len {
+            return true;
+        }
+        (i, j) = (0, begin);
         loop {
             let (a, next_i) = self.merged(i);
             let (b, next_j) = other.merged(j);
-            if a.0 != b.0 || a.1 != b.1 || (a.1 != 0 && !a.2.eq(b.2)) {
+            let (shape, stride) = (a.0.value(), a.1.value());
+            if shape != b.0.value() || stride != b.1.value() {
+                return false;
+            }
+            if stride != 0 && !a.1.same_direction(b.1) {
                 return false;
             }
             if next_i == i && next_j == j {
@@ -145,26 +146,26 @@ impl Modes {
         }
     }
 
-    /// The values of the modes from `start` on as far as they continue each other, and where that
-    /// ends: `start` itself at the end of the list.
-    const fn merged(&self, start: usize) -> ((i64, i64, Basis), usize) {
-        let mut merged = (1, 0, Basis::NONE);
+    const fn is_same_mode(&self, i: usize, other: &Modes, j: usize) -> bool {
+        self.shape[i].value() == other.shape[j].value() && self.stride[i].eq(other.stride[j])
+    }
+
+    /// The modes from `start` on as one, as far as they continue each other in values, and where
+    /// that ends: `start` itself at the end of the list.
+    const fn merged(&self, start: usize) -> ((Int, Int), usize) {
+        let mut merged = (Int::ONE, Int::ZERO);
         let mut i = start;
         while i < self.len {
-            let (shape, stride) = (self.shape[i].value(), self.stride[i]);
-            if shape != 1 {
-                if merged.0 == 1 {
-                    merged = (shape, stride.value(), stride.basis());
+            let (shape, stride) = (self.shape[i], self.stride[i]);
+            if shape.value() != 1 {
+                if merged.0.value() == 1 {
+                    merged = (shape, stride);
+                } else if continues(merged.0, merged.1, shape, stride, Knowledge::Values)
+                    && let Some(product) = merged.0.checked_mul(shape)
+                {
+                    merged.0 = product;
                 } else {
-                    let same_direction = merged.2.eq(stride.basis()) || merged.1 == 0;
-                    let end = merged.0.checked_mul(merged.1);
-                    let product = merged.0.checked_mul(shape);
-                    match (end, product) {
-                        (Some(end), Some(product)) if end == stride.value() && same_direction => {
-                            merged.0 = product;
-                        }
-                        _ => return (merged, i),
-                    }
+                    return (merged, i);
                 }
             }
             i += 1;
@@ -182,11 +183,10 @@ impl Modes {
     }
 
     /// The layout of the fewest modes that compute the same function, as far as static integers
-    /// tell.
-    pub(crate) const fn to_coalesced(&self) -> Result<Layout, LayoutError> {
-        let mut modes = *self;
-        modes.coalesce(Knowledge::Static);
-        modes.to_layout()
+    /// tell. The list is used up.
+    pub(crate) const fn to_coalesced(&mut self) -> Result<Layout, LayoutError> {
+        self.coalesce(Knowledge::Static);
+        self.to_layout()
     }
 }
 
@@ -211,6 +211,6 @@ const fn continues(
             && (stride.is_constant(0) || (shape.is_static() && stride.is_static())));
     // A stride of 0 goes nowhere, in whichever direction.
     let same_direction =
-        stride.basis().eq(next_stride.basis()) || (end == 0 && next_stride.value() == 0);
+        stride.same_direction(next_stride) || (end == 0 && next_stride.value() == 0);
     known && same_direction && end == next_stride.value()
 }

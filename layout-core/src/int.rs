@@ -3,28 +3,31 @@
 use core::fmt;
 
 use crate::text::Text;
+use crate::{CAPACITY, MAX_DEPTH};
 
 /// The direction a stride steps in: a plain integer's is empty, `@1` is the second coordinate,
 /// `@1@0` the second coordinate within the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Every mode that a layout can have is a direction: [`CAPACITY`] leaves bound the modes that lie
+/// before it, at all levels together, and [`MAX_DEPTH`] the levels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Basis {
-    depth: u8,
-    path: [u8; Basis::MAX_DEPTH],
+    /// The mode taken at each level, the outermost lowest: as many zeros, then a one. At most
+    /// `CAPACITY - 1` zeros and `MAX_DEPTH` ones, which leaves room beside it in an `Int`.
+    path: u64,
 }
 
 impl Basis {
-    /// How deep a basis may be nested.
-    pub const MAX_DEPTH: usize = 3;
+    /// How deep a basis may be nested: as deep as a shape.
+    pub const MAX_DEPTH: usize = MAX_DEPTH;
     /// No direction: a plain integer.
-    pub const NONE: Basis = Basis {
-        depth: 0,
-        path: [0; Basis::MAX_DEPTH],
-    };
+    pub const NONE: Basis = Basis { path: 0 };
 
     /// Direction `b` of a flat coordinate: `@b`.
     ///
     /// # Panics
-    /// If `b` is beyond 255.
+    /// If no layout has a mode `b`: it is not below [`CAPACITY`].
+    #[track_caller]
     pub const fn new(b: usize) -> Basis {
         Basis::NONE.then(b)
     }
@@ -32,55 +35,75 @@ impl Basis {
     /// Direction `b` within this one, so that `Basis::new(0).then(1)` prints as `@1@0`.
     ///
     /// # Panics
-    /// If that is deeper than [`Basis::MAX_DEPTH`], or `b` is beyond 255.
+    /// If no layout has such a mode: it would take more than [`CAPACITY`] leaves or
+    /// [`MAX_DEPTH`] levels.
+    #[track_caller]
     pub const fn then(self, b: usize) -> Basis {
-        assert!(
-            self.depth() < Basis::MAX_DEPTH,
-            "a basis is at most three levels deep"
-        );
-        assert!(b <= u8::MAX as usize, "a basis names one of 256 directions");
-        let mut path = self.path;
-        path[self.depth()] = b as u8;
-        Basis {
-            depth: self.depth + 1,
-            path,
+        match self.checked_then(b) {
+            Some(basis) => basis,
+            None => panic!("a basis names a mode of a layout, and no layout has so many modes"),
         }
+    }
+
+    pub(crate) const fn checked_then(self, b: usize) -> Option<Basis> {
+        let len = self.len();
+        if self.depth() < MAX_DEPTH && b < CAPACITY && len - self.depth() + b < CAPACITY {
+            Some(Basis {
+                path: self.path | 1 << (len + b),
+            })
+        } else {
+            None
+        }
+    }
+
+    /// The number of bits that the path takes.
+    const fn len(self) -> usize {
+        (u64::BITS - self.path.leading_zeros()) as usize
     }
 
     /// The number of levels: 0 for a plain integer.
     pub const fn depth(self) -> usize {
-        self.depth as usize
+        self.path.count_ones() as usize
     }
 
     /// The mode taken at a level, the outermost first.
+    ///
+    /// # Panics
+    /// If there is no such level.
     pub const fn at(self, level: usize) -> usize {
         assert!(level < self.depth(), "Basis::at: no such level");
-        self.path[level] as usize
+        let mut path = self.path;
+        let mut skipped = 0;
+        while skipped < level {
+            path >>= path.trailing_zeros() + 1;
+            skipped += 1;
+        }
+        path.trailing_zeros() as usize
     }
 
     /// Whether this is no direction at all.
     pub const fn is_none(self) -> bool {
-        self.depth == 0
+        self.path == 0
     }
 
     /// Whether this direction is `other`, or lies within it; everything lies within none.
     pub const fn is_within(self, other: Basis) -> bool {
-        let mut level = 0;
-        while level < other.depth() {
-            if level >= self.depth() || self.path[level] != other.path[level] {
-                return false;
-            }
-            level += 1;
-        }
-        true
+        self.path & ((1 << other.len()) - 1) == other.path
     }
 
     /// Equality, in `const`.
     pub const fn eq(self, other: Basis) -> bool {
-        self.depth == other.depth
-            && self.path[0] == other.path[0]
-            && self.path[1] == other.path[1]
-            && self.path[2] == other.path[2]
+        self.path == other.path
+    }
+}
+
+impl fmt::Debug for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Basis(")?;
+        for level in (0..self.depth()).rev() {
+            write!(f, "@{}", self.at(level))?;
+        }
+        f.write_str(")")
     }
 }
 
@@ -103,9 +126,13 @@ impl Basis {
 #[derive(Clone, Copy)]
 pub struct Int {
     value: i64,
-    basis: Basis,
-    is_static: bool,
+    /// The basis' path, and [`DYNAMIC`]: all zeros for a plain static integer, so that an array of
+    /// `_0` is zeroed memory.
+    kind: u64,
 }
+
+/// The bit of an integer's kind that says that it is dynamic; a basis does not reach up to it.
+const DYNAMIC: u64 = 1 << 63;
 
 impl Int {
     /// `_0`.
@@ -115,19 +142,14 @@ impl Int {
 
     /// A static integer, `_value`: known to the type in C++, to the kernel's compiler here.
     pub const fn fixed(value: i64) -> Int {
-        Int {
-            value,
-            basis: Basis::NONE,
-            is_static: true,
-        }
+        Int { value, kind: 0 }
     }
 
     /// A dynamic integer: known at run time.
     pub const fn dynamic(value: i64) -> Int {
         Int {
             value,
-            basis: Basis::NONE,
-            is_static: false,
+            kind: DYNAMIC,
         }
     }
 
@@ -157,7 +179,10 @@ impl Int {
 
     /// The same value, in a direction.
     pub const fn along(self, basis: Basis) -> Int {
-        Int { basis, ..self }
+        Int {
+            kind: self.kind & DYNAMIC | basis.path,
+            ..self
+        }
     }
 
     /// The value.
@@ -167,23 +192,30 @@ impl Int {
 
     /// The direction.
     pub const fn basis(self) -> Basis {
-        self.basis
+        Basis {
+            path: self.kind & !DYNAMIC,
+        }
     }
 
     /// Component `b` of the integer as an arithmetic tuple: a plain integer counts in
     /// component 0.
     pub const fn component(self, b: usize) -> i64 {
-        let direction = if self.basis.is_none() {
+        let direction = if self.is_plain() {
             0
         } else {
-            self.basis.at(0)
+            self.basis().at(0)
         };
         if direction == b { self.value } else { 0 }
     }
 
     /// Whether the integer is static.
     pub const fn is_static(self) -> bool {
-        self.is_static
+        self.kind & DYNAMIC == 0
+    }
+
+    /// Whether the integer has no direction.
+    const fn is_plain(self) -> bool {
+        self.kind & !DYNAMIC == 0
     }
 
     /// CuTe's `is_integral`: every `Int` is, static or dynamic.
@@ -193,44 +225,46 @@ impl Int {
 
     /// CuTe's `is_std_integral`: dynamic, and without a direction.
     pub const fn is_std_integral(self) -> bool {
-        !self.is_static && self.basis.is_none()
+        self.kind == DYNAMIC
     }
 
     /// CuTe's `is_constant<N, T>`: static and equal to `n`.
     pub const fn is_constant(self, n: i64) -> bool {
-        self.is_static && self.basis.is_none() && self.value == n
+        self.kind == 0 && self.value == n
     }
 
     /// Equality of value and direction, in `const`.
     pub const fn eq(self, other: Int) -> bool {
-        self.value == other.value && self.basis.eq(other.basis)
+        self.value == other.value && self.same_direction(other)
+    }
+
+    /// Whether two integers have the same direction, or none.
+    pub(crate) const fn same_direction(self, other: Int) -> bool {
+        (self.kind ^ other.kind) & !DYNAMIC == 0
     }
 
     pub(crate) const fn with_static(self, is_static: bool) -> Int {
-        Int { is_static, ..self }
+        let dynamic = if is_static { 0 } else { DYNAMIC };
+        Int {
+            kind: self.kind & !DYNAMIC | dynamic,
+            ..self
+        }
     }
 
+    /// A value in the direction of two integers, of which one is plain or both have the same.
     const fn combine(self, other: Int, value: Option<i64>) -> Option<Int> {
         match value {
-            Some(value) => {
-                let basis = if self.basis.is_none() {
-                    other.basis
-                } else {
-                    self.basis
-                };
-                Some(Int {
-                    value,
-                    basis,
-                    is_static: self.is_static && other.is_static,
-                })
-            }
+            Some(value) => Some(Int {
+                value,
+                kind: self.kind | other.kind,
+            }),
             None => None,
         }
     }
 
     /// The product; `None` where it does not fit 64 bits, or where both have a direction.
     pub const fn checked_mul(self, other: Int) -> Option<Int> {
-        if !self.basis.is_none() && !other.basis.is_none() {
+        if !self.is_plain() && !other.is_plain() {
             return None;
         }
         if self.is_constant(0) || other.is_constant(0) {
@@ -241,7 +275,7 @@ impl Int {
 
     /// The sum; `None` where it does not fit 64 bits, or where the directions differ.
     pub const fn checked_add(self, other: Int) -> Option<Int> {
-        if self.basis.eq(other.basis) {
+        if self.same_direction(other) {
             self.combine(other, self.value.checked_add(other.value))
         } else if self.is_constant(0) {
             Some(other)
@@ -262,7 +296,7 @@ impl Int {
 
     /// The quotient, rounded towards zero; `None` for a divisor of 0 or one with a direction.
     pub const fn checked_div(self, other: Int) -> Option<Int> {
-        if !other.basis.is_none() {
+        if !other.is_plain() {
             return None;
         }
         if self.is_constant(0) && other.value != 0 {
@@ -273,7 +307,7 @@ impl Int {
 
     /// The remainder, with the dividend's sign; `None` for a divisor of 0 or a direction.
     pub const fn checked_rem(self, other: Int) -> Option<Int> {
-        if !other.basis.is_none() || !self.basis.is_none() {
+        if !other.is_plain() || !self.is_plain() {
             return None;
         }
         if (self.is_constant(0) && other.value != 0)
@@ -287,7 +321,7 @@ impl Int {
 
     /// The quotient of magnitudes, rounded up; `None` for a divisor that is not positive.
     pub const fn checked_ceil_div(self, other: Int) -> Option<Int> {
-        if other.value <= 0 || !other.basis.is_none() {
+        if other.value <= 0 || !other.is_plain() {
             return None;
         }
         // Dividing is the most of what a walk costs, and most of it is by 1 or of a small number.
@@ -315,8 +349,7 @@ impl Int {
         };
         Int {
             value,
-            basis: self.basis,
-            is_static: self.is_static && other.is_static,
+            kind: self.kind | other.kind & DYNAMIC,
         }
     }
 
@@ -369,7 +402,7 @@ operator!(Rem, rem, checked_rem, "%");
 
 impl fmt::Display for Int {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_static {
+        if self.is_static() {
             f.write_str("_")?;
         }
         f.write_str(Text::new().int(*self).as_str())

@@ -229,11 +229,16 @@ impl IntTuple {
     /// If there is none.
     #[track_caller]
     pub const fn mode(&self, i: usize) -> IntTuple {
-        let (start, end) = match self.profile.mode(i) {
+        let (start, end) = self.mode_range(i);
+        self.part(start, end)
+    }
+
+    #[track_caller]
+    const fn mode_range(&self, i: usize) -> (usize, usize) {
+        match self.profile.mode(i) {
             Some(range) => range,
             None => panic!("mode: the int tuple has fewer modes"),
-        };
-        self.part(start, end)
+        }
     }
 
     const fn part(&self, start: usize, end: usize) -> IntTuple {
@@ -376,22 +381,32 @@ impl TupleBuilder {
             self.open();
             self.close();
         }
-        let mut i = 0;
-        while i < tuple.num_leaves() {
-            let mut level = 0;
-            while level < tuple.profile.opens(i) {
-                self.open();
-                level += 1;
-            }
-            if tuple.is_underscore(i) {
-                self.underscore();
-            } else {
-                self.leaf(tuple.ints[i]);
-            }
-            level = 0;
-            while level < tuple.profile.closes(i) {
-                self.close();
-                level += 1;
+        self.append_leaves(tuple, 0, tuple.num_leaves(), 0, 0);
+    }
+
+    /// Adds mode `i` of an int tuple.
+    pub(crate) const fn append_mode(&mut self, tuple: &IntTuple, i: usize) {
+        let (start, end) = tuple.mode_range(i);
+        let (before, behind) = tuple.profile.around(start, end);
+        self.append_leaves(tuple, start, end, before, behind);
+    }
+
+    /// Adds some leaves, less so many of the parentheses before the first and behind the last.
+    const fn append_leaves(
+        &mut self,
+        tuple: &IntTuple,
+        start: usize,
+        end: usize,
+        before: usize,
+        behind: usize,
+    ) {
+        let mut i = start;
+        while i < end {
+            let opens = tuple.profile.opens(i) - if i == start { before } else { 0 };
+            let closes = tuple.profile.closes(i) - if i + 1 == end { behind } else { 0 };
+            if let Some(at) = self.profile.leaf_in(opens, closes) {
+                self.ints[at] = tuple.ints[i];
+                self.underscores |= (tuple.underscores >> i & 1) << at;
             }
             i += 1;
         }

@@ -36,6 +36,13 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// No leaves: what is written on. It is not a layout yet.
+    const EMPTY: Layout = Layout {
+        shape: [Int::ZERO; CAPACITY],
+        stride: [Int::ZERO; CAPACITY],
+        profile: Profile::EMPTY,
+    };
+
     /// `_1:_0`, which is what operations return when nothing is left.
     pub const UNIT: Layout = Layout::static_mode(1, 0);
 
@@ -102,9 +109,7 @@ impl Layout {
         let mut builder = LayoutBuilder::new();
         let mut i = 0;
         while i < shape.num_leaves() {
-            builder.opens(shape.profile().opens(i));
-            builder.leaf(shape.leaf(i), stride.leaf(i));
-            builder.closes(shape.profile().closes(i));
+            builder.leaf_like(shape.profile(), i, shape.leaf(i), stride.leaf(i));
             i += 1;
         }
         builder.finish()
@@ -148,7 +153,16 @@ impl Layout {
     /// As [`try_concat`](Self::try_concat) refuses.
     #[track_caller]
     pub const fn concat2(a: &Layout, b: &Layout) -> Layout {
-        Layout::concat(&[*a, *b])
+        or_panic(Layout::try_concat2(a, b))
+    }
+
+    pub(crate) const fn try_concat2(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
+        let mut builder = LayoutBuilder::new();
+        builder.open();
+        builder.append(a);
+        builder.append(b);
+        builder.close();
+        builder.finish()
     }
 
     /// The number of modes.
@@ -246,11 +260,8 @@ impl Layout {
     }
 
     const fn part(&self, start: usize, end: usize) -> Layout {
-        let mut part = Layout {
-            shape: [Int::ZERO; CAPACITY],
-            stride: [Int::ZERO; CAPACITY],
-            profile: self.profile.part(start, end),
-        };
+        let mut part = Layout::EMPTY;
+        part.profile = self.profile.part(start, end);
         let mut i = start;
         while i < end {
             part.shape[i - start] = self.shape[i];
@@ -300,6 +311,15 @@ impl Layout {
 
     pub(crate) const fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    /// The leaves as a list, to compute on.
+    pub(crate) const fn modes(&self) -> Modes {
+        Modes {
+            shape: self.shape,
+            stride: self.stride,
+            len: self.num_leaves(),
+        }
     }
 
     /// Whether every extent and stride is static.
@@ -423,17 +443,13 @@ impl Layout {
 
     /// The layout of a list of at least one mode: flat, or a mode on its own.
     pub(crate) const fn from_modes(modes: &Modes) -> Result<Layout, LayoutError> {
-        let profile = Profile::flat(modes.len);
-        Layout {
-            shape: modes.shape,
-            stride: modes.stride,
-            profile,
-        }
-        .checked()
+        let mut builder = LayoutBuilder::new();
+        builder.append_list(modes);
+        builder.finish()
     }
 
     /// Checks that extents are at least 1, and that the size and every index fit 64 bits.
-    const fn checked(&self) -> Result<Layout, LayoutError> {
+    const fn check(&self) -> Result<(), LayoutError> {
         if self.num_leaves() == 0 {
             return Err(LayoutError::of(
                 ErrorKind::Invalid,
@@ -486,7 +502,7 @@ impl Layout {
             }
             i += 1;
         }
-        Ok(*self)
+        Ok(())
     }
 
     /// Equality of values and parentheses, in `const`.
@@ -518,16 +534,15 @@ impl fmt::Debug for Layout {
 /// Writes a [`Layout`] from left to right; [`finish`](Self::finish) checks it.
 #[derive(Clone, Copy)]
 pub(crate) struct LayoutBuilder {
-    shape: [Int; CAPACITY],
-    stride: [Int; CAPACITY],
+    /// What was written; its profile is filled in at the end.
+    layout: Layout,
     profile: ProfileBuilder,
 }
 
 impl LayoutBuilder {
     pub(crate) const fn new() -> LayoutBuilder {
         LayoutBuilder {
-            shape: [Int::ZERO; CAPACITY],
-            stride: [Int::ZERO; CAPACITY],
+            layout: Layout::EMPTY,
             profile: ProfileBuilder::new(),
         }
     }
@@ -557,15 +572,43 @@ impl LayoutBuilder {
     }
 
     pub(crate) const fn leaf(&mut self, shape: Int, stride: Int) {
-        if let Some(at) = self.profile.leaf() {
-            self.shape[at] = shape;
-            self.stride[at] = stride;
+        let at = self.profile.leaf();
+        self.place(at, shape, stride);
+    }
+
+    /// Adds a leaf between the parentheses that leaf `like` of a profile has.
+    pub(crate) const fn leaf_like(
+        &mut self,
+        profile: &Profile,
+        like: usize,
+        shape: Int,
+        stride: Int,
+    ) {
+        let at = self
+            .profile
+            .leaf_in(profile.opens(like), profile.closes(like));
+        self.place(at, shape, stride);
+    }
+
+    const fn place(&mut self, at: Option<usize>, shape: Int, stride: Int) {
+        if let Some(at) = at {
+            self.layout.shape[at] = shape;
+            self.layout.stride[at] = stride;
         }
     }
 
     /// Adds a layout as one mode.
     pub(crate) const fn append(&mut self, layout: &Layout) {
-        self.append_leaves(layout, 0, layout.num_leaves(), 0);
+        self.append_leaves(layout, 0, layout.num_leaves(), 0, 0);
+    }
+
+    /// Adds mode `i` of a layout as one mode.
+    pub(crate) const fn append_mode(&mut self, layout: &Layout, i: usize) {
+        let Some((start, end)) = layout.profile.mode(i) else {
+            layout.no_mode(i).panic()
+        };
+        let (before, behind) = layout.profile.around(start, end);
+        self.append_leaves(layout, start, end, before, behind);
     }
 
     /// Adds a list of modes as one mode.
@@ -580,32 +623,85 @@ impl LayoutBuilder {
         self.closes(grouped);
     }
 
-    /// Adds the modes of a layout, without the parentheses around them.
-    pub(crate) const fn append_modes(&mut self, layout: &Layout) {
-        let outermost = if layout.profile.is_leaf() { 0 } else { 1 };
-        self.append_leaves(layout, 0, layout.num_leaves(), outermost);
-    }
-
-    const fn append_leaves(&mut self, layout: &Layout, start: usize, end: usize, strip: usize) {
+    /// Adds a range of a list of modes as one mode, between the parentheses that leaf `like` of a
+    /// profile has.
+    pub(crate) const fn append_range(
+        &mut self,
+        profile: &Profile,
+        like: usize,
+        modes: &Modes,
+        start: usize,
+        end: usize,
+    ) {
+        let grouped = if end - start > 1 { 1 } else { 0 };
         let mut i = start;
         while i < end {
-            let first = if i == start { strip } else { 0 };
-            let last = if i + 1 == end { strip } else { 0 };
-            self.opens(layout.profile.opens(i) - first);
-            self.leaf(layout.shape[i], layout.stride[i]);
-            self.closes(layout.profile.closes(i) - last);
+            let opens = if i == start {
+                profile.opens(like) + grouped
+            } else {
+                0
+            };
+            let closes = if i + 1 == end {
+                profile.closes(like) + grouped
+            } else {
+                0
+            };
+            let at = self.profile.leaf_in(opens, closes);
+            self.place(at, modes.shape[i], modes.stride[i]);
+            i += 1;
+        }
+    }
+
+    /// Adds the modes of a layout, without the parentheses around them.
+    pub(crate) const fn append_modes(&mut self, layout: &Layout) {
+        let (before, behind) = layout.profile.around(0, layout.num_leaves());
+        self.append_leaves(layout, 0, layout.num_leaves(), before, behind);
+    }
+
+    /// Adds some leaves, less so many of the parentheses before the first and behind the last.
+    pub(crate) const fn append_leaves(
+        &mut self,
+        layout: &Layout,
+        start: usize,
+        end: usize,
+        before: usize,
+        behind: usize,
+    ) {
+        let mut i = start;
+        while i < end {
+            let opens = layout.profile.opens(i) - if i == start { before } else { 0 };
+            let closes = layout.profile.closes(i) - if i + 1 == end { behind } else { 0 };
+            let at = self.profile.leaf_in(opens, closes);
+            self.place(at, layout.shape[i], layout.stride[i]);
             i += 1;
         }
     }
 
     /// Checks what was written.
-    pub(crate) const fn finish(&self) -> Result<Layout, LayoutError> {
-        let profile = tri!(self.profile.finish());
-        Layout {
-            shape: self.shape,
-            stride: self.stride,
-            profile,
-        }
-        .checked()
+    pub(crate) const fn check(&mut self) -> Result<(), LayoutError> {
+        tri!(self.close_list());
+        self.layout.check()
+    }
+
+    /// Checks the parentheses of what was written, but not that it is one layout.
+    pub(crate) const fn close_list(&mut self) -> Result<(), LayoutError> {
+        self.layout.profile = tri!(self.profile.finish());
+        Ok(())
+    }
+
+    /// What was written and checked, in place.
+    pub(crate) const fn written(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number of leaves that were written, at most [`CAPACITY`].
+    pub(crate) const fn num_leaves(&self) -> usize {
+        self.profile.num_leaves()
+    }
+
+    /// The layout that was written, checked.
+    pub(crate) const fn finish(&mut self) -> Result<Layout, LayoutError> {
+        tri!(self.check());
+        Ok(self.layout)
     }
 }

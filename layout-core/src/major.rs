@@ -105,8 +105,7 @@ const fn try_compact(
 /// ```
 ///
 /// # Panics
-/// If an extent is below 1, the size does not fit 64 bits, or the shape is nested deeper than
-/// [`Basis::MAX_DEPTH`].
+/// If an extent is below 1, or the size does not fit 64 bits.
 #[track_caller]
 pub const fn identity(shape: &IntTuple) -> Layout {
     or_panic(try_identity(shape))
@@ -115,18 +114,8 @@ pub const fn identity(shape: &IntTuple) -> Layout {
 /// [`identity`], or the reason why not.
 ///
 /// # Errors
-/// If an extent is below 1, the size does not fit 64 bits, or the shape is nested deeper than
-/// [`Basis::MAX_DEPTH`].
+/// If an extent is below 1, or the size does not fit 64 bits.
 pub const fn try_identity(shape: &IntTuple) -> Result<Layout, LayoutError> {
-    if shape.depth() > Basis::MAX_DEPTH {
-        let mut text = Text::new();
-        text.str("identity: ")
-            .tuple(shape)
-            .str(" is nested deeper than a basis, ");
-        text.number(Basis::MAX_DEPTH as i64)
-            .str(" levels: flatten it");
-        return Err(LayoutError::new(ErrorKind::Capacity, &text));
-    }
     let mut stride = TupleBuilder::new();
     let mut counts = [0usize; Basis::MAX_DEPTH + 1];
     let mut depth = 0;

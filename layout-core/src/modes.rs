@@ -31,7 +31,7 @@ macro_rules! mode_operations {
                     if modes[i] >= self.rank() {
                         return Err(out_of_range("select", modes[i], self.rank()));
                     }
-                    builder.append(&self.mode(modes[i]));
+                    builder.append_mode(self, modes[i]);
                     i += 1;
                 }
                 builder.close();
@@ -65,7 +65,7 @@ macro_rules! mode_operations {
                 builder.open();
                 let mut i = begin;
                 while i < end {
-                    builder.append(&self.mode(i));
+                    builder.append_mode(self, i);
                     i += 1;
                 }
                 builder.close();
@@ -100,7 +100,7 @@ macro_rules! mode_operations {
                     if i == begin {
                         builder.open();
                     }
-                    builder.append(&self.mode(i));
+                    builder.append_mode(self, i);
                     if i + 1 == end {
                         builder.close();
                     }
@@ -185,7 +185,7 @@ macro_rules! mode_operations {
                 builder.open();
                 let mut i = 0;
                 while i < self.rank() {
-                    builder.append(&self.mode(i));
+                    builder.append_mode(self, i);
                     i += 1;
                 }
                 builder.append(last);
@@ -212,7 +212,7 @@ macro_rules! mode_operations {
                 builder.append(first);
                 let mut i = 0;
                 while i < self.rank() {
-                    builder.append(&self.mode(i));
+                    builder.append_mode(self, i);
                     i += 1;
                 }
                 builder.close();
@@ -244,7 +244,7 @@ macro_rules! mode_operations {
                         if j == i {
                             builder.append(mode);
                         } else {
-                            builder.append(&self.mode(j));
+                            builder.append_mode(self, j);
                         }
                         j += 1;
                     }

@@ -6,7 +6,10 @@ use crate::error::{ErrorKind, LayoutError, tri};
 use crate::int_tuple::TupleBuilder;
 use crate::text::Text;
 use crate::tiler::TilerBuilder;
-use crate::{Basis, ComposedLayout, Int, IntTuple, Layout, MAX_DEPTH, Swizzle, Tiler};
+use crate::{Basis, CAPACITY, ComposedLayout, Int, IntTuple, Layout, MAX_DEPTH, Swizzle, Tiler};
+
+/// What a [`Basis`] is made of.
+const NO_DIRECTION: &str = "a direction: a mode that a layout has room for";
 
 /// Reads from the left of a text.
 #[derive(Clone, Copy)]
@@ -136,20 +139,28 @@ impl<'a> Reader<'a> {
         let value = tri!(self.number());
         let mut directions = [0usize; Basis::MAX_DEPTH];
         let mut depth = 0;
+        let mut begin = self.at;
         while self.eat(b'@') {
-            let begin = self.at;
+            begin = self.at;
             let direction = tri!(self.number());
-            if depth == Basis::MAX_DEPTH || direction < 0 || direction > u8::MAX as i64 {
+            if depth == Basis::MAX_DEPTH || direction < 0 || direction >= CAPACITY as i64 {
                 self.at = begin;
-                return Err(self.expected("at most three directions, each from 0 to 255"));
+                return Err(self.expected(NO_DIRECTION));
             }
             directions[depth] = direction as usize;
             depth += 1;
         }
+        // The outermost direction is written last.
         let mut basis = Basis::NONE;
         while depth > 0 {
             depth -= 1;
-            basis = basis.then(directions[depth]);
+            basis = match basis.checked_then(directions[depth]) {
+                Some(basis) => basis,
+                None => {
+                    self.at = begin;
+                    return Err(self.expected(NO_DIRECTION));
+                }
+            };
         }
         let int = if is_static {
             Int::fixed(value)

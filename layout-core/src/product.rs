@@ -124,7 +124,7 @@ pub(crate) const fn multiply_by_layout(
         return Err(LayoutError::new(ErrorKind::Overflow, &text));
     };
     let repetitions = tri!(covering_complement(block, &IntTuple::int(target)));
-    Layout::try_concat(&[*block, tri!(try_composition(&repetitions, tiler))])
+    Layout::try_concat2(block, &tri!(try_composition(&repetitions, tiler)))
 }
 
 /// [`logical_product`], or the reason why there is none.

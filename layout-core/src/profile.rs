@@ -31,17 +31,6 @@ impl Profile {
         parens: [0; CAPACITY],
     };
 
-    /// An integer for one leaf, a tuple without inner parentheses for more.
-    pub(crate) const fn flat(len: usize) -> Profile {
-        let mut profile = Profile::EMPTY;
-        profile.len = len as u8;
-        if len > 1 {
-            profile.parens[0] = 1 << 4;
-            profile.parens[len - 1] = 1;
-        }
-        profile
-    }
-
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
@@ -117,6 +106,16 @@ impl Profile {
         None
     }
 
+    /// How many parentheses before the first and behind the last of some top-level modes' leaves
+    /// are the pair around everything, which belongs to no mode.
+    pub(crate) const fn around(&self, start: usize, end: usize) -> (usize, usize) {
+        let pair = if self.is_leaf() { 0 } else { 1 };
+        (
+            if start == 0 { pair } else { 0 },
+            if end == self.len() { pair } else { 0 },
+        )
+    }
+
     /// The parentheses of the top-level mode that spans some leaves.
     pub(crate) const fn part(&self, start: usize, end: usize) -> Profile {
         let mut part = Profile::EMPTY;
@@ -126,14 +125,9 @@ impl Profile {
             part.parens[i - start] = self.parens[i];
             i += 1;
         }
-        if !self.is_leaf() {
-            if start == 0 {
-                part.parens[0] -= 1 << 4;
-            }
-            if end == self.len() {
-                part.parens[end - start - 1] -= 1;
-            }
-        }
+        let (before, behind) = self.around(start, end);
+        part.parens[0] -= (before << 4) as u8;
+        part.parens[end - start - 1] -= behind as u8;
         part
     }
 
@@ -186,16 +180,32 @@ impl ProfileBuilder {
     /// Adds a leaf and says where it goes; `None` when there is no room, which
     /// [`finish`](Self::finish) reports.
     pub(crate) const fn leaf(&mut self) -> Option<usize> {
+        self.leaf_in(0, 0)
+    }
+
+    /// Adds a leaf with the parentheses that open before it and close behind it, which is all
+    /// there is to copying a profile, in one step.
+    pub(crate) const fn leaf_in(&mut self, opens: usize, closes: usize) -> Option<usize> {
         let at = self.leaves;
         self.leaves += 1;
-        let opens = self.pending;
+        let opens = self.pending + opens;
+        self.depth += opens - self.pending;
         self.pending = 0;
-        if at >= CAPACITY || opens > MAX_DEPTH {
+        if self.depth > self.deepest {
+            self.deepest = self.depth;
+        }
+        self.depth -= closes;
+        if at >= CAPACITY || self.deepest > MAX_DEPTH {
             return None;
         }
-        self.profile.parens[at] = (opens as u8) << 4;
+        self.profile.parens[at] = ((opens << 4) | closes) as u8;
         self.profile.len += 1;
         Some(at)
+    }
+
+    /// The number of leaves that there was room for.
+    pub(crate) const fn num_leaves(&self) -> usize {
+        self.profile.len()
     }
 
     pub(crate) const fn close(&mut self) {
@@ -209,20 +219,21 @@ impl ProfileBuilder {
     }
 
     pub(crate) const fn finish(&self) -> Result<Profile, LayoutError> {
-        let mut text = Text::new();
         if self.leaves > CAPACITY {
-            text.number(self.leaves as i64)
-                .str(" leaves are needed, but a layout holds at most ");
-            text.number(CAPACITY as i64)
-                .str(" (CAPACITY): coalesce it, or split the work");
-            return Err(LayoutError::new(ErrorKind::Capacity, &text));
+            return Err(no_room(
+                self.leaves,
+                " leaves are needed, but a layout holds at most ",
+                CAPACITY,
+                " (CAPACITY): coalesce it, or split the work",
+            ));
         }
         if self.deepest > MAX_DEPTH {
-            text.number(self.deepest as i64)
-                .str(" levels of parentheses are needed, but at most ");
-            text.number(MAX_DEPTH as i64)
-                .str(" (MAX_DEPTH) are held: flatten some modes");
-            return Err(LayoutError::new(ErrorKind::Capacity, &text));
+            return Err(no_room(
+                self.deepest,
+                " levels of parentheses are needed, but at most ",
+                MAX_DEPTH,
+                " (MAX_DEPTH) are held: flatten some modes",
+            ));
         }
         if self.empty_inside || (self.deepest > 0 && self.leaves == 0 && self.deepest > 1) {
             return Err(LayoutError::of(
@@ -232,4 +243,13 @@ impl ProfileBuilder {
         }
         Ok(self.profile)
     }
+}
+
+const fn no_room(needed: usize, what: &str, limit: usize, advice: &str) -> LayoutError {
+    let mut text = Text::new();
+    text.number(needed as i64)
+        .str(what)
+        .number(limit as i64)
+        .str(advice);
+    LayoutError::new(ErrorKind::Capacity, &text)
 }

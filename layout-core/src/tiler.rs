@@ -26,9 +26,8 @@ pub struct Tiler {
     underscores: u32,
     /// Where each item's leaves end.
     ends: [u8; CAPACITY],
-    shape: [Int; CAPACITY],
-    stride: [Int; CAPACITY],
-    parens: [u8; CAPACITY],
+    /// The layouts, one behind the other: of a tiler that is a layout, the layout.
+    leaves: Layout,
 }
 
 /// What a [`Tiler`] is at its outermost level.
@@ -138,13 +137,26 @@ impl Tiler {
 
     /// What this is at its outermost level.
     pub const fn kind(&self) -> TilerKind {
-        if !self.angles.is_leaf() {
+        if self.is_tuple() {
             TilerKind::Tuple
         } else if self.underscores & 1 == 1 {
             TilerKind::Underscore
         } else {
             TilerKind::Layout(self.item(0))
         }
+    }
+
+    /// The layout, of a tiler that is one.
+    pub(crate) const fn as_layout(&self) -> Option<&Layout> {
+        if self.angles.is_leaf() && self.underscores == 0 {
+            Some(&self.leaves)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) const fn is_tuple(&self) -> bool {
+        !self.angles.is_leaf()
     }
 
     /// The number of modes that are tiled: 1 for a layout or `_`.
@@ -180,30 +192,26 @@ impl Tiler {
 
     /// The tiler with every integer static.
     pub const fn to_static(&self) -> Tiler {
-        let mut tiler = *self;
-        let mut i = 0;
-        while i < CAPACITY {
-            tiler.shape[i] = self.shape[i].with_static(true);
-            tiler.stride[i] = self.stride[i].with_static(true);
-            i += 1;
+        Tiler {
+            leaves: self.leaves.to_static(),
+            ..*self
         }
-        tiler
     }
 
-    const fn item(&self, item: usize) -> Layout {
+    /// The leaves of an item, from and to.
+    const fn range(&self, item: usize) -> (usize, usize) {
         let start = if item == 0 {
             0
         } else {
             self.ends[item - 1] as usize
         };
+        (start, self.ends[item] as usize)
+    }
+
+    const fn item(&self, item: usize) -> Layout {
+        let (start, end) = self.range(item);
         let mut builder = LayoutBuilder::new();
-        let mut i = start;
-        while i < self.ends[item] as usize {
-            builder.opens((self.parens[i] >> 4) as usize);
-            builder.leaf(self.shape[i], self.stride[i]);
-            builder.closes((self.parens[i] & 15) as usize);
-            i += 1;
-        }
+        builder.append_leaves(&self.leaves, start, end, 0, 0);
         or_panic(builder.finish())
     }
 
@@ -254,26 +262,18 @@ impl fmt::Debug for Tiler {
 #[derive(Clone, Copy)]
 pub(crate) struct TilerBuilder {
     angles: ProfileBuilder,
-    leaves: ProfileBuilder,
+    leaves: LayoutBuilder,
     underscores: u32,
     ends: [u8; CAPACITY],
-    shape: [Int; CAPACITY],
-    stride: [Int; CAPACITY],
-    parens: [u8; CAPACITY],
-    len: usize,
 }
 
 impl TilerBuilder {
     pub(crate) const fn new() -> TilerBuilder {
         TilerBuilder {
             angles: ProfileBuilder::new(),
-            leaves: ProfileBuilder::new(),
+            leaves: LayoutBuilder::new(),
             underscores: 0,
             ends: [0; CAPACITY],
-            shape: [Int::ONE; CAPACITY],
-            stride: [Int::ZERO; CAPACITY],
-            parens: [0; CAPACITY],
-            len: 0,
         }
     }
 
@@ -288,24 +288,19 @@ impl TilerBuilder {
     pub(crate) const fn underscore(&mut self) {
         if let Some(item) = self.angles.leaf() {
             self.underscores |= 1 << item;
-            self.ends[item] = self.len as u8;
+            self.ends[item] = self.leaves.num_leaves() as u8;
         }
     }
 
     pub(crate) const fn layout(&mut self, layout: &Layout) {
-        let mut i = 0;
-        while i < layout.num_leaves() {
-            if let Some(at) = self.leaves.leaf() {
-                self.shape[at] = layout.leaf_shape(i);
-                self.stride[at] = layout.leaf_stride(i);
-                let opens = layout.profile().opens(i) as u8;
-                self.parens[at] = (opens << 4) | layout.profile().closes(i) as u8;
-                self.len = at + 1;
-            }
-            i += 1;
-        }
+        self.layouts(layout, 0, layout.num_leaves());
+    }
+
+    /// Adds an item of some leaves of `layouts`.
+    const fn layouts(&mut self, layouts: &Layout, start: usize, end: usize) {
+        self.leaves.append_leaves(layouts, start, end, 0, 0);
         if let Some(item) = self.angles.leaf() {
-            self.ends[item] = self.len as u8;
+            self.ends[item] = self.leaves.num_leaves() as u8;
         }
     }
 
@@ -327,7 +322,8 @@ impl TilerBuilder {
         if tiler.is_underscore(item) {
             self.underscore();
         } else {
-            self.layout(&tiler.item(item));
+            let (start, end) = tiler.range(item);
+            self.layouts(&tiler.leaves, start, end);
         }
         level = 0;
         while level < angles.closes(at) {
@@ -336,8 +332,8 @@ impl TilerBuilder {
         }
     }
 
-    pub(crate) const fn finish(&self) -> Result<Tiler, LayoutError> {
-        tri!(self.leaves.finish());
+    pub(crate) const fn finish(&mut self) -> Result<Tiler, LayoutError> {
+        tri!(self.leaves.close_list());
         let angles = tri!(self.angles.finish());
         if angles.len() == 0 {
             return Err(LayoutError::of(
@@ -349,9 +345,7 @@ impl TilerBuilder {
             angles,
             underscores: self.underscores,
             ends: self.ends,
-            shape: self.shape,
-            stride: self.stride,
-            parens: self.parens,
+            leaves: *self.leaves.written(),
         })
     }
 }

@@ -6,7 +6,6 @@ use crate::error::{ErrorKind, LayoutError, tri};
 use crate::layout::LayoutBuilder;
 use crate::product::multiply_by_layout;
 use crate::text::Text;
-use crate::tiler::TilerKind;
 use crate::{Layout, Tiler};
 
 /// What is done to a mode and its tiler.
@@ -33,27 +32,27 @@ pub(crate) const fn by_mode(
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
-    match tiler.kind() {
-        TilerKind::Layout(tile) => splitter.apply(layout, &tile),
-        TilerKind::Underscore => Ok(*layout),
-        TilerKind::Tuple => {
-            tri!(check_rank(layout, tiler));
-            let mut builder = LayoutBuilder::new();
-            builder.open();
-            let mut i = 0;
-            while i < layout.rank() {
-                if i < tiler.rank() {
-                    let mode = tri!(by_mode(splitter, &layout.mode(i), &tiler.mode(i)));
-                    builder.append(&mode);
-                } else {
-                    builder.append(&layout.mode(i));
-                }
-                i += 1;
-            }
-            builder.close();
-            builder.finish()
-        }
+    if let Some(tile) = tiler.as_layout() {
+        return splitter.apply(layout, tile);
     }
+    if !tiler.is_tuple() {
+        return Ok(*layout);
+    }
+    tri!(check_rank(layout, tiler));
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    let mut i = 0;
+    while i < layout.rank() {
+        if i < tiler.rank() {
+            let mode = tri!(by_mode(splitter, &layout.mode(i), &tiler.mode(i)));
+            builder.append(&mode);
+        } else {
+            builder.append_mode(layout, i);
+        }
+        i += 1;
+    }
+    builder.close();
+    builder.finish()
 }
 
 /// Applies the splitter at the tiler's layouts, and gathers the first halves of the results in
@@ -63,31 +62,33 @@ pub(crate) const fn unzip(
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
-    match tiler.kind() {
-        TilerKind::Layout(tile) => splitter.apply(layout, &tile),
-        TilerKind::Underscore => Layout::try_concat(&[Layout::UNIT, *layout]),
-        TilerKind::Tuple => {
-            tri!(check_rank(layout, tiler));
-            let mut firsts = LayoutBuilder::new();
-            let mut seconds = LayoutBuilder::new();
-            firsts.open();
-            seconds.open();
-            let mut i = 0;
-            while i < layout.rank() {
-                if i < tiler.rank() {
-                    let split = tri!(unzip(splitter, &layout.mode(i), &tiler.mode(i)));
-                    firsts.append(&split.mode(0));
-                    seconds.append(&split.mode(1));
-                } else {
-                    seconds.append(&layout.mode(i));
-                }
-                i += 1;
-            }
-            firsts.close();
-            seconds.close();
-            Layout::try_concat(&[tri!(firsts.finish()), tri!(seconds.finish())])
-        }
+    if let Some(tile) = tiler.as_layout() {
+        return splitter.apply(layout, tile);
     }
+    if !tiler.is_tuple() {
+        return Layout::try_concat2(&Layout::UNIT, layout);
+    }
+    tri!(check_rank(layout, tiler));
+    let mut firsts = LayoutBuilder::new();
+    let mut seconds = LayoutBuilder::new();
+    firsts.open();
+    seconds.open();
+    let mut i = 0;
+    while i < layout.rank() {
+        if i < tiler.rank() {
+            let split = tri!(unzip(splitter, &layout.mode(i), &tiler.mode(i)));
+            firsts.append_mode(&split, 0);
+            seconds.append_mode(&split, 1);
+        } else {
+            seconds.append_mode(layout, i);
+        }
+        i += 1;
+    }
+    firsts.close();
+    seconds.close();
+    tri!(firsts.check());
+    tri!(seconds.check());
+    Layout::try_concat2(firsts.written(), seconds.written())
 }
 
 /// Turns `((a, b), (c, d))` into `((a, b), c, d)`, or into `(a, b, c, d)`.
@@ -97,7 +98,7 @@ pub(crate) const fn unpack(zipped: &Layout, both: bool) -> Result<Layout, Layout
     if both {
         builder.append_modes(&zipped.mode(0));
     } else {
-        builder.append(&zipped.mode(0));
+        builder.append_mode(zipped, 0);
     }
     builder.append_modes(&zipped.mode(1));
     builder.close();

@@ -87,9 +87,9 @@ fn errors_point_at_the_column() {
             "column 3: expected an integer, `_` or `(`, found something else",
         ),
         (
-            "8:1@0@1@2@3",
+            "8:1@0@1@2@32",
             11,
-            "column 11: expected at most three directions, each from 0 to 255, found `3`",
+            "column 11: expected a direction: a mode that a layout has room for, found `3`",
         ),
         (
             "(2,4):(1,(2,3))",
