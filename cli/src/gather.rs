@@ -7,9 +7,7 @@ use clap::{Args, ValueEnum};
 use cutlet::{Gather, Index, Matrix, MatrixMut, Stream};
 use serde::Serialize;
 
-use crate::backend::Backend;
-use crate::gemm::extent;
-use crate::timing::median;
+use crate::timed::{TimedArgs, extent};
 
 /// Gather rows of a table by random indices and say how fast: output[r] = table[indices[r]].
 #[derive(Args, Debug)]
@@ -26,21 +24,11 @@ pub struct GatherArgs {
     /// Type of an index.
     #[arg(long, value_enum, default_value_t)]
     index: IndexType,
-    /// Where it runs.
-    #[arg(long, value_enum, default_value_t)]
-    backend: Backend,
-    /// Timed iterations, after one that is not.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
-    iters: u32,
     /// Compare every byte with what the indices ask for.
     #[arg(long)]
     check: bool,
-    /// Seed of the random indices.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print one line of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    timed: TimedArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -102,17 +90,12 @@ impl fmt::Display for Report {
 
 /// Runs the command.
 pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let device = args.backend.device()?;
-    let stream = device.stream()?;
+    let stream = args.timed.stream()?;
     let report = match args.index {
         IndexType::I32 => gather::<i32>(&stream, args, |index| index as i32)?,
         IndexType::I64 => gather::<i64>(&stream, args, |index| index as i64)?,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{report}");
-    }
+    args.timed.print(&report)?;
     if report.wrong_bytes.is_some_and(|wrong| wrong > 0) {
         eprintln!("error: the gathered rows are not those that the indices ask for");
         return Ok(ExitCode::FAILURE);
@@ -138,7 +121,7 @@ fn gather<X: Index>(
         rows.checked_mul(row_bytes)
             .ok_or("the rows have more bytes than can be counted")
     };
-    let mut random = fastrand::Rng::with_seed(args.seed);
+    let mut random = fastrand::Rng::with_seed(args.timed.seed);
     let mut table = vec![0u8; bytes(table_rows)?];
     random.fill(&mut table);
     let picks: Vec<usize> = (0..rows).map(|_| random.usize(..table_rows)).collect();
@@ -157,7 +140,7 @@ fn gather<X: Index>(
     };
     enqueue(&mut output)?;
     let found = stream.download(&output)?;
-    let time = median(stream, args.iters, || enqueue(&mut output))?;
+    let time = args.timed.median(stream, || enqueue(&mut output))?;
     plan.check(
         stream,
         Matrix::row_major(&on_table, table_rows, row_bytes)?,
@@ -165,7 +148,9 @@ fn gather<X: Index>(
     )?;
 
     let source = stream.zeroed::<u8>(bytes(rows)?)?;
-    let copy = median(stream, args.iters, || stream.copy(&source, &mut output))?;
+    let copy = args
+        .timed
+        .median(stream, || stream.copy(&source, &mut output))?;
 
     let moved = 2.0 * bytes(rows)? as f64;
     let wrong = || {

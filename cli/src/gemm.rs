@@ -9,10 +9,9 @@ use cutlet::{Buffer, Matrix, MatrixMut, Stream, gemm};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::backend::Backend;
 use crate::deviation::Deviation;
 use crate::normal::normal;
-use crate::timing::median;
+use crate::timed::{TimedArgs, extent};
 use cutlet_cli::cublas::{Cublas, CublasError, Major, Operand, Problem};
 
 /// Multiply two random matrices and say how long it took: C = alpha·A·B + beta·C in f32.
@@ -42,21 +41,11 @@ pub struct GemmArgs {
     /// Factor of the old C.
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
     beta: f32,
-    /// Where it runs.
-    #[arg(long, value_enum, default_value_t)]
-    backend: Backend,
-    /// Timed iterations, after one that is not.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
-    iters: u32,
     /// Compare with an f64 reference: all of C if that is quick, else 8192 entries of it.
     #[arg(long)]
     check: bool,
-    /// Seed of the random matrices.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Print one line of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    timed: TimedArgs,
 }
 
 /// Which direction of a matrix is contiguous.
@@ -75,15 +64,6 @@ impl From<Order> for cutlet::Order {
             Order::Row => cutlet::Order::RowMajor,
             Order::Col => cutlet::Order::ColMajor,
         }
-    }
-}
-
-/// An extent of a matrix: at least 1.
-pub fn extent(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("an extent must be at least 1".to_string()),
-        Ok(extent) if extent <= u32::MAX as usize => Ok(extent),
-        _ => Err("an extent must be a whole number from 1 to 4294967295".to_string()),
     }
 }
 
@@ -139,32 +119,31 @@ impl fmt::Display for Report {
 /// Runs the command.
 pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let GemmArgs { m, n, k, beta, .. } = *args;
-    let device = args.backend.device()?;
-    let stream = device.stream()?;
+    let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
     let len = |rows: usize, columns: usize| {
         rows.checked_mul(columns)
             .ok_or("the matrices have more elements than can be counted")
     };
-    let a = normal(len(m, k)?, args.seed);
-    let b = normal(len(k, n)?, args.seed + 1);
+    let a = normal(len(m, k)?, seed);
+    let b = normal(len(k, n)?, seed + 1);
     let c = if beta == 0.0 {
         vec![f32::NAN; len(m, n)?]
     } else {
-        normal(len(m, n)?, args.seed + 2)
+        normal(len(m, n)?, seed + 2)
     };
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let mut on_c = stream.upload(&c)?;
 
     multiply(&stream, args, &on_a, &on_b, &mut on_c)?;
     let found = stream.download(&on_c)?;
-    let time = median(&stream, args.iters, || {
-        multiply(&stream, args, &on_a, &on_b, &mut on_c)
-    })?;
+    let time = args
+        .timed
+        .median(&stream, || multiply(&stream, args, &on_a, &on_b, &mut on_c))?;
     let cublas = cublas_time(&stream, args, &on_a, &on_b)?;
     let check = args.check.then(|| deviation(args, &a, &b, &c, &found));
     let report = Report {
-        backend: device.describe().to_string(),
+        backend: stream.device().describe().to_string(),
         m,
         n,
         k,
@@ -173,11 +152,7 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         cublas_microseconds: cublas.map(|time| time.as_secs_f64() * 1e6),
         check,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{report}");
-    }
+    args.timed.print(&report)?;
     // f32 rounds k products and as many sums; their errors grow like a random walk.
     let tolerance = f32::EPSILON as f64 * (k as f64).sqrt().max(4.0);
     if check.is_some_and(|deviation| !deviation.within(tolerance)) {
@@ -255,7 +230,7 @@ fn cublas_time(
     };
     let mut c = stream.zeroed::<f32>(m * n)?;
     let mut multiply = || cublas.sgemm(&problem, a.view(), b.view(), &mut c.view_mut());
-    Ok(Some(median(stream, args.iters, &mut multiply)?))
+    Ok(Some(args.timed.median(stream, &mut multiply)?))
 }
 
 /// Entries of C that are computed in f64 where all would take too long.
@@ -280,7 +255,7 @@ fn deviation(args: &GemmArgs, a: &[f32], b: &[f32], old: &[f32], found: &[f32]) 
         (0..m * n).map(|entry| (entry / n, entry % n)).collect()
     } else {
         // The last row and column hold most mistakes at edges: they get half of the samples.
-        let mut random = fastrand::Rng::with_seed(args.seed);
+        let mut random = fastrand::Rng::with_seed(args.timed.seed);
         (0..SAMPLES)
             .map(|sample| match sample % 4 {
                 0 => (m - 1, random.usize(..n)),

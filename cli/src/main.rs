@@ -8,7 +8,7 @@ mod gather;
 mod gemm;
 mod layout;
 mod normal;
-mod timing;
+mod timed;
 
 use std::process::ExitCode;
 

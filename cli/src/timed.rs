@@ -1,0 +1,73 @@
+//! What the commands that time one problem share: their options, and what these ask for.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::Args;
+use cutlet::{Event, Stream};
+use serde::Serialize;
+
+use crate::backend::Backend;
+
+/// Options of a command that times one problem.
+#[derive(Args, Debug)]
+pub struct TimedArgs {
+    /// Where it runs.
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+    /// Timed iterations, after one that is not.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
+    iters: u32,
+    /// Seed of the random data.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl TimedArgs {
+    /// A stream of the device that was asked for.
+    pub fn stream(&self) -> cutlet::Result<Stream> {
+        Ok(self.backend.device()?.stream()?)
+    }
+
+    /// The median time of `work`, each iteration between two events of its own, after one that is
+    /// not timed.
+    pub fn median<E: std::error::Error + 'static>(
+        &self,
+        stream: &Stream,
+        mut work: impl FnMut() -> Result<(), E>,
+    ) -> Result<Duration, Box<dyn std::error::Error>> {
+        let mut times = Vec::new();
+        work()?;
+        for _ in 0..self.iters {
+            let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
+            start.record(stream)?;
+            work()?;
+            end.record(stream)?;
+            times.push(end.elapsed_since(&start)?);
+        }
+        times.sort();
+        Ok(times[times.len() / 2])
+    }
+
+    /// Prints what was found, in words or as JSON.
+    pub fn print(&self, report: &(impl fmt::Display + Serialize)) -> serde_json::Result<()> {
+        if self.json {
+            println!("{}", serde_json::to_string(report)?);
+        } else {
+            println!("{report}");
+        }
+        Ok(())
+    }
+}
+
+/// An extent of a problem, as an option's value: at least 1.
+pub fn extent(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("an extent must be at least 1".to_string()),
+        Ok(extent) if extent <= u32::MAX as usize => Ok(extent),
+        _ => Err("an extent must be a whole number from 1 to 4294967295".to_string()),
+    }
+}
