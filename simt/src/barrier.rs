@@ -1,7 +1,7 @@
 //! Block barriers: `sync_threads` and the numbered barriers of which it is number 0.
 
 use std::cell::Cell;
-use std::fmt;
+use std::fmt::{self, Display};
 
 use crate::context::{BARRIERS, current};
 use crate::wait::{WaitKind, yield_until};
@@ -81,19 +81,11 @@ pub fn barrier_sync(id: u32, threads: u32) {
         WaitKind::Cluster,
         format_args!(
             "waits at barrier {id} for {threads} threads, of which {} are there",
-            Arrived(barrier)
+            // As it is when the message is written, not when the wait began.
+            fmt::from_fn(|f| barrier.arrived().fmt(f))
         ),
         || barrier.phase.get() != phase,
     );
-}
-
-/// Formats how many threads are at a barrier when the message is written, not when the wait began.
-struct Arrived<'a>(&'a Barrier);
-
-impl fmt::Display for Arrived<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.arrived().fmt(f)
-    }
 }
 
 /// Counts the thread in at barrier `id` without waiting. Arguments and panics as for

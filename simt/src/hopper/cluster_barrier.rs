@@ -1,7 +1,7 @@
 //! The barrier of a cluster.
 
 use std::cell::Cell;
-use std::fmt;
+use std::fmt::{self, Display};
 
 use crate::context::{Block, Thread, current};
 use crate::wait::{WaitKind, yield_until};
@@ -68,19 +68,11 @@ pub fn cluster_wait() {
         WaitKind::Cluster,
         format_args!(
             "waits at the cluster's barrier for {threads} threads, of which {} are there",
-            Arrived(barrier)
+            // As it is when the message is written, not when the wait began.
+            fmt::from_fn(|f| barrier.arrived.get().fmt(f))
         ),
         || barrier.phase.get() != phase,
     );
-}
-
-/// Formats how many threads are there when the message is written, not when the wait began.
-struct Arrived<'a>(&'a ClusterBarrier);
-
-impl fmt::Display for Arrived<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.arrived.get().fmt(f)
-    }
 }
 
 /// Nobody waits any longer for a thread that has ended.

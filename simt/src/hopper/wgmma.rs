@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::rc::Rc;
 
 use crate::context::{Block, Thread, current};
@@ -225,19 +225,11 @@ pub fn wgmma_wait(pending: u32) {
         WaitKind::Cluster,
         format_args!(
             "waits for wgmma with its warpgroup, of which {} threads are there",
-            Arrived(warpgroup)
+            // As it is when the message is written, not when the wait began.
+            fmt::from_fn(|f| warpgroup.arrived.get().fmt(f))
         ),
         || warpgroup.phase.get() != phase,
     );
-}
-
-/// Formats how many threads wait when the message is written, not when the wait began.
-struct Arrived<'a>(&'a Warpgroup);
-
-impl fmt::Display for Arrived<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.arrived.get().fmt(f)
-    }
 }
 
 /// A thread waits for its instructions before it ends.
