@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{self, CUstream};
+use cudarc::driver::sys::{self, CUresult, CUstream};
 use cutlet_device::DeviceData;
 
 use crate::buffer::{IntoView, IntoViewMut};
@@ -216,30 +216,15 @@ impl Stream {
         same_len("a copy from the host", from.len(), to.len())?;
         to.device()
             .expect(&self.device, || "the destination".to_string())?;
-        let bytes = to.view().bytes();
-        if bytes == 0 {
-            return Ok(());
-        }
-        match &self.queue {
-            Queue::Cpu(queue) => queue.submit(CopyBytes {
-                from: from.as_ptr().expose_provenance(),
-                to: to.address() as usize,
-                bytes,
-            }),
-            Queue::Gpu(stream) => {
-                self.device.make_current()?;
-                // SAFETY: both ends have that many bytes and live until the copy is done.
-                let code = unsafe {
-                    sys::cuMemcpyHtoDAsync_v2(
-                        to.address(),
-                        from.as_ptr().cast(),
-                        bytes,
-                        stream.cu_stream(),
-                    )
-                };
-                check("copying from the host", code)
-            }
-        }
+        let copy = CopyBytes {
+            from: from.as_ptr().expose_provenance(),
+            to: to.address() as usize,
+            bytes: to.view().bytes(),
+        };
+        // SAFETY: both ends have that many bytes and live until the copy is done.
+        self.put_copy("copying from the host", copy, |stream| unsafe {
+            sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), copy.bytes, stream)
+        })
     }
 
     /// Puts in a copy of `from` into `to` without waiting for it. The host runs on while the copy
@@ -269,25 +254,15 @@ impl Stream {
     unsafe fn read<T: DeviceData>(&self, from: View<'_, T>, to: *mut T) -> Result<()> {
         from.device()
             .expect(&self.device, || "the source".to_string())?;
-        let bytes = from.bytes();
-        if bytes == 0 {
-            return Ok(());
-        }
-        match &self.queue {
-            Queue::Cpu(queue) => queue.submit(CopyBytes {
-                from: from.address() as usize,
-                to: to.expose_provenance(),
-                bytes,
-            }),
-            Queue::Gpu(stream) => {
-                self.device.make_current()?;
-                // SAFETY: both ends have that many bytes and live until the copy is done.
-                let code = unsafe {
-                    sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), bytes, stream.cu_stream())
-                };
-                check("copying to the host", code)
-            }
-        }
+        let copy = CopyBytes {
+            from: from.address() as usize,
+            to: to.expose_provenance(),
+            bytes: from.bytes(),
+        };
+        // SAFETY: both ends have that many bytes and live until the copy is done.
+        self.put_copy("copying to the host", copy, |stream| unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), copy.bytes, stream)
+        })
     }
 
     /// Puts in a copy of `from` into `to`, both on this stream's device and of as many elements.
@@ -306,29 +281,33 @@ impl Stream {
             .expect(&self.device, || "the source".to_string())?;
         to.device()
             .expect(&self.device, || "the destination".to_string())?;
-        let bytes = from.bytes();
-        if bytes == 0 {
+        let copy = CopyBytes {
+            from: from.address() as usize,
+            to: to.address() as usize,
+            bytes: from.bytes(),
+        };
+        // SAFETY: both ends have that many bytes; the driver keeps freed memory until the copy is
+        // done.
+        self.put_copy("copying on the device", copy, |stream| unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
+        })
+    }
+
+    /// Puts in a copy, for which `on_gpu` calls the driver.
+    fn put_copy(
+        &self,
+        doing: &'static str,
+        copy: CopyBytes,
+        on_gpu: impl FnOnce(CUstream) -> CUresult,
+    ) -> Result<()> {
+        if copy.bytes == 0 {
             return Ok(());
         }
         match &self.queue {
-            Queue::Cpu(queue) => queue.submit(CopyBytes {
-                from: from.address() as usize,
-                to: to.address() as usize,
-                bytes,
-            }),
+            Queue::Cpu(queue) => queue.submit(copy),
             Queue::Gpu(stream) => {
                 self.device.make_current()?;
-                // SAFETY: both ends have that many bytes; the driver keeps freed memory until the
-                // copy is done.
-                let code = unsafe {
-                    sys::cuMemcpyDtoDAsync_v2(
-                        to.address(),
-                        from.address(),
-                        bytes,
-                        stream.cu_stream(),
-                    )
-                };
-                check("copying on the device", code)
+                check(doing, on_gpu(stream.cu_stream()))
             }
         }
     }
@@ -419,6 +398,7 @@ fn same_len(doing: &'static str, source_len: usize, destination_len: usize) -> R
 }
 
 /// A copy on the CPU backend, by exposed addresses so that a graph can replay it.
+#[derive(Clone, Copy)]
 struct CopyBytes {
     from: usize,
     to: usize,
