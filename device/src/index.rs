@@ -30,6 +30,8 @@ macro_rules! index {
     };
 }
 
+pub(crate) use index;
+
 index! {
     /// Index of a thread in its block.
     ThreadIdx

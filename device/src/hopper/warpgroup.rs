@@ -2,32 +2,22 @@
 
 use cutlet_layout_core::{ThreadIndex, TileIndex};
 
+use crate::index::index;
 use crate::{barrier_sync, shfl, thread_idx};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP_SIZE: u32 = 128;
 
-/// Index of a warpgroup in its block; it has no arithmetic, layouts and tiles take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WarpgroupIdx(u32);
-
-/// Index of a thread in its warpgroup; it has no arithmetic, layouts take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WarpgroupThread(u32);
+index! {
+    /// Index of a warpgroup in its block.
+    WarpgroupIdx
+}
+index! {
+    /// Index of a thread in its warpgroup.
+    WarpgroupThread
+}
 
 impl WarpgroupIdx {
-    /// The index as a number, for code that is below layouts.
-    #[inline(always)]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// Whether this is warpgroup 0.
-    #[inline(always)]
-    pub const fn is_first(self) -> bool {
-        self.0 == 0
-    }
-
     /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
     /// come first.
     #[inline(always)]
@@ -37,18 +27,6 @@ impl WarpgroupIdx {
 }
 
 impl WarpgroupThread {
-    /// The index as a number, for code that is below layouts.
-    #[inline(always)]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// Whether this is thread 0: the one that does what is to be done once.
-    #[inline(always)]
-    pub const fn is_first(self) -> bool {
-        self.0 == 0
-    }
-
     /// The thread's warp in the warpgroup.
     #[inline(always)]
     pub const fn warp(self) -> u32 {
