@@ -33,6 +33,16 @@ pub type Kernel<T> = fn(
     MatrixMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
 
+/// For types that have the product as the library offers it.
+fn multiply<T: cutlet::Element>(
+    stream: &Stream,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: MatrixMut<'_, T>,
+) -> cutlet::Result<()> {
+    cutlet::gemm(stream, 1.0, a, b, 0.0, c)
+}
+
 /// f32 throughout.
 pub struct F32;
 impl Types for F32 {
@@ -40,8 +50,7 @@ impl Types for F32 {
     type Out = f32;
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
-    const KERNEL: Option<Kernel<Self>> =
-        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -61,8 +70,7 @@ impl Types for F16 {
     type Out = f16;
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
-    const KERNEL: Option<Kernel<Self>> =
-        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
 }
 
 /// bf16 in and out.
@@ -72,8 +80,7 @@ impl Types for Bf16 {
     type Out = bf16;
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
-    const KERNEL: Option<Kernel<Self>> =
-        Some(|stream, a, b, c| cutlet::gemm(stream, 1.0, a, b, 0.0, c));
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.
