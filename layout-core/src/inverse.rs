@@ -190,13 +190,16 @@ const fn steps_end(steps: &Steps, mode: usize, none: usize) -> i64 {
 /// [`left_inverse`], or the reason why there is none.
 ///
 /// The inverse counts in a mixed radix with a place for each stride: the stride itself where
-/// strides divide each other, or the multiple of the places before it that it contains. What lies
-/// below a place is made up for by its stride. A layout whose strides do not divide each other may
-/// have an inverse in some other radix; those are not searched for.
+/// strides divide each other, the multiple of the places before it that it contains, or the next
+/// one that it divides. What a stride has at other places is made up for by what those are worth.
+///
+/// Not every layout that maps no two coordinates to one index has an inverse that is a layout:
+/// `(3,4,4):(8,2,26)` has none, in whichever radix. For strides that do not divide each other, an
+/// inverse may also be missed: some thousand ways to choose the places are tried, and layouts of
+/// more than 4096 elements may be too large to be sure of one.
 ///
 /// # Errors
-/// If the layout maps two coordinates to one index, or to negative ones, or if its inverse does
-/// not count in that radix.
+/// If the layout maps two coordinates to one index, or to negative ones, or if no inverse is found.
 pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     if layout.has_basis() {
         return Err(refused(
@@ -207,101 +210,183 @@ pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     }
     let steps = Steps::of(layout);
     let order = steps.sorted();
-    // Place 0 counts what no stride reaches; a place's stride is what one of it is worth.
-    let mut place = [1i64; CAPACITY];
-    let mut worth = [0i64; CAPACITY];
-    let mut places = 1;
+    let mut ways = 1;
     let mut i = 0;
     while i < steps.modes.len {
-        let mode = order[i];
-        let stride = steps.stride(mode);
+        let stride = steps.stride(order[i]);
         if stride < 0 {
-            return Err(refused(
-                "left_inverse",
-                layout,
-                "it maps to negative indices",
-            ));
+            let why = "it maps to negative indices";
+            return Err(refused("left_inverse", layout, why));
         }
-        let last = place[places - 1];
-        let next = stride / last * last;
-        if stride == 0 || (i > 0 && next == last) {
-            return Err(refused(
-                "left_inverse",
-                layout,
-                "it maps two coordinates to one index",
-            ));
+        if stride == 0 || (i > 0 && stride == steps.stride(order[i - 1])) {
+            let why = "it maps two coordinates to one index";
+            return Err(refused("left_inverse", layout, why));
         }
-        if next == 1 {
-            worth[0] = steps.step[mode].value();
-        } else if places == CAPACITY {
-            return Err(refused(
-                "left_inverse",
-                layout,
-                "it needs more leaves than a layout holds",
-            ));
-        } else {
-            let Some(below) = value_of(stride - next, &place, &worth, places) else {
-                return Err(refused(
-                    "left_inverse",
-                    layout,
-                    "a stride does not fit 64 bits",
-                ));
-            };
-            place[places] = next;
-            worth[places] = steps.step[mode].value() - below;
-            places += 1;
+        if ways < WAYS {
+            ways *= 3;
         }
         i += 1;
     }
-    let mut inverse = Modes::EMPTY;
-    let mut j = 0;
-    while j < places {
-        let extent = if j + 1 < places {
-            place[j + 1] / place[j]
-        } else if steps.modes.len > 0 {
-            steps.extent(order[steps.modes.len - 1])
-        } else {
-            1
-        };
-        let is_static = layout.is_static();
-        inverse.push(
-            Int::dynamic(extent).with_static(is_static),
-            Int::dynamic(worth[j]).with_static(is_static),
-        );
-        j += 1;
+    let mut way = 0;
+    while way < ways {
+        if let Some(radix) = Radix::new(&steps, &order, way)
+            && let Ok(inverse) = radix.to_layout(&steps, layout.is_static())
+            && undoes(&inverse, layout)
+        {
+            return Ok(inverse);
+        }
+        way += 1;
     }
-    let inverse = tri!(inverse.to_coalesced());
-    if undoes(&inverse, layout) {
-        return Ok(inverse);
-    }
-    let why =
-        "it maps two coordinates to one index, or its strides' radix does not tell them apart";
+    let why = "it maps two coordinates to one index, or no radix was found that tells them apart";
     Err(refused("left_inverse", layout, why))
 }
 
-/// What an index below the last place is worth.
-const fn value_of(
-    index: i64,
-    place: &[i64; CAPACITY],
-    worth: &[i64; CAPACITY],
-    places: usize,
-) -> Option<i64> {
-    let mut rest = index;
-    let mut value: i64 = 0;
-    let mut j = places;
-    while j > 0 {
-        j -= 1;
-        let term = match (rest / place[j]).checked_mul(worth[j]) {
-            Some(term) => value.checked_add(term),
-            None => None,
+/// Ways to choose a radix that are tried; a power of the three ways to choose a place.
+const WAYS: usize = 729;
+
+/// A mixed radix, and what the digits are worth.
+struct Radix {
+    place: [i64; CAPACITY],
+    worth: [i64; CAPACITY],
+    /// Places that no stride needed to be worth something yet.
+    is_free: [bool; CAPACITY],
+    len: usize,
+}
+
+impl Radix {
+    /// The radix that has a place for each stride, from the smallest on. The ternary digits of
+    /// `way` choose it: 0 for the multiple of the last place that the stride contains, 1 for the
+    /// first one that it divides, 2 for none. What the places are worth follows from what each
+    /// stride must be worth.
+    const fn new(steps: &Steps, order: &[usize; CAPACITY], way: usize) -> Option<Radix> {
+        let mut radix = Radix {
+            place: [1; CAPACITY],
+            worth: [0; CAPACITY],
+            is_free: [true; CAPACITY],
+            len: 1,
         };
-        value = match term {
-            Some(value) => value,
-            None => return None,
-        };
-        rest %= place[j];
+        let mut choices = way;
+        let mut i = 0;
+        while i < steps.modes.len {
+            let (stride, step) = (steps.stride(order[i]), steps.step[order[i]].value());
+            let last = radix.place[radix.len - 1];
+            match choices % 3 {
+                0 => {
+                    let place = stride / last * last;
+                    if place > last {
+                        if way > 0 && i > 0 {
+                            radix.fill_gap(steps.extent(order[i - 1]), place);
+                        }
+                        if !radix.push(place, 0) {
+                            return None;
+                        }
+                    } else if place < last || !radix.is_free[radix.len - 1] {
+                        return None;
+                    }
+                }
+                1 => {
+                    let times = last / gcd(Int::fixed(stride), Int::fixed(last)).value();
+                    let (Some(place), Some(worth)) =
+                        (stride.checked_mul(times), step.checked_mul(times))
+                    else {
+                        return None;
+                    };
+                    if times == 1 || !radix.push(place, worth) {
+                        return None;
+                    }
+                    radix.is_free[radix.len - 1] = false;
+                }
+                _ => {}
+            }
+            if !radix.settle(stride, step) {
+                return None;
+            }
+            choices /= 3;
+            i += 1;
+        }
+        Some(radix)
     }
-    Some(value)
+
+    const fn push(&mut self, place: i64, worth: i64) -> bool {
+        if self.len == CAPACITY {
+            return false;
+        }
+        self.place[self.len] = place;
+        self.worth[self.len] = worth;
+        self.len += 1;
+        true
+    }
+
+    /// Adds a place, free to be worth anything, where the last mode ends before the next place.
+    const fn fill_gap(&mut self, extent: i64, next: i64) {
+        if let Some(end) = self.place[self.len - 1].checked_mul(extent)
+            && end < next
+            && next % end == 0
+        {
+            self.push(end, 0);
+        }
+    }
+
+    /// Makes the digits of `index` worth `value`, by means of the highest place that is free.
+    const fn settle(&mut self, index: i64, value: i64) -> bool {
+        let mut free = self.len;
+        let mut free_digit = 0;
+        let mut missing = value;
+        let mut rest = index;
+        let mut j = self.len;
+        while j > 0 {
+            j -= 1;
+            let digit = rest / self.place[j];
+            rest %= self.place[j];
+            if digit == 0 {
+                continue;
+            }
+            if self.is_free[j] {
+                self.is_free[j] = false;
+                self.worth[j] = 0;
+                if free == self.len {
+                    (free, free_digit) = (j, digit);
+                }
+                continue;
+            }
+            missing = match digit.checked_mul(self.worth[j]) {
+                Some(worth) => match missing.checked_sub(worth) {
+                    Some(missing) => missing,
+                    None => return false,
+                },
+                None => return false,
+            };
+        }
+        if free == self.len {
+            return missing == 0;
+        }
+        self.worth[free] = missing / free_digit;
+        missing % free_digit == 0
+    }
+
+    const fn to_layout(&self, steps: &Steps, is_static: bool) -> Result<Layout, LayoutError> {
+        let mut inverse = Modes::EMPTY;
+        let mut end: i64 = 1;
+        let mut i = 0;
+        while i < steps.modes.len {
+            end += (steps.extent(i) - 1) * steps.stride(i);
+            i += 1;
+        }
+        let mut j = 0;
+        while j < self.len {
+            let extent = if j + 1 < self.len {
+                self.place[j + 1] / self.place[j]
+            } else {
+                (end - 1) / self.place[j] + 1
+            };
+            inverse.push(
+                Int::dynamic(extent).with_static(is_static),
+                Int::dynamic(self.worth[j]).with_static(is_static),
+            );
+            j += 1;
+        }
+        inverse.to_coalesced()
+    }
 }
 
 /// Whether `inverse(layout(i)) = i` for all coordinates.

@@ -50,6 +50,23 @@ fn right_inverses_use_parts_of_modes_that_overlap() {
     assert_eq!(right_inverse(&layout!((2, 6, 4):(1, 1, 2))).size(), 8);
 }
 
+/// Strides that do not divide each other: a place where they meet, and one of the places below is
+/// worth what makes up for it.
+#[test]
+fn left_inverses_in_other_radices() {
+    for (text, inverse) in [
+        ("(8,12):(40,3)", "(3,40,3):(-103,8,3)"),
+        ("(4,(5,4)):(1,(12,124))", "(4,3,31,2):(1,-20,4,60)"),
+    ] {
+        let layout: Layout = text.parse().unwrap();
+        let found = left_inverse(&layout);
+        assert_eq!(found.to_string(), inverse);
+        for i in 0..layout.size() {
+            assert_eq!(found.at(layout.at(i)), i);
+        }
+    }
+}
+
 #[test]
 fn left_inverses() {
     let (mut found, mut refused) = (0u32, 0u32);

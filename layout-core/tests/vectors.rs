@@ -152,6 +152,15 @@ fn layout_operation(op: &str, input: &Value) -> Option<Result<Layout, LayoutErro
     })
 }
 
+/// These layouts map no two coordinates to one index, and yet no layout undoes them: with the
+/// places of every mixed radix (each a prime number times the last, up to the greatest index), the
+/// equations for what the places are worth contradict each other. The reference's answers undo
+/// them neither.
+///
+/// `((6,3),2,2):((2,50),25,12)`, `(3,(4,4)):(8,(2,26))`, `((2,2),(12,4)):((37,592),(3,148))` and
+/// `((3,3,1),2,5):((2,110,22),10,22)`.
+const NO_LEFT_INVERSE: [u64; 4] = [8411, 16274, 17649, 19786];
+
 fn check(row: &Value) -> Outcome {
     let (op, input, out) = (row["op"].as_str().unwrap(), &row["in"], &row["out"]);
     let number = |name: &str| input[name].as_i64().unwrap();
@@ -165,9 +174,10 @@ fn check(row: &Value) -> Outcome {
             let undoes = |inverse: &Layout| (0..l.size()).all(|i| inverse.at(l.at(i)) == i);
             match try_left_inverse(&l) {
                 Ok(inverse) => ensure(undoes(&inverse), format!("{inverse}")),
-                // Most layouts whose strides do not divide each other have no left inverse, and
-                // the reference's answer for them is none either.
-                Err(error) => ensure(!undoes(&layout(out)), format!("refused: {error}")),
+                Err(error) => ensure(
+                    !undoes(&layout(out)) && NO_LEFT_INVERSE.contains(&row["id"].as_u64().unwrap()),
+                    format!("refused: {error}"),
+                ),
             }
         }
         ("postcondition", "right_inverse") => {
