@@ -2,11 +2,13 @@
 
 use core::fmt;
 
-use crate::error::{LayoutError, or_panic, tri};
+use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::int_tuple::{TupleBuilder, mismatch};
+use crate::text::Text;
 use crate::{
     Int, IntTuple, Layout, Swizzle, Tiler, try_composition, try_composition_by_mode,
-    try_flat_divide, try_logical_divide, try_slice_and_offset, try_tiled_divide, try_zipped_divide,
+    try_flat_divide, try_logical_divide, try_recast, try_slice_and_offset, try_tiled_divide,
+    try_zipped_divide,
 };
 
 /// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of what the
@@ -128,6 +130,73 @@ impl ComposedLayout<Swizzle> {
             None => panic!("at: the offset of a swizzled layout is an integer"),
         }
     }
+
+    /// The layout of the same memory in elements of another width, in bits: the swizzle's lowest
+    /// bits, the offset and the outer layout all count in elements.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{ComposedLayout, Swizzle, layout, shape};
+    ///
+    /// let halves = ComposedLayout::new(Swizzle::new(3, 3, 3), shape!(0), layout!((8, 64):(64, 1)));
+    /// assert_eq!(halves.recast(16, 32).to_string(), "Sw<3,2,3> o _0 o (_8,_32):(_32,_1)");
+    /// assert_eq!(halves.recast(16, 8).to_string(), "Sw<3,4,3> o _0 o (_8,_128):(_128,_1)");
+    /// ```
+    ///
+    /// # Panics
+    /// As [`try_recast`](Self::try_recast) refuses.
+    #[track_caller]
+    pub const fn recast(&self, old_bits: i64, new_bits: i64) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_recast(old_bits, new_bits))
+    }
+
+    /// [`recast`](Self::recast), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If elements would be torn: by the outer layout, as [`crate::try_recast`] refuses, because
+    /// the offset is inside of a new element, or because the swizzle permutes what is inside of
+    /// one (there CuTe drops the swizzle's lowest bits, which is another layout).
+    pub const fn try_recast(
+        &self,
+        old_bits: i64,
+        new_bits: i64,
+    ) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        Ok(ComposedLayout {
+            inner: tri!(self.inner.try_recast(old_bits, new_bits)),
+            offset: tri!(recast_offset(&self.offset, old_bits, new_bits)),
+            outer: tri!(try_recast(&self.outer, old_bits, new_bits)),
+        })
+    }
+}
+
+/// An offset in elements of another width.
+pub(crate) const fn recast_offset(
+    offset: &IntTuple,
+    old_bits: i64,
+    new_bits: i64,
+) -> Result<IntTuple, LayoutError> {
+    let Some(int) = offset.as_int() else {
+        let mut text = Text::new();
+        text.str("recast: the offset ")
+            .tuple(offset)
+            .str(" is a coordinate, not an index");
+        return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+    };
+    let Some(begin) = int.value().checked_mul(old_bits) else {
+        return Err(LayoutError::of(
+            ErrorKind::Overflow,
+            "recast: the offset in bits does not fit 64 bits",
+        ));
+    };
+    if begin % new_bits != 0 {
+        let mut text = Text::new();
+        text.str("recast: the tensor begins at bit ").number(begin);
+        text.str(" of its memory, which is inside an element of ")
+            .number(new_bits)
+            .str(" bits");
+        return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+    }
+    let recast = Int::dynamic(begin / new_bits).with_static(int.is_static());
+    Ok(IntTuple::int(recast))
 }
 
 impl ComposedLayout<Layout> {

@@ -121,7 +121,7 @@ pub use partition::{
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
-pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Source, ValueTensor};
+pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 
 /// The guide to layouts, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]

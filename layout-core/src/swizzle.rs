@@ -115,15 +115,14 @@ impl Swizzle {
     /// If one width is not a power of 2 times the other, or a bit ends up out of range: elements
     /// would be torn.
     pub const fn try_recast(self, old_bits: i64, new_bits: i64) -> Result<Swizzle, LayoutError> {
-        if old_bits > 0 && new_bits > 0 {
-            if new_bits % old_bits == 0 && ((new_bits / old_bits) as u64).is_power_of_two() {
-                let base = self.base as i64 - (new_bits / old_bits).trailing_zeros() as i64;
-                return Swizzle::try_new(self.bits as i64, base, self.shift as i64);
-            }
-            if old_bits % new_bits == 0 && ((old_bits / new_bits) as u64).is_power_of_two() {
-                let base = self.base as i64 + (old_bits / new_bits).trailing_zeros() as i64;
-                return Swizzle::try_new(self.bits as i64, base, self.shift as i64);
-            }
+        if let Some(places) = binary_places(old_bits, new_bits) {
+            // What permutes nothing tears nothing.
+            let base = if self.bits == 0 {
+                0
+            } else {
+                self.base as i64 - places
+            };
+            return Swizzle::try_new(self.bits as i64, base, self.shift as i64);
         }
         let mut text = Text::new();
         text.str("swizzle: elements of ")
@@ -132,6 +131,20 @@ impl Swizzle {
             .number(new_bits);
         text.str(" bits are not a power of 2 apart");
         Err(LayoutError::new(ErrorKind::Invalid, &text))
+    }
+}
+
+/// By how many bits indices get shorter where elements of a width become elements of another, if
+/// that is a whole number.
+const fn binary_places(old_bits: i64, new_bits: i64) -> Option<i64> {
+    if old_bits <= 0 || new_bits <= 0 {
+        None
+    } else if new_bits % old_bits == 0 && ((new_bits / old_bits) as u64).is_power_of_two() {
+        Some((new_bits / old_bits).trailing_zeros() as i64)
+    } else if old_bits % new_bits == 0 && ((old_bits / new_bits) as u64).is_power_of_two() {
+        Some(-((old_bits / new_bits).trailing_zeros() as i64))
+    } else {
+        None
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::LayoutError;
 use crate::{ComposedLayout, IntTuple, Layout, fragment_like, identity};
 
 pub(crate) use partition::underscores;
-pub use recast::Number;
+pub use recast::{Number, Recast};
 
 /// What a tensor reads: an element for every index, or every coordinate, that its layout maps to.
 pub trait Source {

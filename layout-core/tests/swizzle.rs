@@ -51,6 +51,45 @@ fn the_same_memory_in_other_widths() {
     }
 }
 
+/// Every byte of every element stays where it is, in every pair of widths.
+#[test]
+fn swizzled_layouts_recast_to_the_same_bytes() {
+    for (bits, base, shift) in [
+        (3, 4, 3),
+        (2, 4, 3),
+        (1, 4, 3),
+        (3, 3, 3),
+        (2, 3, -2),
+        (0, 0, 3),
+    ] {
+        for offset in [0, 8, 64, 520] {
+            for (rows, columns) in [(8, 64), (16, 128)] {
+                // Rows of elements of 16 bits.
+                let outer = layout!((dyn rows, dyn columns):(dyn columns, 1));
+                let offset = IntTuple::from(offset);
+                let halves = ComposedLayout::new(Swizzle::new(bits, base, shift), offset, outer);
+                for width in [1, 2, 4, 8, 16] {
+                    let Ok(recast) = halves.try_recast(16, 8 * width) else {
+                        // Refused only where the swizzle permutes what is inside of an element.
+                        assert!(bits > 0 && 2 << base < width, "{halves} in {width} bytes");
+                        continue;
+                    };
+                    for row in 0..rows {
+                        for byte in 0..2 * columns {
+                            let old = halves.call(&(row, byte / 2).into()).leaf(0).value();
+                            let new = recast.call(&(row, byte / width).into()).leaf(0).value();
+                            assert_eq!(new * width + byte % width, old * 2 + byte % 2);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let inside = ComposedLayout::new(Swizzle::new(3, 3, 3), shape!(1), layout!(8:1));
+    let error = inside.try_recast(16, 32).unwrap_err();
+    assert!(error.message().contains("begins at bit 16"), "{error}");
+}
+
 #[test]
 fn operations_act_on_the_outer_layout() {
     let a = ComposedLayout::new(Swizzle::new(2, 0, 3), shape!(0), layout!((8, 8):(8, 1)));

@@ -321,3 +321,25 @@ fn recasts_read_the_same_bytes() {
     writable[(0, 0)] = 0xffff;
     assert_eq!(memory[0] & 0xffff, 0xffff);
 }
+
+#[test]
+fn swizzled_recasts_read_the_same_bytes() {
+    let mut memory: [u16; 512] = std::array::from_fn(|i| i as u16 * 127 + 3);
+    let swizzled = ComposedLayout::new(Swizzle::new(3, 3, 3), 0.into(), layout!((8, 64):(64, 1)));
+    let halves = ValueTensor::composed(&memory[..], swizzled);
+    let (words, bytes) = (halves.recast::<u32>(), halves.recast::<u8>());
+    assert_eq!(words.layout().inner(), &Swizzle::new(3, 2, 3));
+    for row in 0..8 {
+        for column in 0..64 {
+            let half = halves[(row, column)].to_ne_bytes();
+            let word = words[(row, column / 2)].to_ne_bytes();
+            let begin = column as usize % 2 * 2;
+            assert_eq!(half, word[begin..begin + 2]);
+            assert_eq!(half, [0, 1].map(|b| bytes[(row, 2 * column + b)]));
+        }
+    }
+    let mut writable = ValueTensor::composed(&mut memory[..], swizzled).recast_mut::<u64>();
+    writable[(1, 2)] = u64::MAX;
+    // Row 1 begins at 64, and its vectors of 8 halves change places with their neighbours.
+    assert_eq!(memory.iter().position(|&half| half == u16::MAX), Some(64));
+}

@@ -1,9 +1,8 @@
 //! Tensors of the same memory in elements of another width.
 
 use super::{Direct, ValueTensor, unwrap};
-use crate::error::ErrorKind;
-use crate::text::Text;
-use crate::{ComposedLayout, Int, IntTuple, Layout, LayoutError, try_recast};
+use crate::composed::recast_offset;
+use crate::{ComposedLayout, LayoutError, Swizzle, Transform, try_recast};
 
 /// A number whose bytes may be read as any other number's.
 ///
@@ -19,9 +18,30 @@ macro_rules! numbers {
 }
 numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
-impl<'a, T: Number> ValueTensor<&'a [T]> {
+/// An inner transform that can count in elements of another width.
+pub trait Recast: Transform + Copy {
+    /// The transform of the same memory in elements of another width, in bits.
+    ///
+    /// # Errors
+    /// If elements would be torn.
+    fn try_recast(&self, old_bits: i64, new_bits: i64) -> Result<Self, LayoutError>;
+}
+
+impl Recast for Direct {
+    fn try_recast(&self, _: i64, _: i64) -> Result<Direct, LayoutError> {
+        Ok(Direct)
+    }
+}
+
+impl Recast for Swizzle {
+    fn try_recast(&self, old_bits: i64, new_bits: i64) -> Result<Swizzle, LayoutError> {
+        Swizzle::try_recast(*self, old_bits, new_bits)
+    }
+}
+
+impl<'a, T: Number, I: Recast> ValueTensor<&'a [T], I> {
     /// The same memory in elements of another type: an upcast of the layout for a wider one, a
-    /// downcast for a narrower one.
+    /// downcast for a narrower one; a swizzle moves along.
     ///
     /// ```
     /// use cutlet_layout_core::{ValueTensor, layout};
@@ -36,8 +56,8 @@ impl<'a, T: Number> ValueTensor<&'a [T]> {
     /// # Panics
     /// If elements would be torn, or the memory is not aligned for the new type.
     #[track_caller]
-    pub fn recast<U: Number>(self) -> ValueTensor<&'a [U]> {
-        let layout = unwrap(recast_layout::<T, U>(&self.layout));
+    pub fn recast<U: Number>(self) -> ValueTensor<&'a [U], I> {
+        let layout = unwrap(recast_layout::<T, U, I>(&self.layout));
         // SAFETY: numbers have no padding, and any bytes are a number.
         let (before, elements, _) = unsafe { self.engine.align_to::<U>() };
         assert!(
@@ -48,14 +68,14 @@ impl<'a, T: Number> ValueTensor<&'a [T]> {
     }
 }
 
-impl<'a, T: Number> ValueTensor<&'a mut [T]> {
+impl<'a, T: Number, I: Recast> ValueTensor<&'a mut [T], I> {
     /// The same memory in elements of another type, to write; as [`recast`](ValueTensor::recast).
     ///
     /// # Panics
     /// If elements would be torn, or the memory is not aligned for the new type.
     #[track_caller]
-    pub fn recast_mut<U: Number>(self) -> ValueTensor<&'a mut [U]> {
-        let layout = unwrap(recast_layout::<T, U>(&self.layout));
+    pub fn recast_mut<U: Number>(self) -> ValueTensor<&'a mut [U], I> {
+        let layout = unwrap(recast_layout::<T, U, I>(&self.layout));
         // SAFETY: numbers have no padding, and any bytes are a number.
         let (before, elements, _) = unsafe { self.engine.align_to_mut::<U>() };
         assert!(
@@ -66,20 +86,13 @@ impl<'a, T: Number> ValueTensor<&'a mut [T]> {
     }
 }
 
-fn recast_layout<T, U>(
-    layout: &ComposedLayout<Direct>,
-) -> Result<ComposedLayout<Direct>, LayoutError> {
+fn recast_layout<T, U, I: Recast>(
+    layout: &ComposedLayout<I>,
+) -> Result<ComposedLayout<I>, LayoutError> {
     let (old, new) = (size_of::<T>() as i64 * 8, size_of::<U>() as i64 * 8);
-    let outer: Layout = try_recast(layout.outer(), old, new)?;
-    let begin = layout.offset().as_int().map(Int::value).unwrap_or(0) * old;
-    if begin % new != 0 {
-        let mut text = Text::new();
-        text.str("recast: the tensor begins at bit ").number(begin);
-        text.str(" of its memory, which is inside an element of ")
-            .number(new)
-            .str(" bits");
-        return Err(LayoutError::new(ErrorKind::Mismatch, &text));
-    }
-    let offset = IntTuple::int(Int::fixed(begin / new));
-    Ok(ComposedLayout::new(Direct, offset, outer))
+    Ok(ComposedLayout::new(
+        layout.inner().try_recast(old, new)?,
+        recast_offset(layout.offset(), old, new)?,
+        try_recast(layout.outer(), old, new)?,
+    ))
 }
