@@ -24,7 +24,8 @@ twin! {
     logical_divide = try_logical_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
     /// [`logical_divide`] with the tiles gathered in one mode and the rests in another:
-    /// `((TileM,TileN), (RestM,RestN,L,…))`.
+    /// `((TileM,TileN), (RestM,RestN,L,…))`. A mode whose tiler is `_` is all rest, of tiles of one
+    /// element: `_1:_0`.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, tile, zipped_divide};

@@ -153,3 +153,29 @@ fn idx2crd_of_deep_shapes() {
     let error = try_idx2crd(&shape!((1, 2, 3)), &shape!((3, (2, 3)))).unwrap_err();
     assert!(error.message().contains("does not fit the shape"));
 }
+
+/// Every mode that a layout has room for is a direction.
+#[test]
+fn identities_of_deep_and_of_wide_shapes() {
+    let nested = |open: usize, inner: &str| "(".repeat(open) + inner + &")".repeat(open);
+    let wide = format!("({}2)", "2,".repeat(CAPACITY - 1));
+    let deep_and_wide = "(2,".repeat(MAX_DEPTH) + &"2,".repeat(15) + "2" + &")".repeat(MAX_DEPTH);
+    for text in [
+        "(8,(2,(3,(4,5))))".to_string(),
+        nested(MAX_DEPTH, "3,5"),
+        wide,
+        deep_and_wide,
+    ] {
+        let shape: IntTuple = text.parse().unwrap();
+        let identity = identity(&shape);
+        assert_eq!(identity.shape(), shape);
+        assert_eq!(identity.to_string().parse::<Layout>(), Ok(identity));
+        for c in [0, 1, 2, shape.size() / 2 + 1, shape.size() - 1] {
+            let coordinate = idx2crd(&Int::from(c).into(), &shape);
+            assert_eq!(identity.call(&coordinate), coordinate, "{identity}");
+            assert_eq!(identity.call(&Int::from(c).into()), coordinate);
+        }
+    }
+    assert!(std::panic::catch_unwind(|| Basis::new(CAPACITY)).is_err());
+    assert!("4:1@16@16".parse::<Layout>().is_err() && "4:1@15@16".parse::<Layout>().is_ok());
+}

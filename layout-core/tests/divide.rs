@@ -140,3 +140,28 @@ proptest! {
         prop_assert_eq!(tiled.mode(0), tiles.mode(0));
     }
 }
+
+/// `_` keeps its mode, and where tiles and rests are gathered, the mode is a rest of tiles of one
+/// element. So it is in pycute; the C++ templates take `_` in a `zipped_divide` for modes of rank
+/// 2 only, and make their first half the tile.
+#[test]
+fn underscores_keep_modes() {
+    let a = layout!((8, (4, 6)):(24, (6, 1)));
+    let tiler = tile!(<_, 4>);
+    for (found, expected) in [
+        (logical_divide(&a, &tiler), "(_8,(_4,_6)):(_24,(_6,_1))"),
+        (
+            zipped_divide(&a, &tiler),
+            "((_1,_4),(_8,_6)):((_0,_6),(_24,_1))",
+        ),
+        (tiled_divide(&a, &tiler), "((_1,_4),_8,_6):((_0,_6),_24,_1)"),
+        (flat_divide(&a, &tiler), "(_1,_4,_8,_6):(_0,_6,_24,_1)"),
+        (composition_by_mode(&a, &tiler), "(_8,_4):(_24,_6)"),
+        (
+            zipped_divide(&a, &tile!(_)),
+            "(_1,(_8,(_4,_6))):(_0,(_24,(_6,_1)))",
+        ),
+    ] {
+        assert_eq!(found.to_string(), expected);
+    }
+}
