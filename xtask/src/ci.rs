@@ -12,7 +12,7 @@ pub fn run() -> Outcome {
     lint_kernels::run()?;
     setup::run()?;
     process::run(&mut cargo(
-        "clippy --workspace --all-targets -- --deny warnings",
+        "clippy --workspace --all-targets --features cutlet-layout-core/serde -- --deny warnings",
     ))?;
     // The command and the library are both called `cutlet`, so only libraries are documented.
     process::run(cargo("doc --workspace --no-deps --lib").env("RUSTDOCFLAGS", "--deny warnings"))?;

@@ -23,6 +23,11 @@ fn run_all(count: &mut Count) -> Outcome {
     run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
         count.add(line)
     })?;
+    // No package of the workspace turns this feature on.
+    run_and_read(
+        &mut cargo("test --package cutlet-layout-core --features serde --test serde"),
+        |line| count.add(line),
+    )?;
     for example in examples()? {
         process::run(&mut cargo(&format!("run --example {example}")))?;
     }
