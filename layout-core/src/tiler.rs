@@ -45,6 +45,13 @@ pub enum TilerKind {
     Tuple,
 }
 
+/// What a mode of a [`Tiler`] is: a [`TilerKind`] with the layout elsewhere.
+pub(crate) enum ModeKind {
+    Layout,
+    Underscore,
+    Tuple,
+}
+
 impl Tiler {
     /// `_`.
     pub const UNDERSCORE: Tiler = {
@@ -181,6 +188,28 @@ impl Tiler {
             item += 1;
         }
         or_panic(builder.finish())
+    }
+
+    /// Mode `i`, as [`kind`](Self::kind) tells it; a layout is written to an empty builder, checked.
+    pub(crate) const fn mode_kind(&self, i: usize, builder: &mut LayoutBuilder) -> ModeKind {
+        match self.angles.mode(i) {
+            Some((item, end)) if end == item + 1 && !self.is_nested(item) => {
+                if self.is_underscore(item) {
+                    return ModeKind::Underscore;
+                }
+                let (start, end) = self.range(item);
+                builder.append_leaves(&self.leaves, start, end, 0, 0);
+                or_panic(builder.check());
+                ModeKind::Layout
+            }
+            _ => ModeKind::Tuple,
+        }
+    }
+
+    /// Whether an item that is a mode on its own has angle brackets of its own, as in `<<4:1>,8:1>`.
+    const fn is_nested(&self, item: usize) -> bool {
+        let (before, _) = self.angles.around(item, item + 1);
+        self.angles.opens(item) > before
     }
 
     /// The static tiler that [`tile!`](crate::tile) was given.

@@ -6,6 +6,7 @@ use crate::error::{ErrorKind, LayoutError, tri};
 use crate::layout::LayoutBuilder;
 use crate::product::multiply_by_layout;
 use crate::text::Text;
+use crate::tiler::ModeKind;
 use crate::{Layout, Tiler};
 
 /// What is done to a mode and its tiler.
@@ -43,16 +44,34 @@ pub(crate) const fn by_mode(
     builder.open();
     let mut i = 0;
     while i < layout.rank() {
-        if i < tiler.rank() {
-            let mode = tri!(by_mode(splitter, &layout.mode(i), &tiler.mode(i)));
-            builder.append(&mode);
-        } else {
-            builder.append_mode(layout, i);
+        let mut tile = LayoutBuilder::new();
+        let split = match mode_kind(tiler, i, &mut tile) {
+            ModeKind::Layout => splitter.apply(&layout.mode(i), tile.written()),
+            ModeKind::Tuple => by_mode(splitter, &layout.mode(i), &tiler.mode(i)),
+            ModeKind::Underscore => {
+                builder.append_mode(layout, i);
+                i += 1;
+                continue;
+            }
+        };
+        // Looked at where it is: a layout is large enough for a move to be felt.
+        match &split {
+            Ok(mode) => builder.append(mode),
+            Err(error) => return Err(*error),
         }
         i += 1;
     }
     builder.close();
     builder.finish()
+}
+
+/// Mode `i` of a tuple of tilers; modes past it are kept, too.
+const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKind {
+    if i < tiler.rank() {
+        tiler.mode_kind(i, tile)
+    } else {
+        ModeKind::Underscore
+    }
 }
 
 /// Applies the splitter at the tiler's layouts, and gathers the first halves of the results in
@@ -75,12 +94,25 @@ pub(crate) const fn unzip(
     seconds.open();
     let mut i = 0;
     while i < layout.rank() {
-        if i < tiler.rank() {
-            let split = tri!(unzip(splitter, &layout.mode(i), &tiler.mode(i)));
-            firsts.append_mode(&split, 0);
-            seconds.append_mode(&split, 1);
-        } else {
-            seconds.append_mode(layout, i);
+        let mut tile = LayoutBuilder::new();
+        let split = match mode_kind(tiler, i, &mut tile) {
+            ModeKind::Layout => splitter.apply(&layout.mode(i), tile.written()),
+            ModeKind::Tuple => unzip(splitter, &layout.mode(i), &tiler.mode(i)),
+            ModeKind::Underscore => {
+                if i < tiler.rank() {
+                    firsts.append(&Layout::UNIT);
+                }
+                seconds.append_mode(layout, i);
+                i += 1;
+                continue;
+            }
+        };
+        match &split {
+            Ok(split) => {
+                firsts.append_mode(split, 0);
+                seconds.append_mode(split, 1);
+            }
+            Err(error) => return Err(*error),
         }
         i += 1;
     }
