@@ -163,6 +163,11 @@ fn functions_are_called_by_name() {
         ("group(flatten(((2,3),5)), 0, 2)", "((2,3),5)"),
         ("recast_layout((_8,_4):(_1,_8), 16, 32)", "(_4,_4):(_1,_4)"),
         (
+            "recast_layout(Sw<3,3,3> o _0 o (_8,_64):(_64,_1), 16, 32)",
+            "Sw<3,2,3> o _0 o (_8,_32):(_32,_1)",
+        ),
+        ("recast_layout(Sw<3,4,3>, 8, 16)", "Sw<3,3,3>"),
+        (
             "slice_and_offset((7,_), (_8,_8):(_6,_59))",
             "((_8):(_59), 42)",
         ),
@@ -423,4 +428,51 @@ fn functions_are_listed() {
         assert!(list.contains(name), "{name}");
     }
     assert_eq!(cutlet(&[]).status.code(), Some(2));
+}
+
+/// The words of a command line, of which some stand in single quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (i, part) in line.split('\'').enumerate() {
+        if i % 2 == 1 {
+            // `--tv='(16,8)'` is one word.
+            match words.last_mut() {
+                Some(word) if line.contains(&format!("{word}'{part}'")) => *word += part,
+                _ => words.push(part.to_owned()),
+            }
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[test]
+fn pages_show_what_the_command_prints() {
+    for page in ["README.md", "docs/layouts.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+        let page = fs::read_to_string(path).unwrap();
+        let mut shown = 0;
+        for block in page.split("```text\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            for example in block.split("$ cutlet layout ").skip(1) {
+                let (line, expected) = example.split_once('\n').unwrap();
+                let line = words(line);
+                let output = cutlet(&line.iter().map(String::as_str).collect::<Vec<_>>());
+                let found = text(&output.stdout) + &text(&output.stderr);
+                let trimmed = |text: &str| {
+                    let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
+                    lines.join("\n")
+                };
+                let (found, expected) = (trimmed(&found), trimmed(expected));
+                // A page may leave the end out.
+                match expected.strip_suffix('…') {
+                    Some(begin) => assert!(found.starts_with(begin.trim_end()), "{found}"),
+                    None => assert_eq!(found, expected, "{line:?}"),
+                }
+                shown += 1;
+            }
+        }
+        assert!(shown >= 3);
+    }
 }

@@ -205,7 +205,7 @@ pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
 
 /// Calls a function by name.
 pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
-    use Value::{Composed, Sliced, Swizzled, Truth, Tuple};
+    use Value::{Composed, Sliced, Swizzle, Swizzled, Truth, Tuple};
     let name = canonical(name);
     let layout = Value::Layout;
     Ok(match (name, arguments) {
@@ -284,9 +284,11 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("make_layout_like", [a]) => layout(try_layout_like(&a.layout()?)?),
         ("make_fragment_like", [a]) => layout(try_fragment_like(&a.layout()?)?),
         ("make_identity_layout", [shape]) => layout(try_identity(&shape.tuple()?)?),
-        ("make_composed_layout", [Value::Swizzle(inner), offset, outer]) => Swizzled(
-            ComposedLayout::new(*inner, offset.tuple()?, outer.layout()?),
-        ),
+        ("make_composed_layout", [Swizzle(inner), offset, outer]) => Swizzled(ComposedLayout::new(
+            *inner,
+            offset.tuple()?,
+            outer.layout()?,
+        )),
         ("make_composed_layout", [inner, offset, outer]) => Composed(Box::new(
             ComposedLayout::new(inner.layout()?, offset.tuple()?, outer.layout()?),
         )),
@@ -342,6 +344,12 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
 
         ("upcast", [a, n]) => layout(try_upcast(&a.layout()?, n.int()?.value())?),
         ("downcast", [a, n]) => layout(try_downcast(&a.layout()?, n.int()?.value())?),
+        ("recast_layout", [Swizzled(a), old, new]) => {
+            Swizzled(a.try_recast(old.int()?.value(), new.int()?.value())?)
+        }
+        ("recast_layout", [Swizzle(a), old, new]) => {
+            Swizzle(a.try_recast(old.int()?.value(), new.int()?.value())?)
+        }
         ("recast_layout", [a, old, new]) => layout(try_recast(
             &a.layout()?,
             old.int()?.value(),
