@@ -6,9 +6,11 @@ use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::int_tuple::{TupleBuilder, mismatch};
 use crate::text::Text;
 use crate::{
-    Int, IntTuple, Layout, Swizzle, Tiler, try_composition, try_composition_by_mode,
-    try_flat_divide, try_logical_divide, try_recast, try_slice_and_offset, try_tiled_divide,
-    try_zipped_divide,
+    Int, IntTuple, Layout, Swizzle, Tiler, try_blocked_product, try_coalesce_by_mode,
+    try_composition, try_composition_by_mode, try_filter_by_mode, try_flat_divide,
+    try_flat_product, try_logical_divide, try_logical_product, try_raked_product, try_recast,
+    try_slice_and_offset, try_tile_to_shape, try_tiled_divide, try_tiled_product,
+    try_zipped_divide, try_zipped_product,
 };
 
 /// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of what the
@@ -216,7 +218,7 @@ impl ComposedLayout<Layout> {
 macro_rules! outer_operations {
     ($(
         $(#[$doc:meta])*
-        $name:ident, $try_name:ident ($arg:ident: $type:ty) = $operation:expr;
+        $name:ident, $try_name:ident ($($arg:ident: $type:ty),+) = $operation:expr;
     )+) => {
         impl<I: Copy> ComposedLayout<I> {$(
             $(#[$doc])*
@@ -224,8 +226,8 @@ macro_rules! outer_operations {
             /// # Panics
             #[doc = concat!("As [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") refuses.")]
             #[track_caller]
-            pub const fn $name(&self, $arg: &$type) -> ComposedLayout<I> {
-                match self.$try_name($arg) {
+            pub const fn $name(&self, $($arg: &$type),+) -> ComposedLayout<I> {
+                match self.$try_name($($arg),+) {
                     Ok(layout) => layout,
                     Err(error) => error.panic(),
                 }
@@ -235,8 +237,8 @@ macro_rules! outer_operations {
             ///
             /// # Errors
             /// As the operation on the outer layout refuses.
-            pub const fn $try_name(&self, $arg: &$type) -> Result<ComposedLayout<I>, LayoutError> {
-                let outer = tri!($operation(&self.outer, $arg));
+            pub const fn $try_name(&self, $($arg: &$type),+) -> Result<ComposedLayout<I>, LayoutError> {
+                let outer = tri!($operation(&self.outer, $($arg),+));
                 Ok(ComposedLayout { inner: self.inner, offset: self.offset, outer })
             }
         )+}
@@ -260,6 +262,45 @@ outer_operations! {
 
     /// [`flat_divide`](crate::flat_divide) of the outer layout.
     flat_divide, try_flat_divide(tiler: Tiler) = try_flat_divide;
+
+    /// [`logical_product`](crate::logical_product) of the outer layout.
+    logical_product, try_logical_product(tiler: Tiler) = try_logical_product;
+
+    /// [`zipped_product`](crate::zipped_product) of the outer layout.
+    zipped_product, try_zipped_product(tiler: Tiler) = try_zipped_product;
+
+    /// [`tiled_product`](crate::tiled_product) of the outer layout.
+    tiled_product, try_tiled_product(tiler: Tiler) = try_tiled_product;
+
+    /// [`flat_product`](crate::flat_product) of the outer layout.
+    flat_product, try_flat_product(tiler: Tiler) = try_flat_product;
+
+    /// [`blocked_product`](crate::blocked_product) of the outer layout.
+    blocked_product, try_blocked_product(tiler: Layout) = try_blocked_product;
+
+    /// [`raked_product`](crate::raked_product) of the outer layout.
+    raked_product, try_raked_product(tiler: Layout) = try_raked_product;
+
+    /// [`tile_to_shape`](crate::tile_to_shape) of the outer layout: how a swizzled atom becomes a
+    /// tile of shared memory.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{ComposedLayout, Swizzle, layout, shape};
+    ///
+    /// let atom = ComposedLayout::new(Swizzle::new(3, 3, 3), shape!(0), layout!((8, 64):(64, 1)));
+    /// let tile = atom.tile_to_shape(&shape!((128, 64)), &shape!((0, 1)));
+    /// assert_eq!(tile.to_string(), "Sw<3,3,3> o _0 o (_128,_64):(_64,_1)");
+    /// ```
+    tile_to_shape, try_tile_to_shape(shape: IntTuple, order: IntTuple) = try_tile_to_shape;
+
+    /// [`coalesce_by_mode`](crate::coalesce_by_mode) of the outer layout.
+    coalesce_by_mode, try_coalesce_by_mode(profile: IntTuple) = try_coalesce_by_mode;
+
+    /// [`filter_by_mode`](crate::filter_by_mode) of the outer layout.
+    filter_by_mode, try_filter_by_mode(profile: IntTuple) = try_filter_by_mode;
+
+    /// [`Layout::with_shape`] of the outer layout.
+    with_shape, try_with_shape(shape: IntTuple) = Layout::try_with_shape;
 }
 
 impl<I: Copy> ComposedLayout<I> {

@@ -105,6 +105,22 @@ fn operations_act_on_the_outer_layout() {
     let columns = a.composition(&layout!((2, 8):(1, 8)));
     assert_eq!(columns.outer().to_string(), "(_2,_8):(_8,_1)");
     assert!(a.try_composition(&layout!(3:7)).is_err());
+    let twice = a.blocked_product(&layout!((1, 2):(1, 1)));
+    assert_eq!(
+        twice.to_string(),
+        "Sw<2,0,3> o _0 o (_8,(_8,_2)):(_8,(_1,_64))"
+    );
+    assert_eq!(twice, a.tile_to_shape(&shape!((8, 16)), &shape!((0, 1))));
+    assert_eq!(
+        a.logical_product(&tile!(2:1)).outer().to_string(),
+        "((_8,_8),_2):((_8,_1),_64)"
+    );
+    let flat = twice.coalesce_by_mode(&shape!(1));
+    assert_eq!(flat.outer().to_string(), "(_8,_8,_2):(_8,_1,_64)");
+    assert_eq!(
+        flat.with_shape(&shape!((8, 16))).outer(),
+        &layout!((8, (8, 2)):(8, (1, 64)))
+    );
     assert_eq!((a.size(), a.rank(), a.shape()), (64, 2, shape!((8, 8))));
 }
 

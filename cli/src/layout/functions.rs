@@ -203,6 +203,14 @@ pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
     }
 }
 
+/// `tile_to_shape`, of swizzled atoms too.
+fn tile_to_shape(block: &Value, shape: &IntTuple, order: &IntTuple) -> Result<Value, Refusal> {
+    Ok(match block {
+        Value::Swizzled(atom) => Value::Swizzled(atom.try_tile_to_shape(shape, order)?),
+        block => Value::Layout(try_tile_to_shape(&block.layout()?, shape, order)?),
+    })
+}
+
 /// Calls a function by name.
 pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
     use Value::{Composed, Sliced, Swizzle, Swizzled, Truth, Tuple};
@@ -249,17 +257,9 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("tile_to_shape", [a, shape]) => {
             let shape = shape.tuple()?;
             let order: Vec<i64> = (0..shape.rank() as i64).collect();
-            layout(try_tile_to_shape(
-                &a.layout()?,
-                &shape,
-                &IntTuple::fixed(&order),
-            )?)
+            tile_to_shape(a, &shape, &IntTuple::fixed(&order))?
         }
-        ("tile_to_shape", [a, shape, order]) => layout(try_tile_to_shape(
-            &a.layout()?,
-            &shape.tuple()?,
-            &order.tuple()?,
-        )?),
+        ("tile_to_shape", [a, shape, order]) => tile_to_shape(a, &shape.tuple()?, &order.tuple()?)?,
 
         ("make_layout", [Tuple(shape)]) => layout(Layout::try_col_major(shape)?),
         ("make_layout", [Tuple(shape), Tuple(stride)]) => {
