@@ -11,6 +11,10 @@ use crate::attributes::KernelAttributes;
 /// The most arguments that `cutlet_device::KernelArgs` covers.
 const MAX_ARGS: usize = 12;
 
+/// Declares the block's shared memory, `cutlet_device::SharedMemory`, in each module of PTX: they are
+/// compiled apart, and only the name is known to the compiler.
+const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
+
 /// The items that replace a `#[kernel]` function.
 pub fn expand(attributes: &KernelAttributes, function: ItemFn) -> syn::Result<TokenStream> {
     let arguments = check_signature(&function.sig)?;
@@ -67,6 +71,7 @@ fn device_entry(
             }
             { fn #ident(#(#inputs),*) { #(#statements)* #block } }
             {
+                #SHARED_MEMORY,
                 ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
                 const #bounds_name.threads,
                 const #bounds_name.min_blocks,

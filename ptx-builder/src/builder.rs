@@ -5,11 +5,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::built::{Built, file_name};
-use crate::compile::{Compilation, Compiled, Package};
+use crate::compile::{Compilation, Link, Output, Package, run_variable};
 use crate::error::BuildError;
-use crate::module::Module;
+use crate::families::FamilyText;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
-use crate::{families, leftovers, library, shipped, sources};
+use crate::{complete, families, leftovers, library, shipped, sources};
 
 /// Set to `1`, asks for line information.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
@@ -109,12 +109,14 @@ impl Builder {
     /// [leftovers](Builder::leftovers) that are denied.
     pub fn try_build(self) -> Result<Built, BuildError> {
         println!("cargo::rerun-if-changed=build.rs");
+        let name = variable("CARGO_PKG_NAME")?;
         if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "nvptx64") {
+            println!("cargo::rerun-if-env-changed={}", run_variable(&name));
             return Ok(Built::default());
         }
         let out = PathBuf::from(variable("OUT_DIR")?);
         let package = Package {
-            name: variable("CARGO_PKG_NAME")?,
+            name,
             folder: PathBuf::from(variable("CARGO_MANIFEST_DIR")?),
             features: env::var("CARGO_CFG_FEATURE")
                 .unwrap_or_default()
@@ -150,30 +152,15 @@ impl Builder {
                 folder: root.join(target),
             })
             .collect();
-        let compiled = at_once(&compilations)?;
-
         let mut files = Vec::new();
         let mut found = Vec::new();
         let mut inputs = BTreeSet::new();
-        for (
-            Compiled {
-                krate,
-                ptx,
-                dep_info,
-            },
-            target,
-        ) in compiled.iter().zip(&self.targets)
-        {
-            let broken = |why| BuildError::Ptx {
-                target: target.clone(),
-                why,
-            };
-            let module = Module::parse(ptx).map_err(broken)?;
-            for family in families::split(&module, krate, target).map_err(broken)? {
-                found.extend(leftovers::find(&family, target).map_err(broken)?);
+        for (target, compiled) in self.targets.iter().zip(at_once(&compilations)?) {
+            for family in compiled.families {
+                found.extend(leftovers::find(&family, target).map_err(|why| not_ptx(target, why))?);
                 files.push((file_name(&family.family, target), family.ptx));
             }
-            inputs.extend(sources::of(dep_info, &package.folder)?);
+            inputs.extend(compiled.inputs);
         }
         self.report(found)?;
         let folder = out.join("ptx");
@@ -220,13 +207,19 @@ impl Builder {
     }
 }
 
+/// What a target's compilation comes to.
+struct Compiled {
+    families: Vec<FamilyText>,
+    inputs: BTreeSet<PathBuf>,
+}
+
 /// Compiles for all targets at the same time. The first error in the order of targets is the one
 /// that is returned: a mistake in a kernel is the same mistake for every target.
 fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError> {
     std::thread::scope(|scope| {
         let running: Vec<_> = compilations
             .iter()
-            .map(|compilation| scope.spawn(|| compilation.run()))
+            .map(|compilation| scope.spawn(|| compile(compilation)))
             .collect();
         running
             .into_iter()
@@ -236,6 +229,44 @@ fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError
             })
             .collect()
     })
+}
+
+/// Compiles the crate's modules apart; or, if one of them needs what is only in another module or in
+/// another crate, all together.
+fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
+    let target = compilation.target;
+    let inputs = |dep_info: &Path| sources::of(dep_info, &compilation.package.folder);
+    if compilation.can_be_apart() {
+        let Output {
+            krate,
+            texts,
+            dep_info,
+        } = compilation.run(Link::Apart)?;
+        if let Ok(families) = families::of(&texts, &krate, target)
+            && families.iter().all(complete::is_complete)
+        {
+            return Ok(Compiled {
+                families,
+                inputs: inputs(&dep_info)?,
+            });
+        }
+    }
+    let Output {
+        krate,
+        texts,
+        dep_info,
+    } = compilation.run(Link::Together)?;
+    Ok(Compiled {
+        families: families::of(&texts, &krate, target).map_err(|why| not_ptx(target, why))?,
+        inputs: inputs(&dep_info)?,
+    })
+}
+
+fn not_ptx(target: &str, why: String) -> BuildError {
+    BuildError::Ptx {
+        target: target.to_owned(),
+        why,
+    }
 }
 
 /// The target directory of the outer build, which all profiles share, so that they share what the

@@ -1,9 +1,10 @@
-//! The nested cargo: one package compiled for one target, to one PTX text.
+//! The nested cargo: one package compiled for one target, to PTX texts.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{self, Command};
+use std::time::SystemTime;
 
 use crate::environment;
 use crate::error::BuildError;
@@ -35,13 +36,23 @@ pub(crate) struct Compilation<'a> {
     pub folder: PathBuf,
 }
 
+/// What becomes of the kernels' crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A text for each of its modules, which holds what this module needs of any crate as far as Rust
+    /// can copy it there. Texts are made at the same time, and only those whose code has changed.
+    Apart,
+    /// One text that everything is linked into, all made anew.
+    Together,
+}
+
 /// What came out.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct Output {
     /// The crate's name in paths.
     pub krate: String,
-    /// The text, as rustc wrote it.
-    pub ptx: String,
+    /// The texts, as rustc wrote them.
+    pub texts: Vec<String>,
     /// cargo's list of the source files that went in.
     pub dep_info: PathBuf,
 }
@@ -51,7 +62,16 @@ pub(crate) struct Compiled {
 /// of libraries, over the leaves of a layout for example, take minutes when unrolled like that.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000";
 
-/// Settings of the profile, so that those of the user's workspace do not matter.
+/// Copies functions of other crates into each text that calls them, as if all were `#[inline]`. Each crate
+/// says at its own compilation what may be copied, `core` too.
+const COPY: &str = "-Zcross-crate-inline-threshold=always";
+
+/// More modules than a package has: rustc makes a text for each.
+const TEXTS: &str = "-Ccodegen-units=4096";
+
+/// Settings of the profile, so that those of the user's workspace do not matter. With link-time optimisation
+/// no machine code is made of the other crates; that the kernels' own crate goes without is said to its rustc
+/// alone, so that the others serve either way.
 const PROFILE: [(&str, &str); 9] = [
     ("OPT_LEVEL", "3"),
     ("LTO", "fat"),
@@ -64,16 +84,47 @@ const PROFILE: [(&str, &str); 9] = [
     ("SPLIT_DEBUGINFO", "off"),
 ];
 
+/// A variable that differs each time a nested cargo compiles the package.
+///
+/// The package's build script has cargo look at it, so that rustc runs each time: which of the texts in its
+/// folder a run has made is known only if the folder was empty before.
+pub(crate) fn run_variable(package: &str) -> String {
+    format!("CUTLET_PTX_RUN_{package}")
+}
+
 impl Compilation<'_> {
+    /// Whether the texts of modules can stand on their own: what is called of an installed `core` is
+    /// not copied.
+    pub fn can_be_apart(&self) -> bool {
+        self.toolchain.core_from_source()
+    }
+
     /// Runs cargo, which compiles what has changed.
-    pub fn run(&self) -> Result<Compiled, BuildError> {
+    pub fn run(&self, link: Link) -> Result<Output, BuildError> {
         fs::create_dir_all(&self.folder)
             .map_err(BuildError::io("making the folder", &self.folder))?;
-        let ptx = self.folder.join(format!("{:016x}.ptx", self.key()));
+        // Builds with different profiles may run at the same time, and each reads texts after cargo is done.
+        let lock = self.folder.join("lock");
+        let lock = File::create(&lock)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(BuildError::io("locking", &lock))?;
+        let texts = self.folder.join("texts");
+        // A build that was ended early has left texts.
+        if texts.exists() {
+            fs::remove_dir_all(&texts).map_err(BuildError::io("removing", &texts))?;
+        }
+        fs::create_dir(&texts).map_err(BuildError::io("making the folder", &texts))?;
+        let compiled = self.compile(link, &texts);
+        fs::remove_dir_all(&texts).map_err(BuildError::io("removing", &texts))?;
+        drop(lock);
+        compiled
+    }
+
+    fn compile(&self, link: Link, texts: &Path) -> Result<Output, BuildError> {
         // What the outer build fetched is enough, as a rule; then no connection is needed.
-        let mut output = self.cargo(&ptx, true)?;
+        let mut output = self.cargo(link, texts, true)?;
         if !output.status.success() && mentions_offline(&output.stderr) {
-            output = self.cargo(&ptx, false)?;
+            output = self.cargo(link, texts, false)?;
         }
         if !output.status.success() {
             return Err(BuildError::Compile {
@@ -82,25 +133,42 @@ impl Compilation<'_> {
                 output: String::from_utf8_lossy(&output.stderr).into_owned(),
             });
         }
-        let archive =
-            artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| BuildError::Ptx {
-                target: self.target.to_owned(),
-                why: format!("cargo did not say what it made of `{}`", self.package.name),
-            })?;
+        let broken = |why| BuildError::Ptx {
+            target: self.target.to_owned(),
+            why,
+        };
+        let name = &self.package.name;
+        let archive = artifact(&String::from_utf8_lossy(&output.stdout))
+            .ok_or_else(|| broken(format!("cargo did not say what it made of `{name}`")))?;
+        let texts = read(texts)?;
+        if texts.is_empty() {
+            return Err(broken(format!(
+                "cargo did not run rustc: does the build script of `{name}` come to its `Builder` \
+                 for nvptx64 too?"
+            )));
+        }
         let stem = archive.file_stem().unwrap_or_default().to_string_lossy();
-        Ok(Compiled {
+        Ok(Output {
             krate: stem.strip_prefix("lib").unwrap_or(&stem).to_owned(),
-            ptx: fs::read_to_string(&ptx).map_err(BuildError::io("reading", &ptx))?,
+            texts,
             dep_info: archive.with_extension("d"),
         })
     }
 
-    fn cargo(&self, ptx: &Path, offline: bool) -> Result<Output, BuildError> {
+    fn cargo(
+        &self,
+        link: Link,
+        texts: &Path,
+        offline: bool,
+    ) -> Result<process::Output, BuildError> {
         let mut command = Command::new(self.toolchain.cargo());
         environment::scrub(&mut command);
         for (name, value) in PROFILE {
             command.env(format!("CARGO_PROFILE_RELEASE_{name}"), value);
         }
+        let run = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let debug = if self.line_info {
             "line-directives-only"
         } else {
@@ -115,7 +183,8 @@ impl Compilation<'_> {
             .env("RUSTC_WRAPPER", "")
             .env("RUSTC_WORKSPACE_WRAPPER", "")
             .env("RUSTFLAGS", self.rustflags())
-            // A static library needs no linker, and link-time optimisation makes it one module.
+            .env(run_variable(&self.package.name), run.as_nanos().to_string())
+            // A static library needs no linker.
             .args([
                 "rustc",
                 "--quiet",
@@ -136,32 +205,54 @@ impl Compilation<'_> {
         if offline {
             command.arg("--offline");
         }
-        let mut emit = std::ffi::OsString::from("--emit=asm=");
-        emit.push(ptx);
-        command.arg("--").arg(emit).arg(UNROLL);
+        // Where rustc writes must not differ between runs, or it takes nothing from the run before.
+        command
+            .arg("--")
+            .args([option("--emit=asm=", &texts.join("one.s")), UNROLL.into()]);
+        if link == Link::Apart {
+            // Where there is more than one text, they stay where rustc's temporary files are.
+            command.args([
+                "-Clto=off".into(),
+                TEXTS.into(),
+                option("-Ztemps-dir=", texts),
+                option("-Cincremental=", &self.folder.join("incremental")),
+            ]);
+        }
         command
             .output()
             .map_err(BuildError::io("running", self.toolchain.cargo()))
     }
 
-    /// Flags for every crate that the kernels consist of.
-    /// For every crate, `core` included.
+    /// Flags for every crate that the kernels consist of, `core` included.
     fn rustflags(&self) -> String {
-        format!("-Ctarget-cpu={}", self.target)
+        let cpu = format!("-Ctarget-cpu={}", self.target);
+        if self.can_be_apart() {
+            format!("{cpu} {COPY}")
+        } else {
+            cpu
+        }
     }
+}
 
-    /// Tells apart the texts that one folder holds; cargo would take one for the other.
-    fn key(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.package.folder.hash(&mut hasher);
-        self.package.features.hash(&mut hasher);
-        self.toolchain.rustc().hash(&mut hasher);
-        self.toolchain.version().hash(&mut hasher);
-        self.line_info.hash(&mut hasher);
-        self.rustflags().hash(&mut hasher);
-        UNROLL.hash(&mut hasher);
-        hasher.finish()
+fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push(path);
+    option
+}
+
+/// The texts in the folder.
+fn read(folder: &Path) -> Result<Vec<String>, BuildError> {
+    let mut texts = Vec::new();
+    for entry in folder
+        .read_dir()
+        .map_err(BuildError::io("reading", folder))?
+    {
+        let path = entry.map_err(BuildError::io("reading", folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "s") {
+            texts.push(fs::read_to_string(&path).map_err(BuildError::io("reading", &path))?);
+        }
     }
+    Ok(texts)
 }
 
 fn mentions_offline(stderr: &[u8]) -> bool {

@@ -14,15 +14,31 @@ pub(crate) struct FamilyText {
     pub ptx: String,
 }
 
+/// The families of the crate that have kernels for this target, sorted by name, each of which must be
+/// in one of the texts.
+pub(crate) fn of(texts: &[String], krate: &str, target: &str) -> Result<Vec<FamilyText>, String> {
+    let mut families = Vec::new();
+    for text in texts {
+        families.extend(split(&Module::parse(text)?, krate, target)?);
+    }
+    families.sort_by(|a, b| a.family.cmp(&b.family));
+    match families
+        .windows(2)
+        .find(|pair| pair[0].family == pair[1].family)
+    {
+        Some(pair) => Err(format!(
+            "kernels of the module `{krate}::{}` are in two texts",
+            pair[0].family
+        )),
+        None => Ok(families),
+    }
+}
+
 /// One text for each family of the crate that has kernels for this target, sorted by name.
 ///
 /// Each holds its entries, with their launch bounds, and of the functions and variables those that
 /// they reach. Kernels of other crates that were linked in are left out: their own package has them.
-pub(crate) fn split(
-    module: &Module<'_>,
-    krate: &str,
-    target: &str,
-) -> Result<Vec<FamilyText>, String> {
+fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyText>, String> {
     let mut families: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
     let mut kernels = HashMap::new();
     for kernel in &module.kernels {
@@ -51,6 +67,7 @@ pub(crate) fn split(
     let mut texts = Vec::new();
     for (family, entries) in families {
         let kept = reached_from.closure(entries);
+        let mut declared = HashSet::new();
         let mut ptx = module.header.join("\n");
         ptx.push('\n');
         for (index, item) in module.items.iter().enumerate() {
@@ -59,6 +76,8 @@ pub(crate) fn split(
                 Kind::Entry => &entry::with_bounds(item.text, kernels[item.name])?,
                 Kind::Directive => item.text,
                 _ if !kept.contains(item.name) && !reached_from.is_anonymous(index) => continue,
+                // Each kernel declares the block's shared memory.
+                Kind::Variable if item.is_extern() && !declared.insert(item.text) => continue,
                 _ => item.text,
             };
             ptx.push('\n');
@@ -133,6 +152,7 @@ mod tests {
 // cutlet-kernel entry=new family=mine::b maxntid=96 minnctapersm=0 cluster=1 shared=0 arch=sm_90a params=
 // cutlet-kernel entry=other family=theirs::b maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
 .extern .shared .align 1024 .b8 buffer[];
+.extern .shared .align 1024 .b8 buffer[];
 .global .u32 deep = 4;
 .global .u64 table[2] = {deep, 0};
 .func helper() { mov.u64 %rd1, table; ret; }
@@ -175,6 +195,20 @@ mod tests {
             assert!(b.ptx.contains(word), "{word} in\n{}", b.ptx);
         }
         assert!(!b.ptx.contains("helper"), "{}", b.ptx);
+        assert_eq!(b.ptx.matches("buffer[]").count(), 1, "{}", b.ptx);
+    }
+
+    #[test]
+    fn families_are_gathered_from_texts_and_a_family_in_two_is_an_error() {
+        let [one, two] = ["a", "b"].map(|family| {
+            TEXT.replace("mine::", "theirs::")
+                .replace(&format!("theirs::{family}"), &format!("mine::{family}"))
+        });
+        let families = of(&[two, one.clone()], "mine", "sm_90a").unwrap();
+        let names: Vec<_> = families.iter().map(|text| text.family.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        let error = of(&[one.clone(), one], "mine", "sm_90a").unwrap_err();
+        assert!(error.contains("`mine::a` are in two texts"), "{error}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::families::FamilyText;
 use crate::module::{Item, Kind, Module, names};
 
 /// Functions of the driver that a kernel calls on purpose, to print.
-const OF_THE_DRIVER: [&str; 2] = ["vprintf", "__assertfail"];
+pub(crate) const OF_THE_DRIVER: [&str; 2] = ["vprintf", "__assertfail"];
 
 /// Printing and asserting in a kernel, of cutlet-device.
 const DEBUGGING: &str = "cutlet_device::debug::";

@@ -20,12 +20,13 @@
 //! The build takes these steps, one module of this crate each:
 //!
 //! 1. [`Toolchain::find`] looks for a rustc that has the source of its own `core`.
-//! 2. A nested cargo compiles the package for `nvptx64-nvidia-cuda`, once a target, into one PTX
-//!    text; it shares no setting with the outer build.
+//! 2. A nested cargo compiles the package for `nvptx64-nvidia-cuda`, once a target, into a PTX text
+//!    for each module; it shares no setting with the outer build. If a text cannot stand on its own,
+//!    everything is linked into one.
 //! 3. Comment lines that `#[kernel]` left in the text carry what rustc has no attribute for: launch
 //!    bounds, cluster size, alignment of parameters. They are written into the entries.
-//! 4. The text is split into one module for each family (a module of the crate), so that a first
-//!    launch compiles its own family only.
+//! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
+//!    compiles its own family only.
 //! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
 //!
 //! The build script runs again when a source file, a manifest or the lock file of the package or of
@@ -41,6 +42,7 @@
 mod builder;
 mod built;
 mod compile;
+mod complete;
 mod demangle;
 mod entry;
 mod environment;

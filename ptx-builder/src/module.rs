@@ -103,6 +103,11 @@ impl<'a> Item<'a> {
         Item { kind, name, text }
     }
 
+    /// Whether it is declared to be elsewhere: in another text, or made at the launch.
+    pub fn is_extern(&self) -> bool {
+        self.text.starts_with(".extern")
+    }
+
     /// The names in the item's text, apart from comments and strings.
     pub fn names(&self) -> HashSet<&'a str> {
         names(self.text).collect()

@@ -1,0 +1,131 @@
+//! Tells whether a family's text has all that it mentions, so that the driver can compile it alone.
+
+use std::collections::HashSet;
+
+use crate::families::FamilyText;
+use crate::leftovers::OF_THE_DRIVER;
+use crate::module::{Item, Kind, Module, names};
+
+/// Whether everything that the text mentions is in it, or in the driver.
+pub(crate) fn is_complete(text: &FamilyText) -> bool {
+    Module::parse(&text.ptx).is_ok_and(|module| missing(&module).is_none())
+}
+
+/// The first name that stands for something elsewhere.
+fn missing<'a>(module: &Module<'a>) -> Option<&'a str> {
+    let items = || module.items.iter();
+    let defined: HashSet<&str> = items()
+        .filter(|item| match item.kind {
+            Kind::Prototype => OF_THE_DRIVER.contains(&item.name),
+            Kind::Variable => !item.is_extern() || item.text.contains(".shared"),
+            _ => true,
+        })
+        .map(|item| item.name)
+        .collect();
+    items()
+        .map(|item| item.name)
+        .find(|name| !defined.contains(name))
+        .or_else(|| {
+            items()
+                .filter(|item| matches!(item.kind, Kind::Entry | Kind::Function))
+                .find_map(|item| undeclared(item, &defined))
+        })
+}
+
+/// The first operand that neither the item nor the module declares: assembly may mention what only
+/// the assembly of another crate declares.
+fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
+    let mut declared = HashSet::new();
+    let mut operands = Vec::new();
+    for statement in item.text.split([';', '{', '}', '\n']) {
+        let statement = statement.trim_start();
+        if statement.starts_with(".loc") || statement.starts_with("//") {
+            continue;
+        }
+        if statement.starts_with('.') {
+            declared.extend(names(statement));
+        } else {
+            operands.extend(names(statement).skip(1).filter(|name| {
+                let at = name.as_ptr() as usize - statement.as_ptr() as usize;
+                let before = statement[..at].trim_end();
+                before.ends_with([',', '[', '('])
+            }));
+        }
+    }
+    operands.into_iter().find(|name| {
+        !name.starts_with(['%', '$', '_']) && !declared.contains(name) && !defined.contains(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_complete_with(declarations: &str, body: &str) -> bool {
+        let ptx = format!(
+            ".version 8.0
+.target sm_90a
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.extern .shared .align 1024 .b8 buffer[];
+.global .align 4 .b8 table[8] = {{3, 0, 0, 0, 1}};
+.func here(.param .b64 here_param_0) {{ ret; }}
+{declarations}
+.visible .entry k(
+	.param .u64 k_param_0
+)
+.maxntid 32, 1, 1
+{{
+	.reg .b32 	%r<4>;
+	.loc	1 30 5, function_name $L__info_string0, inlined_at 1 20 5
+	ld.param.b64 	%rd1, [k_param_0];
+{body}
+	ret; // a comment, (elsewhere)
+}}
+"
+        );
+        is_complete(&FamilyText {
+            family: "mat".to_owned(),
+            ptx,
+        })
+    }
+
+    #[test]
+    fn what_is_declared_or_of_the_driver_is_there() {
+        let body = "	{ // callseq 0, 0
+	.param .b64 param0;
+	.param .b32 retval0;
+	st.param.b64 	[param0], %rd1;
+	call.uni (retval0), vprintf, (param0, param0);
+	call.uni here, (param0);
+	} // callseq 0
+	// begin inline asm
+	{ .reg .pred p, q; .reg .b32 low; setp.ne.b32 p, %r1, 0; mov.b64 {low, _}, %rd1; @!p bra DONE; selp.b32 %r1, low, 0, q; DONE: }
+	mov.u32 %r2, buffer;
+	mbarrier.arrive.shared::cta.b64 _, [%r2], 0x10;
+	ld.global.b32 	%r3, [table+4];
+	@%p1 bra 	$L__BB0_2;
+	.pragma \"nounroll\";";
+        assert!(is_complete_with("", body));
+    }
+
+    #[test]
+    fn what_is_elsewhere_is_missed() {
+        let call = "	call.uni there, (%rd1);";
+        assert!(!is_complete_with(
+            ".extern .func there(.param .b64 p);",
+            call
+        ));
+        assert!(is_complete_with(
+            ".func there(.param .b64 p);\n.func there(.param .b64 p) { ret; }",
+            call
+        ));
+        let load = "	ld.global.b32 	%r3, [there];";
+        assert!(!is_complete_with(
+            ".extern .global .align 4 .b8 there[8];",
+            load
+        ));
+        assert!(!is_complete_with("", load));
+        assert!(!is_complete_with("", "	mov.u32 	%r3, there;"));
+    }
+}
