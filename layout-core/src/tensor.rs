@@ -85,6 +85,12 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     pub fn extent(&self) -> Coord {
         self.inner.extent()
     }
+
+    /// Where in the matrix the tensor begins: (row, column).
+    #[inline(always)]
+    pub fn origin(&self) -> Coord {
+        self.offset
+    }
 }
 
 /// A thread's share of a tile: values by index, with memory behind them.
@@ -147,6 +153,24 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
                 // creator promised the alignment, and with it extents that vectors don't straddle).
                 unsafe { C::Width::load(self.engine, index, |n, value| values.set(v + n, value)) };
+            }
+        });
+    }
+}
+
+impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    /// Reads the values that lie inside the tensor, one vector after the other, and calls
+    /// `f(v, value)` for each.
+    ///
+    /// Few values are in registers at a time: one vector's, and what `f` keeps.
+    #[inline(always)]
+    pub fn for_each(&self, mut f: impl FnMut(usize, E::Element)) {
+        const { Self::WIDTH_FITS }
+        each::<C::Val>(|v| {
+            if v % Self::WIDTH == 0 && self.bound.holds(v) {
+                let index = self.bound.index(v);
+                // SAFETY: as in `load_into`.
+                unsafe { C::Width::load(self.engine, index, |n, value| f(v + n, value)) };
             }
         });
     }

@@ -50,6 +50,7 @@ impl<const C: usize> Inner for Strided<C> {
         BoundStrided {
             base: self.index(offset),
             ld: self.ld,
+            origin: offset,
             bounds: Bounds::new(self.extent, offset),
             outer: PhantomData,
         }
@@ -68,8 +69,18 @@ impl<const C: usize> MatrixInner for Strided<C> {
 pub struct BoundStrided<const C: usize, L> {
     base: i64,
     ld: i64,
+    origin: Coord,
     bounds: Bounds,
     outer: PhantomData<L>,
+}
+
+impl<const C: usize, L: StaticLayout> BoundStrided<C, L> {
+    /// The coordinate of value `v` in the matrix; it may lie beyond the extents.
+    #[inline(always)]
+    pub fn coordinate(&self, v: usize) -> Coord {
+        let of_value = coordinate::<L>(v);
+        [self.origin[0] + of_value[0], self.origin[1] + of_value[1]]
+    }
 }
 
 impl<const C: usize, L: StaticLayout> Bound for BoundStrided<C, L> {
