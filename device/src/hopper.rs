@@ -24,6 +24,7 @@ mod shared_tile;
 mod stmatrix;
 mod tensor_map;
 mod tma;
+mod turns;
 mod warpgroup;
 mod wgmma;
 
@@ -48,6 +49,7 @@ pub use tma::{
     CacheHint, LoadOptions, TileBox, tma_load, tma_store, tma_store_commit, tma_store_wait,
     tma_store_wait_read,
 };
+pub use turns::Turns;
 pub use warpgroup::{
     WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_sync,
     warpgroup_thread_idx,

@@ -1,49 +1,102 @@
-//! Schedules: which tiles a persistent block computes, one after the other.
+//! Schedules: which tiles a persistent block computes, one after the other, and which steps of each.
+
+use core::ops::Range;
 
 use cutlet_layout_core::Raster;
 
 use crate::{block_idx, cluster_rank, grid_dim};
 
-/// The tiles of a block that stays for the whole launch, in clusters of `CLUSTER` blocks.
+/// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks or, side by
+/// side, of `COLUMNS` blocks.
 ///
-/// The blocks of a cluster have neighbouring rows of tiles and the same column, so that they can
-/// share what a column needs. Clusters take the tiles of a [`Raster`] in turns. Blocks whose row
-/// is beyond the last are given it all the same: they must keep step with their cluster.
+/// The blocks of a cluster have neighbouring tiles of the same column, or of the same row, so that
+/// they can share what that needs. Clusters take the tiles of a [`Raster`] in turns. Blocks whose
+/// tile is beyond the last are given it all the same: they must keep step with their cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule<const CLUSTER: u32> {
+pub struct Schedule<const ROWS: usize, const COLUMNS: usize> {
     raster: Raster,
+    /// Rows of tiles, in whole clusters.
+    rows: u32,
+    splits: u32,
     next: u32,
 }
 
-impl<const CLUSTER: u32> Schedule<CLUSTER> {
-    /// The running block's schedule of `tiles` = (rows, columns) of tiles. `group` is how many rows
-    /// of tiles are visited together, column by column; see [`Raster`].
+impl<const ROWS: usize, const COLUMNS: usize> Schedule<ROWS, COLUMNS> {
+    const CLUSTER: u32 = {
+        assert!(
+            ROWS == 1 || COLUMNS == 1,
+            "a cluster extends in one direction"
+        );
+        (ROWS * COLUMNS) as u32
+    };
+
+    /// The running block's schedule of `tiles` = (rows, columns) of tiles, each of which comes
+    /// `splits` times, for that many parts of its steps. `group` is how many rows of tiles are
+    /// visited together, column by column; see [`Raster`].
     #[inline(always)]
-    pub fn new(tiles: [u32; 2], group: u32) -> Self {
-        let raster = Raster::new([tiles[0].div_ceil(CLUSTER), tiles[1]], group / CLUSTER);
+    pub fn new(tiles: [u32; 2], group: u32, splits: u32) -> Self {
+        let rows = tiles[0].div_ceil(ROWS as u32);
+        let columns = tiles[1].div_ceil(COLUMNS as u32);
         Self {
-            raster,
-            next: block_idx().x.get() / CLUSTER,
+            raster: Raster::new([rows, columns], group / ROWS as u32),
+            rows: rows * ROWS as u32,
+            splits,
+            next: block_idx().x.get() / Self::CLUSTER,
         }
     }
 }
 
-impl<const CLUSTER: u32> Iterator for Schedule<CLUSTER> {
-    /// (row, column), in tiles.
-    type Item = (u32, u32);
+impl<const ROWS: usize, const COLUMNS: usize> Iterator for Schedule<ROWS, COLUMNS> {
+    type Item = Work;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<(u32, u32)> {
-        if self.next >= self.raster.size() {
+    fn next(&mut self) -> Option<Work> {
+        let tiles = self.raster.size();
+        if self.next >= tiles * self.splits {
             return None;
         }
-        let (row, column) = self.raster.tile(self.next);
-        self.next += grid_dim().x / CLUSTER;
-        let rank = if CLUSTER == 1 {
+        let (mut tile, mut split) = (self.next, 0);
+        while tile >= tiles {
+            tile -= tiles;
+            split += 1;
+        }
+        let (row, column) = self.raster.tile(tile);
+        self.next += grid_dim().x / Self::CLUSTER;
+        let rank = if Self::CLUSTER == 1 {
             0
         } else {
             cluster_rank().get()
         };
-        Some((row * CLUSTER + rank, column))
+        let row = row * ROWS as u32 + if ROWS > 1 { rank } else { 0 };
+        let column = column * COLUMNS as u32 + if COLUMNS > 1 { rank } else { 0 };
+        Some(Work {
+            row,
+            column,
+            split,
+            part_row: split * self.rows + row,
+        })
+    }
+}
+
+/// A tile to compute, or one part of its steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// The tile's row.
+    pub row: u32,
+    /// The tile's column.
+    pub column: u32,
+    /// Which part of the steps.
+    pub split: u32,
+    /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
+    /// clusters of rows.
+    pub part_row: u32,
+}
+
+impl Work {
+    /// The steps of this part, of `steps` in all and `most` in a part.
+    #[inline(always)]
+    pub fn steps(&self, steps: u32, most: u32) -> Range<u32> {
+        let first = self.split * most;
+        first..steps.min(first + most)
     }
 }

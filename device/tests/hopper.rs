@@ -384,7 +384,7 @@ where
             // SAFETY: these rows of the tile are this warpgroup's.
             unsafe {
                 store_accumulator::<Wgmma<64, bf16, bf16, JA, JB>, _, _, _>(
-                    tile_c, me, thread, &sums,
+                    tile_c, me, 0, thread, &sums,
                 )
             };
             fence_async_shared();
@@ -721,7 +721,7 @@ fn sums_are_stored_along_whatever_is_consecutive() {
                 value(at(0), at(1))
             });
             // SAFETY: nobody else uses the tile.
-            unsafe { store_accumulator::<Mma, _, _, _>(tile, 1, thread, &sums) };
+            unsafe { store_accumulator::<Mma, _, _, _>(tile, 1, 0, thread, &sums) };
             sync_threads();
             for i in (i64::from(thread.get())..64 * 64).step_by(128) {
                 let (m, n) = (i % 64, i / 64);

@@ -105,6 +105,14 @@ struct Cursor<const STAGES: usize> {
 
 impl<const STAGES: usize> Cursor<STAGES> {
     #[inline(always)]
+    fn skip(&mut self, stages: u32) {
+        const { assert!(STAGES > 0, "a pipeline has at least one stage") };
+        let all = self.stage + stages;
+        self.parity ^= all / STAGES as u32 & 1;
+        self.stage = all % STAGES as u32;
+    }
+
+    #[inline(always)]
     fn advance(&mut self) {
         self.stage += 1;
         if self.stage == STAGES as u32 {
@@ -209,6 +217,12 @@ impl<const STAGES: usize, const CLUSTER: usize> Consumer<STAGES, CLUSTER> {
         Filled {
             stage: StageIdx(stage),
         }
+    }
+
+    /// Passes over `stages` stages, which another group of threads empties.
+    #[inline(always)]
+    pub fn skip(&mut self, stages: u32) {
+        self.at.skip(stages);
     }
 
     /// Gives a stage back to the producers, once the group of threads that `thread` belongs to is

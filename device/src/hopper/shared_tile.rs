@@ -9,7 +9,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Fixed, Layout, StaticLayout, StaticSwizzle, Tensor};
+use cutlet_layout_core::{Fixed, Layout, StaticLayout, StaticSwizzle, Tensor, TileIndex};
 
 use crate::{DeviceData, Shared, SharedMemory};
 
@@ -209,8 +209,8 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
     }
 }
 
-/// `STAGES` tiles, one after the other: what a [`Pipeline`](super::Pipeline) fills. Made by
-/// [`SharedTile::take_ring`].
+/// `STAGES` tiles, one after the other: what a [`Pipeline`](super::Pipeline) fills, or one for each
+/// warpgroup. Made by [`SharedTile::take_ring`].
 #[derive(Debug)]
 pub struct TileRing<T: DeviceData, L, W, const STAGES: usize> {
     first: SharedTile<T, L, W>,
@@ -231,6 +231,16 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle, const STAGES: usize>
     /// The tile of a stage.
     #[inline(always)]
     pub fn stage(self, stage: StageIdx) -> SharedTile<T, L, W> {
-        SharedTile::from_shared(self.first.start.offset(stage.get() as i64 * L::SIZE as i64))
+        self.tile(stage.get())
+    }
+
+    /// Tile `index`.
+    #[inline(always)]
+    pub fn tile(self, index: impl TileIndex) -> SharedTile<T, L, W> {
+        SharedTile::from_shared(
+            self.first
+                .start
+                .offset(index.index() as i64 * L::SIZE as i64),
+        )
     }
 }

@@ -62,9 +62,10 @@ const fn check_element(bytes: usize) {
     assert!(bytes == 2, "stmatrix stores elements of 16 bits");
 }
 
-/// Writes a warpgroup's sums, rounded to `T`, to 64 rows of a tile: rows `64 · block` and on. The
-/// tile's (mn, k) are the sums' rows and columns; whichever of the two is consecutive in it, stores
-/// are of 16 bytes.
+/// Writes as many columns of a warpgroup's sums as the tile has, rounded to `T`, to 64 rows of the
+/// tile: rows `64 · block` and on. `piece` counts such columns from the left; it is a constant once
+/// loops are unrolled. The tile's (mn, k) are the sums' rows and columns; whichever of the two is
+/// consecutive in it, stores are of 16 bytes. Each warp writes the 16 rows that it has.
 ///
 /// All threads of the warpgroup call it, then [`fence_async_shared`](super::fence_async_shared) if
 /// a TMA store follows.
@@ -76,6 +77,7 @@ const fn check_element(bytes: usize) {
 pub unsafe fn store_accumulator<I, T, L, W>(
     tile: SharedTile<T, L, W>,
     block: impl TileIndex,
+    piece: usize,
     thread: WarpgroupThread,
     values: &Fragment<f32, I::Values>,
 ) where
@@ -86,22 +88,22 @@ pub unsafe fn store_accumulator<I, T, L, W>(
 {
     const {
         assert!(
-            I::N.is_multiple_of(16) && L::LAYOUT.mode(1).size() == I::N as i64,
-            "store_accumulator: the tile has as many columns as the sums, a multiple of 16 (four 8×8 matrices)"
+            L::LAYOUT.mode(1).size() % 16 == 0 && I::N as i64 % L::LAYOUT.mode(1).size() == 0,
+            "store_accumulator: the tile has a multiple of 16 columns (four 8×8 matrices), and the sums a multiple of the tile's"
         );
     }
     let first_row = block.index() * const { L::LAYOUT.mode(0).at(64) as u32 };
     let inner = Fixed::<L, W>::new();
-    let lane = inner.partition::<Lanes<L>, I::Pieces>(first_row, thread.get());
-    let bound = inner.bind::<I::Pieces>(lane);
+    let lane = inner.partition::<Lanes<L>, Matrices<L>>(first_row, thread.get());
+    let bound = inner.bind::<Matrices<L>>(lane);
     let start = tile.start().offset(bound.base());
-    each::<I::Pieces>(|piece| {
+    each::<Matrices<L>>(|four| {
         let pair = |n: usize| {
-            let v = 8 * piece + 2 * n;
+            let v = 8 * (piece * Matrices::<L>::SIZE + four) + 2 * n;
             T::pack(T::pair_from_f32([values.get(v), values.get(v + 1)]))
         };
         let registers = [pair(0), pair(1), pair(2), pair(3)];
-        let place = start.offset(bound.index(piece));
+        let place = start.offset(bound.index(four));
         // SAFETY: the places are within the tile, and the caller promises that it is not in use.
         unsafe {
             if const { stores_rows(&L::LAYOUT) } {
@@ -126,6 +128,15 @@ impl<T: StaticLayout> StaticLayout for Lanes<T> {
         <L!(((8, 2, 2), 4):((1@1, 8@0, 8@1), 16@0))>::LAYOUT
     };
     type Storage<V: Copy> = [V; 128];
+}
+
+/// Where each 16 columns of the tile `T` begin: what one [`stmatrix`] of a warp stores.
+#[derive(Clone, Copy)]
+struct Matrices<T>(PhantomData<T>);
+
+impl<T: StaticLayout> StaticLayout for Matrices<T> {
+    const LAYOUT: Layout = Layout::static_basis_mode(T::LAYOUT.mode(1).size() / 16, 16, 1);
+    type Storage<V: Copy> = T::Storage<V>;
 }
 
 /// Whether 8 columns of a row are consecutive in the tile; if not, 8 rows of a column are.

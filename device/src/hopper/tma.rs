@@ -307,6 +307,7 @@ mod imp {
     use super::CacheHint;
 
     /// The policies that the hardware knows for these hints.
+    #[inline(always)]
     const fn policy(hint: CacheHint) -> u64 {
         match hint {
             CacheHint::Normal => 0x1000_0000_0000_0000,
@@ -327,28 +328,15 @@ mod imp {
         let map = core::ptr::from_ref(map);
         macro_rules! load {
             ($rank:literal, $coordinate:literal, $($c:literal)+) => {
-                match (multicast, hint) {
-                    (None, CacheHint::Normal) => asm!(
-                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
-                            ".mbarrier::complete_tx::bytes [{to}], [{map}, ", $coordinate, "], [{barrier}];"),
-                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
-                        barrier = in(reg32) barrier, options(nostack)
-                    ),
-                    (None, hint) => asm!(
+                match multicast {
+                    None => asm!(
                         concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
                             ".mbarrier::complete_tx::bytes.L2::cache_hint [{to}], [{map}, ", $coordinate,
                             "], [{barrier}], {policy};"),
                         $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
                         barrier = in(reg32) barrier, policy = in(reg64) policy(hint), options(nostack)
                     ),
-                    (Some(blocks), CacheHint::Normal) => asm!(
-                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
-                            ".mbarrier::complete_tx::bytes.multicast::cluster [{to}], [{map}, ", $coordinate,
-                            "], [{barrier}], {blocks};"),
-                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
-                        barrier = in(reg32) barrier, blocks = in(reg16) blocks.mask(), options(nostack)
-                    ),
-                    (Some(blocks), hint) => asm!(
+                    Some(blocks) => asm!(
                         concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
                             ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [{to}], [{map}, ",
                             $coordinate, "], [{barrier}], {blocks}, {policy};"),

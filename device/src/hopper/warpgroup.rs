@@ -64,7 +64,8 @@ pub fn warpgroup_thread_idx() -> WarpgroupThread {
 }
 
 /// A barrier among the threads of the warpgroup that is number `group` of those that use such
-/// barriers; the first 15 of a block can.
+/// barriers; the first 13 of a block can: the last two barriers are those of
+/// [`Turns`](super::Turns).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_sync(group: WarpgroupIdx) {

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{E, Fragment, StaticLayout, ThreadValue, Tv, WgmmaC};
+use cutlet_layout_core::{Fragment, StaticLayout, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
@@ -56,9 +56,6 @@ pub trait WgmmaInstruction: imp::Instruction + Copy + 'static {
     const K: usize;
     /// Where in the 64 × N sums the values of a thread are, counted from [`WarpgroupThreads`].
     type Values: StaticLayout;
-    /// Where each 16 columns of sums begin: what one [`stmatrix`](super::stmatrix) of a warp
-    /// stores.
-    type Pieces: StaticLayout;
 }
 
 /// Where in the sums of an instruction each thread of a warpgroup begins: a warp has 16 rows, four
@@ -195,7 +192,6 @@ macro_rules! instruction {
             const N: usize = $n;
             const K: usize = $k;
             type Values = <WgmmaC<{ $n / 8 }> as ThreadValue>::Val;
-            type Pieces = E<{ $n / 16 }, 16, 1>;
         }
 
         imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);
