@@ -184,6 +184,16 @@ impl<'a, T: DeviceData> View<'a, T> {
         })
     }
 
+    /// Elements whose address is known to be fit for them.
+    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+        View {
+            device,
+            address,
+            len,
+            elements: PhantomData,
+        }
+    }
+
     /// The device that holds it.
     pub fn device(&self) -> &'a Device {
         self.device
@@ -263,6 +273,16 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
             len,
             elements: PhantomData,
         })
+    }
+
+    /// Elements whose address is known to be fit for them.
+    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+        ViewMut {
+            device,
+            address,
+            len,
+            elements: PhantomData,
+        }
     }
 
     /// The device that holds it.
@@ -437,7 +457,7 @@ fn layout_of(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, ALIGNMENT).ok()
 }
 
-fn too_large(device: &Device, bytes: usize) -> Error {
+pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {
     let found = match device.memory() {
         Ok(Some((free, total))) => format!("{free} of {total} are free"),
         _ => "there is not that much memory".to_string(),

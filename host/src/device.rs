@@ -8,6 +8,7 @@ use cudarc::driver::sys::CUdevice_attribute;
 
 use crate::driver::{self, During};
 use crate::module::ModuleCache;
+use crate::scratch::ScratchPool;
 use crate::{Error, Result, Stream};
 
 /// A GPU, or the CPU in its place. Cloning is cheap; clones are the same device.
@@ -89,6 +90,7 @@ pub(crate) struct Gpu {
     pub(crate) context: Arc<CudaContext>,
     pub(crate) capability: (u32, u32),
     pub(crate) modules: ModuleCache,
+    pub(crate) scratch: ScratchPool,
 }
 
 impl Device {
@@ -359,6 +361,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
             context,
             capability,
             modules: ModuleCache::default(),
+            scratch: ScratchPool::default(),
         }),
     })
 }

@@ -42,6 +42,7 @@ mod graph;
 mod launch;
 mod module;
 mod pinned;
+mod scratch;
 mod stream;
 mod tensor_map;
 
@@ -56,5 +57,6 @@ pub use function::{Function, Resources};
 pub use graph::Graph;
 pub use launch::{Grid, LaunchConfig};
 pub use pinned::PinnedBuffer;
+pub use scratch::Scratch;
 pub use stream::Stream;
 pub use tensor_map::{L2Promotion, TensorMapElement, TensorMapSpec};
