@@ -36,6 +36,16 @@ pub enum Error {
         found: String,
     },
 
+    /// There is no such kernel instance for the operands.
+    #[error(
+        "gemm: the instance `{asked}` was asked for, and none of that name multiplies matrices of \
+         this type and order; `Gemm::instances` lists them"
+    )]
+    Instance {
+        /// The name asked for.
+        asked: String,
+    },
+
     /// An operand lies in the memory that the call writes.
     #[error("{operation}: the output overlaps {operand}; write to memory of its own")]
     Overlap {

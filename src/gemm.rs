@@ -4,6 +4,8 @@
 //! that kernels know (C row-major), and [`simt`] or [`wgmma`], by the element type, picks the kernel
 //! instance and launches it.
 
+mod choose;
+mod operand;
 mod simt;
 mod wgmma;
 
@@ -50,12 +52,56 @@ pub fn gemm<T: Element>(
     beta: f32,
     c: MatrixMut<'_, T>,
 ) -> Result<()> {
-    let problem = Problem::new(alpha, a, b, beta, c)?;
-    let (m, n, _) = problem.extents();
-    if m == 0 || n == 0 {
-        return Ok(());
+    Gemm::new().run(stream, alpha, a, b, beta, c)
+}
+
+/// [`gemm`] with options.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gemm<'a> {
+    instance: Option<&'a str>,
+}
+
+impl<'a> Gemm<'a> {
+    /// As [`gemm`] does it.
+    pub fn new() -> Self {
+        Self::default()
     }
-    T::launch(stream, problem)
+
+    /// With the kernel instance of this name, one of [`instances`](Self::instances), instead of the
+    /// one that the problem's shape suggests: to compare them.
+    pub fn instance(self, name: &'a str) -> Self {
+        Gemm {
+            instance: Some(name),
+        }
+    }
+
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a
+    /// row-major one.
+    pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
+        T::instances(a, b)
+    }
+
+    /// `C = alpha·A·B + beta·C`: see [`gemm`].
+    ///
+    /// # Errors
+    /// As [`gemm`]; and if there is no instance of the name asked for, or it is one for operands of
+    /// another order.
+    pub fn run<T: Element>(
+        &self,
+        stream: &Stream,
+        alpha: f32,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: f32,
+        c: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let problem = Problem::new(alpha, a, b, beta, c)?;
+        let (m, n, _) = problem.extents();
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        T::launch(stream, problem, self.instance)
+    }
 }
 
 /// An element type of [`gemm`]: `f32` on any GPU; `bf16` and `f16`, with sums in f32, on Hopper's
@@ -66,11 +112,17 @@ impl Element for bf16 {}
 impl Element for f16 {}
 
 mod sealed {
-    use super::{DeviceData, Problem, Result, Stream};
+    use super::{DeviceData, Order, Problem, Result, Stream};
 
     /// From a problem to a launch.
     pub trait Launch: DeviceData {
-        fn launch(stream: &Stream, problem: Problem<'_, Self>) -> Result<()>;
+        fn launch(
+            stream: &Stream,
+            problem: Problem<'_, Self>,
+            instance: Option<&str>,
+        ) -> Result<()>;
+
+        fn instances(a: Order, b: Order) -> Vec<&'static str>;
     }
 }
 

@@ -49,7 +49,7 @@ impl Extents {
     }
 
     /// The extents of a contiguous run, and how many such runs there are.
-    fn run_and_count(&self) -> (usize, usize) {
+    pub(crate) fn run_and_count(&self) -> (usize, usize) {
         match self.order {
             Order::RowMajor => (self.columns, self.rows),
             Order::ColMajor => (self.rows, self.columns),

@@ -3,7 +3,7 @@
 //! backend, which models what the kernel uses of Hopper.
 
 use cutlet::Order::{self, ColMajor, RowMajor};
-use cutlet::{Device, Element, Error, Matrix, MatrixMut, gemm};
+use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, gemm};
 use half::{bf16, f16};
 
 trait Sixteen: Element {
@@ -69,6 +69,16 @@ impl<T: Sixteen> Host<T> {
 }
 
 fn check<T: Sixteen>(
+    extents: (usize, usize, usize),
+    orders: [Order; 3],
+    padding: usize,
+    factors: (f32, f32),
+) {
+    check_by::<T>(&Gemm::new(), extents, orders, padding, factors);
+}
+
+fn check_by<T: Sixteen>(
+    by: &Gemm<'_>,
     (m, n, k): (usize, usize, usize),
     orders: [Order; 3],
     padding: usize,
@@ -86,7 +96,7 @@ fn check<T: Sixteen>(
         stream.upload(&b.elements).unwrap(),
     );
     let mut on_c = stream.upload(&c.elements).unwrap();
-    gemm(
+    by.run(
         &stream,
         alpha,
         Matrix::with_ld(&on_a, m, k, a.order, a.ld).unwrap(),
@@ -177,20 +187,133 @@ fn alpha_and_beta() {
     }
 }
 
+/// TMA cannot read such rows; C's are written by threads.
 #[test]
-fn rows_that_tma_cannot_reach_are_refused() {
+fn rows_at_odd_distances() {
+    for orders in [
+        [RowMajor, ColMajor, RowMajor],
+        [ColMajor, RowMajor, RowMajor],
+        [RowMajor, RowMajor, ColMajor],
+    ] {
+        check::<bf16>((70, 131, 67), orders, 1, (1.0, 0.0));
+        check::<f16>((129, 33, 72), orders, 3, (1.0, 0.5));
+    }
+}
+
+#[test]
+fn columns_that_end_within_a_unit_of_tma() {
+    check::<bf16>((70, 131, 72), [RowMajor, ColMajor, RowMajor], 0, (1.0, 0.0));
+    check::<bf16>((70, 131, 72), [RowMajor, ColMajor, RowMajor], 0, (1.0, 2.0));
+}
+
+#[test]
+fn matrices_at_odd_addresses() {
+    let (m, n, k) = (20, 24, 40);
+    let stream = Device::auto().stream().unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut elements = |count: usize| -> Vec<bf16> {
+        (0..count)
+            .map(|_| bf16::from_f32(2.0 * random.f32() - 1.0))
+            .collect()
+    };
+    let (a, b) = (elements(1 + m * k), elements(3 + k * n));
+    let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let mut on_c = stream.filled::<bf16>(2 + m * n, 0xff).unwrap();
+    gemm(
+        &stream,
+        1.0,
+        Matrix::row_major(on_a.slice(1..).unwrap(), m, k).unwrap(),
+        Matrix::row_major(on_b.slice(3..).unwrap(), k, n).unwrap(),
+        0.0,
+        MatrixMut::row_major(on_c.slice_mut(1..).unwrap(), m, n).unwrap(),
+    )
+    .unwrap();
+    let c = stream.download(&on_c).unwrap();
+    assert!(c[0].is_nan() && c[1 + m * n].is_nan());
+    for i in 0..m {
+        for j in 0..n {
+            let products = (0..k).map(|l| a[1 + i * k + l].to_f64() * b[3 + l * n + j].to_f64());
+            let expected: f64 = products.sum();
+            let found = c[1 + i * n + j].to_f64();
+            assert!(
+                (found - expected).abs() < 0.04,
+                "C[{i}, {j}]: {found}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_k_c_is_scaled() {
+    for orders in [
+        [RowMajor, ColMajor, RowMajor],
+        [ColMajor, RowMajor, ColMajor],
+    ] {
+        check::<bf16>((20, 33, 0), orders, 0, (1.0, 0.5));
+        check::<f16>((20, 40, 0), orders, 0, (1.0, 0.0));
+    }
+}
+
+/// Few tiles and many steps: the steps are split, their sums added by another kernel.
+#[test]
+fn long_sums_of_few_tiles() {
+    check::<bf16>(
+        (30, 40, 4100),
+        [RowMajor, ColMajor, RowMajor],
+        0,
+        (1.0, 0.0),
+    );
+    check::<f16>(
+        (60, 33, 4096),
+        [ColMajor, RowMajor, RowMajor],
+        0,
+        (0.5, 2.0),
+    );
+}
+
+#[test]
+fn every_instance() {
+    for a in [RowMajor, ColMajor] {
+        for b in [RowMajor, ColMajor] {
+            for name in Gemm::instances::<bf16>(a, b) {
+                check_by::<bf16>(
+                    &Gemm::new().instance(name),
+                    (150, 288, 200),
+                    [a, b, RowMajor],
+                    0,
+                    (1.0, 0.0),
+                );
+            }
+            for name in Gemm::instances::<f16>(a, b) {
+                check_by::<f16>(
+                    &Gemm::new().instance(name),
+                    (70, 39, 136),
+                    [a, b, RowMajor],
+                    0,
+                    (2.0, 1.0),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn instances_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(64).unwrap();
-    let error = gemm(
-        &stream,
-        1.0,
-        Matrix::row_major(&a, 5, 5).unwrap(),
-        Matrix::row_major(&a, 5, 5).unwrap(),
-        0.0,
-        MatrixMut::row_major(&mut c, 5, 5).unwrap(),
-    )
-    .unwrap_err();
-    assert!(matches!(error, Error::Host(_)), "{error}");
-    assert!(error.to_string().contains("multiple"), "{error}");
+    let name = Gemm::instances::<bf16>(ColMajor, RowMajor)[0];
+    let error = Gemm::new()
+        .instance(name)
+        .run(
+            &stream,
+            1.0,
+            Matrix::row_major(&a, 8, 8).unwrap(),
+            Matrix::row_major(&a, 8, 8).unwrap(),
+            0.0,
+            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+        )
+        .unwrap_err();
+    assert!(matches!(error, Error::Instance { .. }), "{error}");
+    assert!(error.to_string().contains(name), "{error}");
 }

@@ -1,78 +1,99 @@
 //! gemm_wgmma: `C = alpha·A·B + beta·C` in bf16 and f16 on Hopper's tensor cores.
 //!
-//! A block has three roles. One thread of the first warpgroup *produces*: it has TMA load tiles of A
-//! and B into a ring of shared-memory stages. Two warpgroups *consume*: each multiplies its 64 rows
-//! of a 128×256 tile of C with `wgmma`, and then stores them through shared memory, which TMA
-//! writes out while the next tile is being multiplied. The block stays for the whole launch; a
-//! *schedule* says which tiles are its. Two blocks of a cluster have neighbouring tiles of the same
-//! columns and load half of each tile of B for both.
+//! A block has two roles. One thread of the first warpgroup *produces*: it has TMA load tiles of A
+//! and B into a ring of shared-memory stages. The other warpgroups *consume*: each multiplies its
+//! 64 rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
+//! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
+//! block stays for the whole launch; a *schedule* says which tiles are its. Two blocks of a cluster
+//! have neighbouring tiles of the same columns and load half of each tile of B for both.
+//!
+//! The tile's extents, the stages, the cluster, the operands' majors, the types and the epilogue are
+//! parameters; [`instances`] lists those that the library launches.
+
+mod epilogue;
+pub mod instances;
+pub mod parts;
+
+use core::array;
 
 use cutlet_device::hopper::{
-    Accumulator, AccumulatorLayout, CacheHint, Float16, KMajor, KMajorTile, LoadOptions, Major,
-    MnMajor, Multicast, OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Wgmma,
-    WgmmaInstruction, cluster_sync, decrease_registers, elect_one, fence_async_shared,
-    increase_registers, prefetch_tensor_map, store_accumulator, tma_store_commit, tma_store_wait,
-    tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_sync, warpgroup_thread_idx,
-    warpgroup_wait,
+    Accumulator, AccumulatorLayout, CacheHint, Float16, KMajor, LoadOptions, Major, Multicast,
+    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction,
+    cluster_sync, decrease_registers, elect_one, fence_async_shared, grid_dependency_wait,
+    increase_registers, launch_dependents, prefetch_tensor_map, store_accumulator,
+    tma_store_commit, tma_store_wait, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
+    warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, cluster_rank, fma, instantiate, warp_idx_sync,
+    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, sync_warp,
+    warp_idx_sync,
 };
-use cutlet_layout_core::{L, RowMajor, Tensor, tile_origin, tiles};
+use cutlet_layout_core::{Coord, E, L, RowMajor, Tensor, Tv, tile_extent, tile_origin, tiles};
+
+pub use epilogue::{Epilogue, Scale};
 
 /// The tile of C that a block computes: (m, n).
-pub type TileC = L!((128, 256):(1@0, 1@1));
+pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
 /// The rows of it that one consumer computes.
-type RowsC = L!((64, 256):(1@0, 1@1));
-/// A step's tile of A: (m, k).
-pub type TileA = L!((128, 64):(1@0, 1@1));
-/// A step's tile of B: (n, k).
-pub type TileB = L!((256, 64):(1@0, 1@1));
+type RowsC<const N: usize> = TileC<64, N>;
+/// A step's tile of A, (m, k), or of B, (n, k).
+type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
-/// Blocks of a cluster.
-pub const CLUSTER: u32 = 2;
-/// Stages of the ring that the producer fills.
-const STAGES: usize = 3;
-/// Warpgroups that consume.
-const CONSUMERS: u32 = 2;
+/// The k of a step.
+pub const K: usize = 64;
+/// The most columns of a tile whose steps can be split: larger ones have enough to do.
+pub const LARGEST_SPLIT: usize = 128;
 
-/// The instruction of a kernel: 64×256 sums of products of `T`.
-type Mma<T, JA, JB> = Wgmma<256, T, T, JA, JB>;
+/// The instruction of a kernel: 64×N sums of products of `T`.
+type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
 /// A stage's tile of A in shared memory.
-type SharedA<T, JA> = OperandTile<T, JA, 128, 64>;
+type SharedA<T, JA, const M: usize> = OperandTile<T, JA, M, K>;
 /// A stage's tile of B in shared memory.
-type SharedB<T, JB> = OperandTile<T, JB, 256, 64>;
-/// The tile of C in shared memory, on its way out.
-type SharedC<T> = KMajorTile<T, 128, 256>;
+type SharedB<T, JB, const N: usize> = OperandTile<T, JB, N, K>;
+/// Some columns of a consumer's rows of C in shared memory, on their way out.
+type SharedC<T> = OperandTile<T, KMajor, 64, 32, 64>;
+/// Those columns of C.
+type PieceC = L!((64, 32):(1@0, 1@1));
+/// Who writes what of them where TMA cannot: a warp a line at a time, whatever its alignment, of the
+/// 16 rows whose sums it has.
+type Lines = Tv<L!((32, 4):(1@1, 16@0)), L!(16:1@0)>;
+/// Pieces that a consumer may have on their way.
+const BUFFERS: usize = 4;
 
-/// Bytes of shared memory of a block: the stages, the tile of C, barriers, and room to align.
-const SHARED: u32 = {
-    let stage = SharedA::<half::bf16, KMajor>::BYTES + SharedB::<half::bf16, KMajor>::BYTES;
-    STAGES as u32 * stage + SharedC::<half::bf16>::BYTES + 1024
-};
+/// Bytes of shared memory of a block: the stages, pieces of C, barriers, and room to align.
+pub const fn shared_bytes(m: usize, n: usize, stages: usize, consumers: usize) -> u32 {
+    let [rows, columns] = tile_extent::<PieceC>();
+    let pieces = consumers * BUFFERS * (rows * columns) as usize;
+    ((stages * (m + n) * K + pieces) * 2 + 1024) as u32
+}
 
 /// The box of A's tensor map.
-pub const fn box_a<T: DeviceData, JA: Major>() -> TileBox {
-    SharedA::<T, JA>::tile_box(1)
+pub const fn box_a<T: DeviceData, JA: Major, const M: usize>(columns: usize) -> TileBox {
+    SharedA::<T, JA, M>::tile_box(columns)
 }
 
 /// The box of B's tensor map: each block of a cluster loads its part.
-pub const fn box_b<T: DeviceData, JB: Major>() -> TileBox {
-    SharedB::<T, JB>::tile_box(CLUSTER as usize)
+pub const fn box_b<T: DeviceData, JB: Major, const N: usize>(rows: usize) -> TileBox {
+    SharedB::<T, JB, N>::tile_box(rows)
 }
 
-/// The box of C's tensor map: each consumer stores its rows.
+/// The box of C's tensor map: a piece of a warp's rows.
 pub const fn box_c<T: DeviceData>() -> TileBox {
-    SharedC::<T>::tile_box(CONSUMERS as usize)
+    SharedC::<T>::tile_box(4)
 }
 
-/// Extents and factors of `C[m, n] = alpha · Σₖ A[m, k]·B[k, n] + beta · C[m, n]`; C is row-major, and
-/// not read where `beta` is 0. k is at least 1.
+/// Extents of `C[m, n] = epilogue(Σₖ A[m, k]·B[k, n])`, and how the work is dealt out; C is row-major.
+/// k is at least 1.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Problem {
     /// Elements from one row of C to the next.
     pub ldc: i64,
+    /// Elements from one row of the workspace to the next.
+    pub ld_parts: i64,
+    /// Rows and columns of the workspace: whole tiles of C, and those of each part below those of
+    /// the part before.
+    pub parts: Coord,
     /// Rows of A and C.
     pub m: i32,
     /// Columns of B and C.
@@ -81,82 +102,130 @@ pub struct Problem {
     pub k: i32,
     /// Rows of tiles that blocks visit together.
     pub group: u32,
-    /// Factor of the product.
-    pub alpha: f32,
-    /// Factor of the old C.
-    pub beta: f32,
+    /// Parts into which the steps of each tile are split. With more than one, their sums go to the
+    /// workspace, and neither the epilogue nor C is used.
+    pub splits: u32,
+    /// Steps of a part; the last one may have fewer, and has at least one.
+    pub split_steps: u32,
+    /// Bytes of a tile of A that are loaded: all, or only the first rows where C has no others.
+    pub bytes_a: u32,
+    /// Not 0 if each tile of B is read once, so that nothing is gained by keeping it in the cache.
+    pub b_once: u32,
+    /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
+    /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units.
+    pub tma_c: u32,
+    /// Makes the size a multiple of the alignment.
+    pub padding: u32,
 }
 
 /// All tiles of C that are this block's; any grid of whole clusters computes all of C.
 ///
+/// A block has `CONSUMERS` consumers. Either they compute a tile of `M` = 64 · `CONSUMERS` rows
+/// together, or there are two, and each has tiles of 64 rows of its own: then they take turns,
+/// and one writes its tile while the other multiplies.
+///
 /// # Safety
-/// The maps must describe A as (m, k), B as (n, k) and C as (m, n), with the boxes [`box_a`],
-/// [`box_b`] and [`box_c`]; `c` must be C's memory.
+/// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
+/// [`box_a`], [`box_b`] and [`box_c`]; `c` must be C's memory.
 #[inline(always)]
-unsafe fn gemm<T, JA, JB>(
+pub unsafe fn gemm<
+    T,
+    JA,
+    JB,
+    Epi,
+    const M: usize,
+    const N: usize,
+    const STAGES: usize,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const CLUSTER: usize,
+    const CONSUMERS: usize,
+>(
     map_a: &TensorMap,
     map_b: &TensorMap,
     map_c: &TensorMap,
     c: GlobalMut<T>,
+    workspace: GlobalMut<f32>,
     problem: Problem,
+    epilogue: Epi,
 ) where
     T: Float16 + Default,
     JA: Major,
     JB: Major,
-    Mma<T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
+    Epi: Epilogue,
+    Mma<N, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
 {
+    let together = const {
+        assert!(
+            M == 64 * CONSUMERS || (M == 64 && CONSUMERS == 2),
+            "a consumer has 64 rows"
+        );
+        M == 64 * CONSUMERS
+    };
     let Problem {
         ldc,
         m,
         n,
         k,
         group,
-        alpha,
-        beta,
+        ..
     } = problem;
-    let [_, steps] = tiles::<TileA>([m, k]);
-    let schedule = Schedule::<CLUSTER>::new(tiles::<TileC>([m, n]), group);
+    let [_, steps] = tiles::<TileAb<M>>([m, k]);
+    let schedule =
+        Schedule::<ROWS, COLUMNS>::new(tiles::<TileC<M, N>>([m, n]), group, problem.splits);
+    let steps_of = |work: Work| work.steps(steps, problem.split_steps);
 
     let mut shared = SharedMemory::new();
-    let ring_a = SharedA::<T, JA>::take_ring::<STAGES>(&mut shared);
-    let ring_b = SharedB::<T, JB>::take_ring::<STAGES>(&mut shared);
-    let tile_c = SharedC::<T>::take(&mut shared);
-    let pipeline = Pipeline::<STAGES, { CLUSTER as usize }>::take(&mut shared);
+    let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
+    let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
+    let buffers: [_; BUFFERS] =
+        array::from_fn(|_| SharedC::<T>::take_ring::<CONSUMERS>(&mut shared));
+    let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
         prefetch_tensor_map(map_b);
         prefetch_tensor_map(map_c);
         // SAFETY: nobody uses the barriers before the cluster has met.
-        unsafe { pipeline.init(1, CONSUMERS) };
+        unsafe { pipeline.init(1, if together { CONSUMERS as u32 } else { 1 }) };
     }
     cluster_sync();
+    // The next kernel may start where this one's blocks have ended; what it reads it waits for, as
+    // this one does for the kernel before it.
+    launch_dependents();
+    grid_dependency_wait();
 
     if warpgroup_idx().is_first() {
         decrease_registers::<40>();
         if warp_idx_sync().is_first() && elect_one() {
-            let bytes = SharedA::<T, JA>::BYTES + SharedB::<T, JB>::BYTES;
-            let both = LoadOptions::DEFAULT
-                .hint(CacheHint::EvictLast)
-                .multicast(Multicast::first(CLUSTER));
+            let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
+            let own = LoadOptions::DEFAULT;
+            let all = own.multicast(Multicast::first(CLUSTER as u32));
+            let hint_b = match problem.b_once {
+                0 => CacheHint::EvictLast,
+                _ => CacheHint::EvictFirst,
+            };
             let mut producer = pipeline.producer();
-            for (row, column) in schedule {
-                for step in 0..steps {
+            for work in schedule {
+                for step in steps_of(work) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
-                    let a = tile_origin::<TileA>((row, step));
-                    let b = tile_origin::<TileB>((column, step));
+                    let a = tile_origin::<TileAb<M>>((work.row, step));
+                    let b = tile_origin::<TileAb<N>>((work.column, step));
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
-                        ring_a
-                            .stage(stage)
-                            .load(map_a, a, barrier, LoadOptions::DEFAULT);
-                        ring_b.stage(stage).load_part::<{ CLUSTER as usize }, 2>(
-                            cluster_rank(),
-                            map_b,
-                            b,
-                            barrier,
-                            both,
-                        );
+                        let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
+                        if COLUMNS > 1 {
+                            let rank = cluster_rank();
+                            tile_a.load_part::<COLUMNS, 2>(rank, map_a, a, barrier, all);
+                        } else {
+                            tile_a.load(map_a, a, barrier, own);
+                        }
+                        if ROWS > 1 {
+                            let rank = cluster_rank();
+                            tile_b.load_part::<ROWS, 2>(rank, map_b, b, barrier, all.hint(hint_b));
+                        } else {
+                            tile_b.load(map_b, b, barrier, own.hint(hint_b));
+                        }
                     }
                 }
             }
@@ -168,13 +237,26 @@ unsafe fn gemm<T, JA, JB>(
     increase_registers::<232>();
     let consumer_idx = warpgroup_idx().after(1);
     let thread = warpgroup_thread_idx();
-    // TMA writes rows of C in units of 16 bytes: where they end within one, threads write them.
-    let by_tma = n % (16 / size_of::<T>() as i32) == 0;
     let mut consumer = pipeline.consumer();
-    for (row, column) in schedule {
-        let mut sums = Accumulator::<Mma<T, JA, JB>>::new();
-        let multiply = |sums: &mut Accumulator<Mma<T, JA, JB>>, stage: StageIdx, add: bool| {
-            let a = ring_a.stage(stage).operand_a().rows(consumer_idx);
+    // Which 64 rows of the block's tile are this consumer's.
+    let rows = if together { consumer_idx.get() } else { 0 };
+    let mut turns = Turns::new(consumer_idx);
+    if !together {
+        turns.begin();
+    }
+    for work in schedule {
+        let steps = steps_of(work).count() as u32;
+        if !together && !turns.mine() {
+            consumer.skip(steps);
+            continue;
+        }
+        // SAFETY: the launcher promises that C is there; these rows are this consumer's.
+        let rows_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
+            .local_tile::<TileC<M, N>>((work.row, work.column))
+            .local_tile::<RowsC<N>>((rows, 0u32));
+        let mut sums = Accumulator::<Mma<N, T, JA, JB>>::new();
+        let multiply = |sums: &mut Accumulator<Mma<N, T, JA, JB>>, stage: StageIdx, add: bool| {
+            let a = ring_a.stage(stage).operand_a().rows(rows);
             let b = ring_b.stage(stage).operand_b();
             let batch = warpgroup_arrive();
             // SAFETY: the stage is full until it is released.
@@ -186,6 +268,9 @@ unsafe fn gemm<T, JA, JB>(
             }
             batch.commit();
         };
+        if !together {
+            turns.wait();
+        }
         let mut under_way = consumer.wait();
         multiply(&mut sums, under_way.stage(), false);
         for _ in 1..steps {
@@ -196,100 +281,61 @@ unsafe fn gemm<T, JA, JB>(
             consumer.release(under_way, thread);
             under_way = filled;
         }
+        if !together {
+            turns.pass();
+        }
         let mut sums = sums.wait();
         consumer.release(under_way, thread);
 
-        if alpha != 1.0 || beta != 0.0 {
-            sums = sums.map(|_, sum| alpha * sum);
-        }
-        if beta != 0.0 {
-            // SAFETY: the launcher promises that C is there; these rows are this consumer's.
-            let old = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) };
-            let old = old
-                .local_tile::<TileC>((row, column))
-                .local_tile::<RowsC>((consumer_idx, 0u32))
-                .partition::<AccumulatorLayout<Mma<T, JA, JB>>>(thread);
-            sums = sums.map(|v, sum| fma(beta, T::to_f32(old.value(v, T::default())), sum));
-        }
-        if !by_tma {
-            // SAFETY: the launcher promises that C is there; these rows are this consumer's.
-            let c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) };
-            c.local_tile::<TileC>((row, column))
-                .local_tile::<RowsC>((consumer_idx, 0u32))
-                .partition::<AccumulatorLayout<Mma<T, JA, JB>>>(thread)
-                .store(&sums.map(|_, sum| T::from_f32(sum)));
+        if const { N <= LARGEST_SPLIT } && problem.splits > 1 {
+            // SAFETY: the launcher promises room for each part's tiles; these rows are this
+            // consumer's.
+            unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
+                .local_tile::<TileC<M, N>>((work.part_row, work.column))
+                .local_tile::<RowsC<N>>((rows, 0u32))
+                .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
+                .store(&sums);
             continue;
         }
-        // The tile of C is free once the store before has read it.
-        if thread.is_first() {
-            tma_store_wait_read::<0>();
+
+        let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
+        let at = |v| places.bound().coordinate(v);
+        if epilogue.reads_old() {
+            places.for_each(|v, old| {
+                sums.set(v, epilogue.apply(sums.get(v), Some(old.to_f32()), at(v)));
+            });
+        } else if !epilogue.is_identity() {
+            sums = sums.map(|v, sum| epilogue.apply(sum, None, at(v)));
         }
-        warpgroup_sync(consumer_idx);
-        // SAFETY: these rows of the tile are this consumer's.
-        unsafe {
-            store_accumulator::<Mma<T, JA, JB>, _, _, _>(tile_c, consumer_idx, thread, &sums)
-        };
-        fence_async_shared();
-        warpgroup_sync(consumer_idx);
-        if thread.is_first() {
-            let at = tile_origin::<TileC>((row, column));
-            // SAFETY: the map has this tile's box, and the rows are written.
-            unsafe { tile_c.store_part::<{ CONSUMERS as usize }, 2>(consumer_idx, map_c, at) };
-            tma_store_commit();
+        for piece in 0..const { N / tile_extent::<PieceC>()[1] as usize } {
+            let tile = buffers[piece % BUFFERS].tile(consumer_idx);
+            let piece_c = rows_c.local_tile::<PieceC>((0u32, piece as u32));
+            // A buffer is free once the store before the last ones has read it. Those of the tile
+            // before may have ended with any buffer.
+            if lane_idx().is_first() {
+                match piece {
+                    0 => tma_store_wait_read::<0>(),
+                    _ => tma_store_wait_read::<{ BUFFERS as u32 - 1 }>(),
+                }
+            }
+            sync_warp();
+            // SAFETY: each warp touches only the 16 rows whose sums it has, and the map has boxes of
+            // so many.
+            unsafe {
+                store_accumulator::<Mma<N, T, JA, JB>, _, _, _>(tile, 0u32, piece, thread, &sums);
+                fence_async_shared();
+                sync_warp();
+                if problem.tma_c == 0 {
+                    let lines = tile.tensor().partition::<Lines>(thread).load(T::default());
+                    piece_c.partition::<Lines>(thread).store(&lines);
+                } else if lane_idx().is_first() {
+                    tile.store_part::<4, 2>(thread.warp(), map_c, piece_c.origin());
+                    tma_store_commit();
+                }
+            }
         }
     }
-    if thread.is_first() {
+    if lane_idx().is_first() {
         tma_store_wait::<0>();
-    }
-}
-
-/// Threads of a block: the producer's warpgroup and the consumers'.
-const THREADS: u32 = 128 * (1 + CONSUMERS);
-
-macro_rules! instances {
-    ($element:ty: $($(#[$doc:meta])* $name:ident = $a:ty, $b:ty;)+) => {
-        instantiate! {$(
-            $(#[$doc])*
-            #[kernel(threads = THREADS, min_blocks = 1, cluster = CLUSTER, shared = SHARED, arch = "sm_90a")]
-            pub unsafe fn $name(
-                #[grid_constant] map_a: &TensorMap,
-                #[grid_constant] map_b: &TensorMap,
-                #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$element>,
-                problem: Problem,
-            ) = gemm::<$element, $a, $b>;
-        )+}
-    };
-}
-
-/// Instances for bf16.
-pub mod bf16 {
-    use super::*;
-
-    instances! { half::bf16:
-        /// A and B row-major.
-        gemm_bf16_row_row = KMajor, MnMajor;
-        /// A row-major, B column-major.
-        gemm_bf16_row_col = KMajor, KMajor;
-        /// A column-major, B row-major.
-        gemm_bf16_col_row = MnMajor, MnMajor;
-        /// A and B column-major.
-        gemm_bf16_col_col = MnMajor, KMajor;
-    }
-}
-
-/// Instances for f16.
-pub mod f16 {
-    use super::*;
-
-    instances! { half::f16:
-        /// A and B row-major.
-        gemm_f16_row_row = KMajor, MnMajor;
-        /// A row-major, B column-major.
-        gemm_f16_row_col = KMajor, KMajor;
-        /// A column-major, B row-major.
-        gemm_f16_col_row = MnMajor, MnMajor;
-        /// A and B column-major.
-        gemm_f16_col_col = MnMajor, KMajor;
     }
 }

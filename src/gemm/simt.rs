@@ -13,21 +13,31 @@ use cutlet_kernels::gemm_f32::{
 use cutlet_layout_core::tile_extent;
 
 use super::{Problem, sealed};
-use crate::Order::{ColMajor, RowMajor};
+use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
 use crate::{Error, Result};
 
 impl sealed::Launch for f32 {
-    fn launch(stream: &Stream, problem: Problem<'_, f32>) -> Result<()> {
-        let function = stream
-            .device()
-            .load(&cutlet_kernels::PTX, instance(&problem))?;
+    fn launch(stream: &Stream, problem: Problem<'_, f32>, named: Option<&str>) -> Result<()> {
+        let instance = instance(&problem);
+        if let Some(asked) = named.filter(|&name| name != instance.name()) {
+            return Err(Error::Instance {
+                asked: asked.to_string(),
+            });
+        }
+        let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
         let (blocks, extents) = (blocks(&problem)?, kernel_problem(&problem));
         let args = (problem.a.view, problem.b.view, problem.c.view, extents);
         // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
         // neither A nor B, is borrowed mutably.
         unsafe { stream.launch(&function, blocks, args)? };
         Ok(())
+    }
+
+    fn instances(a: Order, b: Order) -> Vec<&'static str> {
+        [true, false]
+            .map(|vectors| of_orders(a, b, vectors).name())
+            .to_vec()
     }
 }
 
@@ -43,7 +53,12 @@ fn instance(problem: &Problem<'_, f32>) -> &'static Instance {
     let vectors = aligned(&a.extents, a.view.address())
         && aligned(&b.extents, b.view.address())
         && aligned(&c.extents, c.view.address());
-    match (a.order(), b.order(), vectors) {
+    of_orders(a.order(), b.order(), vectors)
+}
+
+/// The instance for operands of these orders, with vector accesses or without.
+fn of_orders(a: Order, b: Order, vectors: bool) -> &'static Instance {
+    match (a, b, vectors) {
         (RowMajor, RowMajor, true) => &gemm_f32_row_row_x4,
         (RowMajor, RowMajor, false) => &gemm_f32_row_row_x1,
         (RowMajor, ColMajor, true) => &gemm_f32_row_col_x4,

@@ -1,0 +1,138 @@
+//! Which instance of gemm_wgmma a problem gets, and into how many parts its steps are split: a model
+//! of its time.
+//!
+//! A block's step takes as long as the tensor cores need for its tile, or as the second-level cache
+//! needs to bring it; a tile takes its steps and a constant; the kernel takes as many tiles as its
+//! busiest block has, and at least as long as memory needs. All in clocks of a multiprocessor.
+
+use cutlet_kernels::gemm_wgmma::instances::Instance;
+use cutlet_kernels::gemm_wgmma::{K, LARGEST_SPLIT};
+
+/// What the time depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Columns of A.
+    pub k: usize,
+    /// Multiprocessors of the device.
+    pub processors: u32,
+    /// Lines of the cache that 128 bytes of A, and of B, lie in: 1, or 2 where rows start anywhere.
+    pub lines: [usize; 2],
+}
+
+/// An instance, and how it is to be launched.
+#[derive(Debug)]
+pub struct Choice<T: 'static> {
+    /// The instance.
+    pub instance: &'static Instance<T>,
+    /// Parts that the steps of each tile are split into.
+    pub splits: u32,
+    /// Steps of a part.
+    pub split_steps: u32,
+    /// Blocks: whole clusters, one block a multiprocessor at most.
+    pub blocks: u32,
+    /// What the model says, in clocks.
+    clocks: f64,
+}
+
+// The constants are fitted to times of every instance at 34 shapes on an H200.
+
+/// Clocks of the tensor cores for 32 sums of products of a step.
+const MULTIPLY: f64 = 1.37;
+/// Bytes that the second-level cache brings a multiprocessor in a clock.
+const CACHE_RATE: f64 = 36.0;
+/// Clocks from a tile's last step to the next tile's first, for each 64 columns.
+const EPILOGUE: f64 = 480.0;
+/// How much slower two consumers multiply that take turns, …
+const TURNS: f64 = 1.07;
+/// … and what part of the epilogue the other one's work does not hide.
+const TURNS_EPILOGUE: f64 = 0.25;
+/// Clocks that clusters take to start.
+const CLUSTER: f64 = 3660.0;
+/// Bytes that memory brings each multiprocessor in a clock, …
+const MEMORY_RATE: f64 = 15.5;
+/// … and the clocks until it does.
+const MEMORY: f64 = 8040.0;
+/// Clocks that adding parts takes at least.
+const SUM: f64 = 2900.0;
+/// The most parts: more are more work to add than to multiply.
+const MOST_SPLITS: usize = 64;
+
+/// The choice that the model holds to be the fastest.
+pub fn fastest<T>(
+    instances: impl Iterator<Item = &'static Instance<T>>,
+    shape: &Shape,
+) -> Option<Choice<T>> {
+    instances
+        .map(|instance| fastest_split(instance, shape))
+        .min_by(|a, b| a.clocks.total_cmp(&b.clocks))
+}
+
+/// With or without a split: the one that makes as many tiles as there are multiprocessors.
+fn fastest_split<T>(instance: &'static Instance<T>, shape: &Shape) -> Choice<T> {
+    let whole = choice(instance, shape, 1);
+    let most = (shape.processors as usize / tiles(instance, shape)).min(MOST_SPLITS);
+    if instance.tile[1] as usize > LARGEST_SPLIT || most < 2 {
+        return whole;
+    }
+    let split = choice(instance, shape, most);
+    if split.clocks < whole.clocks {
+        split
+    } else {
+        whole
+    }
+}
+
+/// Tiles of C, those included that only keep a cluster company.
+fn tiles<T>(instance: &Instance<T>, shape: &Shape) -> usize {
+    let [rows, columns] = instance.tile.map(|extent| extent as usize);
+    let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
+    let rows = shape.m.div_ceil(rows).next_multiple_of(cluster_rows);
+    rows * shape.n.div_ceil(columns).next_multiple_of(cluster_columns)
+}
+
+fn choice<T>(instance: &'static Instance<T>, shape: &Shape, splits: usize) -> Choice<T> {
+    let steps = shape.k.div_ceil(K);
+    let split_steps = steps.div_ceil(splits);
+    let splits = steps.div_ceil(split_steps);
+    let pieces = tiles(instance, shape) * splits;
+    let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
+    let cluster = cluster_rows * cluster_columns;
+    let most_clusters = (shape.processors as usize / cluster).max(1);
+    let blocks = (pieces / cluster).min(most_clusters) * cluster;
+
+    let [m, n] = instance.tile.map(f64::from);
+    let [lines_a, lines_b] = shape.lines.map(|lines| lines as f64);
+    let rows = m.min(shape.m as f64) / cluster_columns as f64 * lines_a
+        + n / cluster_rows as f64 * lines_b;
+    let step = (m * n / 32.0 * MULTIPLY).max(rows * (2 * K) as f64 / CACHE_RATE);
+    let multiply = split_steps as f64 * step;
+    let epilogue = EPILOGUE * n / 64.0;
+    let most = pieces.div_ceil(blocks) as f64;
+    let mut computing = if instance.alternate {
+        most * (TURNS * multiply + TURNS_EPILOGUE * epilogue) + epilogue
+    } else {
+        most * (multiply + epilogue)
+    };
+    if cluster > 1 {
+        computing += CLUSTER;
+    }
+    let rate = MEMORY_RATE * f64::from(shape.processors);
+    let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
+    let memory = bytes as f64 / rate + MEMORY;
+    // Where both take as long, they get into each other's way.
+    let mut clocks = (computing.powi(8) + memory.powi(8)).powf(0.125);
+    if splits > 1 {
+        clocks += SUM + (8 * splits * shape.m * shape.n) as f64 / rate;
+    }
+    Choice {
+        instance,
+        splits: splits as u32,
+        split_steps: split_steps as u32,
+        blocks: blocks as u32,
+        clocks,
+    }
+}

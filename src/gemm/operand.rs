@@ -1,0 +1,101 @@
+//! Operands as TMA needs them: rows that start at multiples of 16 bytes.
+
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+
+use cutlet_device::{DeviceData, Global, GlobalMut};
+use cutlet_host::{Scratch, Stream};
+use cutlet_kernels::repack::{self, Tile, repack_16};
+use cutlet_layout_core::tiles;
+
+use crate::matrix::Extents;
+use crate::{Matrix, Order, Result};
+
+/// Bytes that TMA needs rows to start at a multiple of.
+pub const UNIT: usize = 16;
+
+/// An operand of 16-bit elements, or a copy of it where TMA could not read it.
+#[derive(Debug)]
+pub enum TmaOperand<'a, T: DeviceData> {
+    /// As the caller has it.
+    AsItIs(Matrix<'a, T>),
+    /// With its rows at other distances.
+    Copied {
+        /// Its elements.
+        elements: Scratch<T>,
+        /// Where they are.
+        extents: Extents,
+    },
+}
+
+impl<'a, T: DeviceData> TmaOperand<'a, T> {
+    /// The operand, copied if need be. One without elements becomes a few zeros.
+    pub fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
+        let unit = UNIT / size_of::<T>();
+        let starts = operand.view.address().is_multiple_of(UNIT as u64);
+        if operand.rows() == 0 || operand.columns() == 0 {
+            zeros(stream, operand.order())
+        } else if starts && operand.ld().is_multiple_of(unit) {
+            Ok(TmaOperand::AsItIs(operand))
+        } else {
+            copy(stream, &operand)
+        }
+    }
+
+    /// The matrix that TMA reads.
+    pub fn matrix(&self) -> Matrix<'_, T> {
+        match self {
+            TmaOperand::AsItIs(matrix) => *matrix,
+            TmaOperand::Copied { elements, extents } => Matrix {
+                view: elements.view(),
+                extents: *extents,
+            },
+        }
+    }
+}
+
+/// A run of zeros; what lies outside a matrix is zero, too.
+fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'static, T>> {
+    let run = UNIT / size_of::<T>();
+    let mut elements = stream.scratch(run)?;
+    stream.fill_bytes(elements.view_mut(), 0)?;
+    let (rows, columns) = match order {
+        Order::RowMajor => (1, run),
+        Order::ColMajor => (run, 1),
+    };
+    let extents = Extents {
+        rows,
+        columns,
+        ld: run,
+        order,
+    };
+    Ok(TmaOperand::Copied { elements, extents })
+}
+
+fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOperand<'static, T>> {
+    const { assert!(size_of::<T>() == 2, "the kernel copies elements of 16 bits") };
+    let (run, count) = operand.extents.run_and_count();
+    let ld = run.next_multiple_of(UNIT / size_of::<T>());
+    let elements = stream.scratch(ld * count)?;
+    let extents = repack::Extents {
+        ld_source: operand.ld() as i64,
+        ld_destination: ld as i64,
+        rows: count as i32,
+        columns: run as i32,
+    };
+    let [rows, columns] = tiles::<Tile>([extents.rows, extents.columns]);
+    let source = operand.view.address() as usize;
+    let destination = elements.view().address() as usize;
+    let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
+    // SAFETY: the operand was checked against the memory behind it, and the scratch is as large as
+    // its extents say; both are there until the stream has got past the launch.
+    unsafe {
+        let source = Global::<u16>::from_ptr(with_exposed_provenance(source));
+        let destination = GlobalMut::<u16>::from_ptr(with_exposed_provenance_mut(destination));
+        stream.launch(&function, rows * columns, (source, destination, extents))?;
+    }
+    let extents = Extents {
+        ld,
+        ..operand.extents
+    };
+    Ok(TmaOperand::Copied { elements, extents })
+}
