@@ -77,6 +77,9 @@ struct RunArgs {
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
+    /// Measure each kernel instance of cutlet's too: how good was the choice?
+    #[arg(long, conflicts_with = "baselines")]
+    instances: bool,
     /// Where results.json, report.md and the plots go.
     #[arg(long, default_value = "bench-results")]
     out: PathBuf,
@@ -134,6 +137,7 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
             },
             protocol: protocol(args, &device),
             baselines_only: args.baselines,
+            every_instance: args.instances,
             seed: args.seed,
         },
     )?;
@@ -172,6 +176,8 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
     Protocol {
         rounds: args.rounds as usize,
         sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
+        sample_runs: if on_gpu { 32 } else { 1 },
+        rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
         sustained: (args.sustained && on_gpu).then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,

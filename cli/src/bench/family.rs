@@ -149,6 +149,8 @@ pub enum Role {
     Cutlet,
     /// One of the ways to do it that the fastest is chosen from, as the baseline.
     Baseline,
+    /// One of the kernels that this library chooses from, to show how well it does.
+    Instance,
     /// A way that is not the same computation, shown beside: the fastest of these is chosen too.
     Aside,
 }

@@ -5,6 +5,7 @@ mod case;
 mod samples;
 mod types;
 
+use cutlet::Order;
 use serde::Deserialize;
 
 use super::dtype::Dtype;
@@ -59,6 +60,14 @@ impl Layout {
 
     fn b_transposed(self) -> bool {
         matches!(self, Layout::Nt | Layout::Tt)
+    }
+
+    /// The orders of A and B.
+    fn orders(self) -> [Order; 2] {
+        [self.a_transposed(), self.b_transposed()].map(|transposed| match transposed {
+            false => Order::RowMajor,
+            true => Order::ColMajor,
+        })
     }
 }
 

@@ -20,6 +20,10 @@ const GRAPH_RUNS: usize = 1024;
 const HOPELESS: f64 = 1.3;
 /// Baselines that are compared closely.
 const FINALISTS: usize = 3;
+/// Pause before a sample while the fastest is looked for.
+const REST: Duration = Duration::from_millis(5);
+/// Samples are made no longer than this to have enough runs.
+const LONGEST: Duration = Duration::from_millis(100);
 /// Work that precedes the rounds, so that clocks have risen.
 const WARM_UP: Duration = Duration::from_millis(40);
 /// Bytes that are filled before a sample of runs that are launched one by one: the host gets ahead
@@ -33,6 +37,13 @@ pub struct Protocol {
     pub rounds: usize,
     /// Length of a sample, in milliseconds; at least one run.
     pub sample_milliseconds: f64,
+    /// Runs of a sample, at least, as long as they take no more than a tenth of a second.
+    #[serde(default)]
+    pub sample_runs: usize,
+    /// Pause before each sample, in milliseconds, so that the power of what was before does not
+    /// decide the clocks.
+    #[serde(default)]
+    pub rest_milliseconds: f64,
     /// With power-settled figures too: work that precedes them, and length of their samples, in
     /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +79,8 @@ pub struct Timer {
     plug: Option<Buffer<u8>>,
     /// The set that the next launched run uses.
     next_set: usize,
+    /// Pause before each sample.
+    rest: Duration,
 }
 
 /// A contestant, ready to be sampled.
@@ -94,6 +107,7 @@ impl Timer {
             stream,
             plug,
             next_set: 0,
+            rest: Duration::ZERO,
         })
     }
 
@@ -141,8 +155,8 @@ impl Timer {
             return Ok(Some(fastest));
         }
         let finalists: Vec<usize> = looks.iter().map(|&(_, contestant)| contestant).collect();
-        let ready = self.ready(case, &finalists, 2.0)?;
-        let rounds = self.rounds(case, &ready, 3, 1)?;
+        let ready = self.ready(case, &finalists, 2.0, 1)?;
+        let rounds = self.rested(case, &ready, 3, REST)?;
         let medians = rounds.iter().map(|times| Spread::of(times).median);
         let fastest = medians
             .zip(finalists)
@@ -160,11 +174,12 @@ impl Timer {
         contestants: &[usize],
         protocol: &Protocol,
     ) -> Result<Vec<Times>> {
-        let ready = self.ready(case, contestants, protocol.sample_milliseconds)?;
+        let ready = self.ready_for(case, contestants, protocol)?;
         if self.plug.is_some() {
             self.warm_up(case, &ready, WARM_UP)?;
         }
-        let rounds = self.rounds(case, &ready, protocol.rounds, 1)?;
+        let rest = Duration::from_secs_f64(protocol.rest_milliseconds * 1e-3);
+        let rounds = self.rested(case, &ready, protocol.rounds, rest)?;
         let mut times: Vec<Times> = ready
             .iter()
             .zip(rounds)
@@ -200,7 +215,7 @@ impl Timer {
         contestant: usize,
         protocol: &Protocol,
     ) -> Result<()> {
-        let ready = self.ready(case, &[contestant], protocol.sample_milliseconds)?;
+        let ready = self.ready_for(case, &[contestant], protocol)?;
         for ready in &ready {
             let batches = case.sets().div_ceil(ready.runs);
             self.batches(case, ready, batches)?;
@@ -219,12 +234,25 @@ impl Timer {
         Ok(self.sample(case, &once, 1)? * 1e-6)
     }
 
-    /// Contestants with as many runs to a batch as the slowest of them needs for the given length.
+    /// Contestants, ready for samples as the protocol says.
+    fn ready_for(
+        &mut self,
+        case: &mut dyn Case,
+        contestants: &[usize],
+        protocol: &Protocol,
+    ) -> Result<Vec<Ready>> {
+        let (milliseconds, runs) = (protocol.sample_milliseconds, protocol.sample_runs);
+        self.ready(case, contestants, milliseconds, runs)
+    }
+
+    /// Contestants with as many runs to a batch as the slowest of them needs for the given length,
+    /// and with at least `least_runs` if these are no longer than [`LONGEST`].
     fn ready(
         &mut self,
         case: &mut dyn Case,
         contestants: &[usize],
         milliseconds: f64,
+        least_runs: usize,
     ) -> Result<Vec<Ready>> {
         let looks: Vec<f64> = contestants
             .iter()
@@ -232,7 +260,9 @@ impl Timer {
             .collect::<Result<_>>()?;
         let least = looks.iter().copied().fold(f64::INFINITY, f64::min);
         let most = looks.iter().copied().fold(0.0, f64::max);
-        let runs = (milliseconds * 1e-3 / most.max(1e-9)).ceil().max(1.0) as usize;
+        let in_time = |length: f64| (length / most.max(1e-9)).ceil().max(1.0) as usize;
+        let few = least_runs.min(in_time(LONGEST.as_secs_f64()));
+        let runs = in_time(milliseconds * 1e-3).max(few);
         // Either all contestants are in graphs or none is.
         let in_graph = self.plug.is_some() && least < GRAPH_BELOW.as_secs_f64();
         let ready = contestants.iter().map(|&contestant| {
@@ -296,6 +326,7 @@ impl Timer {
 
     /// Microseconds a run, over some batches.
     fn sample(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
+        std::thread::sleep(self.rest);
         // The host must get ahead of the device, or the first launch would be timed too.
         match (&ready.graph, &mut self.plug) {
             (Some(_), _) => self.batches(case, ready, 1)?,
@@ -306,6 +337,20 @@ impl Timer {
         self.batches(case, ready, batches)?;
         let elapsed = self.stopwatch.stop(&self.stream)?;
         Ok(elapsed.as_secs_f64() * 1e6 / (batches * ready.runs) as f64)
+    }
+
+    /// Microseconds a run, for each contestant and round, with a pause before each sample.
+    fn rested(
+        &mut self,
+        case: &mut dyn Case,
+        ready: &[Ready],
+        rounds: usize,
+        rest: Duration,
+    ) -> Result<Vec<Vec<f64>>> {
+        self.rest = rest;
+        let times = self.rounds(case, ready, rounds, 1);
+        self.rest = Duration::ZERO;
+        times
     }
 
     /// Microseconds a run, for each contestant and round.
@@ -417,7 +462,7 @@ mod tests {
 
     /// A timer and contestants, each with its role and times.
     fn noted(contestants: &[(Role, &[u64])]) -> (Timer, Noted) {
-        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let clock = Clock::default();
         let mut timer = Timer::new(&setting).unwrap();
         timer.stopwatch = Box::new(ByClock {
@@ -448,6 +493,8 @@ mod tests {
         let protocol = Protocol {
             rounds: 5,
             sample_milliseconds: 0.0,
+            sample_runs: 1,
+            rest_milliseconds: 0.0,
             sustained: None,
         };
         let times = timer.compare(&mut case, &[0, 1], &protocol).unwrap();

@@ -198,7 +198,7 @@ fn asides(measured: &Measured) -> String {
     let asides = measured
         .contestants
         .iter()
-        .filter(|figures| figures.role == Role::Aside);
+        .filter(|figures| matches!(figures.role, Role::Aside | Role::Instance));
     let line = |figures: &Figures| {
         let (speed, time) = (figure(figures.speed), figure(figures.microseconds.median));
         format!(
@@ -242,13 +242,14 @@ fn protocol(results: &Results) -> String {
         _ => {
             let _ = writeln!(
                 text,
-                ". A sample takes at least {} ms. Runs go through sets of buffers so that 256 MiB \
+                ". A sample takes at least {} ms and has at least {} runs (or takes 100 ms); the \
+                 device rests for {} ms before it. Runs go through sets of buffers so that 256 MiB \
                  of other data lie between two uses of one; runs shorter than 100 µs are replayed \
                  from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
                  cuBLASLt's 16 first algorithms with 64 MiB of workspace, timed on this machine in \
                  this run; \"default\" is its first. A gather's is a copy of as many contiguous \
                  bytes.",
-                protocol.sample_milliseconds
+                protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds
             );
         }
     }

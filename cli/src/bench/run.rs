@@ -38,6 +38,8 @@ pub struct Plan {
     pub protocol: Protocol,
     /// Whether the baselines are measured alone.
     pub baselines_only: bool,
+    /// Whether each kernel instance of cutlet's is measured too.
+    pub every_instance: bool,
     /// Seed of the inputs.
     pub seed: u64,
 }
@@ -64,7 +66,11 @@ pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
         problems(&Gemm, plan, |suite| &suite.gemm, Families::Gemm)?,
         problems(&Gather, plan, |suite| &suite.gather, Families::Gather)?,
     );
-    let setting = Setting::new(device, plan.baselines_only, plan.seed)?;
+    let setting = Setting {
+        baselines_only: plan.baselines_only,
+        every_instance: plan.every_instance,
+        ..Setting::new(device, plan.seed)?
+    };
     let nvml = card(&setting);
     let mut machine = Machine::new(&setting, nvml.as_ref());
     println!("{}", machine.line());
@@ -223,6 +229,7 @@ impl Bench<'_> {
             contestants.push(default);
         }
         contestants.extend(self.timer.fastest(case, Role::Aside)?);
+        contestants.extend(of_role(case.contestants(), Role::Instance));
 
         self.recorder.take();
         let times = self.timer.compare(case, &contestants, &self.protocol)?;
@@ -349,7 +356,7 @@ mod tests {
 
     /// The result of a problem whose checks answer so.
     fn result(checks: [bool; 2]) -> RowResult {
-        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let mut bench = Bench {
             setting: &setting,
             timer: Timer::new(&setting).unwrap(),
@@ -357,6 +364,8 @@ mod tests {
             protocol: Protocol {
                 rounds: 5,
                 sample_milliseconds: 0.0,
+                sample_runs: 1,
+                rest_milliseconds: 0.0,
                 sustained: None,
             },
             progress: ProgressBar::hidden(),

@@ -18,16 +18,18 @@ pub struct Setting {
     pub cublas: Result<Cublas, String>,
     /// Whether only the baselines are measured.
     pub baselines_only: bool,
+    /// Whether each kernel instance of cutlet's is measured too.
+    pub every_instance: bool,
     /// Seed of all inputs.
     pub seed: u64,
 }
 
 impl Setting {
-    /// On this device.
+    /// On this device, with everything measured but single instances.
     ///
     /// # Errors
     /// If the device makes no stream.
-    pub fn new(device: &Device, baselines_only: bool, seed: u64) -> Result<Setting> {
+    pub fn new(device: &Device, seed: u64) -> Result<Setting> {
         let stream = device.stream()?;
         let cublas = match device.backend() {
             Backend::Gpu => Cublas::new(&stream).map_err(|error| error.to_string()),
@@ -36,7 +38,8 @@ impl Setting {
         Ok(Setting {
             stream,
             cublas,
-            baselines_only,
+            baselines_only: false,
+            every_instance: false,
             seed,
         })
     }

@@ -1,6 +1,6 @@
 //! A GEMM set up on a device: its operands in several sets, its contestants and its checks.
 
-use cutlet::{Buffer, Matrix, MatrixMut, Order, Stream, View};
+use cutlet::{Buffer, Gemm, Matrix, MatrixMut, Stream, View};
 
 use super::Problem;
 use super::baseline::Baseline;
@@ -27,6 +27,8 @@ struct GemmCase<'a, T: Types> {
     kernel: Option<Kernel<T>>,
     baseline: Baseline<'a, T>,
     contestants: Vec<Contestant>,
+    /// cutlet's instances among them, which follow cutlet.
+    instances: Vec<&'static str>,
     sets: usize,
     /// Elements from one set to the next, of A, B and C.
     strides: [usize; 3],
@@ -63,6 +65,15 @@ impl<'a, T: Types> GemmCase<'a, T> {
             name: "cutlet".to_string(),
             role: Role::Cutlet,
         });
+        let [order_a, order_b] = problem.layout.orders();
+        let instances = match kernel {
+            Some(_) if setting.every_instance => T::instances(order_a, order_b),
+            _ => Vec::new(),
+        };
+        let each = instances.iter().map(|name| Contestant {
+            name: (*name).to_string(),
+            role: Role::Instance,
+        });
         let Problem { m, n, k, .. } = *problem;
         let strides = [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT));
         let bytes =
@@ -73,7 +84,12 @@ impl<'a, T: Types> GemmCase<'a, T> {
             setting,
             problem: problem.clone(),
             kernel,
-            contestants: ours.into_iter().chain(baseline.contestants()).collect(),
+            contestants: ours
+                .into_iter()
+                .chain(each)
+                .chain(baseline.contestants())
+                .collect(),
+            instances,
             baseline,
             sets,
             strides,
@@ -177,24 +193,24 @@ impl<T: Types> Case for GemmCase<'_, T> {
         let Problem {
             m, n, k, layout, ..
         } = self.problem;
-        let order = |transposed| match transposed {
-            false => Order::RowMajor,
-            true => Order::ColMajor,
-        };
+        let [order_a, order_b] = layout.orders();
         let [a, b, c] = self.strides.map(|stride| set * stride);
         let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
         let c = self.c.slice_mut(c..c + m * n)?;
+        let ours = self.kernel.map_or(0, |_| 1 + self.instances.len());
         match self.kernel {
-            Some(kernel) if contestant == 0 => Ok(kernel(
-                stream,
-                Matrix::packed(a, m, k, order(layout.a_transposed()))?,
-                Matrix::packed(b, k, n, order(layout.b_transposed()))?,
-                MatrixMut::row_major(c, m, n)?,
-            )?),
-            ours => {
-                let pick = contestant - usize::from(ours.is_some());
-                self.baseline.enqueue(stream, pick, a, b, c)
+            Some(kernel) if contestant < ours => {
+                let gemm = match contestant {
+                    0 => Gemm::new(),
+                    nth => Gemm::new().instance(self.instances[nth - 1]),
+                };
+                let (a, b) = (
+                    Matrix::packed(a, m, k, order_a)?,
+                    Matrix::packed(b, k, n, order_b)?,
+                );
+                Ok(kernel(&gemm, stream, a, b, MatrixMut::row_major(c, m, n)?)?)
             }
+            _ => self.baseline.enqueue(stream, contestant - ours, a, b, c),
         }
     }
 
@@ -268,7 +284,7 @@ mod tests {
 
     /// What the check says of a kernel.
     fn verdict(kernel: Kernel<F32>) -> Option<String> {
-        let setting = Setting::new(&Device::cpu(), false, 1).unwrap();
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let problem = Problem {
             m: 20,
             n: 30,
@@ -289,6 +305,7 @@ mod tests {
     }
 
     fn right(
+        _: &Gemm<'_>,
         stream: &Stream,
         a: Matrix<'_, f32>,
         b: Matrix<'_, f32>,
@@ -304,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_output_left_out_is_found() {
-        let wrong = verdict(|_, _, _, _| Ok(())).unwrap();
+        let wrong = verdict(|_, _, _, _, _| Ok(())).unwrap();
         assert!(
             wrong.contains("600 of 600 entries are no numbers"),
             "{wrong}"
@@ -313,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_factor_is_found() {
-        let wrong = verdict(|stream, a, b, c| cutlet::gemm(stream, 1.001, a, b, 0.0, c)).unwrap();
+        let wrong = verdict(|gemm, stream, a, b, c| gemm.run(stream, 1.001, a, b, 0.0, c)).unwrap();
         assert!(wrong.contains("relative distance"), "{wrong}");
     }
 }

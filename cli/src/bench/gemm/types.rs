@@ -1,6 +1,6 @@
 //! The element types of GEMMs, and which kernel of cutlet's multiplies them.
 
-use cutlet::{Matrix, MatrixMut, Stream};
+use cutlet::{Gemm, Matrix, MatrixMut, Order, Stream};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::hopper::F8E4M3;
 use half::{bf16, f16};
@@ -23,10 +23,16 @@ pub trait Types: 'static {
     const ASIDE: Option<Compute> = None;
     /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
     const KERNEL: Option<Kernel<Self>>;
+
+    /// cutlet's kernel instances for operands of these orders.
+    fn instances(_a: Order, _b: Order) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// cutlet's GEMM of some types.
 pub type Kernel<T> = fn(
+    &Gemm<'_>,
     &Stream,
     Matrix<'_, <T as Types>::In>,
     Matrix<'_, <T as Types>::In>,
@@ -35,12 +41,13 @@ pub type Kernel<T> = fn(
 
 /// For types that have the product as the library offers it.
 fn multiply<T: cutlet::Element>(
+    gemm: &Gemm<'_>,
     stream: &Stream,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     c: MatrixMut<'_, T>,
 ) -> cutlet::Result<()> {
-    cutlet::gemm(stream, 1.0, a, b, 0.0, c)
+    gemm.run(stream, 1.0, a, b, 0.0, c)
 }
 
 /// f32 throughout.
@@ -51,6 +58,10 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
+
+    fn instances(a: Order, b: Order) -> Vec<&'static str> {
+        Gemm::instances::<f32>(a, b)
+    }
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -71,6 +82,10 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
+
+    fn instances(a: Order, b: Order) -> Vec<&'static str> {
+        Gemm::instances::<f16>(a, b)
+    }
 }
 
 /// bf16 in and out.
@@ -81,6 +96,10 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
+
+    fn instances(a: Order, b: Order) -> Vec<&'static str> {
+        Gemm::instances::<bf16>(a, b)
+    }
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.
