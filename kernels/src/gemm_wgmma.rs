@@ -18,11 +18,11 @@ use core::array;
 
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, KMajor, LoadOptions, Major, Multicast,
-    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction,
-    cluster_sync, decrease_registers, elect_one, fence_async_shared, grid_dependency_wait,
-    increase_registers, launch_dependents, prefetch_tensor_map, store_accumulator,
-    tma_store_commit, tma_store_wait, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
-    warpgroup_thread_idx, warpgroup_wait,
+    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, WarpgroupIdx, Wgmma,
+    WgmmaInstruction, cluster_sync, decrease_registers, elect_one, fence_async_shared,
+    grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
+    store_accumulator, tma_store_commit, tma_store_wait, tma_store_wait_read, warpgroup_arrive,
+    warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, sync_warp,
@@ -239,7 +239,11 @@ pub unsafe fn gemm<
     let thread = warpgroup_thread_idx();
     let mut consumer = pipeline.consumer();
     // Which 64 rows of the block's tile are this consumer's.
-    let rows = if together { consumer_idx.get() } else { 0 };
+    let rows = if together {
+        consumer_idx
+    } else {
+        WarpgroupIdx::FIRST
+    };
     let mut turns = Turns::new(consumer_idx);
     if !together {
         turns.begin();

@@ -41,13 +41,13 @@ pub struct Choice<T: 'static> {
 // The constants are fitted to times of every instance at 34 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.37;
+const MULTIPLY: f64 = 1.45;
 /// Bytes that the second-level cache brings a multiprocessor in a clock.
 const CACHE_RATE: f64 = 36.0;
 /// Clocks from a tile's last step to the next tile's first, for each 64 columns.
-const EPILOGUE: f64 = 480.0;
+const EPILOGUE: f64 = 400.0;
 /// How much slower two consumers multiply that take turns, …
-const TURNS: f64 = 1.07;
+const TURNS: f64 = 1.05;
 /// … and what part of the epilogue the other one's work does not hide.
 const TURNS_EPILOGUE: f64 = 0.25;
 /// Clocks that clusters take to start.

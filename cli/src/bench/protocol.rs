@@ -18,10 +18,8 @@ const GRAPH_BELOW: Duration = Duration::from_micros(100);
 const GRAPH_RUNS: usize = 1024;
 /// Baselines this much slower than the fastest, in a first look, are not looked at again.
 const HOPELESS: f64 = 1.3;
-/// Baselines that are compared closely.
-const FINALISTS: usize = 3;
-/// Pause before a sample while the fastest is looked for.
-const REST: Duration = Duration::from_millis(5);
+/// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
+const FINALISTS: usize = 4;
 /// Samples are made no longer than this to have enough runs.
 const LONGEST: Duration = Duration::from_millis(100);
 /// Work that precedes the rounds, so that clocks have risen.
@@ -131,12 +129,12 @@ impl Timer {
         Ok(Spread::of(&times))
     }
 
-    /// The fastest contestant of a role: a first look at each, a closer one at the best.
-    /// Contestants that do not run are passed over.
+    /// The contestants of a role that may be its fastest, by a first look at each, the best one
+    /// first. Contestants that do not run are passed over.
     ///
     /// # Errors
     /// If none runs, or the device fails.
-    pub fn fastest(&mut self, case: &mut dyn Case, role: Role) -> Result<Option<usize>> {
+    pub fn finalists(&mut self, case: &mut dyn Case, role: Role) -> Result<Vec<usize>> {
         let mut looks = Vec::new();
         let mut refused = None;
         for contestant in of_role(case.contestants(), role) {
@@ -146,22 +144,15 @@ impl Timer {
             }
         }
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let Some(&(least, fastest)) = looks.first() else {
-            return refused.map_or(Ok(None), Err);
+        let Some(&(least, _)) = looks.first() else {
+            return refused.map_or(Ok(Vec::new()), Err);
         };
         looks.retain(|(time, _)| *time <= HOPELESS * least);
         looks.truncate(FINALISTS);
-        if looks.len() == 1 || self.plug.is_none() {
-            return Ok(Some(fastest));
-        }
-        let finalists: Vec<usize> = looks.iter().map(|&(_, contestant)| contestant).collect();
-        let ready = self.ready(case, &finalists, 2.0, 1)?;
-        let rounds = self.rested(case, &ready, 3, REST)?;
-        let medians = rounds.iter().map(|times| Spread::of(times).median);
-        let fastest = medians
-            .zip(finalists)
-            .min_by(|(a, _), (b, _)| a.total_cmp(b));
-        Ok(fastest.map(|(_, contestant)| contestant))
+        Ok(looks
+            .into_iter()
+            .map(|(_, contestant)| contestant)
+            .collect())
     }
 
     /// Times contestants against each other.
@@ -174,12 +165,14 @@ impl Timer {
         contestants: &[usize],
         protocol: &Protocol,
     ) -> Result<Vec<Times>> {
-        let ready = self.ready_for(case, contestants, protocol)?;
+        let ready = self.ready(case, contestants, protocol)?;
         if self.plug.is_some() {
             self.warm_up(case, &ready, WARM_UP)?;
         }
-        let rest = Duration::from_secs_f64(protocol.rest_milliseconds * 1e-3);
-        let rounds = self.rested(case, &ready, protocol.rounds, rest)?;
+        self.rest = Duration::from_secs_f64(protocol.rest_milliseconds * 1e-3);
+        let rounds = self.rounds(case, &ready, protocol.rounds, 1);
+        self.rest = Duration::ZERO;
+        let rounds = rounds?;
         let mut times: Vec<Times> = ready
             .iter()
             .zip(rounds)
@@ -215,7 +208,7 @@ impl Timer {
         contestant: usize,
         protocol: &Protocol,
     ) -> Result<()> {
-        let ready = self.ready_for(case, &[contestant], protocol)?;
+        let ready = self.ready(case, &[contestant], protocol)?;
         for ready in &ready {
             let batches = case.sets().div_ceil(ready.runs);
             self.batches(case, ready, batches)?;
@@ -234,25 +227,13 @@ impl Timer {
         Ok(self.sample(case, &once, 1)? * 1e-6)
     }
 
-    /// Contestants, ready for samples as the protocol says.
-    fn ready_for(
-        &mut self,
-        case: &mut dyn Case,
-        contestants: &[usize],
-        protocol: &Protocol,
-    ) -> Result<Vec<Ready>> {
-        let (milliseconds, runs) = (protocol.sample_milliseconds, protocol.sample_runs);
-        self.ready(case, contestants, milliseconds, runs)
-    }
-
-    /// Contestants with as many runs to a batch as the slowest of them needs for the given length,
-    /// and with at least `least_runs` if these are no longer than [`LONGEST`].
+    /// Contestants with as many runs to a batch as the slowest of them needs for a sample, and with
+    /// the least number of runs if these are no longer than [`LONGEST`].
     fn ready(
         &mut self,
         case: &mut dyn Case,
         contestants: &[usize],
-        milliseconds: f64,
-        least_runs: usize,
+        protocol: &Protocol,
     ) -> Result<Vec<Ready>> {
         let looks: Vec<f64> = contestants
             .iter()
@@ -261,8 +242,8 @@ impl Timer {
         let least = looks.iter().copied().fold(f64::INFINITY, f64::min);
         let most = looks.iter().copied().fold(0.0, f64::max);
         let in_time = |length: f64| (length / most.max(1e-9)).ceil().max(1.0) as usize;
-        let few = least_runs.min(in_time(LONGEST.as_secs_f64()));
-        let runs = in_time(milliseconds * 1e-3).max(few);
+        let few = protocol.sample_runs.min(in_time(LONGEST.as_secs_f64()));
+        let runs = in_time(protocol.sample_milliseconds * 1e-3).max(few);
         // Either all contestants are in graphs or none is.
         let in_graph = self.plug.is_some() && least < GRAPH_BELOW.as_secs_f64();
         let ready = contestants.iter().map(|&contestant| {
@@ -337,20 +318,6 @@ impl Timer {
         self.batches(case, ready, batches)?;
         let elapsed = self.stopwatch.stop(&self.stream)?;
         Ok(elapsed.as_secs_f64() * 1e6 / (batches * ready.runs) as f64)
-    }
-
-    /// Microseconds a run, for each contestant and round, with a pause before each sample.
-    fn rested(
-        &mut self,
-        case: &mut dyn Case,
-        ready: &[Ready],
-        rounds: usize,
-        rest: Duration,
-    ) -> Result<Vec<Vec<f64>>> {
-        self.rest = rest;
-        let times = self.rounds(case, ready, rounds, 1);
-        self.rest = Duration::ZERO;
-        times
     }
 
     /// Microseconds a run, for each contestant and round.
@@ -513,29 +480,29 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_of_a_role_is_chosen() {
+    fn the_fastest_of_a_role_are_finalists() {
+        // The look is the second run.
         let (mut timer, mut case) = noted(&[
             (Role::Cutlet, &[1]),
             (Role::Aside, &[1]),
-            (Role::Baseline, &[5]),
-            (Role::Baseline, &[3]),
-            (Role::Baseline, &[4]),
+            (Role::Baseline, &[1, 14]),
+            (Role::Baseline, &[1, 13]),
+            (Role::Baseline, &[1, 12]),
+            (Role::Baseline, &[1, 11]),
+            (Role::Baseline, &[1, 10]),
+            (Role::Baseline, &[1, 30]),
         ]);
-        assert_eq!(timer.fastest(&mut case, Role::Baseline).unwrap(), Some(3));
-        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
-        assert_eq!(timer.fastest(&mut case, Role::Baseline).unwrap(), None);
-    }
-
-    #[test]
-    fn a_closer_look_decides_between_the_best() {
-        // The first look is the second run: it flatters contestant 1, and 3 was too slow in it.
+        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        assert_eq!(finalists, [6, 5, 4, 3]);
         let (mut timer, mut case) = noted(&[
             (Role::Baseline, &[10]),
-            (Role::Baseline, &[9, 9, 12]),
-            (Role::Baseline, &[11]),
-            (Role::Baseline, &[12, 12, 1]),
+            (Role::Baseline, &[14]),
+            (Role::Baseline, &[12]),
         ]);
-        timer.plug = Some(timer.stream.zeroed(1).unwrap());
-        assert_eq!(timer.fastest(&mut case, Role::Baseline).unwrap(), Some(0));
+        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        assert_eq!(finalists, [0, 2]);
+        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        assert!(finalists.is_empty());
     }
 }

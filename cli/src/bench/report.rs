@@ -246,8 +246,8 @@ fn protocol(results: &Results) -> String {
                  device rests for {} ms before it. Runs go through sets of buffers so that 256 MiB \
                  of other data lie between two uses of one; runs shorter than 100 µs are replayed \
                  from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
-                 cuBLASLt's 16 first algorithms with 64 MiB of workspace, timed on this machine in \
-                 this run; \"default\" is its first. A gather's is a copy of as many contiguous \
+                 cuBLASLt's 16 first algorithms with 64 MiB of workspace: the four best of a first \
+                 look, and the default, are timed in every round; \"default\" is its first. A gather's is a copy of as many contiguous \
                  bytes.",
                 protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds
             );

@@ -211,28 +211,32 @@ impl Bench<'_> {
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
         let ours = of_role(case.contestants(), Role::Cutlet);
         let baselines = of_role(case.contestants(), Role::Baseline);
-        let Some(baseline) = self.timer.fastest(case, Role::Baseline)? else {
+        let mut finalists = self.timer.finalists(case, Role::Baseline)?;
+        let (Some(&first), Some(&default)) = (finalists.first(), baselines.first()) else {
             return Ok(Outcome::Skipped {
                 reason: "there is no baseline".to_string(),
             });
         };
-        let check = case.check(baseline)?;
+        let check = case.check(first)?;
         if check.wrong.is_some() {
             return Ok(Outcome::Wrong {
                 check: Box::new(check),
             });
         }
-        let mut contestants = ours.clone();
-        contestants.push(baseline);
-        let default = baselines.first().copied().unwrap_or(baseline);
-        if default != baseline {
-            contestants.push(default);
+        if !finalists.contains(&default) {
+            finalists.push(default);
         }
-        contestants.extend(self.timer.fastest(case, Role::Aside)?);
+        let mut contestants = [&ours[..], &finalists[..]].concat();
+        contestants.extend(self.timer.finalists(case, Role::Aside)?.first());
         contestants.extend(of_role(case.contestants(), Role::Instance));
 
         self.recorder.take();
-        let times = self.timer.compare(case, &contestants, &self.protocol)?;
+        let mut times = self.timer.compare(case, &contestants, &self.protocol)?;
+        let baseline = fastest(&times, &finalists).unwrap_or(default);
+        let among = |times: &Times, all: &[usize]| all.contains(&times.contestant);
+        times.retain(|times| !among(times, &finalists) || among(times, &[baseline, default]));
+        // Results have the baseline before the default.
+        times.sort_by_key(|times| times.contestant == default && default != baseline);
         let telemetry = self.recorder.take();
 
         if let [ours] = ours[..] {
@@ -267,6 +271,16 @@ impl Bench<'_> {
             check,
         })))
     }
+}
+
+/// The one of these contestants with the least median.
+fn fastest(times: &[Times], of: &[usize]) -> Option<usize> {
+    let median = |times: &Times| Spread::of(&times.rounds).median;
+    times
+        .iter()
+        .filter(|times| of.contains(&times.contestant))
+        .min_by(|a, b| median(a).total_cmp(&median(b)))
+        .map(|times| times.contestant)
 }
 
 fn failed(error: &Error) -> Outcome {

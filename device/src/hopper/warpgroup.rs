@@ -18,6 +18,9 @@ index! {
 }
 
 impl WarpgroupIdx {
+    /// Number 0.
+    pub const FIRST: Self = Self(0);
+
     /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
     /// come first.
     #[inline(always)]
