@@ -1,4 +1,4 @@
-//! Passes every test: the workspace's, its documentation's, its examples', and a user's package elsewhere.
+//! Passes every test: the workspace's, its documentation's, its examples', and users' packages elsewhere.
 
 use std::path::Path;
 
@@ -28,10 +28,14 @@ fn run_all(count: &mut Count) -> Outcome {
         &mut cargo("test --package cutlet-layout-core --features serde --test serde"),
         |line| count.add(line),
     )?;
-    for example in examples()? {
+    let (examples, packages) = examples()?;
+    for example in examples {
         process::run(&mut cargo(&format!("run --example {example}")))?;
     }
-    own_kernel(count)
+    for package in packages {
+        users_package(&package, count)?;
+    }
+    Ok(())
 }
 
 /// How many tests ran, summed over the closing lines of every test binary.
@@ -62,25 +66,32 @@ impl Count {
     }
 }
 
-/// The numbered examples of the root package, in order.
-fn examples() -> Outcome<Vec<String>> {
+/// The numbered examples of the root package, and the examples that are packages, each in order.
+fn examples() -> Outcome<(Vec<String>, Vec<String>)> {
     let folder = root().join("examples");
-    let mut names: Vec<String> = std::fs::read_dir(&folder)
+    let (mut numbered, mut packages) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(&folder)
         .map_err(|error| format!("cannot read {}: {error}", folder.display()))?
-        .filter_map(|entry| {
-            let name = entry.ok()?.file_name().into_string().ok()?;
-            Some(name.strip_suffix(".rs")?.to_owned())
-        })
-        .collect();
-    names.sort();
-    Ok(names)
+    {
+        let Ok(name) = entry.map(|entry| entry.file_name().to_string_lossy().into_owned()) else {
+            continue;
+        };
+        if let Some(name) = name.strip_suffix(".rs") {
+            numbered.push(name.to_owned());
+        } else if folder.join(&name).join("Cargo.toml").exists() {
+            packages.push(name);
+        }
+    }
+    numbered.sort();
+    packages.sort();
+    Ok((numbered, packages))
 }
 
-/// Builds, tests and runs `examples/own-kernel` outside the repository, as its user would have it.
-fn own_kernel(count: &mut Count) -> Outcome {
-    let folder = std::env::temp_dir().join(format!("cutlet-own-kernel-{}", std::process::id()));
-    println!("\ncopying examples/own-kernel to {}", folder.display());
-    let result = copy_package(&root().join("examples/own-kernel"), &folder).and_then(|()| {
+/// Builds, tests and runs a package of `examples/` outside the repository, as its user would have it.
+fn users_package(name: &str, count: &mut Count) -> Outcome {
+    let folder = std::env::temp_dir().join(format!("cutlet-{name}-{}", std::process::id()));
+    println!("\ncopying examples/{name} to {}", folder.display());
+    let result = copy_package(&root().join("examples").join(name), &folder).and_then(|()| {
         // With the versions, the target folder and the optimisation level of the repository, no
         // dependency is compiled twice.
         std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))

@@ -1,0 +1,82 @@
+//! The host's side: tensor maps for the operands, and the launch.
+
+use core::ptr::{null_mut, with_exposed_provenance};
+
+use cutlet_device::hopper::KMajor;
+use cutlet_device::{Global, GlobalMut};
+use cutlet_host::{Buffer, Result, Stream, TensorMapSpec};
+use cutlet_kernels::gemm_wgmma::{K, Problem, TileC, box_a, box_b, box_c};
+use cutlet_layout_core::tiles;
+use half::bf16;
+
+use crate::{BiasGelu, CLUSTER, PTX, TILE, gemm_bias_gelu};
+
+/// `C = gelu(A·B + bias)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none with
+/// gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of 16
+/// bytes.
+///
+/// # Panics
+/// If an extent is 0, or a buffer too short.
+///
+/// # Errors
+/// If TMA cannot read A or B, or the launch fails.
+pub fn launch(
+    stream: &Stream,
+    [m, n, k]: [usize; 3],
+    a: &Buffer<bf16>,
+    b: &Buffer<bf16>,
+    bias: &Buffer<bf16>,
+    c: &mut Buffer<bf16>,
+) -> Result<()> {
+    const M: usize = TILE[0];
+    const N: usize = TILE[1];
+    assert!(m > 0 && n > 0 && k > 0 && bias.len() >= n && c.len() >= m * n);
+    let rows = |rows: usize, columns: usize| {
+        TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
+    };
+    let map_a = rows(m, k).encode(a, box_a::<bf16, KMajor, M>(1))?;
+    let map_b = rows(n, k).encode(b, box_b::<bf16, KMajor, N>(CLUSTER))?;
+    // TMA can store C if its rows are multiples of 16 bytes. If not, any map will do.
+    let tma_c = n.is_multiple_of(8);
+    let map_c = match tma_c {
+        true => rows(m, n).encode(&*c, box_c::<bf16>())?,
+        false => map_a,
+    };
+    let problem = Problem {
+        ldc: n as i64,
+        m: m as i32,
+        n: n as i32,
+        k: k as i32,
+        group: 8,
+        splits: 1,
+        split_steps: k.div_ceil(K) as u32,
+        bytes_a: (M * K * size_of::<bf16>()) as u32,
+        b_once: (m <= M).into(),
+        tma_c: tma_c.into(),
+        // Sums of split tiles: there are none.
+        ld_parts: 0,
+        parts: [0, 0],
+        padding: 0,
+    };
+    let epilogue = BiasGelu {
+        bias: Global::from_ptr(with_exposed_provenance(bias.view().address() as usize)),
+        n: n as i32,
+        padding: 0,
+    };
+    let workspace = GlobalMut::<f32>::from_ptr(null_mut());
+
+    // Whole clusters, as many as there is work or room for.
+    let cluster = CLUSTER as u32;
+    let [rows, columns] = tiles::<TileC<M, N>>([problem.m, problem.n]);
+    let work = rows.div_ceil(cluster) * columns;
+    let room = stream.device().multiprocessors() / cluster;
+    let grid = work.min(room.max(1)) * cluster;
+
+    let function = stream.device().load(&PTX, &gemm_bias_gelu)?;
+    // SAFETY: the maps were checked against the buffers, and C and the bias above; a buffer that is
+    // borrowed mutably overlaps no other.
+    unsafe {
+        let args = (map_a, map_b, map_c, c, workspace, problem, epilogue);
+        stream.launch(&function, grid, args)
+    }
+}

@@ -1,0 +1,31 @@
+//! Launches the kernel on a GPU if there is one, else on the CPU.
+
+use cutlet_host::{Device, Result};
+use half::bf16;
+use own_epilogue::{gelu, launch};
+
+fn main() -> Result<()> {
+    let device = Device::auto();
+    println!("running on {}", device.describe());
+    let stream = device.stream()?;
+
+    let (m, n, k) = (3usize, 24usize, 8usize);
+    let a = stream.upload(&vec![bf16::from_f32(0.5); m * k])?;
+    let b = stream.upload(&vec![bf16::from_f32(0.25); n * k])?;
+    let bias: Vec<bf16> = (0..n).map(|c| bf16::from_f32(c as f32 / -8.0)).collect();
+    let bias = stream.upload(&bias)?;
+    let mut c = stream.zeroed::<bf16>(m * n)?;
+    launch(&stream, [m, n, k], &a, &b, &bias, &mut c)?;
+
+    let c = stream.download(&c)?;
+    println!(
+        "columns 0, 8 and 16 of the last row: {}, {} and {}; gelu of 1, 0 and -1: {}, {} and {}",
+        c[48],
+        c[56],
+        c[64],
+        gelu(1.0),
+        gelu(0.0),
+        gelu(-1.0)
+    );
+    Ok(())
+}

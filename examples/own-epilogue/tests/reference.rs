@@ -1,0 +1,58 @@
+//! The kernel against the same sum in f64, written as a loop.
+
+use cutlet_host::Device;
+use half::bf16;
+use own_epilogue::launch;
+
+/// Numbers from -1 to 1 that look like random ones.
+fn numbers(count: usize, seed: u32) -> Vec<bf16> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        bf16::from_f32((state >> 16) as f32 / 32768.0 - 1.0)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn gelu(x: f64) -> f64 {
+    let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    0.5 * x * (1.0 + inner.tanh())
+}
+
+fn check(device: &Device, [m, n, k]: [usize; 3]) {
+    let stream = device.stream().unwrap();
+    let (a, b, bias) = (numbers(m * k, 1), numbers(n * k, 2), numbers(n, 3));
+    let [on_a, on_b, on_bias] = [&a, &b, &bias].map(|host| stream.upload(host).unwrap());
+    let mut on_c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
+    launch(&stream, [m, n, k], &on_a, &on_b, &on_bias, &mut on_c).unwrap();
+
+    let found = stream.download(&on_c).unwrap();
+    for (i, found) in found.into_iter().enumerate() {
+        let (row, column) = (i / n, i % n);
+        let sum: f64 = (0..k)
+            .map(|l| a[row * k + l].to_f64() * b[column * k + l].to_f64())
+            .sum();
+        let expected = gelu(sum + bias[column].to_f64());
+        // C is rounded to bf16, and the GPU's tanh is good to 11 bits.
+        let tolerance = expected.abs() / 128.0 + sum.abs() / 2048.0 + 1e-3;
+        assert!(
+            (found.to_f64() - expected).abs() <= tolerance,
+            "C[{row}, {column}] of {m}×{n}×{k} is {found}, expected {expected}"
+        );
+    }
+}
+
+#[test]
+fn on_the_cpu() {
+    let device = Device::cpu();
+    // Rows of C that TMA can store, and rows that it cannot.
+    check(&device, [70, 40, 72]);
+    check(&device, [70, 39, 72]);
+    // Tiles in both directions, the last ones cut off.
+    check(&device, [130, 264, 8]);
+}
+
+#[test]
+fn on_whatever_there_is() {
+    check(&Device::auto(), [300, 520, 200]);
+}
