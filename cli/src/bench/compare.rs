@@ -7,7 +7,7 @@ use super::statistics::{Spread, geometric_mean};
 
 /// Runs on different days differ by this much without a reason: other clocks, other cards, another
 /// address.
-const NOISE: f64 = 0.02;
+const NOISE: f64 = 0.03;
 
 /// What got faster or slower.
 #[derive(Debug)]
