@@ -35,8 +35,11 @@ impl Epilogue for BiasGelu {
 
     #[inline(always)]
     fn apply(&self, sum: f32, _: Option<f32>, [_, column]: Coord) -> f32 {
-        // Of what comes out beyond the edge nothing is used, but it must not be read there.
-        let column = column.min(self.n - 1);
+        // Beyond the edge there is no bias, and of what comes out nothing is used. (An index clamped to
+        // the edge does as well, but as each value then has an address of its own, registers spill.)
+        if column >= self.n {
+            return sum;
+        }
         // SAFETY: the launcher promises n elements, which nothing writes meanwhile.
         let [bias] = unsafe { self.bias.load_vec_read_only(column.into()) };
         // `bias.to_f32()` would be the `half` crate's, which knows no GPU.
