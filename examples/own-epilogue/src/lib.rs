@@ -35,8 +35,8 @@ impl Epilogue for BiasGelu {
 
     #[inline(always)]
     fn apply(&self, sum: f32, _: Option<f32>, [_, column]: Coord) -> f32 {
-        // Beyond the edge there is no bias, and of what comes out nothing is used. (An index clamped to
-        // the edge does as well, but as each value then has an address of its own, registers spill.)
+        // Beyond the edge there is no bias, and of what comes out nothing is used. With an index
+        // clamped to the edge instead of this branch, registers spill.
         if column >= self.n {
             return sum;
         }
