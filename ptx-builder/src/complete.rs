@@ -35,26 +35,45 @@ fn missing<'a>(module: &Module<'a>) -> Option<&'a str> {
 /// The first operand that neither the item nor the module declares: assembly may mention what only
 /// the assembly of another crate declares.
 fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
+    let bytes = item.text.as_bytes();
     let mut declared = HashSet::new();
     let mut operands = Vec::new();
-    for statement in item.text.split([';', '{', '}', '\n']) {
-        let statement = statement.trim_start();
-        if statement.starts_with(".loc") || statement.starts_with("//") {
+    for name in names(item.text) {
+        // A register, a label, or what is thrown away.
+        if matches!(name.as_bytes()[0], b'%' | b'$') || name == "_" {
             continue;
         }
-        if statement.starts_with('.') {
-            declared.extend(names(statement));
-        } else {
-            operands.extend(names(statement).skip(1).filter(|name| {
-                let at = name.as_ptr() as usize - statement.as_ptr() as usize;
-                let before = statement[..at].trim_end();
-                before.ends_with([',', '[', '('])
-            }));
+        let at = name.as_ptr() as usize - item.text.as_ptr() as usize;
+        let before = last_but(&bytes[..at], |byte| matches!(byte, b' ' | b'\t'));
+        let before = before.map_or(b';', |at| bytes[at]);
+        if is_end(before) {
+            // An instruction.
+            continue;
+        }
+        let statement = last_but(&bytes[..at], |byte| !is_end(byte)).map_or(0, |end| end + 1);
+        if item.text[statement..].trim_start().starts_with('.') {
+            declared.insert(name);
+        } else if matches!(before, b',' | b'[' | b'(') {
+            operands.push(name);
         }
     }
-    operands.into_iter().find(|name| {
-        !name.starts_with(['%', '$', '_']) && !declared.contains(name) && !defined.contains(name)
-    })
+    operands
+        .into_iter()
+        .find(|name| !declared.contains(name) && !defined.contains(name))
+}
+
+/// Whether a statement ends here.
+fn is_end(byte: u8) -> bool {
+    matches!(byte, b';' | b'{' | b'}' | b'\n')
+}
+
+/// Where the last byte is that is not to be skipped.
+fn last_but(bytes: &[u8], skip: impl Fn(u8) -> bool) -> Option<usize> {
+    let mut end = bytes.len();
+    while end > 0 && skip(bytes[end - 1]) {
+        end -= 1;
+    }
+    end.checked_sub(1)
 }
 
 #[cfg(test)]

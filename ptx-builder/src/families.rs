@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::entry;
-use crate::module::{Kind, Module};
+use crate::module::{Kind, Module, names};
 
 /// The PTX of one family for one target.
 #[derive(Debug)]
@@ -107,11 +107,12 @@ impl<'a> References<'a> {
             if item.name.is_empty() {
                 anonymous.insert(index);
             }
-            let names = item.names();
+            // Registers, of which there are many, are not among what a module defines.
+            let names = names(item.text).filter(|name| !name.starts_with('%'));
             mentions
                 .entry(item.name)
                 .or_default()
-                .extend(names.intersection(&defined));
+                .extend(names.filter(|name| defined.contains(name)));
         }
         References {
             mentions,

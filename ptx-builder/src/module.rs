@@ -1,7 +1,5 @@
 //! A PTX text taken apart into its header and module-level items.
 
-use std::collections::HashSet;
-
 use crate::metadata::KernelInfo;
 
 /// A PTX text as the compiler wrote it.
@@ -97,7 +95,7 @@ impl<'a> Item<'a> {
         let from = function.map_or(0, |at| at + 1);
         let name = words[from..]
             .iter()
-            .find(|word| word.starts_with(|first: char| is_name_start(first)))
+            .find(|word| is_name_start(word.as_bytes()[0]))
             .copied()
             .unwrap_or_default();
         Item { kind, name, text }
@@ -107,75 +105,73 @@ impl<'a> Item<'a> {
     pub fn is_extern(&self) -> bool {
         self.text.starts_with(".extern")
     }
-
-    /// The names in the item's text, apart from comments and strings.
-    pub fn names(&self) -> HashSet<&'a str> {
-        names(self.text).collect()
-    }
 }
 
 /// The names in a text, in order.
+///
+/// Texts are long, and a build script is compiled without optimisation as a rule: loops over bytes
+/// are then much faster than what `str` has for the purpose.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+    let bytes = text.as_bytes();
+    let mut at = 0;
     std::iter::from_fn(move || {
-        loop {
-            let first = rest.chars().next()?;
-            if rest.starts_with("//") {
-                take_line(&mut rest);
-            } else if rest.starts_with('"') {
-                rest = &rest[string_length(rest)..];
-            } else if is_name_start(first) {
-                let length = name_length(rest);
-                let (name, after) = rest.split_at(length);
-                rest = after;
-                return Some(name);
-            } else if first == '.' || first.is_ascii_digit() {
+        while at < bytes.len() {
+            let start = at;
+            match bytes[at] {
+                b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                    while at < bytes.len() && bytes[at] != b'\n' {
+                        at += 1;
+                    }
+                }
+                b'"' => at += string_length(&text[at..]),
+                first if is_name_start(first) => {
+                    at = name_end(bytes, at);
+                    return Some(&text[start..at]);
+                }
                 // A directive or number: its letters are no name.
-                let length = 1 + name_length(&rest[1..]);
-                rest = &rest[length..];
-            } else {
-                rest = &rest[first.len_utf8()..];
+                b'.' | b'0'..=b'9' => at = name_end(bytes, at + 1),
+                _ => at += 1,
             }
         }
+        None
     })
 }
 
-fn is_name_start(first: char) -> bool {
-    first.is_ascii_alphabetic() || matches!(first, '_' | '$' | '%')
+fn is_name_start(first: u8) -> bool {
+    matches!(first, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'%')
 }
 
-fn name_length(text: &str) -> usize {
-    text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')))
-        .unwrap_or(text.len())
+/// Where the name or number ends that `start` is in.
+fn name_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while at < bytes.len()
+        && matches!(bytes[at], b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'%')
+    {
+        at += 1;
+    }
+    at
 }
 
 /// The directives and names of an item up to its parameters, size, value or body; what stands in
 /// parentheses before (what a function returns) is left out.
 fn head_words(text: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
+    let bytes = text.as_bytes();
+    let mut words: Vec<&str> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
         let named = words
             .last()
-            .is_some_and(|word: &&str| word.starts_with(is_name_start));
-        match first {
-            '(' if !named => {
-                let end = rest.find(')').map_or(rest.len(), |at| at + 1);
-                rest = &rest[end..];
+            .is_some_and(|word| is_name_start(word.as_bytes()[0]));
+        match bytes[at] {
+            b'(' if !named => at += text[at..].find(')').map_or(text.len() - at, |end| end + 1),
+            b'(' | b'[' | b'=' | b'{' | b';' => break,
+            first if first == b'.' || is_name_start(first) => {
+                at = name_end(bytes, at + 1);
+                words.push(&text[start..at]);
             }
-            '(' | '[' | '=' | '{' | ';' => break,
-            '.' => {
-                let length = 1 + name_length(&rest[1..]);
-                words.push(&rest[..length]);
-                rest = &rest[length..];
-            }
-            _ if is_name_start(first) => {
-                let length = name_length(rest);
-                words.push(&rest[..length]);
-                rest = &rest[length..];
-            }
-            _ if first.is_ascii_digit() => rest = &rest[name_length(rest)..],
-            _ => rest = &rest[first.len_utf8()..],
+            b'0'..=b'9' => at = name_end(bytes, at),
+            _ => at += 1,
         }
     }
     words
