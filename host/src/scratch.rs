@@ -47,7 +47,7 @@ impl Stream {
     /// Scratch memory for `len` elements.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
@@ -109,12 +109,12 @@ impl<T: DeviceData> Drop for Scratch<T> {
                     let _ = queue.submit(Keep(buffer));
                 }
             }
-            (Memory::Gpu { address, .. }, Queue::Gpu(stream)) => {
-                if self.stream.device().make_current().is_ok() {
-                    // SAFETY: allocated in `scratch`, freed once, after all work that uses it. Its
-                    // error would be an earlier kernel's, which the next call reports.
-                    let _ = unsafe { sys::cuMemFreeAsync(*address, stream.cu_stream()) };
-                }
+            (Memory::Gpu { address, .. }, Queue::Gpu(stream))
+                if self.stream.device().make_current().is_ok() =>
+            {
+                // SAFETY: allocated in `scratch`, freed once, after all work that uses it. Its error
+                // would be an earlier kernel's, which the next call reports.
+                let _ = unsafe { sys::cuMemFreeAsync(*address, stream.cu_stream()) };
             }
             _ => {}
         }

@@ -11,6 +11,8 @@
 //! parameters; [`instances`] lists those that the library launches.
 
 mod epilogue;
+#[cfg(not(target_arch = "nvptx64"))]
+mod instance;
 pub mod instances;
 pub mod parts;
 
@@ -31,6 +33,8 @@ use cutlet_device::{
 use cutlet_layout_core::{Coord, E, L, RowMajor, Tensor, Tv, tile_extent, tile_origin, tiles};
 
 pub use epilogue::{Epilogue, Scale};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use instance::{Arguments, Instance};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);

@@ -5,8 +5,7 @@
 //! needs to bring it; a tile takes its steps and a constant; the kernel takes as many tiles as its
 //! busiest block has, and at least as long as memory needs. All in clocks of a multiprocessor.
 
-use cutlet_kernels::gemm_wgmma::instances::Instance;
-use cutlet_kernels::gemm_wgmma::{K, LARGEST_SPLIT};
+use cutlet_kernels::gemm_wgmma::{Instance, K, LARGEST_SPLIT};
 
 /// What the time depends on.
 #[derive(Clone, Copy, Debug)]

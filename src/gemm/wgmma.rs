@@ -6,9 +6,9 @@ use std::ptr::with_exposed_provenance_mut;
 use cutlet_device::hopper::{TensorMap, TileBox};
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream, TensorMapElement, TensorMapSpec};
-use cutlet_kernels::gemm_wgmma::instances::{BF16, F16, Instance};
+use cutlet_kernels::gemm_wgmma::instances::{BF16, F16};
 use cutlet_kernels::gemm_wgmma::parts::{self, Parts, sum_parts_bf16, sum_parts_f16};
-use cutlet_kernels::gemm_wgmma::{self, Scale};
+use cutlet_kernels::gemm_wgmma::{self, Instance, Scale};
 use cutlet_layout_core::tiles;
 
 use super::choose::{self, Choice, Shape};

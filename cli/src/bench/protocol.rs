@@ -13,7 +13,7 @@ use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
 
 /// Runs shorter than this are timed inside CUDA graphs, so that launching them does not decide.
-const GRAPH_BELOW: Duration = Duration::from_micros(100);
+const GRAPH_BELOW: Duration = Duration::from_micros(30);
 /// Most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
 /// Baselines this much slower than the fastest, in a first look, are not looked at again.

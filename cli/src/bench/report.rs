@@ -244,7 +244,7 @@ fn protocol(results: &Results) -> String {
                 text,
                 ". A sample takes at least {} ms and has at least {} runs (or takes 100 ms); the \
                  device rests for {} ms before it. Runs go through sets of buffers so that 256 MiB \
-                 of other data lie between two uses of one; runs shorter than 100 µs are replayed \
+                 of other data lie between two uses of one; runs shorter than 30 µs are replayed \
                  from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
                  cuBLASLt's 16 first algorithms with 64 MiB of workspace: the four best of a first \
                  look, and the default, are timed in every round; \"default\" is its first. A gather's is a copy of as many contiguous \

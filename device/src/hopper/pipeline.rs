@@ -108,7 +108,7 @@ impl<const STAGES: usize> Cursor<STAGES> {
     fn skip(&mut self, stages: u32) {
         const { assert!(STAGES > 0, "a pipeline has at least one stage") };
         let all = self.stage + stages;
-        self.parity ^= all / STAGES as u32 & 1;
+        self.parity ^= (all / STAGES as u32) & 1;
         self.stage = all % STAGES as u32;
     }
 

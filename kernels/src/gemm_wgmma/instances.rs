@@ -1,52 +1,12 @@
 //! The instances of gemm_wgmma that the library launches, each in a module of its own, so that a
 //! first launch compiles one kernel.
 
-use cutlet_device::hopper::{KMajor, MnMajor, TensorMap, TileBox};
-use cutlet_device::{GlobalMut, Kernel, instantiate};
+use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
+use cutlet_device::{GlobalMut, instantiate};
 
+#[cfg(not(target_arch = "nvptx64"))]
+use super::{Instance, box_a, box_b, box_c};
 use super::{Problem, Scale, gemm, shared_bytes};
-#[cfg(not(target_arch = "nvptx64"))]
-use super::{box_a, box_b, box_c};
-
-#[cfg(not(target_arch = "nvptx64"))]
-/// The arguments of an instance: maps of A, B and C, C, the problem and the epilogue.
-pub type Arguments<T> = (
-    TensorMap,
-    TensorMap,
-    TensorMap,
-    GlobalMut<T>,
-    GlobalMut<f32>,
-    Problem,
-    Scale,
-);
-
-#[cfg(not(target_arch = "nvptx64"))]
-/// What the host needs to know of an instance to choose and launch it.
-#[derive(Debug)]
-pub struct Instance<T: 'static> {
-    /// The kernel.
-    pub kernel: &'static Kernel<Arguments<T>>,
-    /// Whether k is consecutive in A and in B.
-    pub k_major: [bool; 2],
-    /// Rows and columns of a block's tile of C.
-    pub tile: [u32; 2],
-    /// Rows and columns of tiles that a cluster has.
-    pub cluster: [u32; 2],
-    /// Whether two consumers take turns, each with a tile of its own.
-    pub alternate: bool,
-    /// The boxes of the tensor maps of A, B and C.
-    pub boxes: [TileBox; 3],
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-impl<T> Instance<T> {
-    /// Bytes of a tile of A if its boxes have `lines` lines.
-    pub const fn bytes_a(&self, lines: u32) -> u32 {
-        let [line, most] = self.boxes[0].extent;
-        let tile = self.tile[0] * super::K as u32 * size_of::<T>() as u32;
-        tile / (line * most) * (line * lines)
-    }
-}
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! k_major {
