@@ -175,7 +175,14 @@ fn unsupported(library: &PtxLibrary, (major, minor): (u32, u32)) -> Option<&'sta
 }
 
 fn kernels(library: &PtxLibrary) -> Finding {
-    let families: Vec<&str> = library.families.iter().map(|family| family.name).collect();
+    // The first part of a module's path says what it is for; the others are its instances.
+    let topic = |name: &'static str| name.split_once("::").map_or(name, |(topic, _)| topic);
+    let topics: BTreeSet<&str> = library
+        .families
+        .iter()
+        .map(|family| topic(family.name))
+        .collect();
+    let topics: Vec<&str> = topics.into_iter().collect();
     let modules = library.families.iter().flat_map(|family| family.modules);
     let targets: BTreeSet<&str> = modules.map(|module| module.target).collect();
     if targets.is_empty() {
@@ -184,7 +191,7 @@ fn kernels(library: &PtxLibrary) -> Finding {
     let targets: Vec<&str> = targets.into_iter().collect();
     Finding::found(
         "kernels' PTX",
-        format!("{} for {}", families.join(", "), targets.join(", ")),
+        format!("{} for {}", topics.join(", "), targets.join(", ")),
     )
 }
 
