@@ -104,6 +104,9 @@ impl<'a> Gemm<'a> {
     }
 }
 
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
+const GROUP: u32 = 8;
+
 /// An element type of [`gemm`]: `f32` on any GPU; `bf16` and `f16`, with sums in f32, on Hopper's
 /// tensor cores.
 pub trait Element: DeviceData + sealed::Launch {}

@@ -185,6 +185,12 @@ macro_rules! matrix {
                 self.extents.order
             }
 
+            /// Whether every contiguous run starts at a multiple of `bytes` bytes.
+            pub(crate) fn starts_runs_at(&self, bytes: usize) -> bool {
+                self.view.address().is_multiple_of(bytes as u64)
+                    && (self.ld() * size_of::<T>()).is_multiple_of(bytes)
+            }
+
             /// The bytes from the first element to the last, as device addresses.
             pub(crate) fn addresses(&self) -> std::ops::Range<u64> {
                 let first = self.view.address();

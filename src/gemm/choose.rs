@@ -60,14 +60,20 @@ const SUM: f64 = 2900.0;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
-/// The choice that the model holds to be the fastest.
+/// The choice among an instance and others that the model holds to be the fastest.
 pub fn fastest<T>(
-    instances: impl Iterator<Item = &'static Instance<T>>,
+    first: &'static Instance<T>,
+    others: impl Iterator<Item = &'static Instance<T>>,
     shape: &Shape,
-) -> Option<Choice<T>> {
-    instances
-        .map(|instance| fastest_split(instance, shape))
-        .min_by(|a, b| a.clocks.total_cmp(&b.clocks))
+) -> Choice<T> {
+    others.fold(fastest_split(first, shape), |best, other| {
+        faster(best, fastest_split(other, shape))
+    })
+}
+
+/// The faster one; the first, if they are as fast.
+fn faster<T>(a: Choice<T>, b: Choice<T>) -> Choice<T> {
+    if b.clocks < a.clocks { b } else { a }
 }
 
 /// With or without a split: the one that makes as many tiles as there are multiprocessors.
@@ -77,12 +83,7 @@ fn fastest_split<T>(instance: &'static Instance<T>, shape: &Shape) -> Choice<T> 
     if instance.tile[1] as usize > LARGEST_SPLIT || most < 2 {
         return whole;
     }
-    let split = choice(instance, shape, most);
-    if split.clocks < whole.clocks {
-        split
-    } else {
-        whole
-    }
+    faster(whole, choice(instance, shape, most))
 }
 
 /// Tiles of C, those included that only keep a cluster company.

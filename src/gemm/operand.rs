@@ -30,11 +30,9 @@ pub enum TmaOperand<'a, T: DeviceData> {
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
     /// The operand, copied if need be. One without elements becomes a few zeros.
     pub fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
-        let unit = UNIT / size_of::<T>();
-        let starts = operand.view.address().is_multiple_of(UNIT as u64);
         if operand.rows() == 0 || operand.columns() == 0 {
             zeros(stream, operand.order())
-        } else if starts && operand.ld().is_multiple_of(unit) {
+        } else if operand.starts_runs_at(UNIT) {
             Ok(TmaOperand::AsItIs(operand))
         } else {
             copy(stream, &operand)

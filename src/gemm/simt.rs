@@ -12,7 +12,7 @@ use cutlet_kernels::gemm_f32::{
 
 use cutlet_layout_core::tile_extent;
 
-use super::{Problem, sealed};
+use super::{GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
 use crate::{Error, Result};
@@ -41,8 +41,8 @@ impl sealed::Launch for f32 {
     }
 }
 
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
-const GROUP: u32 = 8;
+/// Bytes of the widest access.
+const VECTOR: usize = 16;
 
 /// A kernel of the family.
 type Instance = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, gemm_f32::Problem)>;
@@ -50,9 +50,13 @@ type Instance = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, gemm_f32::Prob
 /// The instance for the problem's orders and alignment.
 fn instance(problem: &Problem<'_, f32>) -> &'static Instance {
     let Problem { a, b, c, .. } = problem;
-    let vectors = aligned(&a.extents, a.view.address())
-        && aligned(&b.extents, b.view.address())
-        && aligned(&c.extents, c.view.address());
+    let vectors = [
+        (a.starts_runs_at(VECTOR), &a.extents),
+        (b.starts_runs_at(VECTOR), &b.extents),
+        (c.starts_runs_at(VECTOR), &c.extents),
+    ]
+    .into_iter()
+    .all(|(starts, extents)| starts && whole_vectors(extents));
     of_orders(a.order(), b.order(), vectors)
 }
 
@@ -96,12 +100,8 @@ fn kernel_problem(problem: &Problem<'_, f32>) -> gemm_f32::Problem {
     }
 }
 
-/// Whether all runs of a matrix begin at, and are as long as, a multiple of 16 bytes.
-fn aligned(extents: &Extents, address: u64) -> bool {
-    let run = match extents.order {
-        RowMajor => extents.columns,
-        ColMajor => extents.rows,
-    };
-    let words = 16 / size_of::<f32>();
-    address.is_multiple_of(16) && run.is_multiple_of(words) && extents.ld.is_multiple_of(words)
+/// Whether all runs of a matrix are as long as a multiple of the widest access.
+fn whole_vectors(extents: &Extents) -> bool {
+    let (run, _) = extents.run_and_count();
+    run.is_multiple_of(VECTOR / size_of::<f32>())
 }

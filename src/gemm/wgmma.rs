@@ -13,12 +13,9 @@ use cutlet_layout_core::tiles;
 
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
-use super::{Problem, sealed};
+use super::{GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::{Error, Matrix, MatrixMut, Result};
-
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
-const GROUP: u32 = 8;
 
 /// The kernel that adds parts.
 type SumParts<T> = Kernel<(Global<f32>, GlobalMut<T>, Parts, Scale)>;
@@ -79,8 +76,13 @@ fn of_orders<T: Sixteen>(a: Order, b: Order) -> impl Iterator<Item = &'static In
 fn launch<T: Sixteen>(stream: &Stream, problem: Problem<'_, T>, named: Option<&str>) -> Result<()> {
     let (m, n, k) = problem.extents();
     let Problem { a, b, mut c, .. } = problem;
-    let fitting = of_orders::<T>(a.order(), b.order())
+    let mut fitting = of_orders::<T>(a.order(), b.order())
         .filter(|instance| named.is_none_or(|name| instance.kernel.name() == name));
+    let Some(first) = fitting.next() else {
+        return Err(Error::Instance {
+            asked: named.unwrap_or_default().to_string(),
+        });
+    };
     let (a, b) = (TmaOperand::of(stream, a)?, TmaOperand::of(stream, b)?);
     let (a, b) = (a.matrix(), b.matrix());
     let shape = Shape {
@@ -91,15 +93,10 @@ fn launch<T: Sixteen>(stream: &Stream, problem: Problem<'_, T>, named: Option<&s
         k: k.max(1),
         processors: stream.device().multiprocessors(),
     };
-    let Some(choice) = choose::fastest(fitting, &shape) else {
-        return Err(Error::Instance {
-            asked: named.unwrap_or_default().to_string(),
-        });
-    };
     let call = Call {
         stream,
+        choice: choose::fastest(first, fitting, &shape),
         shape,
-        choice,
         epilogue: Scale {
             alpha: problem.alpha,
             beta: problem.beta,
@@ -253,9 +250,7 @@ impl<T: Sixteen> Call<'_, T> {
 
 /// Lines of the cache that 128 bytes of a row of the operand lie in.
 fn cache_lines<T: DeviceData>(operand: &Matrix<'_, T>) -> usize {
-    const LINE: usize = 128;
-    let starts = operand.view.address().is_multiple_of(LINE as u64);
-    match starts && (operand.ld() * size_of::<T>()).is_multiple_of(LINE) {
+    match operand.starts_runs_at(128) {
         true => 1,
         false => 2,
     }
@@ -263,10 +258,7 @@ fn cache_lines<T: DeviceData>(operand: &Matrix<'_, T>) -> usize {
 
 /// Whether TMA can store C, which it writes in units of 16 bytes of a row.
 fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
-    let unit = UNIT / size_of::<T>();
-    c.view.address().is_multiple_of(UNIT as u64)
-        && c.ld().is_multiple_of(unit)
-        && c.columns().is_multiple_of(unit)
+    c.starts_runs_at(UNIT) && c.columns().is_multiple_of(UNIT / size_of::<T>())
 }
 
 /// The tensor map of an operand, for boxes of `tile`.

@@ -5,25 +5,32 @@ use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
 
 #[cfg(not(target_arch = "nvptx64"))]
+use cutlet_device::hopper::Major;
+
+#[cfg(not(target_arch = "nvptx64"))]
 use super::{Instance, box_a, box_b, box_c};
 use super::{Problem, Scale, gemm, shared_bytes};
 
-#[cfg(not(target_arch = "nvptx64"))]
-macro_rules! k_major {
-    (KMajor) => {
-        true
-    };
-    (MnMajor) => {
-        false
+/// The instances of both element types: `name for bf16, name for f16 = consumers * tile of C, stages,
+/// blocks of a cluster (rows x columns), major of A, major of B`.
+macro_rules! instances {
+    ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
+        instances_of! {
+            /// Instances for bf16.
+            BF16 of half::bf16: $($bf16 = $shape;)+
+        }
+        instances_of! {
+            /// Instances for f16.
+            F16 of half::f16: $($f16 = $shape;)+
+        }
     };
 }
 
-/// Instances of an element type: `name = consumers * tile of C, stages, blocks of a cluster
-/// (rows x columns), major of A, major of B`.
-macro_rules! instances {
+/// Instances of an element type.
+macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty:
-        $($name:ident = $consumers:literal * $m:literal x $n:literal, $stages:literal,
-            $rows:literal x $columns:literal, $a:ident, $b:ident;)+
+        $($name:ident = ($consumers:literal * $m:literal x $n:literal, $stages:literal,
+            $rows:literal x $columns:literal, $a:ident, $b:ident);)+
     ) => {
         $(
             #[doc = concat!($consumers, " consumers, a tile of ", $m, "×", $n, ", ", $stages,
@@ -56,7 +63,7 @@ macro_rules! instances {
         pub static $list: &[Instance<$element>] = &[$(
             Instance {
                 kernel: &$name::$name,
-                k_major: [k_major!($a), k_major!($b)],
+                k_major: [$a::K_IS_CONSECUTIVE, $b::K_IS_CONSECUTIVE],
                 tile: [$m, $n],
                 cluster: [$rows, $columns],
                 alternate: $m == 64 && $consumers == 2,
@@ -71,54 +78,26 @@ macro_rules! instances {
 }
 
 instances! {
-    /// Instances for bf16.
-    BF16 of half::bf16:
-        bf16_2x128x256_c2_kk = 2 * 128 x 256, 4, 2 x 1, KMajor, KMajor;
-        bf16_2x128x256_c1_kk = 2 * 128 x 256, 4, 1 x 1, KMajor, KMajor;
-        bf16_2x128x224_c2_kk = 2 * 128 x 224, 4, 2 x 1, KMajor, KMajor;
-        bf16_2x128x160_c1_kk = 2 * 128 x 160, 5, 1 x 1, KMajor, KMajor;
-        bf16_2x128x128_c2_kk = 2 * 128 x 128, 6, 2 x 1, KMajor, KMajor;
-        bf16_1x64x128_c1_kk = 1 * 64 x 128, 8, 1 x 1, KMajor, KMajor;
-        bf16_1x64x128_c2_kk = 1 * 64 x 128, 8, 2 x 1, KMajor, KMajor;
-        bf16_1x64x64_c1_kk = 1 * 64 x 64, 12, 1 x 1, KMajor, KMajor;
-        bf16_2x64x256_c2_kk = 2 * 64 x 256, 4, 2 x 1, KMajor, KMajor;
-        bf16_2x64x224_c2_kk = 2 * 64 x 224, 5, 2 x 1, KMajor, KMajor;
-        bf16_2x128x256_c2_km = 2 * 128 x 256, 4, 2 x 1, KMajor, MnMajor;
-        bf16_2x128x128_c2_km = 2 * 128 x 128, 6, 2 x 1, KMajor, MnMajor;
-        bf16_1x64x128_c1_km = 1 * 64 x 128, 8, 1 x 1, KMajor, MnMajor;
-        bf16_1x64x64_c1_km = 1 * 64 x 64, 12, 1 x 1, KMajor, MnMajor;
-        bf16_2x128x256_c2_mk = 2 * 128 x 256, 4, 2 x 1, MnMajor, KMajor;
-        bf16_2x128x128_c2_mk = 2 * 128 x 128, 6, 2 x 1, MnMajor, KMajor;
-        bf16_1x64x128_c1_mk = 1 * 64 x 128, 8, 1 x 1, MnMajor, KMajor;
-        bf16_1x64x64_c1_mk = 1 * 64 x 64, 12, 1 x 1, MnMajor, KMajor;
-        bf16_2x128x256_c2_mm = 2 * 128 x 256, 4, 2 x 1, MnMajor, MnMajor;
-        bf16_2x128x128_c2_mm = 2 * 128 x 128, 6, 2 x 1, MnMajor, MnMajor;
-        bf16_1x64x128_c1_mm = 1 * 64 x 128, 8, 1 x 1, MnMajor, MnMajor;
-        bf16_1x64x64_c1_mm = 1 * 64 x 64, 12, 1 x 1, MnMajor, MnMajor;
-}
-instances! {
-    /// Instances for f16.
-    F16 of half::f16:
-        f16_2x128x256_c2_kk = 2 * 128 x 256, 4, 2 x 1, KMajor, KMajor;
-        f16_2x128x256_c1_kk = 2 * 128 x 256, 4, 1 x 1, KMajor, KMajor;
-        f16_2x128x224_c2_kk = 2 * 128 x 224, 4, 2 x 1, KMajor, KMajor;
-        f16_2x128x160_c1_kk = 2 * 128 x 160, 5, 1 x 1, KMajor, KMajor;
-        f16_2x128x128_c2_kk = 2 * 128 x 128, 6, 2 x 1, KMajor, KMajor;
-        f16_1x64x128_c1_kk = 1 * 64 x 128, 8, 1 x 1, KMajor, KMajor;
-        f16_1x64x128_c2_kk = 1 * 64 x 128, 8, 2 x 1, KMajor, KMajor;
-        f16_1x64x64_c1_kk = 1 * 64 x 64, 12, 1 x 1, KMajor, KMajor;
-        f16_2x64x256_c2_kk = 2 * 64 x 256, 4, 2 x 1, KMajor, KMajor;
-        f16_2x64x224_c2_kk = 2 * 64 x 224, 5, 2 x 1, KMajor, KMajor;
-        f16_2x128x256_c2_km = 2 * 128 x 256, 4, 2 x 1, KMajor, MnMajor;
-        f16_2x128x128_c2_km = 2 * 128 x 128, 6, 2 x 1, KMajor, MnMajor;
-        f16_1x64x128_c1_km = 1 * 64 x 128, 8, 1 x 1, KMajor, MnMajor;
-        f16_1x64x64_c1_km = 1 * 64 x 64, 12, 1 x 1, KMajor, MnMajor;
-        f16_2x128x256_c2_mk = 2 * 128 x 256, 4, 2 x 1, MnMajor, KMajor;
-        f16_2x128x128_c2_mk = 2 * 128 x 128, 6, 2 x 1, MnMajor, KMajor;
-        f16_1x64x128_c1_mk = 1 * 64 x 128, 8, 1 x 1, MnMajor, KMajor;
-        f16_1x64x64_c1_mk = 1 * 64 x 64, 12, 1 x 1, MnMajor, KMajor;
-        f16_2x128x256_c2_mm = 2 * 128 x 256, 4, 2 x 1, MnMajor, MnMajor;
-        f16_2x128x128_c2_mm = 2 * 128 x 128, 6, 2 x 1, MnMajor, MnMajor;
-        f16_1x64x128_c1_mm = 1 * 64 x 128, 8, 1 x 1, MnMajor, MnMajor;
-        f16_1x64x64_c1_mm = 1 * 64 x 64, 12, 1 x 1, MnMajor, MnMajor;
+    bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 * 128 x 256, 4, 1 x 1, KMajor, KMajor);
+    bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 * 128 x 224, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x160_c1_kk, f16_2x128x160_c1_kk = (2 * 128 x 160, 5, 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk, f16_2x128x128_c2_kk = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 * 64 x 128, 8, 2 x 1, KMajor, KMajor);
+    bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 * 64 x 64, 12, 1 x 1, KMajor, KMajor);
+    bf16_2x64x256_c2_kk, f16_2x64x256_c2_kk = (2 * 64 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x64x224_c2_kk, f16_2x64x224_c2_kk = (2 * 64 x 224, 5, 2 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 * 128 x 256, 4, 2 x 1, KMajor, MnMajor);
+    bf16_2x128x128_c2_km, f16_2x128x128_c2_km = (2 * 128 x 128, 6, 2 x 1, KMajor, MnMajor);
+    bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 * 64 x 128, 8, 1 x 1, KMajor, MnMajor);
+    bf16_1x64x64_c1_km, f16_1x64x64_c1_km = (1 * 64 x 64, 12, 1 x 1, KMajor, MnMajor);
+    bf16_2x128x256_c2_mk, f16_2x128x256_c2_mk = (2 * 128 x 256, 4, 2 x 1, MnMajor, KMajor);
+    bf16_2x128x128_c2_mk, f16_2x128x128_c2_mk = (2 * 128 x 128, 6, 2 x 1, MnMajor, KMajor);
+    bf16_1x64x128_c1_mk, f16_1x64x128_c1_mk = (1 * 64 x 128, 8, 1 x 1, MnMajor, KMajor);
+    bf16_1x64x64_c1_mk, f16_1x64x64_c1_mk = (1 * 64 x 64, 12, 1 x 1, MnMajor, KMajor);
+    bf16_2x128x256_c2_mm, f16_2x128x256_c2_mm = (2 * 128 x 256, 4, 2 x 1, MnMajor, MnMajor);
+    bf16_2x128x128_c2_mm, f16_2x128x128_c2_mm = (2 * 128 x 128, 6, 2 x 1, MnMajor, MnMajor);
+    bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 * 64 x 128, 8, 1 x 1, MnMajor, MnMajor);
+    bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 * 64 x 64, 12, 1 x 1, MnMajor, MnMajor);
 }

@@ -67,7 +67,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
         });
         let [order_a, order_b] = problem.layout.orders();
         let instances = match kernel {
-            Some(_) if setting.every_instance => T::instances(order_a, order_b),
+            Some(_) if setting.every_instance => (T::INSTANCES)(order_a, order_b),
             _ => Vec::new(),
         };
         let each = instances.iter().map(|name| Contestant {

@@ -24,10 +24,8 @@ pub trait Types: 'static {
     /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
     const KERNEL: Option<Kernel<Self>>;
 
-    /// cutlet's kernel instances for operands of these orders.
-    fn instances(_a: Order, _b: Order) -> Vec<&'static str> {
-        Vec::new()
-    }
+    /// cutlet's kernel instances for operands of two orders.
+    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = |_, _| Vec::new();
 }
 
 /// cutlet's GEMM of some types.
@@ -58,10 +56,7 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-
-    fn instances(a: Order, b: Order) -> Vec<&'static str> {
-        Gemm::instances::<f32>(a, b)
-    }
+    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<f32>;
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -82,10 +77,7 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-
-    fn instances(a: Order, b: Order) -> Vec<&'static str> {
-        Gemm::instances::<f16>(a, b)
-    }
+    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<f16>;
 }
 
 /// bf16 in and out.
@@ -96,10 +88,7 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-
-    fn instances(a: Order, b: Order) -> Vec<&'static str> {
-        Gemm::instances::<bf16>(a, b)
-    }
+    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<bf16>;
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.
