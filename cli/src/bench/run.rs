@@ -103,7 +103,7 @@ pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
     Ok(Results {
         schema: SCHEMA,
         program: format!("cutlet {}", env!("CARGO_PKG_VERSION")),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command(std::env::args().skip(1)),
         began: utc(began),
         seconds: clock.elapsed().as_secs_f64(),
         suites: plan
@@ -305,6 +305,21 @@ fn figures(row: &Row, case: &dyn Case, times: &Times, default: usize) -> Figures
     }
 }
 
+/// The command with these arguments, as anyone would type it: without where this machine has the
+/// program, and where the results go.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let mut words = vec!["cutlet".to_string()];
+    let mut is_folder = false;
+    for argument in arguments {
+        let names_folder = argument == "--out";
+        if !is_folder && !names_folder && !argument.starts_with("--out=") {
+            words.push(argument);
+        }
+        is_folder = names_folder;
+    }
+    words.join(" ")
+}
+
 /// A moment as `2026-11-21 04:26:55 UTC`.
 fn utc(moment: SystemTime) -> String {
     let seconds = moment
@@ -410,6 +425,15 @@ mod tests {
             let json = serde_json::to_string(&result).unwrap();
             assert!(!json.contains("speed"), "{json}");
         }
+    }
+
+    #[test]
+    fn commands_are_written_without_paths_of_the_machine() {
+        let command = |line: &str| command(line.split(' ').map(str::to_string));
+        let short = "cutlet bench gemm --rounds 5";
+        assert_eq!(command("bench gemm --out /tmp/a --rounds 5"), short);
+        assert_eq!(command("bench gemm --rounds 5 --out=/tmp/a"), short);
+        assert_eq!(command("bench gemm --rounds 5"), short);
     }
 
     #[test]
