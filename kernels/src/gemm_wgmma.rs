@@ -15,26 +15,26 @@ mod epilogue;
 mod instance;
 pub mod instances;
 pub mod parts;
+mod pieces;
 
 use core::array;
 
 use cutlet_device::hopper::{
-    Accumulator, AccumulatorLayout, CacheHint, Float16, KMajor, LoadOptions, Major, Multicast,
-    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, WarpgroupIdx, Wgmma,
-    WgmmaInstruction, cluster_sync, decrease_registers, elect_one, fence_async_shared,
-    grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
-    store_accumulator, tma_store_commit, tma_store_wait, tma_store_wait_read, warpgroup_arrive,
-    warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
+    Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Major, Multicast, OperandTile,
+    Pipeline, StageIdx, TensorMap, TileBox, Turns, WarpgroupIdx, Wgmma, WgmmaInstruction,
+    cluster_sync, decrease_registers, elect_one, grid_dependency_wait, increase_registers,
+    launch_dependents, prefetch_tensor_map, tma_store_wait, warpgroup_arrive, warpgroup_idx,
+    warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, sync_warp,
-    warp_idx_sync,
+    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, warp_idx_sync,
 };
-use cutlet_layout_core::{Coord, E, L, RowMajor, Tensor, Tv, tile_extent, tile_origin, tiles};
+use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_extent, tile_origin, tiles};
 
 pub use epilogue::{Epilogue, Scale};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
+use pieces::{BUFFERS, PieceC, Pieces, SharedC};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
@@ -54,16 +54,6 @@ type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
 type SharedA<T, JA, const M: usize> = OperandTile<T, JA, M, K>;
 /// A stage's tile of B in shared memory.
 type SharedB<T, JB, const N: usize> = OperandTile<T, JB, N, K>;
-/// Some columns of a consumer's rows of C in shared memory, on their way out.
-type SharedC<T> = OperandTile<T, KMajor, 64, 32, 64>;
-/// Those columns of C.
-type PieceC = L!((64, 32):(1@0, 1@1));
-/// Who writes what of them where TMA cannot: a warp a line at a time, whatever its alignment, of the
-/// 16 rows whose sums it has.
-type Lines = Tv<L!((32, 4):(1@1, 16@0)), L!(16:1@0)>;
-/// Pieces that a consumer may have on their way.
-const BUFFERS: usize = 4;
-
 /// Bytes of shared memory of a block: the stages, pieces of C, barriers, and room to align.
 pub const fn shared_bytes(m: usize, n: usize, stages: usize, consumers: usize) -> u32 {
     let [rows, columns] = tile_extent::<PieceC>();
@@ -253,7 +243,8 @@ pub unsafe fn gemm<
         turns.begin();
     }
     for work in schedule {
-        let steps = steps_of(work).count() as u32;
+        let steps = steps_of(work);
+        let steps = steps.end - steps.start;
         if !together && !turns.mine() {
             consumer.skip(steps);
             continue;
@@ -292,7 +283,7 @@ pub unsafe fn gemm<
         if !together {
             turns.pass();
         }
-        let mut sums = sums.wait();
+        let sums = sums.wait();
         consumer.release(under_way, thread);
 
         if const { N <= LARGEST_SPLIT } && problem.splits > 1 {
@@ -306,40 +297,19 @@ pub unsafe fn gemm<
             continue;
         }
 
-        let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
-        let at = |v| places.bound().coordinate(v);
-        if epilogue.reads_old() {
-            places.for_each(|v, old| {
-                sums.set(v, epilogue.apply(sums.get(v), Some(old.to_f32()), at(v)));
-            });
-        } else if !epilogue.is_identity() {
-            sums = sums.map(|v, sum| epilogue.apply(sum, None, at(v)));
-        }
-        for piece in 0..const { N / tile_extent::<PieceC>()[1] as usize } {
-            let tile = buffers[piece % BUFFERS].tile(consumer_idx);
-            let piece_c = rows_c.local_tile::<PieceC>((0u32, piece as u32));
-            // A buffer is free once the store before the last ones has read it. Those of the tile
-            // before may have ended with any buffer.
-            if lane_idx().is_first() {
-                match piece {
-                    0 => tma_store_wait_read::<0>(),
-                    _ => tma_store_wait_read::<{ BUFFERS as u32 - 1 }>(),
-                }
-            }
-            sync_warp();
-            // SAFETY: each warp touches only the 16 rows whose sums it has, and the map has boxes of
-            // so many.
-            unsafe {
-                store_accumulator::<Mma<N, T, JA, JB>, _, _, _>(tile, 0u32, piece, thread, &sums);
-                fence_async_shared();
-                sync_warp();
-                if problem.tma_c == 0 {
-                    let lines = tile.tensor().partition::<Lines>(thread).load(T::default());
-                    piece_c.partition::<Lines>(thread).store(&lines);
-                } else if lane_idx().is_first() {
-                    tile.store_part::<4, 2>(thread.warp(), map_c, piece_c.origin());
-                    tma_store_commit();
-                }
+        let pieces = Pieces {
+            buffers: buffers.map(|ring| ring.tile(consumer_idx)),
+            rows: rows_c,
+            map: map_c,
+            thread,
+        };
+        // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
+        // consumer's, and so are the buffers.
+        unsafe {
+            if problem.tma_c != 0 && !epilogue.reads_old() {
+                pieces.store_by_tma::<Mma<N, T, JA, JB>>(sums, epilogue);
+            } else {
+                pieces.update::<Mma<N, T, JA, JB>>(sums, epilogue, problem.tma_c != 0);
             }
         }
     }

@@ -76,4 +76,20 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     pub fn map<U: Copy>(&self, mut f: impl FnMut(usize, T) -> U) -> Fragment<U, L> {
         Fragment::from_fn(|v| f(v, self.get(v)))
     }
+    /// The fragment whose value `v` is value `v + by` of this one, counted in a circle.
+    ///
+    /// So a loop that is not unrolled goes through a fragment in equal parts: a turn works on the
+    /// first values, which are registers that the compiler knows, and then moves the next ones there.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Fragment, M};
+    ///
+    /// let sums = Fragment::<i32, M<6, 1>>::from_fn(|v| v as i32);
+    /// let moved = sums.rotated(2);
+    /// assert_eq!([moved.get(0), moved.get(3), moved.get(4), moved.get(5)], [2, 5, 0, 1]);
+    /// ```
+    #[inline(always)]
+    pub fn rotated(&self, by: usize) -> Self {
+        Self::from_fn(|v| self.get((v + by) % L::SIZE))
+    }
 }
