@@ -260,10 +260,9 @@ pub unsafe fn gemm<
             let batch = warpgroup_arrive();
             // SAFETY: the stage is full until it is released.
             unsafe {
-                batch.mma(sums, a.k_step(0), b.k_step(0), add);
-                batch.mma(sums, a.k_step(1), b.k_step(1), true);
-                batch.mma(sums, a.k_step(2), b.k_step(2), true);
-                batch.mma(sums, a.k_step(3), b.k_step(3), true);
+                let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
+                let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
+                batch.mma_four(sums, a, b, add);
             }
             batch.commit();
         };

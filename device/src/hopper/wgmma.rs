@@ -137,6 +137,29 @@ impl Batch {
         unsafe { sums.0.issue(a.bits(), b.bits(), accumulate) };
     }
 
+    /// Four products, one after the other, as four calls of [`mma`](Self::mma) that all but the first
+    /// accumulate: of 64 k of 16-bit elements, for instance.
+    ///
+    /// It is one piece of assembly. The compiler passes all sums into each piece and takes them out
+    /// again, so that four pieces take it four times as long, for the same machine code.
+    ///
+    /// # Safety
+    /// As [`mma`](Self::mma).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn mma_four<I: WgmmaInstruction>(
+        &self,
+        sums: &mut Accumulator<I>,
+        a: [MatrixDescriptor<OperandA<I>>; 4],
+        b: [MatrixDescriptor<OperandB<I>>; 4],
+        accumulate: bool,
+    ) {
+        let a = [a[0].bits(), a[1].bits(), a[2].bits(), a[3].bits()];
+        let b = [b[0].bits(), b[1].bits(), b[2].bits(), b[3].bits()];
+        // SAFETY: as promised by the caller.
+        unsafe { sums.0.issue_four(a, b, accumulate) };
+    }
+
     /// Closes the batch. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -216,6 +239,15 @@ mod imp {
         /// As [`Batch::mma`](super::Batch::mma).
         unsafe fn issue(registers: &mut Self::Registers, a: u64, b: u64, accumulate: bool);
 
+        /// # Safety
+        /// As [`Batch::mma_four`](super::Batch::mma_four).
+        unsafe fn issue_four(
+            registers: &mut Self::Registers,
+            a: [u64; 4],
+            b: [u64; 4],
+            accumulate: bool,
+        );
+
         /// Keeps the compiler from using the sums before this point.
         fn settle(registers: &mut Self::Registers);
     }
@@ -244,6 +276,12 @@ mod imp {
             // SAFETY: registers are `MaybeUninit`, any bytes are some; the rest as promised by the
             // caller.
             unsafe { I::issue(self.0.assume_init_mut(), a, b, accumulate) };
+        }
+
+        #[inline(always)]
+        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+            // SAFETY: as in `issue`.
+            unsafe { I::issue_four(self.0.assume_init_mut(), a, b, accumulate) };
         }
 
         #[inline(always)]
@@ -316,6 +354,50 @@ mod imp {
                 }
 
                 #[inline(always)]
+                unsafe fn issue_four(
+                    d: &mut Self::Registers,
+                    a: [u64; 4],
+                    b: [u64; 4],
+                    accumulate: bool,
+                ) {
+                    // SAFETY: the caller of `Batch::mma_four` answers for the memory.
+                    unsafe {
+                        core::arch::asm!(
+                            "{{",
+                            ".reg .pred p, always;",
+                            "setp.ne.b32 p, {accumulate}, 0;",
+                            "setp.eq.b32 always, {accumulate}, {accumulate};",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a0}, {b0}, p, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a1}, {b1}, always, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a2}, {b2}, always, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a3}, {b3}, always, 1, 1", $end),
+                            "}}",
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            a0 = in(reg64) a[0],
+                            a1 = in(reg64) a[1],
+                            a2 = in(reg64) a[2],
+                            a3 = in(reg64) a[3],
+                            b0 = in(reg64) b[0],
+                            b1 = in(reg64) b[1],
+                            b2 = in(reg64) b[2],
+                            b3 = in(reg64) b[3],
+                            accumulate = in(reg32) u32::from(accumulate),
+                            $($majors)*
+                            options(nostack)
+                        );
+                    }
+                }
+
+                #[inline(always)]
                 fn settle(d: &mut Self::Registers) {
                     // SAFETY: no instruction at all.
                     unsafe {
@@ -370,6 +452,14 @@ mod imp {
         #[track_caller]
         pub unsafe fn issue(&mut self, a: u64, b: u64, accumulate: bool) {
             cutlet_simt::wgmma(&self.0, const { &I::SHAPE }, a, b, accumulate);
+        }
+
+        #[track_caller]
+        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+            for step in 0..4 {
+                // SAFETY: as promised by the caller.
+                unsafe { self.issue(a[step], b[step], accumulate || step > 0) };
+            }
         }
 
         pub fn into_values(self) -> Fragment<f32, I::Values> {
