@@ -31,8 +31,9 @@ use cutlet::Device;
 use cutlet_host::Backend as Kind;
 
 use crate::backend::Backend;
+pub use check::{Nearest, Number};
 use compare::Comparison;
-use dtype::Dtype;
+pub use dtype::Dtype;
 use protocol::{Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};

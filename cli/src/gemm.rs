@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use cutlet::{Buffer, Matrix, MatrixMut, Stream, gemm};
+use half::{bf16, f16};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::bench::{Dtype, Nearest, Number};
 use crate::deviation::Deviation;
 use crate::normal::normal;
 use crate::timed::{TimedArgs, extent};
-use cutlet_cli::cublas::{Cublas, CublasError, Major, Operand, Problem};
+use cutlet_cli::cublas::{self, Cublas, CublasError, Major, Operand, Problem};
 
-/// Multiply two random matrices and say how long it took: C = alpha·A·B + beta·C in f32.
+/// Multiply two random matrices and say how long it took: C = alpha·A·B + beta·C.
 #[derive(Args, Debug)]
 pub struct GemmArgs {
     /// Rows of A and C.
@@ -26,6 +28,9 @@ pub struct GemmArgs {
     /// Columns of A, rows of B.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     k: usize,
+    /// The type of the elements. Sums are in f32; bf16 and f16 need a Hopper GPU, or the CPU.
+    #[arg(long, value_enum, default_value_t)]
+    dtype: Elements,
     /// How A lies in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
@@ -47,6 +52,32 @@ pub struct GemmArgs {
     #[command(flatten)]
     timed: TimedArgs,
 }
+
+/// The element types that can be multiplied.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Elements {
+    /// On the CUDA cores.
+    #[default]
+    F32,
+    /// On the tensor cores.
+    Bf16,
+    /// On the tensor cores.
+    F16,
+}
+
+impl Elements {
+    fn dtype(self) -> Dtype {
+        match self {
+            Elements::F32 => Dtype::F32,
+            Elements::Bf16 => Dtype::Bf16,
+            Elements::F16 => Dtype::F16,
+        }
+    }
+}
+
+/// What an element type must do here: be multiplied by cutlet and by cuBLASLt, and be checked.
+trait Element: cutlet::Element + cublas::Element + Nearest {}
+impl<T: cutlet::Element + cublas::Element + Nearest> Element for T {}
 
 /// Which direction of a matrix is contiguous.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -71,6 +102,7 @@ impl From<Order> for cutlet::Order {
 #[derive(Debug, Serialize)]
 struct Report {
     backend: String,
+    dtype: Dtype,
     m: usize,
     n: usize,
     k: usize,
@@ -83,6 +115,7 @@ struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report {
+            dtype,
             m,
             n,
             k,
@@ -91,12 +124,12 @@ impl fmt::Display for Report {
             ..
         } = self;
         writeln!(f, "backend  {}", self.backend)?;
-        writeln!(f, "problem  f32 {m} x {n} x {k}")?;
+        writeln!(f, "problem  {dtype} {m} x {n} x {k}")?;
         write!(f, "time     {microseconds:.1} us, {tflops:.3} TFLOP/s")?;
         if let Some(cublas) = self.cublas_microseconds {
             write!(
                 f,
-                "\ncuBLAS   {cublas:.1} us, {:.2}x its speed",
+                "\ncuBLASLt {cublas:.1} us, {:.2}x its speed",
                 cublas / microseconds
             )?;
         }
@@ -118,6 +151,14 @@ impl fmt::Display for Report {
 
 /// Runs the command.
 pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    match args.dtype {
+        Elements::F32 => run_as::<f32>(args),
+        Elements::Bf16 => run_as::<bf16>(args),
+        Elements::F16 => run_as::<f16>(args),
+    }
+}
+
+fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let GemmArgs { m, n, k, beta, .. } = *args;
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
@@ -125,12 +166,16 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         rows.checked_mul(columns)
             .ok_or("the matrices have more elements than can be counted")
     };
-    let a = normal(len(m, k)?, seed);
-    let b = normal(len(k, n)?, seed + 1);
+    let random = |len: usize, seed: u64| -> Vec<T> {
+        let numbers = normal(len, seed).into_iter();
+        numbers.map(T::nearest).collect()
+    };
+    let a = random(len(m, k)?, seed);
+    let b = random(len(k, n)?, seed + 1);
     let c = if beta == 0.0 {
-        vec![f32::NAN; len(m, n)?]
+        vec![T::nearest(f32::NAN); len(m, n)?]
     } else {
-        normal(len(m, n)?, seed + 2)
+        random(len(m, n)?, seed + 2)
     };
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let mut on_c = stream.upload(&c)?;
@@ -144,6 +189,7 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let check = args.check.then(|| deviation(args, &a, &b, &c, &found));
     let report = Report {
         backend: stream.device().describe().to_string(),
+        dtype: args.dtype.dtype(),
         m,
         n,
         k,
@@ -153,8 +199,7 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         check,
     };
     args.timed.print(&report)?;
-    // f32 rounds k products and as many sums; their errors grow like a random walk.
-    let tolerance = f32::EPSILON as f64 * (k as f64).sqrt().max(4.0);
+    let tolerance = args.dtype.dtype().tolerance(k);
     if check.is_some_and(|deviation| !deviation.within(tolerance)) {
         eprintln!("error: the result is further from the reference than {tolerance:.1e}");
         return Ok(ExitCode::FAILURE);
@@ -162,12 +207,12 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn multiply(
+fn multiply<T: Element>(
     stream: &Stream,
     args: &GemmArgs,
-    a: &Buffer<f32>,
-    b: &Buffer<f32>,
-    c: &mut Buffer<f32>,
+    a: &Buffer<T>,
+    b: &Buffer<T>,
+    c: &mut Buffer<T>,
 ) -> cutlet::Result<()> {
     let GemmArgs {
         m,
@@ -188,12 +233,13 @@ fn multiply(
     )
 }
 
-/// What cuBLAS takes for the same product; nothing where there is no cuBLAS or no GPU.
-fn cublas_time(
+/// What cuBLASLt takes for the same product by the algorithm that it takes by itself;
+/// nothing where there is no cuBLAS or no GPU.
+fn cublas_time<T: Element>(
     stream: &Stream,
     args: &GemmArgs,
-    a: &Buffer<f32>,
-    b: &Buffer<f32>,
+    a: &Buffer<T>,
+    b: &Buffer<T>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let GemmArgs {
         m,
@@ -228,8 +274,14 @@ fn cublas_time(
         alpha,
         beta,
     };
-    let mut c = stream.zeroed::<f32>(m * n)?;
-    let mut multiply = || cublas.sgemm(&problem, a.view(), b.view(), &mut c.view_mut());
+    let matmul = match cublas.matmul::<T, T>(problem, 1) {
+        Ok(matmul) => matmul,
+        // There are rows that it cannot read.
+        Err(CublasError::BadProblem(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut c = stream.zeroed::<T>(m * n)?;
+    let mut multiply = || matmul.run(0, a.view(), b.view(), &mut c.view_mut());
     Ok(Some(args.timed.median(stream, &mut multiply)?))
 }
 
@@ -238,7 +290,7 @@ const SAMPLES: usize = 8192;
 /// Multiply-adds in f64 that take about a second.
 const QUICK: usize = 1 << 30;
 
-fn deviation(args: &GemmArgs, a: &[f32], b: &[f32], old: &[f32], found: &[f32]) -> Deviation {
+fn deviation<T: Number>(args: &GemmArgs, a: &[T], b: &[T], old: &[T], found: &[T]) -> Deviation {
     let GemmArgs {
         m,
         n,
@@ -268,15 +320,15 @@ fn deviation(args: &GemmArgs, a: &[f32], b: &[f32], old: &[f32], found: &[f32]) 
         .par_iter()
         .map(|&(i, j)| {
             let product: f64 = (0..k)
-                .map(|l| a[at(args.a, m, k, i, l)] as f64 * b[at(args.b, k, n, l, j)] as f64)
+                .map(|l| a[at(args.a, m, k, i, l)].to_f64() * b[at(args.b, k, n, l, j)].to_f64())
                 .sum();
             let entry = at(args.c, m, n, i, j);
             let old = if beta == 0.0 {
                 0.0
             } else {
-                beta as f64 * old[entry] as f64
+                f64::from(beta) * old[entry].to_f64()
             };
-            (found[entry] as f64, alpha as f64 * product + old)
+            (found[entry].to_f64(), f64::from(alpha) * product + old)
         })
         .collect();
     Deviation::of(pairs)

@@ -49,6 +49,21 @@ fn every_order_is_right() {
 }
 
 #[test]
+fn every_element_type_is_right() {
+    for dtype in ["f32", "bf16", "f16"] {
+        let output = cutlet(&format!(
+            "gemm --dtype {dtype} --m 70 --n 40 --k 72 --b col --backend cpu --check --iters 1"
+        ));
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{dtype}: {printed}");
+        assert!(
+            printed.contains(&format!("{dtype} 70 x 40 x 72")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn gemm_and_gather_speak_json() {
     let output = cutlet("gemm --m 8 --n 8 --k 8 --backend cpu --check --iters 1 --json");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
@@ -70,6 +85,7 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --n x",
         "gemm --k 99999999999999999999",
         "gemm --iters 0",
+        "gemm --dtype tf32",
         "gemm --backend tpu",
         "gather --rows 0",
         "gather --row-bytes -1",
