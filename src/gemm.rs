@@ -2,25 +2,32 @@
 //!
 //! The steps, each in its place: [`gemm`] checks the problem, [`Problem`] brings it into the form
 //! that kernels know (C row-major), and [`simt`] or [`wgmma`], by the element type, picks the kernel
-//! instance and launches it.
+//! instance and launches it. What is fused with the product is said in [`epilogue`]; where the
+//! instance cannot do that itself, it leaves its [`sums`] to another kernel.
 
 mod choose;
+mod epilogue;
 mod operand;
 mod simt;
+mod sums;
 mod wgmma;
 
 use cutlet_device::DeviceData;
-use cutlet_host::Stream;
+use cutlet_host::{Device, Stream};
 use half::{bf16, f16};
+
+pub use epilogue::{Activation, Bias};
 
 use crate::matrix::disjoint;
 use crate::{Error, Matrix, MatrixMut, Order, Result};
+use epilogue::Extras;
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
 /// A is m×k, B is k×n, C is m×n, each row- or column-major with any leading dimension. Where `beta`
 /// is 0, C is not read, so that it may hold anything. A problem with m = 0 or n = 0 does nothing;
-/// one with k = 0 scales C.
+/// one with k = 0 scales C. Sums are in f32, and C may be of another type than A and B: see
+/// [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the product.
 ///
 /// # Errors
 /// If extents disagree, C overlaps A or B, or the matrices are not on the stream's device.
@@ -44,58 +51,110 @@ use crate::{Error, Matrix, MatrixMut, Order, Result};
 /// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn gemm<T: Element>(
+pub fn gemm<T: Element<D>, D: DeviceData>(
     stream: &Stream,
     alpha: f32,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     beta: f32,
-    c: MatrixMut<'_, T>,
+    c: MatrixMut<'_, D>,
 ) -> Result<()> {
     Gemm::new().run(stream, alpha, a, b, beta, c)
 }
 
-/// [`gemm`] with options.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Gemm<'a> {
+/// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C
+/// as it was.
+///
+/// What is added is of C's element type, `D`; the arithmetic is in f32, and C is rounded once.
+///
+/// A linear layer with GELU, in bf16:
+///
+/// ```
+/// use cutlet::{Activation, Bias, Device, Gemm, Matrix, MatrixMut};
+/// use half::bf16;
+///
+/// let device = Device::auto();
+/// let stream = device.stream()?;
+/// let (batch, inputs, outputs) = (3, 8, 16);
+/// let x = stream.upload(&vec![bf16::from_f32(0.5); batch * inputs])?;
+/// let weights = stream.upload(&vec![bf16::from_f32(0.25); outputs * inputs])?;
+/// let bias = stream.upload(&vec![bf16::from_f32(2.0); outputs])?;
+/// let mut y = stream.zeroed::<bf16>(batch * outputs)?;
+/// Gemm::new()
+///     .bias(Bias::columns(&bias))
+///     .activation(Activation::Gelu)
+///     .run(
+///         &stream,
+///         1.0,
+///         Matrix::row_major(&x, batch, inputs)?,
+///         // One row of weights for each output: the transposed matrix, column-major.
+///         Matrix::row_major(&weights, outputs, inputs)?.transposed(),
+///         0.0,
+///         MatrixMut::row_major(&mut y, batch, outputs)?,
+///     )?;
+/// assert_eq!(stream.download(&y)?[0], bf16::from_f32(2.9963627)); // gelu(1 + 2)
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Gemm<'a, D: DeviceData> {
     instance: Option<&'a str>,
+    extras: Extras<'a, D>,
 }
 
-impl<'a> Gemm<'a> {
+impl<'a, D: DeviceData> Gemm<'a, D> {
     /// As [`gemm`] does it.
     pub fn new() -> Self {
-        Self::default()
+        Gemm {
+            instance: None,
+            extras: Extras::default(),
+        }
     }
 
-    /// With the kernel instance of this name, one of [`instances`](Self::instances), instead of the
+    /// With the kernel instance of this name, one of [`instances`](Gemm::instances), instead of the
     /// one that the problem's shape suggests: to compare them.
     pub fn instance(self, name: &'a str) -> Self {
         Gemm {
             instance: Some(name),
+            ..self
         }
     }
 
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a
-    /// row-major one.
-    pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
-        T::instances(a, b)
+    /// With a number added to each row or column of the product.
+    pub fn bias(mut self, bias: Bias<'a, D>) -> Self {
+        self.extras.bias = Some(bias);
+        self
     }
 
-    /// `C = alpha·A·B + beta·C`: see [`gemm`].
+    /// With `beta` times this matrix, of C's extents and any order, added to the product instead of
+    /// `beta` times C as it was. Where `beta` is 0, it is not read.
+    pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
+        self.extras.residual = Some(residual);
+        self
+    }
+
+    /// With this function applied to everything else.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.extras.activation = Some(activation);
+        self
+    }
+
+    /// `C = activation(alpha·A·B + beta·R + bias)`: see [`gemm`].
     ///
     /// # Errors
-    /// As [`gemm`]; and if there is no instance of the name asked for, or it is one for operands of
-    /// another order.
-    pub fn run<T: Element>(
+    /// As [`gemm`]; if the bias has not as many elements as C has rows or columns, or the residual
+    /// other extents than C; if C overlaps one of them; and if there is no instance of the name
+    /// asked for, or it is one for another problem.
+    pub fn run<T: Element<D>>(
         &self,
         stream: &Stream,
         alpha: f32,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
         beta: f32,
-        c: MatrixMut<'_, T>,
+        c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(alpha, a, b, beta, c)?;
+        let problem = Problem::new(alpha, a, b, beta, c, self.extras)?;
+        problem.check_device(stream.device())?;
         let (m, n, _) = problem.extents();
         if m == 0 || n == 0 {
             return Ok(());
@@ -104,48 +163,88 @@ impl<'a> Gemm<'a> {
     }
 }
 
+/// Which instances there are does not depend on C's elements: `f32` stands for any, so that none
+/// need be named.
+impl Gemm<'_, f32> {
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a
+    /// row-major one of `T`, without a bias, a residual or an activation.
+    pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
+        T::instances(a, b)
+    }
+
+    /// The names of those that fuse them.
+    pub fn fused_instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
+        T::fused_instances(a, b)
+    }
+}
+
+impl<D: DeviceData> Default for Gemm<'_, D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D: DeviceData> Clone for Gemm<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<D: DeviceData> Copy for Gemm<'_, D> {}
+
 /// Rows of tiles that blocks visit together, so that the L2 cache serves them.
 const GROUP: u32 = 8;
 
-/// An element type of [`gemm`]: `f32` on any GPU; `bf16` and `f16`, with sums in f32, on Hopper's
-/// tensor cores.
-pub trait Element: DeviceData + sealed::Launch {}
+/// An element type of A and B in [`gemm`], which multiplies them into a C of `D`.
+///
+/// | A and B | C | where |
+/// |---|---|---|
+/// | `f32` | `f32` | on any GPU |
+/// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+pub trait Element<D: DeviceData = Self>: sealed::Launch<D> {}
 impl Element for f32 {}
 impl Element for bf16 {}
+impl Element<f16> for bf16 {}
+impl Element<f32> for bf16 {}
 impl Element for f16 {}
+impl Element<bf16> for f16 {}
+impl Element<f32> for f16 {}
 
 mod sealed {
     use super::{DeviceData, Order, Problem, Result, Stream};
 
     /// From a problem to a launch.
-    pub trait Launch: DeviceData {
+    pub trait Launch<D: DeviceData>: DeviceData {
         fn launch(
             stream: &Stream,
-            problem: Problem<'_, Self>,
+            problem: Problem<'_, Self, D>,
             instance: Option<&str>,
         ) -> Result<()>;
 
         fn instances(a: Order, b: Order) -> Vec<&'static str>;
+
+        fn fused_instances(a: Order, b: Order) -> Vec<&'static str>;
     }
 }
 
 /// A GEMM in the form that the kernels know: C is row-major.
 #[derive(Debug)]
-pub struct Problem<'a, T: DeviceData> {
+pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
     alpha: f32,
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
     beta: f32,
-    c: MatrixMut<'a, T>,
+    c: MatrixMut<'a, D>,
+    extras: Extras<'a, D>,
 }
 
-impl<'a, T: DeviceData> Problem<'a, T> {
+impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
     fn new(
         alpha: f32,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
         beta: f32,
-        c: MatrixMut<'a, T>,
+        c: MatrixMut<'a, D>,
+        extras: Extras<'a, D>,
     ) -> Result<Self> {
         let agree = |what: &str, left: usize, right: usize| {
             if left == right {
@@ -161,6 +260,7 @@ impl<'a, T: DeviceData> Problem<'a, T> {
         agree("the columns of B and C", b.columns(), c.columns())?;
         disjoint("gemm", "A", &a, &c)?;
         disjoint("gemm", "B", &b, &c)?;
+        extras.check(c.rows(), c.columns(), c.addresses())?;
 
         Ok(match c.order() {
             Order::RowMajor => Problem {
@@ -169,6 +269,7 @@ impl<'a, T: DeviceData> Problem<'a, T> {
                 b,
                 beta,
                 c,
+                extras,
             },
             // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
             Order::ColMajor => Problem {
@@ -177,8 +278,32 @@ impl<'a, T: DeviceData> Problem<'a, T> {
                 b: a.transposed(),
                 beta,
                 c: c.transposed(),
+                extras: extras.transposed(),
             },
         })
+    }
+
+    /// Refuses what is not on `device`.
+    fn check_device(&self, device: &Device) -> Result<()> {
+        let bias = self.extras.bias.as_ref().map(Bias::device);
+        let residual = self.extras.residual.as_ref();
+        let all = [
+            ("A", Some(self.a.view.device())),
+            ("B", Some(self.b.view.device())),
+            ("C", Some(self.c.view.device())),
+            ("the bias", bias),
+            ("the residual", residual.map(|matrix| matrix.view.device())),
+        ];
+        for (what, found) in all {
+            if let Some(found) = found.filter(|&found| found != device) {
+                return Err(Error::Host(cutlet_host::Error::WrongDevice {
+                    what: format!("gemm: {what}"),
+                    found: found.describe().to_string(),
+                    expected: device.describe().to_string(),
+                }));
+            }
+        }
+        Ok(())
     }
 
     /// (m, n, k).

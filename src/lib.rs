@@ -12,7 +12,7 @@ mod matrix;
 pub use cutlet_host::{Buffer, Device, Event, Stream, View, ViewMut};
 pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
-pub use gemm::{Element, Gemm, gemm};
+pub use gemm::{Activation, Bias, Element, Gemm, gemm};
 pub use matrix::{Matrix, MatrixMut, Order};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.

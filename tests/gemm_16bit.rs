@@ -78,7 +78,7 @@ fn check<T: Sixteen>(
 }
 
 fn check_by<T: Sixteen>(
-    by: &Gemm<'_>,
+    by: &Gemm<'_, T>,
     (m, n, k): (usize, usize, usize),
     orders: [Order; 3],
     padding: usize,

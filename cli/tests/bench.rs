@@ -74,7 +74,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     assert_eq!(results["schema"], 1);
     assert_eq!(results["machine"]["backend"], "cpu");
     let rows = results["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 13);
+    assert_eq!(rows.len(), 16);
     for row in rows {
         assert_eq!(row["status"], "measured", "{row}");
         let rounds = row["contestants"][0]["rounds"].as_array();

@@ -10,6 +10,7 @@
 //! The tile's extents, the stages, the cluster, the operands' majors, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
 
+mod ahead;
 mod epilogue;
 #[cfg(not(target_arch = "nvptx64"))]
 mod instance;
@@ -31,7 +32,11 @@ use cutlet_device::{
 };
 use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_extent, tile_origin, tiles};
 
-pub use epilogue::{Epilogue, Scale};
+use ahead::Ahead;
+pub use epilogue::{
+    Activation, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, Pair, Relu, Residual, RowBias, Scale,
+    Silu, Then, gelu, relu, silu,
+};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
 use pieces::{BUFFERS, PieceC, Pieces, SharedC};
@@ -45,7 +50,8 @@ type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
 /// The k of a step.
 pub const K: usize = 64;
-/// The most columns of a tile whose steps can be split: larger ones have enough to do.
+/// The most columns of a tile whose sums can go to the workspace, split or whole: larger ones have
+/// enough to do.
 pub const LARGEST_SPLIT: usize = 128;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
@@ -83,10 +89,11 @@ pub const fn box_c<T: DeviceData>() -> TileBox {
 pub struct Problem {
     /// Elements from one row of C to the next.
     pub ldc: i64,
-    /// Elements from one row of the workspace to the next.
+    /// Elements from one row of the workspace to the next: even, as its address is a multiple of 8
+    /// bytes. If it is not 0, the sums go to the workspace, and neither the epilogue nor C is used.
     pub ld_parts: i64,
-    /// Rows and columns of the workspace: whole tiles of C, and those of each part below those of
-    /// the part before.
+    /// Rows and columns of the workspace, the latter even: those of C, or whole tiles of it, and
+    /// those of each part of the steps below those of the part before.
     pub parts: Coord,
     /// Rows of A and C.
     pub m: i32,
@@ -96,8 +103,8 @@ pub struct Problem {
     pub k: i32,
     /// Rows of tiles that blocks visit together.
     pub group: u32,
-    /// Parts into which the steps of each tile are split. With more than one, their sums go to the
-    /// workspace, and neither the epilogue nor C is used.
+    /// Parts into which the steps of each tile are split; with more than one, there must be a
+    /// workspace.
     pub splits: u32,
     /// Steps of a part; the last one may have fewer, and has at least one.
     pub split_steps: u32,
@@ -110,6 +117,28 @@ pub struct Problem {
     pub tma_c: u32,
     /// Makes the size a multiple of the alignment.
     pub padding: u32,
+}
+
+impl Problem {
+    /// Of A (m, k) and B (k, n), by an instance whose tiles have `tile_rows` rows and whose boxes of
+    /// A are whole: no split, and C, whose rows are `ldc` elements apart, is stored without TMA.
+    pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile_rows: usize) -> Self {
+        Self {
+            ldc,
+            ld_parts: 0,
+            parts: [0, 0],
+            m,
+            n,
+            k,
+            group: 8,
+            splits: 1,
+            split_steps: (k as u32).div_ceil(K as u32),
+            bytes_a: (tile_rows * K * size_of::<T>()) as u32,
+            b_once: (m as usize <= tile_rows) as u32,
+            tma_c: 0,
+            padding: 0,
+        }
+    }
 }
 
 /// All tiles of C that are this block's; any grid of whole clusters computes all of C.
@@ -253,6 +282,10 @@ pub unsafe fn gemm<
         let rows_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
             .local_tile::<TileC<M, N>>((work.row, work.column))
             .local_tile::<RowsC<N>>((rows, 0u32));
+        // What the epilogue needs first arrives while the tile is multiplied.
+        let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
+        let at = |v| places.bound().coordinate(v);
+        let ahead = Ahead::read(&epilogue, at);
         let mut sums = Accumulator::<Mma<N, T, JA, JB>>::new();
         let multiply = |sums: &mut Accumulator<Mma<N, T, JA, JB>>, stage: StageIdx, add: bool| {
             let a = ring_a.stage(stage).operand_a().rows(rows);
@@ -285,7 +318,7 @@ pub unsafe fn gemm<
         let sums = sums.wait();
         consumer.release(under_way, thread);
 
-        if const { N <= LARGEST_SPLIT } && problem.splits > 1 {
+        if const { N <= LARGEST_SPLIT } && problem.ld_parts > 0 {
             // SAFETY: the launcher promises room for each part's tiles; these rows are this
             // consumer's.
             unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
@@ -306,9 +339,9 @@ pub unsafe fn gemm<
         // consumer's, and so are the buffers.
         unsafe {
             if problem.tma_c != 0 && !epilogue.reads_old() {
-                pieces.store_by_tma::<Mma<N, T, JA, JB>>(sums, epilogue);
+                pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
             } else {
-                pieces.update::<Mma<N, T, JA, JB>>(sums, epilogue, problem.tma_c != 0);
+                pieces.update::<Mma<N, T, JA, JB>, _>(sums, epilogue, problem.tma_c != 0);
             }
         }
     }

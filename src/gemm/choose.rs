@@ -20,21 +20,23 @@ pub struct Shape {
     pub processors: u32,
     /// Lines of the cache that 128 bytes of A, and of B, lie in: 1, or 2 where rows start anywhere.
     pub lines: [usize; 2],
+    /// Whether all sums are left to another kernel, not only those of split steps.
+    pub leaves_sums: bool,
 }
 
 /// An instance, and how it is to be launched.
 #[derive(Debug)]
-pub struct Choice<T: 'static> {
+pub struct Choice<T: 'static, Epi: 'static> {
     /// The instance.
-    pub instance: &'static Instance<T>,
+    pub instance: &'static Instance<T, Epi>,
     /// Parts that the steps of each tile are split into.
     pub splits: u32,
     /// Steps of a part.
     pub split_steps: u32,
     /// Blocks: whole clusters, one block a multiprocessor at most.
     pub blocks: u32,
-    /// What the model says, in clocks.
-    clocks: f64,
+    /// What the model says that it takes, in clocks.
+    pub clocks: f64,
 }
 
 // The constants are fitted to times of every instance at 34 shapes on an H200.
@@ -60,24 +62,24 @@ const SUM: f64 = 2900.0;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
-/// The choice among an instance and others that the model holds to be the fastest.
-pub fn fastest<T>(
-    first: &'static Instance<T>,
-    others: impl Iterator<Item = &'static Instance<T>>,
+/// The choice among instances that the model holds to be the fastest; none among none.
+pub fn fastest<T, Epi>(
+    instances: Vec<&'static Instance<T, Epi>>,
     shape: &Shape,
-) -> Choice<T> {
-    others.fold(fastest_split(first, shape), |best, other| {
-        faster(best, fastest_split(other, shape))
-    })
+) -> Option<Choice<T, Epi>> {
+    let instances = instances.into_iter();
+    instances
+        .map(|instance| fastest_split(instance, shape))
+        .reduce(faster)
 }
 
 /// The faster one; the first, if they are as fast.
-fn faster<T>(a: Choice<T>, b: Choice<T>) -> Choice<T> {
+fn faster<T, Epi>(a: Choice<T, Epi>, b: Choice<T, Epi>) -> Choice<T, Epi> {
     if b.clocks < a.clocks { b } else { a }
 }
 
 /// With or without a split: the one that makes as many tiles as there are multiprocessors.
-fn fastest_split<T>(instance: &'static Instance<T>, shape: &Shape) -> Choice<T> {
+fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Choice<T, Epi> {
     let whole = choice(instance, shape, 1);
     let most = (shape.processors as usize / tiles(instance, shape)).min(MOST_SPLITS);
     if instance.tile[1] as usize > LARGEST_SPLIT || most < 2 {
@@ -87,14 +89,18 @@ fn fastest_split<T>(instance: &'static Instance<T>, shape: &Shape) -> Choice<T> 
 }
 
 /// Tiles of C, those included that only keep a cluster company.
-fn tiles<T>(instance: &Instance<T>, shape: &Shape) -> usize {
+fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = instance.tile.map(|extent| extent as usize);
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
     let rows = shape.m.div_ceil(rows).next_multiple_of(cluster_rows);
     rows * shape.n.div_ceil(columns).next_multiple_of(cluster_columns)
 }
 
-fn choice<T>(instance: &'static Instance<T>, shape: &Shape, splits: usize) -> Choice<T> {
+fn choice<T, Epi>(
+    instance: &'static Instance<T, Epi>,
+    shape: &Shape,
+    splits: usize,
+) -> Choice<T, Epi> {
     let steps = shape.k.div_ceil(K);
     let split_steps = steps.div_ceil(splits);
     let splits = steps.div_ceil(split_steps);
@@ -125,7 +131,7 @@ fn choice<T>(instance: &'static Instance<T>, shape: &Shape, splits: usize) -> Ch
     let memory = bytes as f64 / rate + MEMORY;
     // Where both take as long, they get into each other's way.
     let mut clocks = (computing.powi(8) + memory.powi(8)).powf(0.125);
-    if splits > 1 {
+    if splits > 1 || shape.leaves_sums {
         clocks += SUM + (8 * splits * shape.m * shape.n) as f64 / rate;
     }
     Choice {

@@ -1,4 +1,5 @@
-//! GEMM in f32 on the CUDA cores: the instance of `gemm_f32` for a problem, and its launch.
+//! GEMM in f32 on the CUDA cores: the instance of `gemm_f32` for a problem, and its launch. A bias, a
+//! residual and an activation are another kernel's, which reads the sums.
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::Stream;
@@ -12,26 +13,34 @@ use cutlet_kernels::gemm_f32::{
 
 use cutlet_layout_core::tile_extent;
 
+use super::epilogue::Extras;
+use super::sums::{Output, Sums};
 use super::{GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
-use crate::{Error, Result};
+use crate::{Error, MatrixMut, Result};
 
-impl sealed::Launch for f32 {
-    fn launch(stream: &Stream, problem: Problem<'_, f32>, named: Option<&str>) -> Result<()> {
-        let instance = instance(&problem);
-        if let Some(asked) = named.filter(|&name| name != instance.name()) {
-            return Err(Error::Instance {
-                asked: asked.to_string(),
-            });
+impl sealed::Launch<f32> for f32 {
+    fn launch(stream: &Stream, mut problem: Problem<'_, f32>, named: Option<&str>) -> Result<()> {
+        if problem.extras.are_none() {
+            return multiply(stream, &mut problem, named);
         }
-        let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
-        let (blocks, extents) = (blocks(&problem)?, kernel_problem(&problem));
-        let args = (problem.a.view, problem.b.view, problem.c.view, extents);
-        // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
-        // neither A nor B, is borrowed mutably.
-        unsafe { stream.launch(&function, blocks, args)? };
-        Ok(())
+        let (m, n, _) = problem.extents();
+        let mut sums = Sums::new(stream, [m, n.next_multiple_of(4)], 1)?;
+        let fused = problem.fused();
+        let ld = sums.extent[1];
+        let product = MatrixMut::with_ld(sums.elements.view_mut(), m, n, RowMajor, ld)?;
+        let mut plain = Problem {
+            alpha: 1.0,
+            a: problem.a,
+            b: problem.b,
+            beta: 0.0,
+            c: product,
+            extras: Extras::default(),
+        };
+        multiply(stream, &mut plain, named)?;
+        // SAFETY: what is fused was checked with the problem.
+        unsafe { sums.finish(stream, &f32::SUM_PARTS, fused, &mut problem.c) }
     }
 
     fn instances(a: Order, b: Order) -> Vec<&'static str> {
@@ -39,6 +48,27 @@ impl sealed::Launch for f32 {
             .map(|vectors| of_orders(a, b, vectors).name())
             .to_vec()
     }
+
+    fn fused_instances(_: Order, _: Order) -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+/// `C = alpha·A·B + beta·C`.
+fn multiply(stream: &Stream, problem: &mut Problem<'_, f32>, named: Option<&str>) -> Result<()> {
+    let instance = instance(problem);
+    if let Some(asked) = named.filter(|&name| name != instance.name()) {
+        return Err(Error::Instance {
+            asked: asked.to_string(),
+        });
+    }
+    let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
+    let (blocks, extents) = (blocks(problem)?, kernel_problem(problem));
+    let args = (problem.a.view, problem.b.view, &mut problem.c.view, extents);
+    // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
+    // neither A nor B, is borrowed mutably.
+    unsafe { stream.launch(&function, blocks, args)? };
+    Ok(())
 }
 
 /// Bytes of the widest access.

@@ -1,140 +1,315 @@
 //! GEMM in bf16 and f16 on Hopper's tensor cores: operands as TMA needs them, the tensor maps of a
 //! problem, and the launch of the instance that [`choose`] picks.
+//!
+//! An instance writes C of its operands' type itself. Any other C, and what the instances at hand
+//! cannot fuse, is made of sums in f32 that it leaves: in C itself where those are all that is asked
+//! for, else in scratch memory, from where another kernel takes them to C.
 
 use std::ptr::with_exposed_provenance_mut;
 
 use cutlet_device::hopper::{TensorMap, TileBox};
-use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{LaunchConfig, Scratch, Stream, TensorMapElement, TensorMapSpec};
-use cutlet_kernels::gemm_wgmma::instances::{BF16, F16};
-use cutlet_kernels::gemm_wgmma::parts::{self, Parts, sum_parts_bf16, sum_parts_f16};
-use cutlet_kernels::gemm_wgmma::{self, Instance, Scale};
-use cutlet_layout_core::tiles;
+use cutlet_device::{DeviceData, GlobalMut};
+use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
+use cutlet_kernels::gemm_wgmma::instances::{BF16, F16, FUSED_BF16, FUSED_F16};
+use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
+use cutlet_kernels::gemm_wgmma::{self, Epilogue, Fused, Instance, LARGEST_SPLIT, Scale};
+use half::{bf16, f16};
 
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
+use super::sums::{Output, SumParts, Sums};
 use super::{GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::{Error, Matrix, MatrixMut, Result};
 
-/// The kernel that adds parts.
-type SumParts<T> = Kernel<(Global<f32>, GlobalMut<T>, Parts, Scale)>;
-
 /// An element type with instances.
-trait Sixteen: TensorMapElement {
+trait Sixteen: TensorMapElement + Output {
+    /// Those without anything fused.
     fn all() -> &'static [Instance<Self>];
-    fn sum_parts() -> &'static SumParts<Self>;
+    /// Those that can fuse something.
+    fn fused() -> &'static [Instance<Self, Fused<Self>>];
+    /// What follows a split one of the former.
+    const SUM_PARTS_PLAIN: SumParts<Self, Scale>;
 }
 
-impl Sixteen for half::bf16 {
-    fn all() -> &'static [Instance<Self>] {
-        BF16
-    }
-    fn sum_parts() -> &'static SumParts<Self> {
-        &sum_parts_bf16
-    }
+macro_rules! sixteen {
+    ($($element:ty: $all:ident, $fused:ident, $sum_parts:ident;)+) => {$(
+        impl Sixteen for $element {
+            fn all() -> &'static [Instance<Self>] {
+                $all
+            }
+            fn fused() -> &'static [Instance<Self, Fused<Self>>] {
+                $fused
+            }
+            const SUM_PARTS_PLAIN: SumParts<Self, Scale> = SumParts {
+                kernel: &$sum_parts,
+                waits: true,
+            };
+        }
+    )+};
 }
-
-impl Sixteen for half::f16 {
-    fn all() -> &'static [Instance<Self>] {
-        F16
-    }
-    fn sum_parts() -> &'static SumParts<Self> {
-        &sum_parts_f16
-    }
+sixteen! {
+    bf16: BF16, FUSED_BF16, sum_parts_bf16;
+    f16: F16, FUSED_F16, sum_parts_f16;
 }
 
 macro_rules! launch {
-    ($($element:ty),+) => {$(
-        impl sealed::Launch for $element {
+    ($($element:ty => $c:ty: $launch:ident;)+) => {$(
+        impl sealed::Launch<$c> for $element {
             fn launch(
                 stream: &Stream,
-                problem: Problem<'_, Self>,
-                instance: Option<&str>,
+                problem: Problem<'_, Self, $c>,
+                named: Option<&str>,
             ) -> Result<()> {
-                launch(stream, problem, instance)
+                $launch(stream, problem, named)
             }
 
             fn instances(a: Order, b: Order) -> Vec<&'static str> {
-                of_orders::<$element>(a, b)
-                    .map(|instance| instance.kernel.name())
-                    .collect()
+                names(of_orders(<$element>::all(), a, b, None))
+            }
+
+            fn fused_instances(a: Order, b: Order) -> Vec<&'static str> {
+                names(of_orders(<$element>::fused(), a, b, None))
             }
         }
     )+};
 }
-launch!(half::bf16, half::f16);
-
-/// The instances for operands of these orders.
-fn of_orders<T: Sixteen>(a: Order, b: Order) -> impl Iterator<Item = &'static Instance<T>> {
-    let k_major = [a == RowMajor, b == ColMajor];
-    T::all()
-        .iter()
-        .filter(move |instance| instance.k_major == k_major)
+launch! {
+    bf16 => bf16: to_same_type;
+    f16 => f16: to_same_type;
+    bf16 => f32: to_f32;
+    f16 => f32: to_f32;
+    bf16 => f16: to_other_type;
+    f16 => bf16: to_other_type;
 }
 
-fn launch<T: Sixteen>(stream: &Stream, problem: Problem<'_, T>, named: Option<&str>) -> Result<()> {
-    let (m, n, k) = problem.extents();
-    let Problem { a, b, mut c, .. } = problem;
-    let mut fitting = of_orders::<T>(a.order(), b.order())
-        .filter(|instance| named.is_none_or(|name| instance.kernel.name() == name));
-    let Some(first) = fitting.next() else {
-        return Err(Error::Instance {
+/// The instances for operands of these orders, or the one of them that is named.
+fn of_orders<T, Epi>(
+    all: &'static [Instance<T, Epi>],
+    a: Order,
+    b: Order,
+    named: Option<&str>,
+) -> Vec<&'static Instance<T, Epi>> {
+    let k_major = [a == RowMajor, b == ColMajor];
+    all.iter()
+        .filter(|instance| instance.k_major == k_major)
+        .filter(|instance| named.is_none_or(|name| instance.kernel.name() == name))
+        .collect()
+}
+
+/// Those of them that can leave their sums to another kernel.
+fn leaving_sums<T: Sixteen, D: DeviceData>(
+    problem: &Problem<'_, T, D>,
+    named: Option<&str>,
+) -> Vec<&'static Instance<T>> {
+    let mut instances = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
+    instances.retain(|instance| instance.tile[1] as usize <= LARGEST_SPLIT);
+    instances
+}
+
+fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
+    let names = instances.into_iter().map(|instance| instance.kernel.name());
+    names.collect()
+}
+
+/// Refuses a name that none of the instances that fit the problem has.
+fn at_least_one(count: usize, named: Option<&str>) -> Result<()> {
+    match count {
+        0 => Err(Error::Instance {
             asked: named.unwrap_or_default().to_string(),
-        });
-    };
-    let (a, b) = (TmaOperand::of(stream, a)?, TmaOperand::of(stream, b)?);
-    let (a, b) = (a.matrix(), b.matrix());
-    let shape = Shape {
-        lines: [&a, &b].map(cache_lines),
-        m,
-        n,
-        // Without any k, zeros are multiplied.
-        k: k.max(1),
-        processors: stream.device().multiprocessors(),
-    };
-    let call = Call {
-        stream,
-        choice: choose::fastest(first, fitting, &shape),
-        shape,
-        epilogue: Scale {
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// C of the operands' type.
+fn to_same_type<T: Sixteen>(
+    stream: &Stream,
+    mut problem: Problem<'_, T>,
+    named: Option<&str>,
+) -> Result<()> {
+    if problem.extras.are_none() {
+        let plain = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
+        at_least_one(plain.len(), named)?;
+        let call = Call::new(stream, &problem)?;
+        let scale = Scale {
             alpha: problem.alpha,
             beta: problem.beta,
-        },
-    };
-    if call.choice.splits == 1 {
-        return call.multiply(&a, &b, &mut c, None);
+        };
+        return match choose::fastest(plain, &call.shape) {
+            Some(choice) => call.run(&choice, scale, &T::SUM_PARTS_PLAIN, &mut problem.c),
+            None => Ok(()),
+        };
     }
-    let mut parts = call.parts()?;
-    call.multiply(&a, &b, &mut c, Some(&mut parts))?;
-    call.sum(&parts, &mut c)
+    let fused = match problem.reads_pairs() {
+        true => of_orders(T::fused(), problem.a.order(), problem.b.order(), named),
+        false => Vec::new(),
+    };
+    let leaving = leaving_sums(&problem, named);
+    at_least_one(fused.len() + leaving.len(), named)?;
+    let call = Call::new(stream, &problem)?;
+    let by_itself = choose::fastest(fused, &call.shape);
+    let by_sums = choose::fastest(leaving, &call.shape_for_sums());
+    let epilogue = problem.fused();
+    match (by_itself, by_sums) {
+        (Some(choice), other) if other.as_ref().is_none_or(|it| choice.clocks <= it.clocks) => {
+            call.run(&choice, epilogue, &T::SUM_PARTS, &mut problem.c)
+        }
+        (_, Some(choice)) => call.run_by_sums(&choice, epilogue, &mut problem.c),
+        _ => Ok(()),
+    }
 }
 
-/// What all launches of one call share.
+/// C of f32: the sums themselves, where they are what is asked for and threads can write them there.
+fn to_f32<T: Sixteen>(
+    stream: &Stream,
+    problem: Problem<'_, T, f32>,
+    named: Option<&str>,
+) -> Result<()> {
+    let Problem { alpha, beta, c, .. } = &problem;
+    let pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
+    let are_sums = problem.extras.are_none() && *alpha == 1.0 && *beta == 0.0;
+    if !(are_sums && pairs) {
+        return to_other_type(stream, problem, named);
+    }
+    let leaving = leaving_sums(&problem, named);
+    at_least_one(leaving.len(), named)?;
+    let call = Call::new(stream, &problem)?;
+    let (epilogue, mut c) = (problem.fused(), problem.c);
+    match choose::fastest(leaving, &call.shape) {
+        Some(choice) if choice.splits == 1 => {
+            let workspace = Workspace {
+                address: c.view.address(),
+                ld: c.ld(),
+                extent: [c.rows(), c.columns()],
+            };
+            call.multiply(&choice, Scale::ONE, None, Some(workspace))
+        }
+        Some(choice) => call.run_by_sums(&choice, epilogue, &mut c),
+        None => Ok(()),
+    }
+}
+
+/// C of a type that no instance writes.
+fn to_other_type<T: Sixteen, D: Output>(
+    stream: &Stream,
+    mut problem: Problem<'_, T, D>,
+    named: Option<&str>,
+) -> Result<()> {
+    let leaving = leaving_sums(&problem, named);
+    at_least_one(leaving.len(), named)?;
+    let call = Call::new(stream, &problem)?;
+    let epilogue = problem.fused();
+    match choose::fastest(leaving, &call.shape_for_sums()) {
+        Some(choice) => call.run_by_sums(&choice, epilogue, &mut problem.c),
+        None => Ok(()),
+    }
+}
+
+/// What all launches of one call share: the operands, as TMA reads them.
 struct Call<'a, T: DeviceData> {
     stream: &'a Stream,
+    a: TmaOperand<'a, T>,
+    b: TmaOperand<'a, T>,
     shape: Shape,
-    choice: Choice<T>,
-    epilogue: Scale,
 }
 
-/// The sums of a split GEMM's parts: for each part, whole tiles of C, row-major.
+/// Where sums are left: for each part, rows and columns that contain C's, row-major.
 struct Workspace {
-    sums: Scratch<f32>,
-    /// Rows of a part, and columns.
+    address: u64,
+    ld: usize,
+    /// Rows, those of all parts, and columns.
     extent: [usize; 2],
 }
 
-impl<T: Sixteen> Call<'_, T> {
-    /// Computes C, or the sums of parts of it.
-    fn multiply(
+impl<'a, T: Sixteen> Call<'a, T> {
+    fn new<D: DeviceData>(stream: &'a Stream, problem: &Problem<'a, T, D>) -> Result<Self> {
+        let (m, n, k) = problem.extents();
+        let a = TmaOperand::of(stream, problem.a)?;
+        let b = TmaOperand::of(stream, problem.b)?;
+        let shape = Shape {
+            lines: [&a, &b].map(|operand| cache_lines(&operand.matrix())),
+            m,
+            n,
+            // Without any k, zeros are multiplied.
+            k: k.max(1),
+            processors: stream.device().multiprocessors(),
+            leaves_sums: false,
+        };
+        Ok(Call {
+            stream,
+            a,
+            b,
+            shape,
+        })
+    }
+
+    /// The shape, for instances that leave all sums to another kernel.
+    fn shape_for_sums(&self) -> Shape {
+        Shape {
+            leaves_sums: true,
+            ..self.shape
+        }
+    }
+
+    /// Computes C by an instance that writes it, unless steps are split.
+    fn run<Epi: Epilogue>(
         &self,
-        a: &Matrix<'_, T>,
-        b: &Matrix<'_, T>,
+        choice: &Choice<T, Epi>,
+        epilogue: Epi,
+        sum_parts: &SumParts<T, Epi>,
         c: &mut MatrixMut<'_, T>,
-        parts: Option<&mut Workspace>,
     ) -> Result<()> {
-        let (shape, choice) = (&self.shape, &self.choice);
+        if choice.splits == 1 {
+            return self.multiply(choice, epilogue, Some(c), None);
+        }
+        self.by_sums(choice, epilogue, sum_parts, epilogue, c)
+    }
+
+    /// Computes a C of any type.
+    fn run_by_sums<D: Output>(
+        &self,
+        choice: &Choice<T, Scale>,
+        epilogue: Fused<D>,
+        c: &mut MatrixMut<'_, D>,
+    ) -> Result<()> {
+        self.by_sums(choice, Scale::ONE, &D::SUM_PARTS, epilogue, c)
+    }
+
+    /// Leaves sums, which another kernel takes to C. The instance does not use its own epilogue.
+    fn by_sums<Unused: Epilogue, Epi: Epilogue, D: DeviceData>(
+        &self,
+        choice: &Choice<T, Unused>,
+        unused: Unused,
+        sum_parts: &SumParts<D, Epi>,
+        epilogue: Epi,
+        c: &mut MatrixMut<'_, D>,
+    ) -> Result<()> {
+        let [rows, columns] = [0, 1].map(|direction| {
+            let blocks = choice.instance.cluster[direction] as usize;
+            let tile = choice.instance.tile[direction] as usize * blocks;
+            [self.shape.m, self.shape.n][direction].next_multiple_of(tile)
+        });
+        let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
+        let workspace = Workspace {
+            address: sums.elements.view().address(),
+            ld: columns,
+            extent: [rows * choice.splits as usize, columns],
+        };
+        self.multiply(choice, unused, None, Some(workspace))?;
+        // SAFETY: what the epilogue reads was checked with the problem.
+        unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
+    }
+
+    /// Computes C, or leaves its sums.
+    fn multiply<Epi: Epilogue>(
+        &self,
+        choice: &Choice<T, Epi>,
+        epilogue: Epi,
+        c: Option<&mut MatrixMut<'_, T>>,
+        workspace: Option<Workspace>,
+    ) -> Result<()> {
+        let (a, b, shape) = (self.a.matrix(), self.b.matrix(), &self.shape);
         let [box_a, box_b, box_c] = choice.instance.boxes;
         // Rows that A does not have need not be filled with zeros: what becomes of them is not
         // stored. Where the box's lines run along m, it is not rows that are left out.
@@ -149,20 +324,26 @@ impl<T: Sixteen> Call<'_, T> {
             extent: [box_a.extent[0], rows],
             ..box_a
         };
-        let map_a = operand_map(a, box_a)?;
-        let map_b = operand_map(b, box_b)?;
-        let tma_c = tma_stores(c);
+        let map_a = operand_map(&a, box_a)?;
+        let map_b = operand_map(&b, box_b)?;
         // Where the map is not used, any will do.
-        let map_c = match tma_c {
-            true => TensorMapSpec::rows(shape.m as u64, shape.n as u64, c.ld() as u64)
-                .encode(c.view.view(), box_c)?,
-            false => map_a,
+        let (ldc, tma_c, map_c) = match &c {
+            Some(c) if tma_stores(c) => {
+                let spec = TensorMapSpec::rows(shape.m as u64, shape.n as u64, c.ld() as u64);
+                (c.ld(), true, spec.encode(c.view.view(), box_c)?)
+            }
+            Some(c) => (c.ld(), false, map_a),
+            None => (0, false, map_a),
         };
-        let [part_rows, ld_parts] = parts.as_ref().map_or([0, 0], |parts| parts.extent);
+        let workspace = workspace.unwrap_or(Workspace {
+            address: 0,
+            ld: 0,
+            extent: [0, 0],
+        });
         let problem = gemm_wgmma::Problem {
-            ldc: c.ld() as i64,
-            ld_parts: ld_parts as i64,
-            parts: [part_rows as i32 * choice.splits as i32, ld_parts as i32],
+            ldc: ldc as i64,
+            ld_parts: workspace.ld as i64,
+            parts: workspace.extent.map(|extent| extent as i32),
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
@@ -180,68 +361,22 @@ impl<T: Sixteen> Call<'_, T> {
         };
         let device = self.stream.device();
         let function = device.load(&cutlet_kernels::PTX, choice.instance.kernel)?;
+        let c = c.map_or(0, |c| c.view.address());
         // SAFETY: the maps describe the matrices, which were checked against the memory behind
-        // them; C overlaps neither A nor B and is borrowed mutably; the workspace has room for
-        // every part. All of it is there until the stream has got past the launch.
+        // them; C, like what the epilogue reads, was checked with the problem; it overlaps neither
+        // A nor B and is borrowed mutably; the workspace has room for every part. All of it is there
+        // until the stream has got past the launch.
         unsafe {
-            let sums = match parts {
-                Some(parts) => parts.sums.view_mut().address() as usize,
-                None => 0,
-            };
-            let sums = GlobalMut::<f32>::from_ptr(with_exposed_provenance_mut(sums));
+            let pointer = |address: u64| with_exposed_provenance_mut::<T>(address as usize);
             let args = (
                 map_a,
                 map_b,
                 map_c,
-                &mut c.view,
-                sums,
+                GlobalMut::from_ptr(pointer(c)),
+                GlobalMut::<f32>::from_ptr(pointer(workspace.address).cast()),
                 problem,
-                self.epilogue,
+                epilogue,
             );
-            self.stream.launch(&function, launch, args)?;
-        }
-        Ok(())
-    }
-
-    /// Room for the sums of all parts.
-    fn parts(&self) -> Result<Workspace> {
-        let [rows, columns] = self.choice.instance.tile.map(|extent| extent as usize);
-        let [cluster_rows, cluster_columns] =
-            self.choice.instance.cluster.map(|blocks| blocks as usize);
-        let (rows, columns) = (rows * cluster_rows, columns * cluster_columns);
-        let extent = [
-            self.shape.m.next_multiple_of(rows),
-            self.shape.n.next_multiple_of(columns),
-        ];
-        let sums = extent[0] * extent[1] * self.choice.splits as usize;
-        Ok(Workspace {
-            sums: self.stream.scratch(sums)?,
-            extent,
-        })
-    }
-
-    /// C, from the sums of its parts.
-    fn sum(&self, parts: &Workspace, c: &mut MatrixMut<'_, T>) -> Result<()> {
-        let [part_rows, ld] = parts.extent;
-        let extents = Parts {
-            ldc: c.ld() as i64,
-            ld: ld as i64,
-            distance: (part_rows * ld) as i64,
-            m: self.shape.m as i32,
-            n: self.shape.n as i32,
-            count: self.choice.splits,
-            padding: 0,
-        };
-        let [rows, columns] = tiles::<parts::Tile>([extents.m, extents.n]);
-        let launch = LaunchConfig {
-            grid: (columns, rows).into(),
-            overlap_previous: true,
-        };
-        let device = self.stream.device();
-        let function = device.load(&cutlet_kernels::PTX, T::sum_parts())?;
-        // SAFETY: as for the multiplication, which comes before in the stream.
-        unsafe {
-            let args = (parts.sums.view(), &mut c.view, extents, self.epilogue);
             self.stream.launch(&function, launch, args)?;
         }
         Ok(())

@@ -5,18 +5,18 @@ use core::ptr::{null_mut, with_exposed_provenance};
 use cutlet_device::hopper::KMajor;
 use cutlet_device::{Global, GlobalMut};
 use cutlet_host::{Buffer, Result, Stream, TensorMapSpec};
-use cutlet_kernels::gemm_wgmma::{K, Problem, TileC, box_a, box_b, box_c};
+use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Problem, Then, TileC, box_a, box_b, box_c};
 use cutlet_layout_core::tiles;
 use half::bf16;
 
-use crate::{BiasGelu, CLUSTER, PTX, TILE, gemm_bias_gelu};
+use crate::{CLUSTER, Cap, PTX, TILE, gemm_bias_gelu_cap};
 
-/// `C = gelu(A·B + bias)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none with
-/// gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of 16
-/// bytes.
+/// `C = min(gelu(A·B + bias), cap)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none
+/// with gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of
+/// 16 bytes, and n is even, as the bias is read in pairs.
 ///
 /// # Panics
-/// If an extent is 0, or a buffer too short.
+/// If an extent is 0, n is odd, or a buffer too short.
 ///
 /// # Errors
 /// If TMA cannot read A or B, or the launch fails.
@@ -26,11 +26,13 @@ pub fn launch(
     a: &Buffer<bf16>,
     b: &Buffer<bf16>,
     bias: &Buffer<bf16>,
+    cap: f32,
     c: &mut Buffer<bf16>,
 ) -> Result<()> {
     const M: usize = TILE[0];
     const N: usize = TILE[1];
     assert!(m > 0 && n > 0 && k > 0 && bias.len() >= n && c.len() >= m * n);
+    assert!(n.is_multiple_of(2), "the bias is read in pairs");
     let rows = |rows: usize, columns: usize| {
         TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
     };
@@ -43,25 +45,20 @@ pub fn launch(
         false => map_a,
     };
     let problem = Problem {
-        ldc: n as i64,
-        m: m as i32,
-        n: n as i32,
-        k: k as i32,
-        group: 8,
-        splits: 1,
-        split_steps: k.div_ceil(K) as u32,
-        bytes_a: (M * K * size_of::<bf16>()) as u32,
-        b_once: (m <= M).into(),
         tma_c: tma_c.into(),
-        // Sums of split tiles: there are none.
-        ld_parts: 0,
-        parts: [0, 0],
-        padding: 0,
+        ..Problem::new::<bf16>([m, n, k].map(|extent| extent as i32), n as i64, M)
     };
-    let epilogue = BiasGelu {
-        bias: Global::from_ptr(with_exposed_provenance(bias.view().address() as usize)),
-        n: n as i32,
-        padding: 0,
+    let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
+    let epilogue = Then {
+        // SAFETY: there are n elements, which is even, at the beginning of a buffer.
+        first: unsafe { ColumnBias::new(bias, problem.n) },
+        second: Then {
+            first: Gelu,
+            second: Cap {
+                most: cap,
+                padding: 0,
+            },
+        },
     };
     let workspace = GlobalMut::<f32>::from_ptr(null_mut());
 
@@ -72,7 +69,7 @@ pub fn launch(
     let room = stream.device().multiprocessors() / cluster;
     let grid = work.min(room.max(1)) * cluster;
 
-    let function = stream.device().load(&PTX, &gemm_bias_gelu)?;
+    let function = stream.device().load(&PTX, &gemm_bias_gelu_cap)?;
     // SAFETY: the maps were checked against the buffers, and C and the bias above; a buffer that is
     // borrowed mutably overlaps no other.
     unsafe {

@@ -1,8 +1,9 @@
 //! Launches the kernel on a GPU if there is one, else on the CPU.
 
 use cutlet_host::{Device, Result};
+use cutlet_kernels::gemm_wgmma::gelu;
 use half::bf16;
-use own_epilogue::{gelu, launch};
+use own_epilogue::launch;
 
 fn main() -> Result<()> {
     let device = Device::auto();
@@ -15,15 +16,16 @@ fn main() -> Result<()> {
     let bias: Vec<bf16> = (0..n).map(|c| bf16::from_f32(c as f32 / -8.0)).collect();
     let bias = stream.upload(&bias)?;
     let mut c = stream.zeroed::<bf16>(m * n)?;
-    launch(&stream, [m, n, k], &a, &b, &bias, &mut c)?;
+    launch(&stream, [m, n, k], &a, &b, &bias, 0.5, &mut c)?;
 
     let c = stream.download(&c)?;
     println!(
-        "columns 0, 8 and 16 of the last row: {}, {} and {}; gelu of 1, 0 and -1: {}, {} and {}",
+        "columns 0, 8 and 16 of the last row: {}, {} and {}; gelu of 1, 0 and -1, no more than 0.5: \
+         {}, {} and {}",
         c[48],
         c[56],
         c[64],
-        gelu(1.0),
+        gelu(1.0).min(0.5),
         gelu(0.0),
         gelu(-1.0)
     );

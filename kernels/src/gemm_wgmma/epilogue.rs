@@ -1,15 +1,44 @@
 //! Epilogues: what becomes of the sums on their way to C.
 
-use cutlet_device::{DeviceData, fma};
+mod activation;
+mod bias;
+mod fused;
+mod residual;
+mod scale;
+mod then;
+
+use cutlet_device::DeviceData;
 use cutlet_layout_core::Coord;
+
+pub use activation::{Gelu, Relu, Silu, gelu, relu, silu};
+pub use bias::{ColumnBias, RowBias};
+pub use fused::{Activation, BiasAlong, Fused};
+pub use residual::Residual;
+pub use scale::Scale;
+pub use then::Then;
 
 /// What becomes of each sum before it is rounded and written to C; a kernel's last argument.
 ///
-/// A thread applies it to its values one after the other, unrolled: what is the same for all of them
-/// is computed once.
+/// Parts that come ready-made are composed by [`Then`]:
 ///
-/// Values beyond C's edges are computed as well. An index made of the coordinate must be kept within
-/// what is there.
+/// | part | `x` becomes |
+/// |---|---|
+/// | [`Scale`] | `alpha·x + beta·old` |
+/// | [`Residual`] | `x + beta·source[row, column]` |
+/// | [`ColumnBias`], [`RowBias`] | `x + bias[column]`, `x + bias[row]` |
+/// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
+///
+/// ```
+/// use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Scale, Then};
+/// use half::bf16;
+///
+/// /// `gelu(alpha·sum + bias[column])`; bias and activation cost nothing where they are not named.
+/// type Linear = Then<Scale, Then<ColumnBias<bf16>, Gelu>>;
+/// # fn is_epilogue<E: cutlet_kernels::gemm_wgmma::Epilogue>() {}
+/// # is_epilogue::<Linear>();
+/// ```
+///
+/// One of your own says what becomes of a single value:
 ///
 /// ```
 /// use cutlet_device::DeviceData;
@@ -24,15 +53,8 @@ use cutlet_layout_core::Coord;
 /// }
 ///
 /// impl Epilogue for Causal {
-///     #[inline(always)]
-///     fn reads_old(&self) -> bool {
-///         false
-///     }
-///
-///     #[inline(always)]
-///     fn is_identity(&self) -> bool {
-///         false
-///     }
+///     type Row = ();
+///     type Columns = ();
 ///
 ///     #[inline(always)]
 ///     fn apply(&self, sum: f32, _: Option<f32>, [row, column]: Coord) -> f32 {
@@ -49,47 +71,78 @@ use cutlet_layout_core::Coord;
 /// assert_eq!(scale.apply(4.0, Some(3.0), [0, 0]), 5.0);
 /// ```
 ///
+/// Where it reads something of each row or column, it can read that once for all of a thread's
+/// values, ahead of the sums: [`row`](Self::row) and [`columns`](Self::columns) do, and
+/// [`apply_pairs`](Self::apply_pairs) is given what they read.
+///
+/// Values beyond C's edges are computed as well. An index made of the coordinate must be kept within
+/// what is there.
+///
 /// The package `examples/own-epilogue/` makes a kernel with an epilogue of its own and launches it.
 pub trait Epilogue: DeviceData {
+    /// What is read of a row: `()` for nothing.
+    type Row: Copy + Default;
+    /// What is read of two neighbouring columns: `()` for nothing.
+    type Columns: Copy + Default;
+
+    /// Reads what is needed of a row, which may lie beyond C's edge: once for all of a thread's
+    /// values in it, before they are multiplied.
+    #[inline(always)]
+    fn row(&self, row: i32) -> Self::Row {
+        let _ = row;
+        Self::Row::default()
+    }
+
+    /// Reads what is needed of columns `first`, which is even, and `first + 1`: as [`row`](Self::row).
+    #[inline(always)]
+    fn columns(&self, first: i32) -> Self::Columns {
+        let _ = first;
+        Self::Columns::default()
+    }
+
     /// Whether [`apply`](Self::apply) is given the old element of C. The same for all elements;
     /// where it is false, C is not read.
-    fn reads_old(&self) -> bool;
+    #[inline(always)]
+    fn reads_old(&self) -> bool {
+        false
+    }
 
     /// Whether, without the old element, the sum is what is written; then nothing is applied.
-    fn is_identity(&self) -> bool;
+    #[inline(always)]
+    fn is_identity(&self) -> bool {
+        false
+    }
 
     /// The new element of C at `at` = (row, column), which may lie beyond C's edges, where what
     /// comes out is not used.
     fn apply(&self, sum: f32, old: Option<f32>, at: Coord) -> f32;
+
+    /// [`apply`](Self::apply), without old elements, to several pairs at a time: what is the same for
+    /// all of them is decided once.
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(
+        &self,
+        pairs: [Pair<Self::Row, Self::Columns>; N],
+    ) -> [[f32; 2]; N] {
+        pairs.map(|Pair { sums, at, .. }| {
+            let [row, column] = at;
+            [
+                self.apply(sums[0], None, at),
+                self.apply(sums[1], None, [row, column + 1]),
+            ]
+        })
+    }
 }
 
-/// `alpha · sum + beta · old`.
-#[derive(Clone, Copy, Debug, DeviceData)]
-#[repr(C)]
-pub struct Scale {
-    /// Factor of the sum.
-    pub alpha: f32,
-    /// Factor of the old element; if it is 0, C is not read.
-    pub beta: f32,
-}
-
-impl Epilogue for Scale {
-    #[inline(always)]
-    fn reads_old(&self) -> bool {
-        self.beta != 0.0
-    }
-
-    #[inline(always)]
-    fn is_identity(&self) -> bool {
-        self.alpha == 1.0
-    }
-
-    #[inline(always)]
-    fn apply(&self, sum: f32, old: Option<f32>, _: Coord) -> f32 {
-        let scaled = self.alpha * sum;
-        match old {
-            Some(old) => fma(self.beta, old, scaled),
-            None => scaled,
-        }
-    }
+/// Two sums of neighbouring columns, the first of them even.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<R, C> {
+    /// The sums, or what the parts before made of them.
+    pub sums: [f32; 2],
+    /// (row, column) of the first.
+    pub at: Coord,
+    /// What [`Epilogue::row`] read of their row.
+    pub row: R,
+    /// What [`Epilogue::columns`] read of their columns.
+    pub columns: C,
 }

@@ -5,22 +5,22 @@ use cutlet_device::{GlobalMut, Kernel};
 
 use super::{K, Problem, Scale};
 
-/// The arguments of an instance: maps of A, B and C, C, the problem and the epilogue.
-pub type Arguments<T> = (
+/// The arguments of an instance: maps of A, B and C, C, the workspace, the problem and the epilogue.
+pub type Arguments<T, Epi> = (
     TensorMap,
     TensorMap,
     TensorMap,
     GlobalMut<T>,
     GlobalMut<f32>,
     Problem,
-    Scale,
+    Epi,
 );
 
 /// What the host needs to know of an instance to choose and launch it.
 #[derive(Debug)]
-pub struct Instance<T: 'static> {
+pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// The kernel.
-    pub kernel: &'static Kernel<Arguments<T>>,
+    pub kernel: &'static Kernel<Arguments<T, Epi>>,
     /// Whether k is consecutive in A and in B.
     pub k_major: [bool; 2],
     /// Rows and columns of a block's tile of C.
@@ -33,7 +33,7 @@ pub struct Instance<T: 'static> {
     pub boxes: [TileBox; 3],
 }
 
-impl<T> Instance<T> {
+impl<T, Epi> Instance<T, Epi> {
     /// Bytes of a tile of A if its boxes have `lines` lines.
     pub const fn bytes_a(&self, lines: u32) -> u32 {
         let [line, most] = self.boxes[0].extent;

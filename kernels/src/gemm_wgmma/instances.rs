@@ -1,5 +1,5 @@
 //! The instances of gemm_wgmma that the library launches, each in a module of its own, so that a
-//! first launch compiles one kernel.
+//! first launch compiles one kernel. Those of [`Fused`] do what a linear layer asks for.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -7,9 +7,9 @@ use cutlet_device::{GlobalMut, instantiate};
 #[cfg(not(target_arch = "nvptx64"))]
 use cutlet_device::hopper::Major;
 
+use super::{Fused, Problem, Scale, gemm, shared_bytes};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Instance, box_a, box_b, box_c};
-use super::{Problem, Scale, gemm, shared_bytes};
 
 /// The instances of both element types: `name for bf16, name for f16 = consumers * tile of C, stages,
 /// blocks of a cluster (rows x columns), major of A, major of B`.
@@ -17,18 +17,28 @@ macro_rules! instances {
     ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
             /// Instances for bf16.
-            BF16 of half::bf16: $($bf16 = $shape;)+
+            BF16 of half::bf16, Scale: $($bf16 = $shape;)+
         }
         instances_of! {
             /// Instances for f16.
-            F16 of half::f16: $($f16 = $shape;)+
+            F16 of half::f16, Scale: $($f16 = $shape;)+
+        }
+    };
+    (fused $($bf16:ident, $f16:ident = $shape:tt;)+) => {
+        instances_of! {
+            /// Instances for bf16 with a bias, a residual and an activation.
+            FUSED_BF16 of half::bf16, Fused<half::bf16>: $($bf16 = $shape;)+
+        }
+        instances_of! {
+            /// Instances for f16 with a bias, a residual and an activation.
+            FUSED_F16 of half::f16, Fused<half::f16>: $($f16 = $shape;)+
         }
     };
 }
 
-/// Instances of an element type.
+/// Instances of an element type with an epilogue.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $element:ty:
+    ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty:
         $($name:ident = ($consumers:literal * $m:literal x $n:literal, $stages:literal,
             $rows:literal x $columns:literal, $a:ident, $b:ident);)+
     ) => {
@@ -51,8 +61,8 @@ macro_rules! instances_of {
                         c: GlobalMut<$element>,
                         workspace: GlobalMut<f32>,
                         problem: Problem,
-                        epilogue: Scale,
-                    ) = gemm::<$element, $a, $b, Scale, $m, $n, $stages, $rows, $columns,
+                        epilogue: $epilogue,
+                    ) = gemm::<$element, $a, $b, $epilogue, $m, $n, $stages, $rows, $columns,
                         { $rows * $columns }, $consumers>;
                 }
             }
@@ -60,7 +70,7 @@ macro_rules! instances_of {
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$element>] = &[$(
+        pub static $list: &[Instance<$element, $epilogue>] = &[$(
             Instance {
                 kernel: &$name::$name,
                 k_major: [$a::K_IS_CONSECUTIVE, $b::K_IS_CONSECUTIVE],
@@ -100,4 +110,12 @@ instances! {
     bf16_2x128x128_c2_mm, f16_2x128x128_c2_mm = (2 * 128 x 128, 6, 2 x 1, MnMajor, MnMajor);
     bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 * 64 x 128, 8, 1 x 1, MnMajor, MnMajor);
     bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 * 64 x 64, 12, 1 x 1, MnMajor, MnMajor);
+}
+
+instances! {
+    fused
+    bf16_2x128x256_c2_kk_fused, f16_2x128x256_c2_kk_fused = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x64x256_c2_kk_fused, f16_2x64x256_c2_kk_fused = (2 * 64 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_fused, f16_2x128x128_c2_kk_fused = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_fused, f16_1x64x128_c1_kk_fused = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
 }

@@ -1,13 +1,14 @@
-//! The sum of parts: what follows a GEMM whose tiles' steps were split.
+//! The sum of parts: what follows a GEMM that left its sums in the workspace.
 //!
-//! Each part of a tile left its sums in the workspace; here they are added, in the order of the
-//! parts whoever came first, and go through the epilogue to C.
+//! Where the steps of tiles were split, each part of a tile left sums of its own; here they are
+//! added, in the order of the parts whoever came first. They go through the epilogue to a C of any
+//! type and alignment.
 
-use cutlet_device::hopper::{Float16, grid_dependency_wait, launch_dependents};
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::hopper::{grid_dependency_wait, launch_dependents};
+use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{E, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, each};
 
-use super::{Epilogue, Scale};
+use super::{Epilogue, Fused, Scale};
 
 /// The tile of C of a block.
 pub type Tile = L!((2, 128):(1@0, 1@1));
@@ -38,19 +39,22 @@ pub struct Parts {
     pub padding: u32,
 }
 
-/// `C = epilogue(Σ parts)`, one tile a block, the grid's x along columns.
+/// `C = epilogue(Σ parts)`, one tile a block, the grid's x along rows, of which there may be more.
+/// A `DEPENDENT` one may be launched while the kernel before it ends.
 ///
 /// # Safety
 /// C and the parts must be as their extents say; parts have whole tiles.
 #[inline(always)]
-unsafe fn sum<T: Float16 + Default, Epi: Epilogue>(
+unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
     parts: Global<f32>,
     c: GlobalMut<T>,
     extents: Parts,
     epilogue: Epi,
 ) {
-    launch_dependents();
-    grid_dependency_wait();
+    if DEPENDENT {
+        launch_dependents();
+        grid_dependency_wait();
+    }
     let Parts {
         ldc,
         ld,
@@ -60,7 +64,7 @@ unsafe fn sum<T: Float16 + Default, Epi: Epilogue>(
         count,
         ..
     } = extents;
-    let tile = (block_idx().y, block_idx().x);
+    let tile = (block_idx().x, block_idx().y);
     // SAFETY: the launcher promises the extents.
     let (to, part) = unsafe {
         let to = Tensor::new(c, RowMajor::new([m, n], ldc))
@@ -102,7 +106,7 @@ instantiate! {
         c: GlobalMut<half::bf16>,
         extents: Parts,
         epilogue: Scale,
-    ) = sum::<half::bf16, Scale>;
+    ) = sum::<half::bf16, Scale, true>;
 
     /// The sum of parts in f16.
     #[kernel(threads = 64, arch = "sm_90a")]
@@ -111,5 +115,32 @@ instantiate! {
         c: GlobalMut<half::f16>,
         extents: Parts,
         epilogue: Scale,
-    ) = sum::<half::f16, Scale>;
+    ) = sum::<half::f16, Scale, true>;
+
+    /// The sum of parts in bf16, with whatever is fused.
+    #[kernel(threads = 64, arch = "sm_90a")]
+    pub unsafe fn sum_parts_bf16_fused(
+        parts: Global<f32>,
+        c: GlobalMut<half::bf16>,
+        extents: Parts,
+        epilogue: Fused<half::bf16>,
+    ) = sum::<half::bf16, Fused<half::bf16>, true>;
+
+    /// The sum of parts in f16, with whatever is fused.
+    #[kernel(threads = 64, arch = "sm_90a")]
+    pub unsafe fn sum_parts_f16_fused(
+        parts: Global<f32>,
+        c: GlobalMut<half::f16>,
+        extents: Parts,
+        epilogue: Fused<half::f16>,
+    ) = sum::<half::f16, Fused<half::f16>, true>;
+
+    /// The sum of parts in f32, with whatever is fused, on any GPU.
+    #[kernel(threads = 64)]
+    pub unsafe fn sum_parts_f32_fused(
+        parts: Global<f32>,
+        c: GlobalMut<f32>,
+        extents: Parts,
+        epilogue: Fused<f32>,
+    ) = sum::<f32, Fused<f32>, false>;
 }

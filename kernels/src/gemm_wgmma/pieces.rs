@@ -16,6 +16,7 @@ use cutlet_layout_core::{
 };
 
 use super::Epilogue;
+use super::ahead::Ahead;
 
 /// A piece: some columns of a consumer's rows.
 pub(super) type PieceC = L!((64, 32):(1@0, 1@1));
@@ -55,16 +56,26 @@ impl<T: Float16 + Default> Pieces<'_, T> {
     /// The map must describe C, with boxes of a piece's 16 rows, and nobody else may use the rows
     /// and the buffers.
     #[inline(always)]
-    pub unsafe fn store_by_tma<I: WgmmaInstruction>(
+    pub unsafe fn store_by_tma<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
         mut sums: Fragment<f32, I::Values>,
-        epilogue: impl Epilogue,
+        epilogue: Epi,
+        mut ahead: Ahead<Epi>,
     ) {
-        if !epilogue.is_identity() {
-            let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
-            sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
+        let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
+        let at = |v| places.bound().coordinate(v);
+        if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
+            sums = sums.map(|v, sum| epilogue.apply(sum, None, at(v)));
         }
-        for piece in 0..const { I::N / 32 } {
+        let pieces = const { I::N / 32 };
+        for piece in 0..pieces {
+            if !Ahead::<Epi>::IS_EMPTY {
+                let here = ahead;
+                if piece + 1 < pieces {
+                    ahead = here.read_piece(&epilogue, piece + 1, at);
+                }
+                here.apply(&epilogue, &mut sums, piece, at);
+            }
             let tile = self.buffers[piece % BUFFERS];
             match piece {
                 0 => wait_for_buffers::<0>(),
@@ -85,10 +96,10 @@ impl<T: Float16 + Default> Pieces<'_, T> {
     /// # Safety
     /// As [`store_by_tma`](Self::store_by_tma), but the map is used with `by_tma` only.
     #[inline(always)]
-    pub unsafe fn update<I: WgmmaInstruction>(
+    pub unsafe fn update<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
         mut sums: Fragment<f32, I::Values>,
-        epilogue: impl Epilogue,
+        epilogue: Epi,
         by_tma: bool,
     ) {
         let Self {
@@ -135,7 +146,7 @@ impl<T: Float16 + Default> Pieces<'_, T> {
                     }
                     sync_warp();
                 } else if !epilogue.is_identity() {
-                    each::<Values>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
+                    Ahead::read(&epilogue, at).apply(&epilogue, &mut sums, 0, at);
                 }
                 store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, &sums);
                 if by_tma {

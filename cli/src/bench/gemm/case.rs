@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn right(
-        _: &Gemm<'_>,
+        _: &Gemm<'_, f32>,
         stream: &Stream,
         a: Matrix<'_, f32>,
         b: Matrix<'_, f32>,

@@ -30,7 +30,7 @@ pub trait Types: 'static {
 
 /// cutlet's GEMM of some types.
 pub type Kernel<T> = fn(
-    &Gemm<'_>,
+    &Gemm<'_, <T as Types>::Out>,
     &Stream,
     Matrix<'_, <T as Types>::In>,
     Matrix<'_, <T as Types>::In>,
@@ -39,7 +39,7 @@ pub type Kernel<T> = fn(
 
 /// For types that have the product as the library offers it.
 fn multiply<T: cutlet::Element>(
-    gemm: &Gemm<'_>,
+    gemm: &Gemm<'_, T>,
     stream: &Stream,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,

@@ -1,0 +1,83 @@
+//! Activations: functions of a single value.
+
+use cutlet_device::{DeviceData, exp2_approx, fma, rcp_approx, tanh_approx};
+use cutlet_layout_core::Coord;
+
+use super::Epilogue;
+
+macro_rules! activation {
+    ($(#[$doc:meta])* $name:ident = $function:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, DeviceData)]
+        #[repr(C)]
+        pub struct $name;
+
+        impl Epilogue for $name {
+            type Row = ();
+            type Columns = ();
+
+            #[inline(always)]
+            fn apply(&self, sum: f32, _: Option<f32>, _: Coord) -> f32 {
+                $function(sum)
+            }
+        }
+    };
+}
+activation! {
+    /// [`relu`] of each value.
+    Relu = relu
+}
+activation! {
+    /// [`gelu`] of each value.
+    Gelu = gelu
+}
+activation! {
+    /// [`silu`] of each value.
+    Silu = silu
+}
+
+/// `x` where it is positive, else 0. What is no number stays none.
+#[inline(always)]
+pub fn relu(x: f32) -> f32 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
+/// `x · Φ(x)`, where `Φ(x)` is taken to be `(1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`.
+#[inline(always)]
+pub fn gelu(x: f32) -> f32 {
+    const LINEAR: f32 = 0.797_884_6;
+    const CUBIC: f32 = 0.044_715 * LINEAR;
+    let half = 0.5 * x;
+    fma(half, tanh_approx(x * fma(CUBIC, x * x, LINEAR)), half)
+}
+
+/// `x / (1 + e⁻ˣ)`.
+#[inline(always)]
+pub fn silu(x: f32) -> f32 {
+    // By way of tanh it would be one instruction less, and wrong by more than itself below -8.
+    x * rcp_approx(1.0 + exp2_approx(-core::f32::consts::LOG2_E * x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activations_are_what_they_are_elsewhere() {
+        // What PyTorch says: relu, gelu with approximate="tanh", silu.
+        for (x, expected) in [
+            (0.0, [0.0, 0.0, 0.0]),
+            (1.0, [1.0, 0.841_192, 0.731_058_6]),
+            (-1.0, [0.0, -0.158_808, -0.268_941_4]),
+            (3.0, [3.0, 2.996_363, 2.857_722_3]),
+            (-10.0, [0.0, 0.0, -0.000_453_978_7]),
+        ] {
+            for (found, expected) in [relu(x), gelu(x), silu(x)].into_iter().zip(expected) {
+                assert!((found - expected).abs() < 2e-6, "{x}: {found}, {expected}");
+            }
+        }
+        assert!(relu(f32::NAN).is_nan() && gelu(f32::NAN).is_nan() && silu(f32::NAN).is_nan());
+        // Far out, e⁻ˣ is infinite.
+        assert_eq!(silu(-200.0), 0.0);
+    }
+}

@@ -1,0 +1,113 @@
+//! Biases: a number for each column of C, or for each row.
+
+use cutlet_device::{DeviceData, Float, Global};
+use cutlet_layout_core::Coord;
+
+use super::{Epilogue, Pair};
+
+/// `x + bias[column]`.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct ColumnBias<T: Float + Default> {
+    bias: Global<T>,
+    n: i32,
+    padding: i32,
+}
+
+impl<T: Float + Default> ColumnBias<T> {
+    /// The `n` elements at `bias`.
+    ///
+    /// # Safety
+    /// They must be there, and nothing may write them, while a kernel with the epilogue runs. For
+    /// [`apply_pairs`](Epilogue::apply_pairs), which [`gemm`](crate::gemm_wgmma::gemm) calls, `n` is
+    /// even and the first pair starts at a multiple of its size.
+    #[inline(always)]
+    pub unsafe fn new(bias: Global<T>, n: i32) -> Self {
+        Self {
+            bias,
+            n,
+            padding: 0,
+        }
+    }
+}
+
+impl<T: Float + Default> Epilogue for ColumnBias<T> {
+    type Row = ();
+    type Columns = [T; 2];
+
+    #[inline(always)]
+    fn columns(&self, first: i32) -> [T; 2] {
+        if first >= self.n {
+            return [T::default(); 2];
+        }
+        // SAFETY: with `n` even, the second one exists too.
+        unsafe { self.bias.load_vec_read_only(first.into()) }
+    }
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, [_, column]: Coord) -> f32 {
+        sum + element(self.bias, column, self.n)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), [T; 2]>; N]) -> [[f32; 2]; N] {
+        pairs.map(|Pair { sums, columns, .. }| {
+            [sums[0] + columns[0].to_f32(), sums[1] + columns[1].to_f32()]
+        })
+    }
+}
+
+/// `x + bias[row]`.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct RowBias<T: Float> {
+    bias: Global<T>,
+    m: i32,
+    padding: i32,
+}
+
+impl<T: Float> RowBias<T> {
+    /// The `m` elements at `bias`.
+    ///
+    /// # Safety
+    /// They must be there, and nothing may write them, while a kernel with the epilogue runs.
+    #[inline(always)]
+    pub unsafe fn new(bias: Global<T>, m: i32) -> Self {
+        Self {
+            bias,
+            m,
+            padding: 0,
+        }
+    }
+}
+
+impl<T: Float> Epilogue for RowBias<T> {
+    type Row = f32;
+    type Columns = ();
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> f32 {
+        element(self.bias, row, self.m)
+    }
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, [row, _]: Coord) -> f32 {
+        sum + element(self.bias, row, self.m)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(&self, pairs: [Pair<f32, ()>; N]) -> [[f32; 2]; N] {
+        pairs.map(|Pair { sums, row, .. }| sums.map(|sum| sum + row))
+    }
+}
+
+/// Element `index` of `count`, or 0 beyond them.
+#[inline(always)]
+fn element<T: Float>(elements: Global<T>, index: i32, count: i32) -> f32 {
+    if index >= count {
+        return 0.0;
+    }
+    // SAFETY: whoever made the bias promised so many elements, which nothing writes.
+    let [element] = unsafe { elements.load_vec_read_only(index.into()) };
+    element.to_f32()
+}

@@ -1,0 +1,225 @@
+//! The epilogue of the library's fused instances, with parts that are chosen at run time.
+
+use cutlet_device::{DeviceData, Float, Global};
+use cutlet_layout_core::Coord;
+
+use super::{ColumnBias, Epilogue, Gelu, Pair, Relu, Residual, RowBias, Silu};
+
+/// What a [`Fused`] bias belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BiasAlong {
+    /// Each row of C has one number.
+    Rows,
+    /// Each column of C has one number.
+    Columns,
+}
+
+/// What is applied last: [`relu`](super::relu), [`gelu`](super::gelu) or [`silu`](super::silu).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// `x` where it is positive, else 0.
+    Relu,
+    /// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`: the tanh approximation of `x · Φ(x)`.
+    Gelu,
+    /// `x / (1 + e⁻ˣ)`, also known as swish.
+    Silu,
+}
+
+/// `activation(alpha · sum + beta · source + bias)`, each of which may be absent: one instance for
+/// all of them, whose threads decide once for several pairs.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Fused<T: Float + Default> {
+    source: Global<T>,
+    strides: [i64; 2],
+    bias: Global<T>,
+    extent: Coord,
+    alpha: f32,
+    beta: f32,
+    /// 0, or 1 + the [`BiasAlong`].
+    along: u32,
+    /// 0, or 1 + the [`Activation`].
+    activation: u32,
+}
+
+impl<T: Float + Default> Fused<T> {
+    /// `alpha · sum`, for a C of `extent` = (rows, columns).
+    pub fn new(alpha: f32, extent: Coord) -> Self {
+        let nowhere = Global::from_ptr(core::ptr::null());
+        Self {
+            source: nowhere,
+            strides: [0; 2],
+            bias: nowhere,
+            extent,
+            alpha,
+            beta: 0.0,
+            along: 0,
+            activation: 0,
+        }
+    }
+
+    /// With `beta` times a matrix of C's extents at `source`, whose rows and columns are `strides`
+    /// elements apart.
+    ///
+    /// # Safety
+    /// As for [`Residual::new`].
+    pub unsafe fn residual(self, beta: f32, source: Global<T>, strides: [i64; 2]) -> Self {
+        Self {
+            source,
+            strides,
+            beta,
+            ..self
+        }
+    }
+
+    /// With a bias of as many elements as C has rows or columns.
+    ///
+    /// # Safety
+    /// As for [`RowBias::new`] or [`ColumnBias::new`].
+    pub unsafe fn bias(self, along: BiasAlong, bias: Global<T>) -> Self {
+        Self {
+            bias,
+            along: 1 + along as u32,
+            ..self
+        }
+    }
+
+    /// With an activation.
+    pub fn activation(self, activation: Activation) -> Self {
+        Self {
+            activation: 1 + activation as u32,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn has_bias(&self, along: BiasAlong) -> bool {
+        self.along == 1 + along as u32
+    }
+
+    #[inline(always)]
+    fn has_activation(&self, activation: Activation) -> bool {
+        self.activation == 1 + activation as u32
+    }
+
+    #[inline(always)]
+    fn residual_part(&self) -> Residual<T> {
+        // SAFETY: promised to `residual`.
+        unsafe { Residual::new(self.beta, self.source, self.strides, self.extent) }
+    }
+
+    #[inline(always)]
+    fn row_bias(&self) -> RowBias<T> {
+        // SAFETY: promised to `bias`.
+        unsafe { RowBias::new(self.bias, self.extent[0]) }
+    }
+
+    #[inline(always)]
+    fn column_bias(&self) -> ColumnBias<T> {
+        // SAFETY: promised to `bias`.
+        unsafe { ColumnBias::new(self.bias, self.extent[1]) }
+    }
+}
+
+impl<T: Float + Default> Epilogue for Fused<T> {
+    type Row = f32;
+    type Columns = [T; 2];
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> f32 {
+        match self.has_bias(BiasAlong::Rows) {
+            true => self.row_bias().row(row),
+            false => 0.0,
+        }
+    }
+
+    #[inline(always)]
+    fn columns(&self, first: i32) -> [T; 2] {
+        match self.has_bias(BiasAlong::Columns) {
+            true => self.column_bias().columns(first),
+            false => Default::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, at: Coord) -> f32 {
+        let mut value = self.alpha * sum;
+        if self.beta != 0.0 {
+            value = self.residual_part().apply(value, None, at);
+        }
+        if self.has_bias(BiasAlong::Rows) {
+            value = self.row_bias().apply(value, None, at);
+        }
+        if self.has_bias(BiasAlong::Columns) {
+            value = self.column_bias().apply(value, None, at);
+        }
+        if self.has_activation(Activation::Relu) {
+            value = Relu.apply(value, None, at);
+        }
+        if self.has_activation(Activation::Gelu) {
+            value = Gelu.apply(value, None, at);
+        }
+        if self.has_activation(Activation::Silu) {
+            value = Silu.apply(value, None, at);
+        }
+        value
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(&self, mut pairs: [Pair<f32, [T; 2]>; N]) -> [[f32; 2]; N] {
+        if self.alpha != 1.0 {
+            pairs = pairs.map(|pair| Pair {
+                sums: pair.sums.map(|sum| self.alpha * sum),
+                ..pair
+            });
+        }
+        if self.beta != 0.0 {
+            apply(&self.residual_part(), &mut pairs, |_, _| ((), ()));
+        }
+        if self.has_bias(BiasAlong::Rows) {
+            apply(&self.row_bias(), &mut pairs, |row, _| (row, ()));
+        }
+        if self.has_bias(BiasAlong::Columns) {
+            apply(&self.column_bias(), &mut pairs, |_, columns| ((), columns));
+        }
+        if self.has_activation(Activation::Relu) {
+            apply(&Relu, &mut pairs, |_, _| ((), ()));
+        }
+        if self.has_activation(Activation::Gelu) {
+            apply(&Gelu, &mut pairs, |_, _| ((), ()));
+        }
+        if self.has_activation(Activation::Silu) {
+            apply(&Silu, &mut pairs, |_, _| ((), ()));
+        }
+        pairs.map(|pair| pair.sums)
+    }
+}
+
+/// Applies a part to pairs, of what was read for which it takes what `needs` says.
+#[inline(always)]
+fn apply<E: Epilogue, R: Copy, C: Copy, const N: usize>(
+    part: &E,
+    pairs: &mut [Pair<R, C>; N],
+    needs: impl Fn(R, C) -> (E::Row, E::Columns),
+) {
+    let values = part.apply_pairs(pairs.map(
+        |Pair {
+             sums,
+             at,
+             row,
+             columns,
+         }| {
+            let (row, columns) = needs(row, columns);
+            Pair {
+                sums,
+                at,
+                row,
+                columns,
+            }
+        },
+    ));
+    *pairs = core::array::from_fn(|nth| Pair {
+        sums: values[nth],
+        ..pairs[nth]
+    });
+}

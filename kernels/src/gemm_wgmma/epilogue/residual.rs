@@ -1,0 +1,76 @@
+//! A residual: another matrix, or C as it was, added to the sums.
+
+use cutlet_device::{DeviceData, Float, Global, fma};
+use cutlet_layout_core::Coord;
+
+use super::{Epilogue, Pair};
+
+/// `x + beta · source[row, column]`, the source of C's extents and of any order.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Residual<T: Float> {
+    source: Global<T>,
+    strides: [i64; 2],
+    extent: Coord,
+    beta: f32,
+    padding: i32,
+}
+
+impl<T: Float> Residual<T> {
+    /// `beta` times the matrix of `extent` = (rows, columns) at `source`, whose rows and columns are
+    /// `strides` elements apart.
+    ///
+    /// # Safety
+    /// It must be there while a kernel with the epilogue runs, and nothing else may write it. It may
+    /// be C. For [`apply_pairs`](Epilogue::apply_pairs), which [`gemm`](crate::gemm_wgmma::gemm)
+    /// calls, rows are consecutive and of even length, and each starts at a multiple of a pair's size.
+    #[inline(always)]
+    pub unsafe fn new(beta: f32, source: Global<T>, strides: [i64; 2], extent: Coord) -> Self {
+        Self {
+            source,
+            strides,
+            extent,
+            beta,
+            padding: 0,
+        }
+    }
+
+    /// `N` neighbours in memory from element `index` on, which is that at `at`; zeros beyond the
+    /// edges.
+    #[inline(always)]
+    fn read<const N: usize>(&self, at: Coord, index: i64) -> [f32; N] {
+        if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
+            return [0.0; N];
+        }
+        // SAFETY: they exist, as whoever made this promised; for pairs, rows have an even length.
+        let elements: [T; N] = unsafe { self.source.load_vec(index) };
+        elements.map(Float::to_f32)
+    }
+}
+
+impl<T: Float> Epilogue for Residual<T> {
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, at: Coord) -> f32 {
+        let index = i64::from(at[0]) * self.strides[0] + i64::from(at[1]) * self.strides[1];
+        let [old] = self.read(at, index);
+        fma(self.beta, old, sum)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), ()>; N]) -> [[f32; 2]; N] {
+        // All are under way before the first is needed.
+        let old: [[f32; 2]; N] = pairs.map(|Pair { at, .. }| {
+            self.read(at, i64::from(at[0]) * self.strides[0] + i64::from(at[1]))
+        });
+        core::array::from_fn(|nth| {
+            let (sums, old) = (pairs[nth].sums, old[nth]);
+            [
+                fma(self.beta, old[0], sums[0]),
+                fma(self.beta, old[1], sums[1]),
+            ]
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! What [`Gemm`](super::Gemm) does to the product on its way to C: a bias, a residual, an activation.
+
+use std::ptr::with_exposed_provenance;
+
+use cutlet_device::{DeviceData, Float, Global};
+use cutlet_host::{Device, IntoView, View};
+pub use cutlet_kernels::gemm_wgmma::Activation;
+use cutlet_kernels::gemm_wgmma::{BiasAlong, Fused};
+
+use super::Problem;
+use crate::{Error, Matrix, Order, Result};
+
+/// Numbers that are added to the product, the same for a whole row of C or for a whole column.
+#[derive(Debug)]
+pub struct Bias<'a, D: DeviceData> {
+    along: BiasAlong,
+    elements: View<'a, D>,
+}
+
+impl<'a, D: DeviceData> Bias<'a, D> {
+    /// A number for each row of C: `C[i, j]` gets `elements[i]`.
+    pub fn rows(elements: impl IntoView<'a, Element = D>) -> Self {
+        Bias {
+            along: BiasAlong::Rows,
+            elements: elements.into_view(),
+        }
+    }
+
+    /// A number for each column of C: `C[i, j]` gets `elements[j]`, as in a linear layer whose
+    /// inputs are rows.
+    pub fn columns(elements: impl IntoView<'a, Element = D>) -> Self {
+        Bias {
+            along: BiasAlong::Columns,
+            elements: elements.into_view(),
+        }
+    }
+
+    /// The device that holds it.
+    pub(super) fn device(&self) -> &Device {
+        self.elements.device()
+    }
+
+    fn transposed(self) -> Self {
+        let along = match self.along {
+            BiasAlong::Rows => BiasAlong::Columns,
+            BiasAlong::Columns => BiasAlong::Rows,
+        };
+        Bias { along, ..self }
+    }
+}
+
+impl<D: DeviceData> Clone for Bias<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<D: DeviceData> Copy for Bias<'_, D> {}
+
+/// What is fused with a product besides its factors.
+#[derive(Debug)]
+pub struct Extras<'a, D: DeviceData> {
+    pub bias: Option<Bias<'a, D>>,
+    pub residual: Option<Matrix<'a, D>>,
+    pub activation: Option<Activation>,
+}
+
+impl<D: DeviceData> Default for Extras<'_, D> {
+    fn default() -> Self {
+        Extras {
+            bias: None,
+            residual: None,
+            activation: None,
+        }
+    }
+}
+
+impl<D: DeviceData> Clone for Extras<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<D: DeviceData> Copy for Extras<'_, D> {}
+
+impl<D: DeviceData> Extras<'_, D> {
+    /// Whether there are none.
+    pub fn are_none(&self) -> bool {
+        self.bias.is_none() && self.residual.is_none() && self.activation.is_none()
+    }
+
+    /// Those of the transposed product.
+    pub fn transposed(self) -> Self {
+        Extras {
+            bias: self.bias.map(Bias::transposed),
+            residual: self.residual.map(Matrix::transposed),
+            activation: self.activation,
+        }
+    }
+
+    /// Refuses what does not fit a C of `rows × columns` at these addresses.
+    pub fn check(&self, rows: usize, columns: usize, c: std::ops::Range<u64>) -> Result<()> {
+        let agree = |found: String, agree: bool| match agree {
+            true => Ok(()),
+            false => Err(Error::Extents {
+                operation: "gemm",
+                found,
+            }),
+        };
+        let apart = |operand, from: u64, to: u64| match from < c.end && c.start < to {
+            true => Err(Error::Overlap {
+                operation: "gemm",
+                operand,
+            }),
+            false => Ok(()),
+        };
+        if let Some(Bias { along, elements }) = self.bias {
+            let (of, count) = match along {
+                BiasAlong::Rows => ("rows", rows),
+                BiasAlong::Columns => ("columns", columns),
+            };
+            let len = elements.len();
+            agree(
+                format!("the elements of the bias and the {of} of C are {len} and {count}"),
+                len == count,
+            )?;
+            let first = elements.address();
+            apart("the bias", first, first + (len * size_of::<D>()) as u64)?;
+        }
+        if let Some(residual) = &self.residual {
+            let found = [residual.rows(), residual.columns()];
+            agree(
+                format!(
+                    "the residual is {}×{} and C {rows}×{columns}",
+                    found[0], found[1]
+                ),
+                found == [rows, columns],
+            )?;
+            let addresses = residual.addresses();
+            apart("the residual", addresses.start, addresses.end)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
+    /// Everything that becomes of the sums of this problem.
+    pub(super) fn fused(&self) -> Fused<D> {
+        let pointer = |view: View<'_, D>| {
+            Global::<D>::from_ptr(with_exposed_provenance(view.address() as usize))
+        };
+        let extent = [self.c.rows() as i32, self.c.columns() as i32];
+        let mut fused = Fused::new(self.alpha, extent);
+        // SAFETY: all of it was checked against C's extents and the memory behind it, is on C's
+        // device, and is borrowed for the call.
+        unsafe {
+            if self.beta != 0.0 {
+                let source = self.source();
+                let ld = source.ld() as i64;
+                let strides = match source.order() {
+                    Order::RowMajor => [ld, 1],
+                    Order::ColMajor => [1, ld],
+                };
+                fused = fused.residual(self.beta, pointer(source.view), strides);
+            }
+            if let Some(Bias { along, elements }) = self.extras.bias {
+                fused = fused.bias(along, pointer(elements));
+            }
+        }
+        match self.extras.activation {
+            Some(activation) => fused.activation(activation),
+            None => fused,
+        }
+    }
+
+    /// Whether threads may read [`fused`](Self::fused)'s bias and residual in pairs of neighbouring
+    /// columns.
+    pub(super) fn reads_pairs(&self) -> bool {
+        let pair = 2 * size_of::<D>();
+        let bias = match self.extras.bias {
+            Some(Bias {
+                along: BiasAlong::Columns,
+                elements,
+            }) => elements.address().is_multiple_of(pair as u64),
+            _ => true,
+        };
+        let source = self.source();
+        let residual =
+            self.beta == 0.0 || (source.order() == Order::RowMajor && source.starts_runs_at(pair));
+        self.c.columns().is_multiple_of(2) && bias && residual
+    }
+
+    /// What `beta` multiplies: the residual, or else C as it is.
+    fn source(&self) -> Matrix<'_, D> {
+        self.extras.residual.unwrap_or(Matrix {
+            view: self.c.view.view(),
+            extents: self.c.extents,
+        })
+    }
+}

@@ -1,0 +1,510 @@
+//! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference,
+//! on whatever device there is. Outputs hold NaN before; what lies around them must stay.
+
+use cutlet::Order::{self, ColMajor, RowMajor};
+use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream};
+use cutlet_device::DeviceData;
+use half::{bf16, f16};
+
+trait Number: DeviceData {
+    /// The distance between 1 and the next number.
+    const EPSILON: f64;
+    fn of(value: f32) -> Self;
+    fn number(self) -> f64;
+}
+
+macro_rules! number {
+    ($($type:ty, $epsilon:expr, $of:expr;)+) => {$(
+        impl Number for $type {
+            const EPSILON: f64 = $epsilon;
+            fn of(value: f32) -> Self {
+                $of(value)
+            }
+            fn number(self) -> f64 {
+                self.into()
+            }
+        }
+    )+};
+}
+number! {
+    bf16, 1.0 / 128.0, bf16::from_f32;
+    f16, 1.0 / 1024.0, f16::from_f32;
+    f32, f32::EPSILON as f64, |value| value;
+}
+
+/// A matrix on the host with rows or columns `ld` apart, `offset` elements into its memory.
+struct Host<T> {
+    elements: Vec<T>,
+    extent: [usize; 2],
+    order: Order,
+    ld: usize,
+    offset: usize,
+}
+
+impl<T: Number> Host<T> {
+    fn random([rows, columns]: [usize; 2], order: Order, padding: usize, offset: usize) -> Self {
+        let (run, count) = match order {
+            RowMajor => (columns, rows),
+            ColMajor => (rows, columns),
+        };
+        let ld = run + padding;
+        let mut random = fastrand::Rng::with_seed((rows * 7919 + columns + 31 * padding) as u64);
+        let elements = (0..offset + ld * count)
+            .map(|_| T::of(2.0 * random.f32() - 1.0))
+            .collect();
+        Host {
+            elements,
+            extent: [rows, columns],
+            order,
+            ld,
+            offset,
+        }
+    }
+
+    fn index(&self, row: usize, column: usize) -> usize {
+        self.offset
+            + match self.order {
+                RowMajor => row * self.ld + column,
+                ColMajor => column * self.ld + row,
+            }
+    }
+
+    fn at(&self, row: usize, column: usize) -> f64 {
+        self.elements[self.index(row, column)].number()
+    }
+
+    fn matrix<'b>(&self, on: &'b Buffer<T>) -> Matrix<'b, T> {
+        let [rows, columns] = self.extent;
+        let elements = on.slice(self.offset..).unwrap();
+        Matrix::with_ld(elements, rows, columns, self.order, self.ld).unwrap()
+    }
+
+    fn matrix_mut<'b>(&self, on: &'b mut Buffer<T>) -> MatrixMut<'b, T> {
+        let [rows, columns] = self.extent;
+        let elements = on.slice_mut(self.offset..).unwrap();
+        MatrixMut::with_ld(elements, rows, columns, self.order, self.ld).unwrap()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Along {
+    Rows,
+    Columns,
+}
+
+/// What a case fuses and how its matrices lie.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    extents: [usize; 3],
+    orders: [Order; 3],
+    /// Elements between runs, of all matrices.
+    padding: usize,
+    /// Elements in front of C, the bias and the residual.
+    offset: usize,
+    factors: (f32, f32),
+    bias: Option<Along>,
+    residual: Option<Order>,
+    activation: Option<Activation>,
+    instance: Option<&'static str>,
+}
+
+/// A linear layer.
+const LINEAR: Case = Case {
+    extents: [70, 136, 72],
+    orders: [RowMajor, ColMajor, RowMajor],
+    padding: 0,
+    offset: 0,
+    factors: (1.0, 0.0),
+    bias: Some(Along::Columns),
+    residual: None,
+    activation: Some(Activation::Gelu),
+    instance: None,
+};
+
+const ACTIVATIONS: [Option<Activation>; 4] = [
+    None,
+    Some(Activation::Relu),
+    Some(Activation::Gelu),
+    Some(Activation::Silu),
+];
+
+fn activated(activation: Option<Activation>, x: f64) -> f64 {
+    match activation {
+        None => x,
+        Some(Activation::Relu) => x.max(0.0),
+        Some(Activation::Gelu) => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+            0.5 * x * (1.0 + inner.tanh())
+        }
+        Some(Activation::Silu) => x / (1.0 + (-x).exp()),
+    }
+}
+
+fn check<T: Element<D> + Number, D: Number>(case: Case) {
+    let Case {
+        extents: [m, n, k],
+        orders,
+        padding,
+        offset,
+        factors: (alpha, beta),
+        activation,
+        ..
+    } = case;
+    let stream = Device::auto().stream().unwrap();
+    let a = Host::<T>::random([m, k], orders[0], padding, 0);
+    let b = Host::<T>::random([k, n], orders[1], padding, 0);
+    let mut c = Host::<D>::random([m, n], orders[2], padding, offset);
+    if beta == 0.0 || case.residual.is_some() {
+        c.elements.fill(D::of(f32::NAN));
+    }
+    let residual = case
+        .residual
+        .map(|order| Host::<D>::random([m, n], order, padding, offset));
+    let bias = case.bias.map(|along| {
+        let len = if along == Along::Rows { m } else { n };
+        Host::<D>::random([1, len], RowMajor, 0, offset)
+    });
+    let on_a = stream.upload(&a.elements).unwrap();
+    let on_b = stream.upload(&b.elements).unwrap();
+    let mut on_c = stream.upload(&c.elements).unwrap();
+    let upload = |host: &Host<D>| stream.upload(&host.elements).unwrap();
+    let (on_residual, on_bias) = (residual.as_ref().map(upload), bias.as_ref().map(upload));
+
+    let mut gemm = Gemm::new();
+    if let Some(on_bias) = &on_bias {
+        let elements = on_bias.slice(offset..).unwrap();
+        gemm = gemm.bias(match case.bias {
+            Some(Along::Rows) => Bias::rows(elements),
+            _ => Bias::columns(elements),
+        });
+    }
+    if let (Some(residual), Some(on_residual)) = (&residual, &on_residual) {
+        gemm = gemm.residual(residual.matrix(on_residual));
+    }
+    if let Some(activation) = activation {
+        gemm = gemm.activation(activation);
+    }
+    if let Some(instance) = case.instance {
+        gemm = gemm.instance(instance);
+    }
+    gemm.run(
+        &stream,
+        alpha,
+        a.matrix(&on_a),
+        b.matrix(&on_b),
+        beta,
+        c.matrix_mut(&mut on_c),
+    )
+    .unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    let found = stream.download(&on_c).unwrap();
+
+    let mut inside = vec![false; c.elements.len()];
+    for i in 0..m {
+        for j in 0..n {
+            inside[c.index(i, j)] = true;
+            // Edges are where mistakes are, and all of a small matrix.
+            if m > 40 && i % 37 != 0 && i + 2 < m {
+                continue;
+            }
+            let (mut sum, mut magnitude) = (0.0, 0.0);
+            for l in 0..k {
+                let product = a.at(i, l) * b.at(l, j);
+                sum += product;
+                magnitude += product.abs();
+            }
+            let old = match &residual {
+                _ if beta == 0.0 => 0.0,
+                Some(residual) => beta as f64 * residual.at(i, j),
+                None => beta as f64 * c.at(i, j),
+            };
+            let added = match (&bias, case.bias) {
+                (Some(bias), Some(Along::Rows)) => bias.at(0, i),
+                (Some(bias), _) => bias.at(0, j),
+                (None, _) => 0.0,
+            };
+            let before = alpha as f64 * sum + old + added;
+            let expected = activated(activation, before);
+            let found = found[c.index(i, j)].number();
+            let magnitude = alpha.abs() as f64 * magnitude + old.abs() + added.abs();
+            // The GPU's tanh is good to 11 bits, the rest of an activation to a few of f32's.
+            let approximate = match activation {
+                Some(Activation::Gelu) => before.abs() / 2048.0,
+                Some(Activation::Silu) => 8.0 * f32::EPSILON as f64 * before.abs(),
+                _ => 0.0,
+            };
+            let allowed = D::EPSILON * expected.abs()
+                + approximate
+                + f32::EPSILON as f64 * (k as f64 + 4.0) * magnitude
+                + f32::MIN_POSITIVE as f64;
+            assert!(
+                (found - expected).abs() <= allowed,
+                "C[{i}, {j}] of {case:?}: found {found}, expected {expected}"
+            );
+        }
+    }
+    for (i, (before, after)) in c.elements.iter().zip(&found).enumerate() {
+        let same = before.number().to_bits() == after.number().to_bits();
+        assert!(
+            same || inside[i],
+            "element {i} is outside of C and was written: {case:?}"
+        );
+    }
+}
+
+#[test]
+fn every_bias_residual_and_activation() {
+    for bias in [None, Some(Along::Rows), Some(Along::Columns)] {
+        for residual in [None, Some(RowMajor)] {
+            for activation in ACTIVATIONS {
+                let case = Case {
+                    extents: [70, 40, 72],
+                    factors: (1.5, 0.5),
+                    bias,
+                    residual,
+                    activation,
+                    ..LINEAR
+                };
+                check::<bf16, bf16>(case);
+                check::<f16, f16>(case);
+                check::<f32, f32>(case);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bias_alone_and_an_activation_alone() {
+    check::<bf16, bf16>(LINEAR);
+    check::<f16, f16>(Case {
+        bias: None,
+        ..LINEAR
+    });
+    check::<bf16, bf16>(Case {
+        activation: None,
+        ..LINEAR
+    });
+    check::<f16, f16>(Case {
+        bias: Some(Along::Rows),
+        activation: None,
+        ..LINEAR
+    });
+}
+
+#[test]
+fn every_order() {
+    for a in [RowMajor, ColMajor] {
+        for b in [RowMajor, ColMajor] {
+            for c in [RowMajor, ColMajor] {
+                let case = Case {
+                    extents: [72, 40, 64],
+                    orders: [a, b, c],
+                    factors: (1.0, 2.0),
+                    residual: Some(ColMajor),
+                    ..LINEAR
+                };
+                check::<bf16, bf16>(case);
+                check::<f16, f16>(Case {
+                    bias: Some(Along::Rows),
+                    residual: Some(RowMajor),
+                    ..case
+                });
+                check::<f32, f32>(case);
+                check::<bf16, f32>(case);
+            }
+        }
+    }
+}
+
+/// What no pair of columns divides, and what no pair starts at.
+#[test]
+fn odd_extents_distances_and_addresses() {
+    for (extents, padding, offset) in [
+        ([1, 1, 1], 0, 0),
+        ([33, 35, 17], 0, 0),
+        ([129, 257, 40], 0, 0),
+        ([40, 130, 24], 1, 0),
+        ([40, 130, 24], 0, 1),
+        ([67, 129, 65], 3, 5),
+    ] {
+        let case = Case {
+            extents,
+            padding,
+            offset,
+            factors: (1.0, -1.0),
+            ..LINEAR
+        };
+        check::<bf16, bf16>(case);
+        check::<f16, f16>(Case {
+            bias: Some(Along::Rows),
+            residual: Some(RowMajor),
+            activation: Some(Activation::Silu),
+            ..case
+        });
+        check::<f32, f32>(case);
+        check::<f16, f32>(case);
+    }
+}
+
+/// Few tiles and many steps: the steps are split.
+#[test]
+fn long_sums_of_few_tiles() {
+    let case = Case {
+        extents: [30, 40, 4100],
+        factors: (0.25, 1.0),
+        ..LINEAR
+    };
+    check::<bf16, bf16>(case);
+    check::<f16, f16>(Case {
+        orders: [ColMajor, RowMajor, ColMajor],
+        ..case
+    });
+    check::<bf16, f32>(case);
+    check::<bf16, f32>(Case {
+        factors: (1.0, 0.0),
+        bias: None,
+        activation: None,
+        ..case
+    });
+}
+
+#[test]
+fn every_instance_that_fuses() {
+    for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor) {
+        check::<bf16, bf16>(Case {
+            extents: [150, 288, 200],
+            factors: (2.0, 1.0),
+            residual: Some(RowMajor),
+            instance: Some(name),
+            ..LINEAR
+        });
+    }
+    for name in Gemm::fused_instances::<f16>(RowMajor, ColMajor) {
+        check::<f16, f16>(Case {
+            extents: [70, 300, 136],
+            bias: Some(Along::Rows),
+            activation: Some(Activation::Relu),
+            instance: Some(name),
+            ..LINEAR
+        });
+    }
+}
+
+#[test]
+fn a_c_of_another_type() {
+    let plain = Case {
+        bias: None,
+        activation: None,
+        ..LINEAR
+    };
+    for case in [
+        plain,
+        LINEAR,
+        Case {
+            factors: (0.5, 2.0),
+            ..plain
+        },
+        Case {
+            orders: [ColMajor, RowMajor, ColMajor],
+            ..plain
+        },
+        Case {
+            extents: [33, 35, 17],
+            ..plain
+        },
+        Case {
+            padding: 1,
+            ..plain
+        },
+        Case {
+            extents: [300, 520, 64],
+            ..plain
+        },
+    ] {
+        check::<bf16, f32>(case);
+        check::<f16, f32>(case);
+        check::<bf16, f16>(case);
+        check::<f16, bf16>(case);
+    }
+}
+
+#[test]
+fn without_k_the_rest_is_left() {
+    for residual in [None, Some(RowMajor)] {
+        let case = Case {
+            extents: [20, 34, 0],
+            factors: (1.0, 0.5),
+            residual,
+            ..LINEAR
+        };
+        check::<bf16, bf16>(case);
+        check::<f32, f32>(case);
+        check::<bf16, f32>(case);
+    }
+}
+
+/// A residual that `beta` = 0 leaves out may hold anything.
+#[test]
+fn what_beta_leaves_out_is_not_read() {
+    let stream = Device::auto().stream().unwrap();
+    let a = stream.zeroed::<bf16>(64).unwrap();
+    let mut c = stream.filled::<bf16>(64, 0xff).unwrap();
+    let poison = stream.filled::<bf16>(64, 0xff).unwrap();
+    Gemm::new()
+        .residual(Matrix::row_major(&poison, 8, 8).unwrap())
+        .run(
+            &stream,
+            1.0,
+            Matrix::row_major(&a, 8, 8).unwrap(),
+            Matrix::col_major(&a, 8, 8).unwrap(),
+            0.0,
+            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+        )
+        .unwrap();
+    let c = stream.download(&c).unwrap();
+    assert!(c.iter().all(|&entry| entry == bf16::ZERO));
+}
+
+/// What `run` says to operands of 8×8 and what is fused with them.
+fn refusal(stream: &Stream, gemm: Gemm<'_, bf16>) -> String {
+    let a = stream.zeroed::<bf16>(64).unwrap();
+    let mut c = stream.zeroed::<bf16>(64).unwrap();
+    let error = gemm
+        .run(
+            stream,
+            1.0,
+            Matrix::row_major(&a, 8, 8).unwrap(),
+            Matrix::row_major(&a, 8, 8).unwrap(),
+            1.0,
+            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+        )
+        .unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let elements = stream.zeroed::<bf16>(64).unwrap();
+    let seven = Bias::columns(elements.slice(..7).unwrap());
+    let said = refusal(&stream, Gemm::new().bias(seven));
+    assert!(
+        said.contains("the bias and the columns of C are 7 and 8"),
+        "{said}"
+    );
+    let narrow = Matrix::row_major(&elements, 8, 7).unwrap();
+    let said = refusal(&stream, Gemm::new().residual(narrow));
+    assert!(said.contains("the residual is 8×7 and C 8×8"), "{said}");
+
+    let elsewhere = Device::cpu().stream().unwrap();
+    if elsewhere.device() != stream.device() {
+        let bias = elsewhere.zeroed::<bf16>(8).unwrap();
+        let said = refusal(&stream, Gemm::new().bias(Bias::columns(&bias)));
+        assert!(said.contains("gemm: the bias is on"), "{said}");
+    }
+    let plain = Gemm::instances::<bf16>(RowMajor, ColMajor)[0];
+    let said = refusal(
+        &stream,
+        Gemm::new().activation(Activation::Relu).instance(plain),
+    );
+    assert!(said.contains(plain), "{said}");
+}
