@@ -34,6 +34,7 @@ use crate::backend::Backend;
 pub use check::{Nearest, Number};
 use compare::Comparison;
 pub use dtype::Dtype;
+pub use gemm::Epilogue;
 use protocol::{Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};

@@ -34,7 +34,7 @@ use std::ffi::c_void;
 use cutlet_host::{Buffer, Stream};
 
 pub use library::{Library, Place};
-pub use matmul::{Compute, Element, Matmul};
+pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
 pub use problem::{Major, Operand, Problem};
 
 /// Bytes that cuBLASLt may use beside the operands: twice what PyTorch gives it on Hopper, so that

@@ -2,21 +2,22 @@
 
 use std::fmt;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cutlet::{Buffer, Matrix, MatrixMut, Stream, gemm};
+use cutlet::{Buffer, Matrix, MatrixMut, Stream};
 use half::{bf16, f16};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::bench::{Dtype, Nearest, Number};
+use crate::bench::{Dtype, Epilogue, Nearest, Number};
 use crate::deviation::Deviation;
 use crate::normal::normal;
 use crate::timed::{TimedArgs, extent};
-use cutlet_cli::cublas::{self, Cublas, CublasError, Major, Operand, Problem};
+use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
 
-/// Multiply two random matrices and say how long it took: C = alpha·A·B + beta·C.
+/// Multiply two random matrices and say how long it took: C = activation(alpha·A·B + beta·C + bias).
 #[derive(Args, Debug)]
 pub struct GemmArgs {
     /// Rows of A and C.
@@ -46,6 +47,12 @@ pub struct GemmArgs {
     /// Factor of the old C.
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
     beta: f32,
+    /// Add a random number to each column.
+    #[arg(long)]
+    bias: bool,
+    /// The function applied last.
+    #[arg(long, value_enum)]
+    activation: Option<Activation>,
     /// Compare with an f64 reference: all of C if that is quick, else 8192 entries of it.
     #[arg(long)]
     check: bool,
@@ -71,6 +78,30 @@ impl Elements {
             Elements::F32 => Dtype::F32,
             Elements::Bf16 => Dtype::Bf16,
             Elements::F16 => Dtype::F16,
+        }
+    }
+}
+
+/// The functions that can be applied.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Activation {
+    /// x where it is positive, else 0.
+    Relu,
+    /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2.
+    Gelu,
+    /// x/(1 + e⁻ˣ).
+    Silu,
+}
+
+impl GemmArgs {
+    fn epilogue(&self) -> Epilogue {
+        Epilogue {
+            bias: self.bias,
+            activation: self.activation.map(|activation| match activation {
+                Activation::Relu => cutlet::Activation::Relu,
+                Activation::Gelu => cutlet::Activation::Gelu,
+                Activation::Silu => cutlet::Activation::Silu,
+            }),
         }
     }
 }
@@ -106,6 +137,8 @@ struct Report {
     m: usize,
     n: usize,
     k: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    epilogue: String,
     microseconds: f64,
     tflops: f64,
     cublas_microseconds: Option<f64>,
@@ -124,7 +157,11 @@ impl fmt::Display for Report {
             ..
         } = self;
         writeln!(f, "backend  {}", self.backend)?;
-        writeln!(f, "problem  {dtype} {m} x {n} x {k}")?;
+        let epilogue = match self.epilogue.as_str() {
+            "" => String::new(),
+            epilogue => format!(" {epilogue}"),
+        };
+        writeln!(f, "problem  {dtype} {m} x {n} x {k}{epilogue}")?;
         write!(f, "time     {microseconds:.1} us, {tflops:.3} TFLOP/s")?;
         if let Some(cublas) = self.cublas_microseconds {
             write!(
@@ -177,22 +214,30 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
     } else {
         random(len(m, n)?, seed + 2)
     };
+    let bias = random(n, seed + 3);
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let on_bias = Rc::new(stream.upload(&bias)?);
     let mut on_c = stream.upload(&c)?;
 
-    multiply(&stream, args, &on_a, &on_b, &mut on_c)?;
+    let mut run = || multiply(&stream, args, [&on_a, &on_b, &on_bias], &mut on_c);
+    run()?;
     let found = stream.download(&on_c)?;
-    let time = args
-        .timed
-        .median(&stream, || multiply(&stream, args, &on_a, &on_b, &mut on_c))?;
-    let cublas = cublas_time(&stream, args, &on_a, &on_b)?;
-    let check = args.check.then(|| deviation(args, &a, &b, &c, &found));
+    let mut run = || multiply(&stream, args, [&on_a, &on_b, &on_bias], &mut on_c);
+    let time = args.timed.median(&stream, &mut run)?;
+    let cublas = cublas_time(&stream, args, &on_a, &on_b, &on_bias)?;
+    let check = args
+        .check
+        .then(|| deviation(args, [&a, &b, &bias], &c, &found));
     let report = Report {
         backend: stream.device().describe().to_string(),
         dtype: args.dtype.dtype(),
         m,
         n,
         k,
+        epilogue: match args.epilogue() {
+            none if none.is_none() => String::new(),
+            epilogue => epilogue.to_string(),
+        },
         microseconds: time.as_secs_f64() * 1e6,
         tflops: 2.0 * m as f64 * n as f64 * k as f64 / time.as_secs_f64() / 1e12,
         cublas_microseconds: cublas.map(|time| time.as_secs_f64() * 1e6),
@@ -210,8 +255,7 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
 fn multiply<T: Element>(
     stream: &Stream,
     args: &GemmArgs,
-    a: &Buffer<T>,
-    b: &Buffer<T>,
+    [a, b, bias]: [&Buffer<T>; 3],
     c: &mut Buffer<T>,
 ) -> cutlet::Result<()> {
     let GemmArgs {
@@ -223,7 +267,7 @@ fn multiply<T: Element>(
         ..
     } = *args;
     let order = |order: Order| cutlet::Order::from(order);
-    gemm(
+    args.epilogue().gemm(bias).run(
         stream,
         alpha,
         Matrix::packed(a, m, k, order(args.a))?,
@@ -240,6 +284,7 @@ fn cublas_time<T: Element>(
     args: &GemmArgs,
     a: &Buffer<T>,
     b: &Buffer<T>,
+    bias: &Rc<Buffer<T>>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let GemmArgs {
         m,
@@ -274,7 +319,15 @@ fn cublas_time<T: Element>(
         alpha,
         beta,
     };
-    let matmul = match cublas.matmul::<T, T>(problem, 1) {
+    // Its bias is one for each place in a contiguous run of C.
+    let Some(epilogue) = args
+        .epilogue()
+        .for_cublas(bias)
+        .filter(|_| !args.bias || matches!(args.c, Order::Row))
+    else {
+        return Ok(None);
+    };
+    let matmul = match cublas.matmul_by::<T, T>(problem, Compute::F32, epilogue, 1) {
         Ok(matmul) => matmul,
         // There are rows that it cannot read.
         Err(CublasError::BadProblem(_)) => return Ok(None),
@@ -290,7 +343,12 @@ const SAMPLES: usize = 8192;
 /// Multiply-adds in f64 that take about a second.
 const QUICK: usize = 1 << 30;
 
-fn deviation<T: Number>(args: &GemmArgs, a: &[T], b: &[T], old: &[T], found: &[T]) -> Deviation {
+fn deviation<T: Number>(
+    args: &GemmArgs,
+    [a, b, bias]: [&[T]; 3],
+    old: &[T],
+    found: &[T],
+) -> Deviation {
     let GemmArgs {
         m,
         n,
@@ -328,7 +386,9 @@ fn deviation<T: Number>(args: &GemmArgs, a: &[T], b: &[T], old: &[T], found: &[T
             } else {
                 f64::from(beta) * old[entry].to_f64()
             };
-            (found[entry].to_f64(), f64::from(alpha) * product + old)
+            let sum = f64::from(alpha) * product + old;
+            let expected = args.epilogue().apply(sum, bias[j].to_f64());
+            (found[entry].to_f64(), expected)
         })
         .collect();
     Deviation::of(pairs)

@@ -65,7 +65,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         "128 128 128",
         "exact",
         "geometric mean",
-        "13 rows measured, 0 skipped, 0 wrong or failed",
+        "16 rows measured, 0 skipped, 0 wrong or failed",
     ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
@@ -114,7 +114,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
     let printed = text(&compared.stdout);
     assert!(compared.status.success(), "{printed}");
     assert!(
-        printed.contains("no change beyond the noise in 13 rows"),
+        printed.contains("no change beyond the noise in 16 rows"),
         "{printed}"
     );
 

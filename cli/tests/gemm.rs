@@ -64,6 +64,22 @@ fn every_element_type_is_right() {
 }
 
 #[test]
+fn every_epilogue_is_right() {
+    for dtype in ["f32", "bf16"] {
+        for fused in ["--bias", "--activation silu", "--bias --activation gelu"] {
+            for c in ["row", "col"] {
+                let output = cutlet(&format!(
+                    "gemm --dtype {dtype} --m 33 --n 40 --k 72 --b col --c {c} --alpha 2 --beta -1 \
+                     {fused} --backend cpu --check --iters 1"
+                ));
+                let printed = text(&output.stdout);
+                assert!(output.status.success(), "{dtype} {c} {fused}: {printed}");
+            }
+        }
+    }
+}
+
+#[test]
 fn gemm_and_gather_speak_json() {
     let output = cutlet("gemm --m 8 --n 8 --k 8 --backend cpu --check --iters 1 --json");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
@@ -86,6 +102,7 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --k 99999999999999999999",
         "gemm --iters 0",
         "gemm --dtype tf32",
+        "gemm --activation tanh",
         "gemm --backend tpu",
         "gather --rows 0",
         "gather --row-bytes -1",

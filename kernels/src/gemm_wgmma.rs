@@ -35,7 +35,7 @@ use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_extent, tile_origin, t
 use ahead::Ahead;
 pub use epilogue::{
     Activation, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, Pair, Relu, Residual, RowBias, Scale,
-    Silu, Then, gelu, relu, silu,
+    Silu, Then, gelu, gelu_exact, relu, silu,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};

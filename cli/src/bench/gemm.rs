@@ -2,6 +2,7 @@
 
 mod baseline;
 mod case;
+mod epilogue;
 mod samples;
 mod types;
 
@@ -12,12 +13,13 @@ use super::dtype::Dtype;
 use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
 use super::setting::Setting;
+pub use epilogue::Epilogue;
 use types::Types;
 
 /// The family.
 pub struct Gemm;
 
-/// `C = A·B` with A of `m × k` and B of `k × n`, C row-major.
+/// `C = A·B`, and what is fused with it, with A of `m × k` and B of `k × n`, C row-major.
 #[derive(Clone, Debug)]
 pub struct Problem {
     m: usize,
@@ -25,6 +27,7 @@ pub struct Problem {
     k: usize,
     dtype: Dtype,
     layout: Layout,
+    epilogue: Epilogue,
     label: String,
     apart: bool,
 }
@@ -88,6 +91,8 @@ struct Entry {
     #[serde(default)]
     layout: Layout,
     #[serde(default)]
+    epilogue: Epilogue,
+    #[serde(default)]
     apart: bool,
 }
 
@@ -118,6 +123,7 @@ impl Family for Gemm {
                 k,
                 dtype,
                 layout: entry.layout,
+                epilogue: entry.epilogue,
                 label: entry.label.clone(),
                 apart: entry.apart,
             })
@@ -130,14 +136,18 @@ impl Family for Gemm {
             Layout::Nt => String::new(),
             other => format!(" {}", other.name()),
         };
+        let epilogue = match problem.epilogue.is_none() {
+            true => String::new(),
+            false => format!(" {}", problem.epilogue),
+        };
         let [m_, n_, k_] = [m, n, k].map(|extent| extent as f64);
         let (input, output) = types::element_bytes(dtype);
         Row {
-            id: format!("gemm {dtype} {m}x{n}x{k}{layout}"),
+            id: format!("gemm {dtype} {m}x{n}x{k}{layout}{epilogue}"),
             family: "gemm".to_string(),
             label: problem.label.clone(),
             dtype: dtype.to_string(),
-            shape: format!("{m} {n} {k}{layout}"),
+            shape: format!("{m} {n} {k}{layout}{epilogue}"),
             series: String::new(),
             unit: Unit::Teraflops,
             operations: 2.0 * m_ * n_ * k_,
@@ -196,6 +206,15 @@ mod tests {
         assert!(problems("mnk = [[1, 0, 1]]").is_err());
         assert!(problems("mkn = [[1, 1, 1]]").unwrap_err().contains("mkn"));
         assert!(problems("mnk = [[1, 1, 1]]\nlayout = \"xy\"").is_err());
+        assert!(problems("mnk = [[1, 1, 1]]\nepilogue = \"xy\"").is_err());
+    }
+
+    #[test]
+    fn what_is_fused_is_part_of_the_name() {
+        let text = "mnk = [[1, 2, 3]]\nlayout = \"nn\"\nepilogue = \"bias+gelu\"";
+        let row = Gemm.row(&problems(text).unwrap()[1]);
+        assert_eq!(row.id, "gemm bf16 1x2x3 nn bias+gelu");
+        assert_eq!(row.shape, "1 2 3 nn bias+gelu");
     }
 
     #[test]

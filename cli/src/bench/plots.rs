@@ -151,12 +151,20 @@ impl<'a> Group<'a> {
     }
 }
 
-/// A shape as plots write it: `4096 × 4096 × 128`.
+/// A shape as plots write it: `4096 × 4096 × 128 bias+gelu`.
 fn shape(text: &str) -> String {
-    match text.contains('B') {
-        true => text.to_string(),
-        false => text.replace(' ', " × "),
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = text.split(' ').peekable();
+    let mut written = String::new();
+    while let Some(word) = words.next() {
+        written += word;
+        written += match words.peek() {
+            Some(next) if is_number(word) && is_number(next) => " × ",
+            Some(_) => " ",
+            None => "",
+        };
     }
+    written
 }
 
 /// An entry of a legend.

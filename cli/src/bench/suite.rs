@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 9] = [
+const SHIPPED: [(&str, &str); 10] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -13,6 +13,7 @@ const SHIPPED: [(&str, &str); 9] = [
     ("ragged", include_str!("../../suites/ragged.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
+    ("epilogue", include_str!("../../suites/epilogue.toml")),
     ("gather", include_str!("../../suites/gather.toml")),
     ("tiny", include_str!("../../suites/tiny.toml")),
 ];

@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
+use std::rc::Rc;
 
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::F8E4M3;
-use cutlet_host::{View, ViewMut};
+use cutlet_host::{Buffer, View, ViewMut};
 use half::{bf16, f16};
 
 use super::problem::{ColumnMajor, Stored};
@@ -15,6 +16,9 @@ use super::{Cublas, CublasError, Library, Problem, WORKSPACE_BYTES, check};
 /// `CUBLASLT_MATMUL_DESC_TRANSA` and `…_TRANSB`.
 const TRANSPOSE_FIRST: i32 = 3;
 const TRANSPOSE_SECOND: i32 = 4;
+/// `CUBLASLT_MATMUL_DESC_EPILOGUE` and `…_BIAS_POINTER`.
+const EPILOGUE: i32 = 7;
+const BIAS_POINTER: i32 = 8;
 /// `CUBLASLT_MATMUL_DESC_FAST_ACCUM`.
 const FAST_ACCUMULATION: i32 = 25;
 /// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
@@ -64,6 +68,47 @@ impl Element for F8E4M3 {
     const CUDA_TYPE: i32 = 28;
 }
 
+/// What cuBLASLt does to a product before it writes it.
+#[derive(Debug)]
+pub struct Epilogue<D: DeviceData> {
+    /// A number for each place in a contiguous run of C (for each column of a row-major one).
+    pub bias: Option<Rc<Buffer<D>>>,
+    /// The function applied last.
+    pub activation: Option<Activation>,
+}
+
+/// The functions that cuBLASLt can apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// `x` where it is positive, else 0.
+    Relu,
+    /// `x · Φ(x)`.
+    Gelu,
+}
+
+impl<D: DeviceData> Default for Epilogue<D> {
+    fn default() -> Self {
+        Epilogue {
+            bias: None,
+            activation: None,
+        }
+    }
+}
+
+impl<D: DeviceData> Epilogue<D> {
+    /// Its `cublasLtEpilogue_t`.
+    fn code(&self) -> u32 {
+        let activation = match self.activation {
+            None => 0,
+            Some(Activation::Relu) => 2,
+            Some(Activation::Gelu) => 32,
+        };
+        let bias = if self.bias.is_some() { 4 } else { 0 };
+        // `CUBLASLT_EPILOGUE_DEFAULT` is 1.
+        (activation | bias).max(1)
+    }
+}
+
 /// `cublasLtMatmulHeuristicResult_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -77,7 +122,7 @@ pub(super) struct Heuristic {
 
 /// A product set up in cuBLASLt, with elements `T` in and `D` out, and the algorithms that its
 /// heuristics propose for it, the one it would take first.
-pub struct Matmul<'a, T, D> {
+pub struct Matmul<'a, T, D: DeviceData> {
     cublas: &'a Cublas,
     problem: Problem,
     shape: ColumnMajor,
@@ -86,6 +131,8 @@ pub struct Matmul<'a, T, D> {
     second: Described<'a>,
     result: Described<'a>,
     heuristics: Vec<Heuristic>,
+    /// Kept, because the operation has its address.
+    _bias: Option<Rc<Buffer<D>>>,
     elements: PhantomData<fn(T) -> D>,
 }
 
@@ -99,10 +146,10 @@ impl Cublas {
         problem: Problem,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
-        self.matmul_by(problem, Compute::F32, top)
+        self.matmul_by(problem, Compute::F32, Epilogue::default(), top)
     }
 
-    /// [`matmul`](Self::matmul), computed in this way.
+    /// [`matmul`](Self::matmul), computed in this way and with this epilogue.
     ///
     /// # Errors
     /// As [`matmul`](Self::matmul).
@@ -110,6 +157,7 @@ impl Cublas {
         &self,
         problem: Problem,
         compute: Compute,
+        epilogue: Epilogue<D>,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
         self.bind()?;
@@ -125,21 +173,21 @@ impl Cublas {
             (TRANSPOSE_FIRST, shape.first),
             (TRANSPOSE_SECOND, shape.second),
         ] {
-            let transposed = i32::from(stored.transposed);
-            // SAFETY: the attribute is an i32, which lives past the call.
-            let status = unsafe {
-                let value: *const i32 = &transposed;
-                (library.lt_desc_set)(operation.handle, attribute, value.cast(), size_of::<i32>())
-            };
-            check("cublasLtMatmulDescSetAttribute", status)?;
+            operation.set(library, attribute, &i32::from(stored.transposed))?;
         }
         if compute == Compute::FastF8 {
-            let fast: *const i8 = &1;
-            // SAFETY: the attribute is an i8, which lives for ever.
-            let status = unsafe {
-                (library.lt_desc_set)(operation.handle, FAST_ACCUMULATION, fast.cast(), 1)
-            };
-            check("cublasLtMatmulDescSetAttribute", status)?;
+            operation.set(library, FAST_ACCUMULATION, &1i8)?;
+        }
+        operation.set(library, EPILOGUE, &epilogue.code())?;
+        if let Some(bias) = &epilogue.bias {
+            if bias.len() < shape.m {
+                return Err(CublasError::BadProblem(format!(
+                    "the bias has {} elements, {} are needed",
+                    bias.len(),
+                    shape.m
+                )));
+            }
+            operation.set(library, BIAS_POINTER, &bias.view().address())?;
         }
         let first = layout(library, T::CUDA_TYPE, shape.first)?;
         let second = layout(library, T::CUDA_TYPE, shape.second)?;
@@ -154,6 +202,7 @@ impl Cublas {
             second,
             result,
             heuristics,
+            _bias: epilogue.bias,
             elements: PhantomData,
         })
     }
@@ -287,6 +336,15 @@ impl Described<'_> {
             destroy,
             library: PhantomData,
         })
+    }
+
+    /// Sets an attribute of an operation.
+    fn set<T>(&self, library: &Library, attribute: i32, value: &T) -> Result<(), CublasError> {
+        let bytes: *const T = value;
+        // SAFETY: the attribute is of this type, and the value lives past the call.
+        let status =
+            unsafe { (library.lt_desc_set)(self.handle, attribute, bytes.cast(), size_of::<T>()) };
+        check("cublasLtMatmulDescSetAttribute", status)
     }
 }
 

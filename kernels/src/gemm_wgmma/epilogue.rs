@@ -10,7 +10,7 @@ mod then;
 use cutlet_device::DeviceData;
 use cutlet_layout_core::Coord;
 
-pub use activation::{Gelu, Relu, Silu, gelu, relu, silu};
+pub use activation::{Gelu, Relu, Silu, gelu, gelu_exact, relu, silu};
 pub use bias::{ColumnBias, RowBias};
 pub use fused::{Activation, BiasAlong, Fused};
 pub use residual::Residual;

@@ -1,10 +1,13 @@
 //! What cutlet's GEMM is compared with: cuBLASLt, or plain loops on a machine without a GPU.
 
-use cutlet::{Order, Stream, View, ViewMut};
+use std::rc::Rc;
+
+use cutlet::{Buffer, Order, Stream, View, ViewMut};
 use cutlet_cli::cublas::{Major, Matmul, Operand, Problem as CublasProblem};
 use rayon::prelude::*;
 
 use super::Problem;
+use super::epilogue::Epilogue;
 use super::types::Types;
 use crate::bench::check::{Nearest, Number};
 use crate::bench::error::Result;
@@ -24,21 +27,30 @@ pub enum Baseline<'a, T: Types> {
         aside: Option<Box<Matmul<'a, T::In, T::Out>>>,
     },
     /// Three loops over operands in host memory.
-    Plain(Plain),
+    Plain(Plain<T::Out>),
 }
 
 impl<'a, T: Types> Baseline<'a, T> {
     /// The baseline that there is for this problem, or why there is none.
-    pub fn new(problem: &Problem, setting: &'a Setting) -> Result<Result<Self, String>> {
+    pub fn new(
+        problem: &Problem,
+        bias: &Rc<Buffer<T::Out>>,
+        setting: &'a Setting,
+    ) -> Result<Result<Self, String>> {
         if !setting.on_gpu() {
-            return Ok(Ok(Baseline::Plain(Plain::new(problem))));
+            let bias = setting.stream.download(&**bias)?;
+            return Ok(Ok(Baseline::Plain(Plain::new(problem, bias))));
         }
         let cublas = match &setting.cublas {
             Ok(cublas) => cublas,
             Err(why) => return Ok(Err(why.clone())),
         };
+        if problem.epilogue.for_cublas(bias).is_none() {
+            return Ok(Err(format!("cuBLASLt has no {}", problem.epilogue)));
+        }
         let matmul = |compute| {
-            let matmul = cublas.matmul_by(for_cublas(problem), compute, ALGORITHMS);
+            let epilogue = problem.epilogue.for_cublas(bias).unwrap_or_default();
+            let matmul = cublas.matmul_by(for_cublas(problem), compute, epilogue, ALGORITHMS);
             matmul.map(Box::new)
         };
         Ok(match matmul(T::COMPUTE) {
@@ -122,16 +134,18 @@ fn for_cublas(problem: &Problem) -> CublasProblem {
 }
 
 /// A GEMM in three loops, for machines without a GPU.
-pub struct Plain {
+pub struct Plain<O> {
     m: usize,
     n: usize,
     k: usize,
     a: Order,
     b: Order,
+    epilogue: Epilogue,
+    bias: Vec<O>,
 }
 
-impl Plain {
-    fn new(problem: &Problem) -> Plain {
+impl<O: Nearest> Plain<O> {
+    fn new(problem: &Problem, bias: Vec<O>) -> Self {
         let order = |transposed| match transposed {
             false => Order::RowMajor,
             true => Order::ColMajor,
@@ -142,10 +156,12 @@ impl Plain {
             k: problem.k,
             a: order(problem.layout.a_transposed()),
             b: order(problem.layout.b_transposed()),
+            epilogue: problem.epilogue,
+            bias,
         }
     }
 
-    fn multiply<I: Number, O: Nearest>(&self, a: &[I], b: &[I]) -> Vec<O> {
+    fn multiply<I: Number>(&self, a: &[I], b: &[I]) -> Vec<O> {
         let Plain { m, n, k, .. } = *self;
         let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
             Order::RowMajor => i * columns + j,
@@ -157,7 +173,9 @@ impl Plain {
                 let (a, b) = (a[at(self.a, m, k, i, l)], b[at(self.b, k, n, l, j)]);
                 a.to_f64() as f32 * b.to_f64() as f32
             });
-            O::nearest(products.sum())
+            let product: f32 = products.sum();
+            let value = self.epilogue.apply(product.into(), self.bias[j].to_f64());
+            O::nearest(value as f32)
         };
         (0..m * n).into_par_iter().map(entry).collect()
     }

@@ -1,6 +1,8 @@
 //! A GEMM set up on a device: its operands in several sets, its contestants and its checks.
 
-use cutlet::{Buffer, Gemm, Matrix, MatrixMut, Stream, View};
+use std::rc::Rc;
+
+use cutlet::{Buffer, Matrix, MatrixMut, Stream, View};
 
 use super::Problem;
 use super::baseline::Baseline;
@@ -35,6 +37,8 @@ struct GemmCase<'a, T: Types> {
     a: Buffer<T::In>,
     b: Buffer<T::In>,
     c: Buffer<T::Out>,
+    /// A number for each column, the same for all sets.
+    bias: Rc<Buffer<T::Out>>,
     /// Room for another C.
     other: Buffer<T::Out>,
 }
@@ -48,10 +52,22 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
             T::DTYPE
         )));
     }
-    Ok(match Baseline::<T>::new(problem, setting)? {
-        Ok(baseline) => SetUp::Ready(Box::new(GemmCase::new(problem, setting, kernel, baseline)?)),
+    let bias = bias::<T>(problem, setting)?;
+    Ok(match Baseline::<T>::new(problem, &bias, setting)? {
+        Ok(baseline) => {
+            let case = GemmCase::new(problem, setting, kernel, bias, baseline)?;
+            SetUp::Ready(Box::new(case))
+        }
         Err(why) => SetUp::Skipped(format!("there is no baseline: {why}")),
     })
+}
+
+/// A number for each column of C.
+fn bias<T: Types>(problem: &Problem, setting: &Setting) -> Result<Rc<Buffer<T::Out>>> {
+    let mut bias = setting.stream.zeroed(problem.n)?;
+    let random = random(&setting.stream, problem.n, setting.seed + 2)?;
+    setting.stream.copy(random.slice(..problem.n)?, &mut bias)?;
+    Ok(Rc::new(bias))
 }
 
 impl<'a, T: Types> GemmCase<'a, T> {
@@ -59,6 +75,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
         problem: &Problem,
         setting: &'a Setting,
         kernel: Option<Kernel<T>>,
+        bias: Rc<Buffer<T::Out>>,
         baseline: Baseline<'a, T>,
     ) -> Result<Self> {
         let ours = kernel.map(|_| Contestant {
@@ -67,7 +84,10 @@ impl<'a, T: Types> GemmCase<'a, T> {
         });
         let [order_a, order_b] = problem.layout.orders();
         let instances = match kernel {
-            Some(_) if setting.every_instance => (T::INSTANCES)(order_a, order_b),
+            Some(_) if setting.every_instance => {
+                let fused = !problem.epilogue.is_none();
+                (T::INSTANCES)(order_a, order_b, fused)
+            }
             _ => Vec::new(),
         };
         let each = instances.iter().map(|name| Contestant {
@@ -96,6 +116,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
             a: random(stream, sets * strides[0], setting.seed)?,
             b: random(stream, sets * strides[1], setting.seed + 1)?,
             c: stream.filled(sets * strides[2], POISON)?,
+            bias,
             other: stream.filled(strides[2], POISON)?,
         })
     }
@@ -141,7 +162,8 @@ impl<T: Types> GemmCase<'_, T> {
         let Problem { m, n, k, .. } = self.problem;
         let [a, b, _] = self.strides.map(|stride| set * stride);
         let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
-        Samples::new(&self.setting.stream, &self.problem, a, b, self.setting.seed)
+        let (stream, seed) = (&self.setting.stream, self.setting.seed);
+        Samples::new(stream, &self.problem, a, b, self.bias.view(), seed)
     }
 
     fn sampled(&self, samples: &Samples, set: usize) -> Result<Deviation> {
@@ -191,7 +213,12 @@ impl<T: Types> Case for GemmCase<'_, T> {
 
     fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
         let Problem {
-            m, n, k, layout, ..
+            m,
+            n,
+            k,
+            layout,
+            epilogue,
+            ..
         } = self.problem;
         let [order_a, order_b] = layout.orders();
         let [a, b, c] = self.strides.map(|stride| set * stride);
@@ -200,9 +227,10 @@ impl<T: Types> Case for GemmCase<'_, T> {
         let ours = self.kernel.map_or(0, |_| 1 + self.instances.len());
         match self.kernel {
             Some(kernel) if contestant < ours => {
+                let gemm = epilogue.gemm(&self.bias);
                 let gemm = match contestant {
-                    0 => Gemm::new(),
-                    nth => Gemm::new().instance(self.instances[nth - 1]),
+                    0 => gemm,
+                    nth => gemm.instance(self.instances[nth - 1]),
                 };
                 let (a, b) = (
                     Matrix::packed(a, m, k, order_a)?,
@@ -279,8 +307,9 @@ mod tests {
     use super::*;
     use crate::bench::dtype::Dtype;
     use crate::bench::gemm::Layout;
+    use crate::bench::gemm::epilogue::Epilogue;
     use crate::bench::gemm::types::F32;
-    use cutlet::Device;
+    use cutlet::{Device, Gemm};
 
     /// What the check says of a kernel.
     fn verdict(kernel: Kernel<F32>) -> Option<String> {
@@ -291,11 +320,14 @@ mod tests {
             k: 40,
             dtype: Dtype::F32,
             layout: Layout::Nt,
+            epilogue: Epilogue::default(),
             label: String::new(),
             apart: false,
         };
-        let baseline = Baseline::<F32>::new(&problem, &setting).unwrap().unwrap();
-        let mut case = GemmCase::new(&problem, &setting, Some(kernel), baseline).unwrap();
+        let bias = bias::<F32>(&problem, &setting).unwrap();
+        let baseline = Baseline::<F32>::new(&problem, &bias, &setting);
+        let baseline = baseline.unwrap().unwrap();
+        let mut case = GemmCase::new(&problem, &setting, Some(kernel), bias, baseline).unwrap();
         let check = case.check(1).unwrap();
         case.poison().unwrap();
         case.run(0, 0).unwrap();

@@ -1,4 +1,4 @@
-//! Samples of a product in f64: entries where some rows and some columns cross, the last of each
+//! Samples of a product in f64, and of what is fused with it: entries where some rows and some columns cross, the last of each
 //! among them, so that only those rows of A and columns of B need to come to the host.
 
 use cutlet::{Stream, View};
@@ -13,7 +13,7 @@ use crate::deviation::Deviation;
 /// Entries sampled, where C has as many.
 const ENTRIES: usize = 4096;
 
-/// Entries of a product, computed in f64.
+/// Entries of C, computed in f64.
 pub struct Samples {
     rows: Vec<usize>,
     columns: Vec<usize>,
@@ -22,19 +22,25 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Of the product of `a` and `b`.
+    /// Of the product of `a` and `b`, with the bias if the problem has one.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn new<T: Number>(
+    pub fn new<T: Number, D: Number>(
         stream: &Stream,
         problem: &Problem,
         a: View<'_, T>,
         b: View<'_, T>,
+        bias: View<'_, D>,
         seed: u64,
     ) -> Result<Samples> {
         let Problem {
-            m, n, k, layout, ..
+            m,
+            n,
+            k,
+            layout,
+            epilogue,
+            ..
         } = *problem;
         let (row_count, column_count) = counts(m, n);
         let mut random = fastrand::Rng::with_seed(seed);
@@ -44,12 +50,14 @@ impl Samples {
         );
         let a = runs(stream, a, &rows, [m, k], !layout.a_transposed())?;
         let b = runs(stream, b, &columns, [n, k], layout.b_transposed())?;
+        let bias = stream.download(bias)?;
         let exact = (0..rows.len() * columns.len())
             .into_par_iter()
             .map(|entry| {
                 let (i, j) = (entry / columns.len(), entry % columns.len());
                 let products = a[i].iter().zip(&b[j]);
-                products.map(|(a, b)| a.to_f64() * b.to_f64()).sum()
+                let product = products.map(|(a, b)| a.to_f64() * b.to_f64()).sum();
+                epilogue.apply(product, bias[columns[j]].to_f64())
             })
             .collect();
         Ok(Samples {

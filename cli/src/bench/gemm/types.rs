@@ -14,7 +14,7 @@ pub trait Types: 'static {
     /// Of A and B.
     type In: Fill + Element + Number;
     /// Of C.
-    type Out: Element + Nearest;
+    type Out: Fill + Element + Nearest;
     /// Their name.
     const DTYPE: Dtype;
     /// How the baseline computes the same.
@@ -24,8 +24,8 @@ pub trait Types: 'static {
     /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
     const KERNEL: Option<Kernel<Self>>;
 
-    /// cutlet's kernel instances for operands of two orders.
-    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = |_, _| Vec::new();
+    /// cutlet's kernel instances for operands of two orders, and with something fused or without.
+    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = |_, _, _| Vec::new();
 }
 
 /// cutlet's GEMM of some types.
@@ -36,6 +36,14 @@ pub type Kernel<T> = fn(
     Matrix<'_, <T as Types>::In>,
     MatrixMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
+
+/// For types that have instances.
+fn instances<T: cutlet::Element>(a: Order, b: Order, fused: bool) -> Vec<&'static str> {
+    match fused {
+        true => Gemm::fused_instances::<T>(a, b),
+        false => Gemm::instances::<T>(a, b),
+    }
+}
 
 /// For types that have the product as the library offers it.
 fn multiply<T: cutlet::Element>(
@@ -56,7 +64,7 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<f32>;
+    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<f32>;
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -77,7 +85,7 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<f16>;
+    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<f16>;
 }
 
 /// bf16 in and out.
@@ -88,7 +96,7 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order) -> Vec<&'static str> = Gemm::instances::<bf16>;
+    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<bf16>;
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.

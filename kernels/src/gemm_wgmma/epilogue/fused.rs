@@ -3,7 +3,7 @@
 use cutlet_device::{DeviceData, Float, Global};
 use cutlet_layout_core::Coord;
 
-use super::{ColumnBias, Epilogue, Gelu, Pair, Relu, Residual, RowBias, Silu};
+use super::{ColumnBias, Epilogue, Gelu, Pair, Relu, Residual, RowBias, Silu, gelu_exact};
 
 /// What a [`Fused`] bias belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,8 @@ impl<T: Float + Default> Epilogue for Fused<T> {
             value = Relu.apply(value, None, at);
         }
         if self.has_activation(Activation::Gelu) {
-            value = Gelu.apply(value, None, at);
+            // Whoever takes values one by one waits for memory, and may write f32.
+            value = gelu_exact(value);
         }
         if self.has_activation(Activation::Silu) {
             value = Silu.apply(value, None, at);

@@ -1,0 +1,127 @@
+//! What a problem fuses with its product, as suites name it: `bias`, `gelu`, `bias+gelu`.
+
+use std::fmt;
+
+use cutlet::{Activation, Bias, Buffer, Gemm};
+use cutlet_cli::cublas;
+use cutlet_device::DeviceData;
+use serde::Deserialize;
+
+/// A bias for each column of C, an activation, or both; or neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Epilogue {
+    pub bias: bool,
+    pub activation: Option<Activation>,
+}
+
+/// The activations, by name.
+const ACTIVATIONS: [(&str, Activation); 3] = [
+    ("relu", Activation::Relu),
+    ("gelu", Activation::Gelu),
+    ("silu", Activation::Silu),
+];
+
+impl TryFrom<String> for Epilogue {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (bias, activation) = match text.strip_prefix("bias") {
+            Some("") => {
+                return Ok(Epilogue {
+                    bias: true,
+                    activation: None,
+                });
+            }
+            Some(rest) => (true, rest.strip_prefix('+').unwrap_or(rest)),
+            None => (false, text.as_str()),
+        };
+        let known = ACTIVATIONS.iter().find(|(name, _)| *name == activation);
+        match known {
+            Some(&(_, activation)) => Ok(Epilogue {
+                bias,
+                activation: Some(activation),
+            }),
+            None => Err(format!(
+                "the epilogue `{text}` is none of bias, relu, gelu, silu and bias+ one of these"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Epilogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bias = self.bias.then_some("bias");
+        let activation = ACTIVATIONS
+            .iter()
+            .find(|(_, activation)| Some(*activation) == self.activation)
+            .map(|(name, _)| *name);
+        let parts: Vec<&str> = bias.into_iter().chain(activation).collect();
+        f.write_str(&parts.join("+"))
+    }
+}
+
+impl Epilogue {
+    /// Whether the product is all there is.
+    pub fn is_none(&self) -> bool {
+        *self == Epilogue::default()
+    }
+
+    /// What becomes of an entry of the product, to whose column `bias` belongs.
+    pub fn apply(&self, product: f64, bias: f64) -> f64 {
+        let x = if self.bias { product + bias } else { product };
+        match self.activation {
+            None => x,
+            Some(Activation::Relu) => x.max(0.0),
+            Some(Activation::Gelu) => {
+                let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+                0.5 * x * (1.0 + inner.tanh())
+            }
+            Some(Activation::Silu) => x / (1.0 + (-x).exp()),
+        }
+    }
+
+    /// cutlet's GEMM with it.
+    pub fn gemm<'a, D: DeviceData>(&self, bias: &'a Buffer<D>) -> Gemm<'a, D> {
+        let mut gemm = Gemm::new();
+        if self.bias {
+            gemm = gemm.bias(Bias::columns(bias));
+        }
+        match self.activation {
+            Some(activation) => gemm.activation(activation),
+            None => gemm,
+        }
+    }
+
+    /// cuBLASLt's epilogue, if it has this one.
+    pub fn for_cublas<D: DeviceData>(
+        &self,
+        bias: &std::rc::Rc<Buffer<D>>,
+    ) -> Option<cublas::Epilogue<D>> {
+        Some(cublas::Epilogue {
+            bias: self.bias.then(|| bias.clone()),
+            activation: match self.activation {
+                None => None,
+                Some(Activation::Relu) => Some(cublas::Activation::Relu),
+                Some(Activation::Gelu) => Some(cublas::Activation::Gelu),
+                Some(Activation::Silu) => return None,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in ["bias", "relu", "gelu", "silu", "bias+relu", "bias+gelu"] {
+            let epilogue = Epilogue::try_from(name.to_string()).unwrap();
+            assert_eq!(epilogue.to_string(), name);
+        }
+        for name in ["", "bias+", "gelu+bias", "swish"] {
+            assert!(Epilogue::try_from(name.to_string()).is_err(), "{name}");
+        }
+    }
+}
