@@ -283,9 +283,10 @@ pub unsafe fn gemm<
             .local_tile::<TileC<M, N>>((work.row, work.column))
             .local_tile::<RowsC<N>>((rows, 0u32));
         // What the epilogue needs first arrives while the tile is multiplied.
-        let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
-        let at = |v| places.bound().coordinate(v);
-        let ahead = Ahead::read(&epilogue, at);
+        let ahead = Ahead::read(&epilogue, |v| {
+            let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
+            places.bound().coordinate(v)
+        });
         let mut sums = Accumulator::<Mma<N, T, JA, JB>>::new();
         let multiply = |sums: &mut Accumulator<Mma<N, T, JA, JB>>, stage: StageIdx, add: bool| {
             let a = ring_a.stage(stage).operand_a().rows(rows);

@@ -26,6 +26,12 @@ impl<Epi: Epilogue> Ahead<Epi> {
     /// Reads it for the first piece, where value `v` of the thread's is at `at(v)`.
     #[inline(always)]
     pub fn read(epilogue: &Epi, at: impl Fn(usize) -> Coord) -> Self {
+        if Self::IS_EMPTY {
+            return Self {
+                rows: Default::default(),
+                columns: Default::default(),
+            };
+        }
         Self {
             rows: array::from_fn(|row| epilogue.row(at(2 * row)[0])),
             columns: array::from_fn(|group| epilogue.columns(at(4 * group)[1])),

@@ -62,11 +62,12 @@ impl<T: Float16 + Default> Pieces<'_, T> {
         epilogue: Epi,
         mut ahead: Ahead<Epi>,
     ) {
-        let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
-        let at = |v| places.bound().coordinate(v);
+        let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
-            sums = sums.map(|v, sum| epilogue.apply(sum, None, at(v)));
+            let places = places();
+            sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
         }
+        let at = |v| places().bound().coordinate(v);
         let pieces = const { I::N / 32 };
         for piece in 0..pieces {
             if !Ahead::<Epi>::IS_EMPTY {
@@ -145,8 +146,10 @@ impl<T: Float16 + Default> Pieces<'_, T> {
                         next_old = old_lines(piece + 1);
                     }
                     sync_warp();
-                } else if !epilogue.is_identity() {
+                } else if !Ahead::<Epi>::IS_EMPTY {
                     Ahead::read(&epilogue, at).apply(&epilogue, &mut sums, 0, at);
+                } else if !epilogue.is_identity() {
+                    each::<Values>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
                 }
                 store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, &sums);
                 if by_tma {
