@@ -172,9 +172,13 @@ impl Gemm<'_, f32> {
         T::instances(a, b)
     }
 
-    /// The names of those that fuse them.
-    pub fn fused_instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
-        T::fused_instances(a, b)
+    /// The names of those that fuse them, with this activation.
+    pub fn fused_instances<T: Element>(
+        a: Order,
+        b: Order,
+        activation: Option<Activation>,
+    ) -> Vec<&'static str> {
+        T::fused_instances(a, b, activation)
     }
 }
 
@@ -210,7 +214,7 @@ impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
 
 mod sealed {
-    use super::{DeviceData, Order, Problem, Result, Stream};
+    use super::{Activation, DeviceData, Order, Problem, Result, Stream};
 
     /// From a problem to a launch.
     pub trait Launch<D: DeviceData>: DeviceData {
@@ -222,7 +226,8 @@ mod sealed {
 
         fn instances(a: Order, b: Order) -> Vec<&'static str>;
 
-        fn fused_instances(a: Order, b: Order) -> Vec<&'static str>;
+        fn fused_instances(a: Order, b: Order, activation: Option<Activation>)
+        -> Vec<&'static str>;
     }
 }
 

@@ -369,23 +369,26 @@ fn long_sums_of_few_tiles() {
 
 #[test]
 fn every_instance_that_fuses() {
-    for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor) {
-        check::<bf16, bf16>(Case {
-            extents: [150, 288, 200],
-            factors: (2.0, 1.0),
-            residual: Some(RowMajor),
-            instance: Some(name),
-            ..LINEAR
-        });
-    }
-    for name in Gemm::fused_instances::<f16>(RowMajor, ColMajor) {
-        check::<f16, f16>(Case {
-            extents: [70, 300, 136],
-            bias: Some(Along::Rows),
-            activation: Some(Activation::Relu),
-            instance: Some(name),
-            ..LINEAR
-        });
+    for activation in ACTIVATIONS {
+        for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, activation) {
+            check::<bf16, bf16>(Case {
+                extents: [150, 288, 200],
+                factors: (2.0, 1.0),
+                residual: Some(RowMajor),
+                activation,
+                instance: Some(name),
+                ..LINEAR
+            });
+        }
+        for name in Gemm::fused_instances::<f16>(RowMajor, ColMajor, activation) {
+            check::<f16, f16>(Case {
+                extents: [70, 304, 136],
+                bias: Some(Along::Rows),
+                activation,
+                instance: Some(name),
+                ..LINEAR
+            });
+        }
     }
 }
 

@@ -71,7 +71,9 @@ pub use index::{
     block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, thread_idx, warp_idx, warp_idx_sync,
 };
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
-pub use math::{Fma, exp2_approx, fma, log2_approx, rcp_approx, rsqrt_approx, tanh_approx};
+pub use math::{
+    Fma, exp2_approx, fma, log2_approx, max_nan, rcp_approx, rsqrt_approx, tanh_approx,
+};
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use schedule::{Schedule, Work};
 pub use shared::{Shared, SharedMemory};

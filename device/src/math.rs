@@ -77,3 +77,25 @@ approximate! {
     /// The hyperbolic tangent of `x`. The GPU's has a relative error of up to 2^-11.
     tanh_approx = "tanh.approx.f32", |x| x.tanh();
 }
+
+/// The larger of two numbers, or NaN if one of them is none: one instruction.
+#[inline(always)]
+pub fn max_nan(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let result;
+        // SAFETY: arithmetic.
+        unsafe {
+            core::arch::asm!("max.NaN.f32 {}, {}, {};", out(reg32) result, in(reg32) a,
+                in(reg32) b, options(pure, nomem, nostack));
+        }
+        result
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        match a.is_nan() || b.is_nan() {
+            true => f32::NAN,
+            false => a.max(b),
+        }
+    }
+}

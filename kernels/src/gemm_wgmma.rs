@@ -34,8 +34,8 @@ use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_extent, tile_origin, t
 
 use ahead::Ahead;
 pub use epilogue::{
-    Activation, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, Pair, Relu, Residual, RowBias, Scale,
-    Silu, Then, gelu, gelu_exact, relu, silu,
+    Activation, AnyActivation, AtLeast, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, Linear, Pair,
+    Relu, Residual, RowBias, Scale, Silu, Then, gelu, gelu_exact, relu, silu,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
@@ -113,7 +113,8 @@ pub struct Problem {
     /// Not 0 if each tile of B is read once, so that nothing is gained by keeping it in the cache.
     pub b_once: u32,
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
-    /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units.
+    /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units. An
+    /// epilogue that reads rows or columns ahead needs it.
     pub tma_c: u32,
     /// Makes the size a multiple of the alignment.
     pub padding: u32,
@@ -282,8 +283,8 @@ pub unsafe fn gemm<
         let rows_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
             .local_tile::<TileC<M, N>>((work.row, work.column))
             .local_tile::<RowsC<N>>((rows, 0u32));
-        // What the epilogue needs first arrives while the tile is multiplied.
-        let ahead = Ahead::read(&epilogue, |v| {
+        // What the epilogue needs of rows and columns arrives while the tile is multiplied.
+        let ahead = Ahead::read(epilogue, const { N / 8 }, |v| {
             let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
             places.bound().coordinate(v)
         });
@@ -339,7 +340,7 @@ pub unsafe fn gemm<
         // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
         // consumer's, and so are the buffers.
         unsafe {
-            if problem.tma_c != 0 && !epilogue.reads_old() {
+            if !Ahead::<Epi>::IS_EMPTY || (problem.tma_c != 0 && !epilogue.reads_old()) {
                 pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
             } else {
                 pieces.update::<Mma<N, T, JA, JB>, _>(sums, epilogue, problem.tma_c != 0);

@@ -5,7 +5,7 @@ use std::ptr::with_exposed_provenance;
 use cutlet_device::{DeviceData, Float, Global};
 use cutlet_host::{Device, IntoView, View};
 pub use cutlet_kernels::gemm_wgmma::Activation;
-use cutlet_kernels::gemm_wgmma::{BiasAlong, Fused};
+use cutlet_kernels::gemm_wgmma::{AnyActivation, BiasAlong, Fused, Linear, Then};
 
 use super::Problem;
 use crate::{Error, Matrix, Order, Result};
@@ -144,11 +144,19 @@ impl<D: DeviceData> Extras<'_, D> {
 impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
     /// Everything that becomes of the sums of this problem.
     pub(super) fn fused(&self) -> Fused<D> {
+        Then {
+            first: self.linear(),
+            second: AnyActivation::new(self.extras.activation),
+        }
+    }
+
+    /// What becomes of them before the activation.
+    pub(super) fn linear(&self) -> Linear<D> {
         let pointer = |view: View<'_, D>| {
             Global::<D>::from_ptr(with_exposed_provenance(view.address() as usize))
         };
         let extent = [self.c.rows() as i32, self.c.columns() as i32];
-        let mut fused = Fused::new(self.alpha, extent);
+        let mut linear = Linear::new(self.alpha, extent);
         // SAFETY: all of it was checked against C's extents and the memory behind it, is on C's
         // device, and is borrowed for the call.
         unsafe {
@@ -159,19 +167,16 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
                     Order::RowMajor => [ld, 1],
                     Order::ColMajor => [1, ld],
                 };
-                fused = fused.residual(self.beta, pointer(source.view), strides);
+                linear = linear.residual(self.beta, pointer(source.view), strides);
             }
             if let Some(Bias { along, elements }) = self.extras.bias {
-                fused = fused.bias(along, pointer(elements));
+                linear = linear.bias(along, pointer(elements));
             }
         }
-        match self.extras.activation {
-            Some(activation) => fused.activation(activation),
-            None => fused,
-        }
+        linear
     }
 
-    /// Whether threads may read [`fused`](Self::fused)'s bias and residual in pairs of neighbouring
+    /// Whether threads may read [`linear`](Self::linear)'s bias and residual in pairs of neighbouring
     /// columns.
     pub(super) fn reads_pairs(&self) -> bool {
         let pair = 2 * size_of::<D>();

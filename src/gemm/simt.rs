@@ -15,7 +15,7 @@ use cutlet_layout_core::tile_extent;
 
 use super::epilogue::Extras;
 use super::sums::{Output, Sums};
-use super::{GROUP, Problem, sealed};
+use super::{Activation, GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
 use crate::{Error, MatrixMut, Result};
@@ -49,7 +49,7 @@ impl sealed::Launch<f32> for f32 {
             .to_vec()
     }
 
-    fn fused_instances(_: Order, _: Order) -> Vec<&'static str> {
+    fn fused_instances(_: Order, _: Order, _: Option<Activation>) -> Vec<&'static str> {
         Vec::new()
     }
 }

@@ -10,9 +10,14 @@ use std::ptr::with_exposed_provenance_mut;
 use cutlet_device::hopper::{TensorMap, TileBox};
 use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
-use cutlet_kernels::gemm_wgmma::instances::{BF16, F16, FUSED_BF16, FUSED_F16};
+use cutlet_kernels::gemm_wgmma::instances::{
+    BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
+};
 use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
-use cutlet_kernels::gemm_wgmma::{self, Epilogue, Fused, Instance, LARGEST_SPLIT, Scale};
+use cutlet_kernels::gemm_wgmma::{
+    self, Activation, AtLeast, Epilogue, Fused, Gelu, Instance, LARGEST_SPLIT, Linear, Scale, Silu,
+    Then,
+};
 use half::{bf16, f16};
 
 use super::choose::{self, Choice, Shape};
@@ -22,24 +27,37 @@ use super::{GROUP, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::{Error, Matrix, MatrixMut, Result};
 
+/// An instance that fuses something, the activation `A` at last.
+type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
+
 /// An element type with instances.
 trait Sixteen: TensorMapElement + Output {
     /// Those without anything fused.
     fn all() -> &'static [Instance<Self>];
-    /// Those that can fuse something.
-    fn fused() -> &'static [Instance<Self, Fused<Self>>];
+    /// Those that fuse something and no activation, or relu.
+    fn linear() -> &'static [Fusing<Self, AtLeast>];
+    /// Those that fuse something and gelu.
+    fn gelu() -> &'static [Fusing<Self, Gelu>];
+    /// Those that fuse something and silu.
+    fn silu() -> &'static [Fusing<Self, Silu>];
     /// What follows a split one of the former.
     const SUM_PARTS_PLAIN: SumParts<Self, Scale>;
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $all:ident, $fused:ident, $sum_parts:ident;)+) => {$(
+    ($($element:ty: $all:ident, $linear:ident, $gelu:ident, $silu:ident, $sum_parts:ident;)+) => {$(
         impl Sixteen for $element {
             fn all() -> &'static [Instance<Self>] {
                 $all
             }
-            fn fused() -> &'static [Instance<Self, Fused<Self>>] {
-                $fused
+            fn linear() -> &'static [Fusing<Self, AtLeast>] {
+                $linear
+            }
+            fn gelu() -> &'static [Fusing<Self, Gelu>] {
+                $gelu
+            }
+            fn silu() -> &'static [Fusing<Self, Silu>] {
+                $silu
             }
             const SUM_PARTS_PLAIN: SumParts<Self, Scale> = SumParts {
                 kernel: &$sum_parts,
@@ -49,8 +67,8 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, FUSED_BF16, sum_parts_bf16;
-    f16: F16, FUSED_F16, sum_parts_f16;
+    bf16: BF16, LINEAR_BF16, GELU_BF16, SILU_BF16, sum_parts_bf16;
+    f16: F16, LINEAR_F16, GELU_F16, SILU_F16, sum_parts_f16;
 }
 
 macro_rules! launch {
@@ -68,8 +86,18 @@ macro_rules! launch {
                 names(of_orders(<$element>::all(), a, b, None))
             }
 
-            fn fused_instances(a: Order, b: Order) -> Vec<&'static str> {
-                names(of_orders(<$element>::fused(), a, b, None))
+            fn fused_instances(
+                a: Order,
+                b: Order,
+                activation: Option<Activation>,
+            ) -> Vec<&'static str> {
+                match activation {
+                    None | Some(Activation::Relu) => {
+                        names(of_orders(<$element>::linear(), a, b, None))
+                    }
+                    Some(Activation::Gelu) => names(of_orders(<$element>::gelu(), a, b, None)),
+                    Some(Activation::Silu) => names(of_orders(<$element>::silu(), a, b, None)),
+                }
             }
         }
     )+};
@@ -137,25 +165,60 @@ fn to_same_type<T: Sixteen>(
             beta: problem.beta,
         };
         return match choose::fastest(plain, &call.shape) {
-            Some(choice) => call.run(&choice, scale, &T::SUM_PARTS_PLAIN, &mut problem.c),
+            Some(choice) if choice.splits == 1 => {
+                call.multiply(&choice, scale, Some(&mut problem.c), None)
+            }
+            Some(choice) => {
+                call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, &mut problem.c)
+            }
             None => Ok(()),
         };
     }
-    let fused = match problem.reads_pairs() {
-        true => of_orders(T::fused(), problem.a.order(), problem.b.order(), named),
+    let at_least = |floor| AtLeast { floor, padding: 0 };
+    match problem.extras.activation {
+        None => fuse(
+            stream,
+            problem,
+            named,
+            T::linear(),
+            at_least(f32::NEG_INFINITY),
+        ),
+        Some(Activation::Relu) => fuse(stream, problem, named, T::linear(), at_least(0.0)),
+        Some(Activation::Gelu) => fuse(stream, problem, named, T::gelu(), Gelu),
+        Some(Activation::Silu) => fuse(stream, problem, named, T::silu(), Silu),
+    }
+}
+
+/// C of the operands' type, with something fused: by an instance that does it, or by way of sums.
+fn fuse<T: Sixteen, A: Epilogue>(
+    stream: &Stream,
+    mut problem: Problem<'_, T>,
+    named: Option<&str>,
+    fusing: &'static [Fusing<T, A>],
+    activation: A,
+) -> Result<()> {
+    let fusing = match problem.reads_pairs() && tma_stores(&problem.c) {
+        true => of_orders(fusing, problem.a.order(), problem.b.order(), named),
         false => Vec::new(),
     };
     let leaving = leaving_sums(&problem, named);
-    at_least_one(fused.len() + leaving.len(), named)?;
+    at_least_one(fusing.len() + leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
-    let by_itself = choose::fastest(fused, &call.shape);
+    let by_itself = choose::fastest(fusing, &call.shape);
     let by_sums = choose::fastest(leaving, &call.shape_for_sums());
-    let epilogue = problem.fused();
+    let fused = problem.fused();
     match (by_itself, by_sums) {
         (Some(choice), other) if other.as_ref().is_none_or(|it| choice.clocks <= it.clocks) => {
-            call.run(&choice, epilogue, &T::SUM_PARTS, &mut problem.c)
+            let epilogue = Then {
+                first: problem.linear(),
+                second: activation,
+            };
+            match choice.splits {
+                1 => call.multiply(&choice, epilogue, Some(&mut problem.c), None),
+                _ => call.by_sums(&choice, epilogue, &T::SUM_PARTS, fused, &mut problem.c),
+            }
         }
-        (_, Some(choice)) => call.run_by_sums(&choice, epilogue, &mut problem.c),
+        (_, Some(choice)) => call.run_by_sums(&choice, fused, &mut problem.c),
         _ => Ok(()),
     }
 }
@@ -250,20 +313,6 @@ impl<'a, T: Sixteen> Call<'a, T> {
             leaves_sums: true,
             ..self.shape
         }
-    }
-
-    /// Computes C by an instance that writes it, unless steps are split.
-    fn run<Epi: Epilogue>(
-        &self,
-        choice: &Choice<T, Epi>,
-        epilogue: Epi,
-        sum_parts: &SumParts<T, Epi>,
-        c: &mut MatrixMut<'_, T>,
-    ) -> Result<()> {
-        if choice.splits == 1 {
-            return self.multiply(choice, epilogue, Some(c), None);
-        }
-        self.by_sums(choice, epilogue, sum_parts, epilogue, c)
     }
 
     /// Computes a C of any type.

@@ -13,10 +13,10 @@ use crate::{CLUSTER, Cap, PTX, TILE, gemm_bias_gelu_cap};
 
 /// `C = min(gelu(A·B + bias), cap)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none
 /// with gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of
-/// 16 bytes, and n is even, as the bias is read in pairs.
+/// 16 bytes, and so is n, as TMA stores C.
 ///
 /// # Panics
-/// If an extent is 0, n is odd, or a buffer too short.
+/// If an extent is 0, n is no multiple of 8, or a buffer too short.
 ///
 /// # Errors
 /// If TMA cannot read A or B, or the launch fails.
@@ -32,20 +32,15 @@ pub fn launch(
     const M: usize = TILE[0];
     const N: usize = TILE[1];
     assert!(m > 0 && n > 0 && k > 0 && bias.len() >= n && c.len() >= m * n);
-    assert!(n.is_multiple_of(2), "the bias is read in pairs");
+    assert!(n.is_multiple_of(8), "TMA stores rows of multiples of 16 bytes");
     let rows = |rows: usize, columns: usize| {
         TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
     };
     let map_a = rows(m, k).encode(a, box_a::<bf16, KMajor, M>(1))?;
     let map_b = rows(n, k).encode(b, box_b::<bf16, KMajor, N>(CLUSTER))?;
-    // TMA can store C if its rows are multiples of 16 bytes. If not, any map will do.
-    let tma_c = n.is_multiple_of(8);
-    let map_c = match tma_c {
-        true => rows(m, n).encode(&*c, box_c::<bf16>())?,
-        false => map_a,
-    };
+    let map_c = rows(m, n).encode(&*c, box_c::<bf16>())?;
     let problem = Problem {
-        tma_c: tma_c.into(),
+        tma_c: 1,
         ..Problem::new::<bf16>([m, n, k].map(|extent| extent as i32), n as i64, M)
     };
     let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));

@@ -1,4 +1,4 @@
-//! What an epilogue reads once of a thread's rows and columns, before their sums need it.
+//! What an epilogue reads of a thread's rows and columns while their sums are being multiplied.
 
 use core::array;
 
@@ -8,62 +8,62 @@ use super::{Epilogue, Pair};
 
 /// Groups of 8 columns that a piece of 32 has. A thread has a pair of neighbours in each, in both of
 /// its rows.
-const GROUPS: usize = 4;
-/// A thread's values of a piece.
-const VALUES: usize = 4 * GROUPS;
+const PIECE: usize = 4;
+/// Groups of a tile of 256 columns: the most.
+const MOST: usize = 32;
 
-/// What the epilogue `Epi` reads of a thread's two rows, and of its columns in a piece.
+/// What the epilogue `Epi` reads of a thread's two rows, and of its pair of columns in each group.
+///
+/// All of it is under way during the multiplication. Read piece by piece instead, each time one
+/// ahead, it would come late: a piece takes less time than memory.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead<Epi: Epilogue> {
     rows: [Epi::Row; 2],
-    columns: [Epi::Columns; GROUPS],
+    columns: [Epi::Columns; MOST],
 }
 
 impl<Epi: Epilogue> Ahead<Epi> {
     /// Whether there is nothing to read.
     pub const IS_EMPTY: bool = size_of::<Self>() == 0;
 
-    /// Reads it for the first piece, where value `v` of the thread's is at `at(v)`.
+    /// Reads it for a tile of `groups` groups, where value `v` of the thread's is at `at(v)`.
     #[inline(always)]
-    pub fn read(epilogue: &Epi, at: impl Fn(usize) -> Coord) -> Self {
+    pub fn read(epilogue: Epi, groups: usize, at: impl Fn(usize) -> Coord) -> Self {
         if Self::IS_EMPTY {
             return Self {
                 rows: Default::default(),
-                columns: Default::default(),
+                columns: [Epi::Columns::default(); MOST],
             };
         }
         Self {
             rows: array::from_fn(|row| epilogue.row(at(2 * row)[0])),
-            columns: array::from_fn(|group| epilogue.columns(at(4 * group)[1])),
+            columns: array::from_fn(|group| match group < groups {
+                true => epilogue.columns(at(4 * group)[1]),
+                false => Epi::Columns::default(),
+            }),
         }
     }
 
-    /// The same rows, and what is read of the columns of another piece.
-    #[inline(always)]
-    pub fn read_piece(&self, epilogue: &Epi, piece: usize, at: impl Fn(usize) -> Coord) -> Self {
-        let columns = array::from_fn(|group| epilogue.columns(at(piece * VALUES + 4 * group)[1]));
-        Self { columns, ..*self }
-    }
-
-    /// Applies the epilogue to the values of a piece, which is a constant once loops are unrolled.
+    /// Applies the epilogue to the sums of a piece, which is a constant once loops are unrolled.
     #[inline(always)]
     pub fn apply<L: StaticLayout>(
         &self,
-        epilogue: &Epi,
-        values: &mut Fragment<f32, L>,
+        epilogue: Epi,
+        sums: &mut Fragment<f32, L>,
         piece: usize,
         at: impl Fn(usize) -> Coord,
     ) {
-        let first = |pair: usize| piece * VALUES + 2 * pair;
-        let pairs: [_; 2 * GROUPS] = array::from_fn(|pair| Pair {
-            sums: [values.get(first(pair)), values.get(first(pair) + 1)],
+        let group = |pair: usize| PIECE * piece + pair / 2;
+        let first = |pair: usize| 4 * group(pair) + 2 * (pair % 2);
+        let pairs: [_; 2 * PIECE] = array::from_fn(|pair| Pair {
+            sums: [sums.get(first(pair)), sums.get(first(pair) + 1)],
             at: at(first(pair)),
             row: self.rows[pair % 2],
-            columns: self.columns[pair / 2],
+            columns: self.columns[group(pair)],
         });
         for (pair, new) in epilogue.apply_pairs(pairs).into_iter().enumerate() {
-            values.set(first(pair), new[0]);
-            values.set(first(pair) + 1, new[1]);
+            sums.set(first(pair), new[0]);
+            sums.set(first(pair) + 1, new[1]);
         }
     }
 }

@@ -10,9 +10,11 @@ mod then;
 use cutlet_device::DeviceData;
 use cutlet_layout_core::Coord;
 
-pub use activation::{Gelu, Relu, Silu, gelu, gelu_exact, relu, silu};
+pub use activation::{
+    Activation, AnyActivation, AtLeast, Gelu, Relu, Silu, gelu, gelu_exact, relu, silu,
+};
 pub use bias::{ColumnBias, RowBias};
-pub use fused::{Activation, BiasAlong, Fused};
+pub use fused::{BiasAlong, Fused, Linear};
 pub use residual::Residual;
 pub use scale::Scale;
 pub use then::Then;
@@ -26,7 +28,9 @@ pub use then::Then;
 /// | [`Scale`] | `alpha·x + beta·old` |
 /// | [`Residual`] | `x + beta·source[row, column]` |
 /// | [`ColumnBias`], [`RowBias`] | `x + bias[column]`, `x + bias[row]` |
+/// | [`Linear`] | `alpha·x + beta·source[row, column]`, and one of the biases, chosen at run time |
 /// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
+/// | [`AtLeast`], [`AnyActivation`] | `max(x, floor)`, one of these chosen at run time |
 ///
 /// ```
 /// use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Scale, Then};
@@ -73,7 +77,9 @@ pub use then::Then;
 ///
 /// Where it reads something of each row or column, it can read that once for all of a thread's
 /// values, ahead of the sums: [`row`](Self::row) and [`columns`](Self::columns) do, and
-/// [`apply_pairs`](Self::apply_pairs) is given what they read.
+/// [`apply_pairs`](Self::apply_pairs) is given what they read. What that takes of registers is missing
+/// elsewhere: with such an epilogue, TMA must be able to store C, and old C is not read (a
+/// [`Residual`] reads it).
 ///
 /// Values beyond C's edges are computed as well. An index made of the coordinate must be kept within
 /// what is there.

@@ -1,5 +1,6 @@
 //! The instances of gemm_wgmma that the library launches, each in a module of its own, so that a
-//! first launch compiles one kernel. Those of [`Fused`] do what a linear layer asks for.
+//! first launch compiles one kernel. Those that end in an activation's name, or in
+//! `linear`, do what a linear layer asks for.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -7,7 +8,7 @@ use cutlet_device::{GlobalMut, instantiate};
 #[cfg(not(target_arch = "nvptx64"))]
 use cutlet_device::hopper::Major;
 
-use super::{Fused, Problem, Scale, gemm, shared_bytes};
+use super::{AtLeast, Gelu, Linear, Problem, Scale, Silu, Then, gemm, shared_bytes};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Instance, box_a, box_b, box_c};
 
@@ -24,14 +25,15 @@ macro_rules! instances {
             F16 of half::f16, Scale: $($f16 = $shape;)+
         }
     };
-    (fused $($bf16:ident, $f16:ident = $shape:tt;)+) => {
+    (fused $activation:ident, $list_bf16:ident, $list_f16:ident:
+        $($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
-            /// Instances for bf16 with a bias, a residual and an activation.
-            FUSED_BF16 of half::bf16, Fused<half::bf16>: $($bf16 = $shape;)+
+            #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $activation>: $($bf16 = $shape;)+
         }
         instances_of! {
-            /// Instances for f16 with a bias, a residual and an activation.
-            FUSED_F16 of half::f16, Fused<half::f16>: $($f16 = $shape;)+
+            #[doc = concat!("Instances for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $list_f16 of half::f16, Then<Linear<half::f16>, $activation>: $($f16 = $shape;)+
         }
     };
 }
@@ -113,9 +115,21 @@ instances! {
 }
 
 instances! {
-    fused
-    bf16_2x128x256_c2_kk_fused, f16_2x128x256_c2_kk_fused = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x64x256_c2_kk_fused, f16_2x64x256_c2_kk_fused = (2 * 64 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk_fused, f16_2x128x128_c2_kk_fused = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_fused, f16_1x64x128_c1_kk_fused = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    fused AtLeast, LINEAR_BF16, LINEAR_F16:
+    bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+}
+
+instances! {
+    fused Gelu, GELU_BF16, GELU_F16:
+    bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+}
+
+instances! {
+    fused Silu, SILU_BF16, SILU_F16:
+    bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
 }

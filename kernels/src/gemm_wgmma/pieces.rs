@@ -60,7 +60,7 @@ impl<T: Float16 + Default> Pieces<'_, T> {
         &self,
         mut sums: Fragment<f32, I::Values>,
         epilogue: Epi,
-        mut ahead: Ahead<Epi>,
+        ahead: Ahead<Epi>,
     ) {
         let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
@@ -68,14 +68,9 @@ impl<T: Float16 + Default> Pieces<'_, T> {
             sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
         }
         let at = |v| places().bound().coordinate(v);
-        let pieces = const { I::N / 32 };
-        for piece in 0..pieces {
+        for piece in 0..const { I::N / 32 } {
             if !Ahead::<Epi>::IS_EMPTY {
-                let here = ahead;
-                if piece + 1 < pieces {
-                    ahead = here.read_piece(&epilogue, piece + 1, at);
-                }
-                here.apply(&epilogue, &mut sums, piece, at);
+                ahead.apply(epilogue, &mut sums, piece, at);
             }
             let tile = self.buffers[piece % BUFFERS];
             match piece {
@@ -146,8 +141,6 @@ impl<T: Float16 + Default> Pieces<'_, T> {
                         next_old = old_lines(piece + 1);
                     }
                     sync_warp();
-                } else if !Ahead::<Epi>::IS_EMPTY {
-                    Ahead::read(&epilogue, at).apply(&epilogue, &mut sums, 0, at);
                 } else if !epilogue.is_identity() {
                     each::<Values>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
                 }

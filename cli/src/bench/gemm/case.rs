@@ -84,10 +84,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
         });
         let [order_a, order_b] = problem.layout.orders();
         let instances = match kernel {
-            Some(_) if setting.every_instance => {
-                let fused = !problem.epilogue.is_none();
-                (T::INSTANCES)(order_a, order_b, fused)
-            }
+            Some(_) if setting.every_instance => (T::INSTANCES)(order_a, order_b, problem.epilogue),
             _ => Vec::new(),
         };
         let each = instances.iter().map(|name| Contestant {

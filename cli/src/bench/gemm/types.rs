@@ -5,6 +5,7 @@ use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::hopper::F8E4M3;
 use half::{bf16, f16};
 
+use super::epilogue::Epilogue;
 use crate::bench::check::{Nearest, Number};
 use crate::bench::dtype::Dtype;
 use crate::bench::random::Fill;
@@ -24,8 +25,8 @@ pub trait Types: 'static {
     /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
     const KERNEL: Option<Kernel<Self>>;
 
-    /// cutlet's kernel instances for operands of two orders, and with something fused or without.
-    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = |_, _, _| Vec::new();
+    /// cutlet's kernel instances for operands of two orders, and for what is fused.
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = |_, _, _| Vec::new();
 }
 
 /// cutlet's GEMM of some types.
@@ -38,10 +39,10 @@ pub type Kernel<T> = fn(
 ) -> cutlet::Result<()>;
 
 /// For types that have instances.
-fn instances<T: cutlet::Element>(a: Order, b: Order, fused: bool) -> Vec<&'static str> {
-    match fused {
-        true => Gemm::fused_instances::<T>(a, b),
-        false => Gemm::instances::<T>(a, b),
+fn instances<T: cutlet::Element>(a: Order, b: Order, epilogue: Epilogue) -> Vec<&'static str> {
+    match epilogue.is_none() {
+        true => Gemm::instances::<T>(a, b),
+        false => Gemm::fused_instances::<T>(a, b, epilogue.activation),
     }
 }
 
@@ -64,7 +65,7 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<f32>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<f32>;
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -85,7 +86,7 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<f16>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<f16>;
 }
 
 /// bf16 in and out.
@@ -96,7 +97,7 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, bool) -> Vec<&'static str> = instances::<bf16>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<bf16>;
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.

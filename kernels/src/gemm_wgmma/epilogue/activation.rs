@@ -1,6 +1,6 @@
 //! Activations: functions of a single value.
 
-use cutlet_device::{DeviceData, exp2_approx, fma, rcp_approx, tanh_approx};
+use cutlet_device::{DeviceData, exp2_approx, fma, max_nan, rcp_approx, tanh_approx};
 use cutlet_layout_core::Coord;
 
 use super::Epilogue;
@@ -36,10 +36,82 @@ activation! {
     Silu = silu
 }
 
+/// `x` where it is more than `floor`: [`relu`] if that is 0, and all there is if it is -∞.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct AtLeast {
+    /// The least value.
+    pub floor: f32,
+    /// Makes the size a multiple of the other parts' alignment.
+    pub padding: u32,
+}
+
+impl Epilogue for AtLeast {
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, _: Coord) -> f32 {
+        max_nan(sum, self.floor)
+    }
+}
+
+/// What is applied last, chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// [`relu`].
+    Relu,
+    /// [`gelu`].
+    Gelu,
+    /// [`silu`].
+    Silu,
+}
+
+/// Any [`Activation`], or none.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct AnyActivation {
+    /// 0, or 1 + the [`Activation`].
+    code: u32,
+    padding: u32,
+}
+
+impl AnyActivation {
+    /// This one, or none.
+    pub const fn new(activation: Option<Activation>) -> Self {
+        Self {
+            code: match activation {
+                None => 0,
+                Some(activation) => 1 + activation as u32,
+            },
+            padding: 0,
+        }
+    }
+}
+
+impl Epilogue for AnyActivation {
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, _: Coord) -> f32 {
+        const RELU: u32 = 1 + Activation::Relu as u32;
+        const GELU: u32 = 1 + Activation::Gelu as u32;
+        const SILU: u32 = 1 + Activation::Silu as u32;
+        match self.code {
+            RELU => relu(sum),
+            // Whoever decides for each value does not count instructions, and may write f32.
+            GELU => gelu_exact(sum),
+            SILU => silu(sum),
+            _ => sum,
+        }
+    }
+}
+
 /// `x` where it is positive, else 0. What is no number stays none.
 #[inline(always)]
 pub fn relu(x: f32) -> f32 {
-    if x < 0.0 { 0.0 } else { x }
+    max_nan(x, 0.0)
 }
 
 /// √(2/π).

@@ -1,11 +1,12 @@
-//! The epilogue of the library's fused instances, with parts that are chosen at run time.
+//! The epilogue of the library's fused instances: factors, a residual and a bias as they are asked
+//! for at run time, then an activation.
 
 use cutlet_device::{DeviceData, Float, Global};
 use cutlet_layout_core::Coord;
 
-use super::{ColumnBias, Epilogue, Gelu, Pair, Relu, Residual, RowBias, Silu, gelu_exact};
+use super::{AnyActivation, ColumnBias, Epilogue, Pair, Residual, RowBias, Then};
 
-/// What a [`Fused`] bias belongs to.
+/// What a [`Linear`] bias belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BiasAlong {
     /// Each row of C has one number.
@@ -14,22 +15,14 @@ pub enum BiasAlong {
     Columns,
 }
 
-/// What is applied last: [`relu`](super::relu), [`gelu`](super::gelu) or [`silu`](super::silu).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// `x` where it is positive, else 0.
-    Relu,
-    /// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`: the tanh approximation of `x · Φ(x)`.
-    Gelu,
-    /// `x / (1 + e⁻ˣ)`, also known as swish.
-    Silu,
-}
+/// Everything that can be fused with a product, chosen at run time.
+pub type Fused<T> = Then<Linear<T>, AnyActivation>;
 
-/// `activation(alpha · sum + beta · source + bias)`, each of which may be absent: one instance for
-/// all of them, whose threads decide once for several pairs.
+/// `alpha · sum + beta · source + bias`, of which the source and the bias may be absent: threads
+/// decide once for several pairs.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct Fused<T: Float + Default> {
+pub struct Linear<T: Float + Default> {
     source: Global<T>,
     strides: [i64; 2],
     bias: Global<T>,
@@ -38,11 +31,10 @@ pub struct Fused<T: Float + Default> {
     beta: f32,
     /// 0, or 1 + the [`BiasAlong`].
     along: u32,
-    /// 0, or 1 + the [`Activation`].
-    activation: u32,
+    padding: u32,
 }
 
-impl<T: Float + Default> Fused<T> {
+impl<T: Float + Default> Linear<T> {
     /// `alpha · sum`, for a C of `extent` = (rows, columns).
     pub fn new(alpha: f32, extent: Coord) -> Self {
         let nowhere = Global::from_ptr(core::ptr::null());
@@ -54,7 +46,7 @@ impl<T: Float + Default> Fused<T> {
             alpha,
             beta: 0.0,
             along: 0,
-            activation: 0,
+            padding: 0,
         }
     }
 
@@ -84,22 +76,9 @@ impl<T: Float + Default> Fused<T> {
         }
     }
 
-    /// With an activation.
-    pub fn activation(self, activation: Activation) -> Self {
-        Self {
-            activation: 1 + activation as u32,
-            ..self
-        }
-    }
-
     #[inline(always)]
     fn has_bias(&self, along: BiasAlong) -> bool {
         self.along == 1 + along as u32
-    }
-
-    #[inline(always)]
-    fn has_activation(&self, activation: Activation) -> bool {
-        self.activation == 1 + activation as u32
     }
 
     #[inline(always)]
@@ -121,16 +100,18 @@ impl<T: Float + Default> Fused<T> {
     }
 }
 
-impl<T: Float + Default> Epilogue for Fused<T> {
-    type Row = f32;
+impl<T: Float + Default> Epilogue for Linear<T> {
+    /// Where the row of the source begins, and its bias.
+    type Row = (i64, f32);
     type Columns = [T; 2];
 
     #[inline(always)]
-    fn row(&self, row: i32) -> f32 {
-        match self.has_bias(BiasAlong::Rows) {
+    fn row(&self, row: i32) -> Self::Row {
+        let bias = match self.has_bias(BiasAlong::Rows) {
             true => self.row_bias().row(row),
             false => 0.0,
-        }
+        };
+        (self.residual_part().row(row), bias)
     }
 
     #[inline(always)]
@@ -153,21 +134,14 @@ impl<T: Float + Default> Epilogue for Fused<T> {
         if self.has_bias(BiasAlong::Columns) {
             value = self.column_bias().apply(value, None, at);
         }
-        if self.has_activation(Activation::Relu) {
-            value = Relu.apply(value, None, at);
-        }
-        if self.has_activation(Activation::Gelu) {
-            // Whoever takes values one by one waits for memory, and may write f32.
-            value = gelu_exact(value);
-        }
-        if self.has_activation(Activation::Silu) {
-            value = Silu.apply(value, None, at);
-        }
         value
     }
 
     #[inline(always)]
-    fn apply_pairs<const N: usize>(&self, mut pairs: [Pair<f32, [T; 2]>; N]) -> [[f32; 2]; N] {
+    fn apply_pairs<const N: usize>(
+        &self,
+        mut pairs: [Pair<Self::Row, [T; 2]>; N],
+    ) -> [[f32; 2]; N] {
         if self.alpha != 1.0 {
             pairs = pairs.map(|pair| Pair {
                 sums: pair.sums.map(|sum| self.alpha * sum),
@@ -175,22 +149,13 @@ impl<T: Float + Default> Epilogue for Fused<T> {
             });
         }
         if self.beta != 0.0 {
-            apply(&self.residual_part(), &mut pairs, |_, _| ((), ()));
+            apply(&self.residual_part(), &mut pairs, |row, _| (row.0, ()));
         }
         if self.has_bias(BiasAlong::Rows) {
-            apply(&self.row_bias(), &mut pairs, |row, _| (row, ()));
+            apply(&self.row_bias(), &mut pairs, |row, _| (row.1, ()));
         }
         if self.has_bias(BiasAlong::Columns) {
             apply(&self.column_bias(), &mut pairs, |_, columns| ((), columns));
-        }
-        if self.has_activation(Activation::Relu) {
-            apply(&Relu, &mut pairs, |_, _| ((), ()));
-        }
-        if self.has_activation(Activation::Gelu) {
-            apply(&Gelu, &mut pairs, |_, _| ((), ()));
-        }
-        if self.has_activation(Activation::Silu) {
-            apply(&Silu, &mut pairs, |_, _| ((), ()));
         }
         pairs.map(|pair| pair.sums)
     }

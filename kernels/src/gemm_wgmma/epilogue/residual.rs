@@ -49,8 +49,14 @@ impl<T: Float> Residual<T> {
 }
 
 impl<T: Float> Epilogue for Residual<T> {
-    type Row = ();
+    /// The index of its first element.
+    type Row = i64;
     type Columns = ();
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> i64 {
+        i64::from(row) * self.strides[0]
+    }
 
     #[inline(always)]
     fn apply(&self, sum: f32, _: Option<f32>, at: Coord) -> f32 {
@@ -60,11 +66,10 @@ impl<T: Float> Epilogue for Residual<T> {
     }
 
     #[inline(always)]
-    fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), ()>; N]) -> [[f32; 2]; N] {
+    fn apply_pairs<const N: usize>(&self, pairs: [Pair<i64, ()>; N]) -> [[f32; 2]; N] {
         // All are under way before the first is needed.
-        let old: [[f32; 2]; N] = pairs.map(|Pair { at, .. }| {
-            self.read(at, i64::from(at[0]) * self.strides[0] + i64::from(at[1]))
-        });
+        let old: [[f32; 2]; N] =
+            pairs.map(|Pair { at, row, .. }| self.read(at, row + i64::from(at[1])));
         core::array::from_fn(|nth| {
             let (sums, old) = (pairs[nth].sums, old[nth]);
             [
