@@ -136,7 +136,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
         "{printed}"
     );
     assert!(
-        printed.contains("0 rows faster, 1 slower, 12 without"),
+        printed.contains("0 rows faster, 1 slower, 15 without"),
         "{printed}"
     );
 }
