@@ -284,10 +284,12 @@ pub unsafe fn gemm<
             .local_tile::<TileC<M, N>>((work.row, work.column))
             .local_tile::<RowsC<N>>((rows, 0u32));
         // What the epilogue needs of rows and columns arrives while the tile is multiplied.
-        let ahead = Ahead::read(epilogue, const { N / 8 }, |v| {
+        let ahead = if Ahead::<Epi>::IS_EMPTY {
+            Ahead::nothing()
+        } else {
             let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
-            places.bound().coordinate(v)
-        });
+            Ahead::read(epilogue, const { N / 8 }, |v| places.bound().coordinate(v))
+        };
         let mut sums = Accumulator::<Mma<N, T, JA, JB>>::new();
         let multiply = |sums: &mut Accumulator<Mma<N, T, JA, JB>>, stage: StageIdx, add: bool| {
             let a = ring_a.stage(stage).operand_a().rows(rows);

@@ -26,15 +26,18 @@ impl<Epi: Epilogue> Ahead<Epi> {
     /// Whether there is nothing to read.
     pub const IS_EMPTY: bool = size_of::<Self>() == 0;
 
+    /// Nothing, where it is empty.
+    #[inline(always)]
+    pub fn nothing() -> Self {
+        Self {
+            rows: Default::default(),
+            columns: [Epi::Columns::default(); MOST],
+        }
+    }
+
     /// Reads it for a tile of `groups` groups, where value `v` of the thread's is at `at(v)`.
     #[inline(always)]
     pub fn read(epilogue: Epi, groups: usize, at: impl Fn(usize) -> Coord) -> Self {
-        if Self::IS_EMPTY {
-            return Self {
-                rows: Default::default(),
-                columns: [Epi::Columns::default(); MOST],
-            };
-        }
         Self {
             rows: array::from_fn(|row| epilogue.row(at(2 * row)[0])),
             columns: array::from_fn(|group| match group < groups {

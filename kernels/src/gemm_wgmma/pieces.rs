@@ -12,7 +12,7 @@ use cutlet_device::hopper::{
 };
 use cutlet_device::{GlobalMut, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
+    Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each,
 };
 
 use super::Epilogue;
@@ -62,15 +62,14 @@ impl<T: Float16 + Default> Pieces<'_, T> {
         epilogue: Epi,
         ahead: Ahead<Epi>,
     ) {
-        let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
-            let places = places();
+            let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
             sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
         }
-        let at = |v| places().bound().coordinate(v);
         for piece in 0..const { I::N / 32 } {
             if !Ahead::<Epi>::IS_EMPTY {
-                ahead.apply(epilogue, &mut sums, piece, at);
+                let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
+                ahead.apply(epilogue, &mut sums, piece, |v| places.bound().coordinate(v));
             }
             let tile = self.buffers[piece % BUFFERS];
             match piece {
@@ -104,21 +103,22 @@ impl<T: Float16 + Default> Pieces<'_, T> {
             mut buffers,
             ..
         } = *self;
-        let columns = rows.extent()[1] - rows.origin()[1];
-        let [_, inside] = tiles::<PieceC>([64, columns]);
-        let pieces = inside.min(const { I::N as u32 / 32 });
         let piece_c = |piece: u32| rows.local_tile::<PieceC>((0u32, piece));
         let old_lines = |piece: u32| {
             let lines = piece_c(piece).partition::<Lines>(thread);
             lines.load(T::default())
         };
 
+        let end = rows.extent()[1].min(rows.origin()[1] + I::N as i32);
+        let exists = |piece: u32| piece_c(piece).origin()[1] < end;
+
         let mut next_old = Fragment::filled(T::default());
         if epilogue.reads_old() {
             next_old = old_lines(0);
         }
         wait_for_buffers::<0>();
-        for piece in 0..pieces {
+        let mut piece = 0;
+        while exists(piece) {
             let tile = buffers[0];
             // SAFETY: each warp touches only the 16 rows whose sums it has, and its lanes meet
             // between one's accesses and another's; the rest as promised by the caller.
@@ -137,7 +137,7 @@ impl<T: Float16 + Default> Pieces<'_, T> {
                         let old = Some(old.get(v).to_f32());
                         sums.set(v, epilogue.apply(sums.get(v), old, at(v)));
                     });
-                    if piece + 1 < pieces {
+                    if exists(piece + 1) {
                         next_old = old_lines(piece + 1);
                     }
                     sync_warp();
@@ -155,6 +155,7 @@ impl<T: Float16 + Default> Pieces<'_, T> {
             }
             sums = sums.rotated(Values::SIZE);
             buffers = [buffers[1], buffers[2], buffers[3], buffers[0]];
+            piece += 1;
         }
     }
 
