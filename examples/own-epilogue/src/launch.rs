@@ -32,7 +32,10 @@ pub fn launch(
     const M: usize = TILE[0];
     const N: usize = TILE[1];
     assert!(m > 0 && n > 0 && k > 0 && bias.len() >= n && c.len() >= m * n);
-    assert!(n.is_multiple_of(8), "TMA stores rows of multiples of 16 bytes");
+    assert!(
+        n.is_multiple_of(8),
+        "TMA stores rows of multiples of 16 bytes"
+    );
     let rows = |rows: usize, columns: usize| {
         TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
     };
