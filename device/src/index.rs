@@ -103,8 +103,12 @@ pub fn warp_idx_sync() -> WarpIdx {
 /// The running block's index in the grid.
 #[inline(always)]
 pub fn block_idx() -> BlockIdx {
-    let [x, y, z] = imp::block_idx().map(BlockCoord);
-    BlockIdx { x, y, z }
+    let [x, y, z] = imp::block_idx();
+    BlockIdx {
+        x: BlockCoord(x),
+        y: BlockCoord(y),
+        z: BlockCoord(z),
+    }
 }
 
 /// The running block's index in its cluster; 0 in launches without clusters.

@@ -18,11 +18,9 @@ pub mod instances;
 pub mod parts;
 mod pieces;
 
-use core::array;
-
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Major, Multicast, OperandTile,
-    Pipeline, StageIdx, TensorMap, TileBox, Turns, WarpgroupIdx, Wgmma, WgmmaInstruction,
+    Pipeline, StageIdx, TensorMap, TileBox, TileRing, Turns, WarpgroupIdx, Wgmma, WgmmaInstruction,
     cluster_sync, decrease_registers, elect_one, grid_dependency_wait, increase_registers,
     launch_dependents, prefetch_tensor_map, tma_store_wait, warpgroup_arrive, warpgroup_idx,
     warpgroup_thread_idx, warpgroup_wait,
@@ -202,8 +200,8 @@ pub unsafe fn gemm<
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
-    let buffers: [_; BUFFERS] =
-        array::from_fn(|_| SharedC::<T>::take_ring::<CONSUMERS>(&mut shared));
+    let mut buffers = || SharedC::<T>::take_ring::<CONSUMERS>(&mut shared);
+    let buffers = [buffers(), buffers(), buffers(), buffers()];
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -333,8 +331,10 @@ pub unsafe fn gemm<
             continue;
         }
 
+        let [a, b, c, d] = buffers;
+        let own = |buffer: TileRing<_, _, _, CONSUMERS>| buffer.tile(consumer_idx);
         let pieces = Pieces {
-            buffers: buffers.map(|ring| ring.tile(consumer_idx)),
+            buffers: [own(a), own(b), own(c), own(d)],
             rows: rows_c,
             map: map_c,
             thread,

@@ -17,6 +17,7 @@ pub use gather::{Gather, RowIndex};
 pub use strided::{ColMajor, RowMajor, Strided};
 
 use crate::StaticLayout;
+use crate::entry::entry;
 use crate::static_layout::Coordinates;
 
 /// A matrix coordinate, or extents: (row, column). 32 bits each, so that a thread's bounds take few
@@ -92,7 +93,7 @@ impl Bounds {
 /// The coordinate of value `v` of `L`.
 #[inline(always)]
 fn coordinate<L: StaticLayout>(v: usize) -> Coord {
-    let [row, column, ..] = const { &Coordinates::<L>::TABLE }[v];
+    let [row, column, ..] = entry(const { &Coordinates::<L>::TABLE }, v);
     [row, column]
 }
 

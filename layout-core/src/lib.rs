@@ -20,6 +20,7 @@ mod composition;
 mod coordinate;
 mod divide;
 mod engine;
+mod entry;
 mod error;
 mod explain;
 mod flat_modes;

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use crate::entry::{entry, set_entry};
 use crate::{Coord, Engine, EngineMut, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
@@ -60,7 +61,7 @@ impl<const N: usize> AccessWidth for Width<N> {
         let vector = unsafe { engine.load_vector::<N>(index) };
         let mut n = 0;
         while n < N {
-            each(n, vector[n]);
+            each(n, entry(&vector, n));
             n += 1;
         }
     }
@@ -73,15 +74,31 @@ impl<const N: usize> AccessWidth for Width<N> {
     ) {
         // SAFETY: as promised by the caller.
         unsafe {
-            let old = engine.load_vector::<N>(index);
-            engine.store_vector::<N>(index, core::array::from_fn(|n| f(n, old[n])));
+            let mut vector = engine.load_vector::<N>(index);
+            let mut n = 0;
+            while n < N {
+                let value = f(n, entry(&vector, n));
+                set_entry(&mut vector, n, value);
+                n += 1;
+            }
+            engine.store_vector::<N>(index, vector);
         }
     }
 
     #[inline(always)]
-    unsafe fn store<E: EngineMut>(engine: E, index: i64, value: impl FnMut(usize) -> E::Element) {
+    unsafe fn store<E: EngineMut>(
+        engine: E,
+        index: i64,
+        mut value: impl FnMut(usize) -> E::Element,
+    ) {
+        let mut vector = [value(0); N];
+        let mut n = 1;
+        while n < N {
+            set_entry(&mut vector, n, value(n));
+            n += 1;
+        }
         // SAFETY: as promised by the caller.
-        unsafe { engine.store_vector::<N>(index, core::array::from_fn(value)) };
+        unsafe { engine.store_vector::<N>(index, vector) };
     }
 }
 

@@ -14,6 +14,7 @@
 
 use core::marker::PhantomData;
 
+use crate::entry::entry;
 use crate::error::or_panic;
 use crate::layout::LayoutBuilder;
 use crate::{Int, Layout, composition};
@@ -149,14 +150,6 @@ macro_rules! L {
     ($s:tt : $d:tt) => { $crate::M<$s, $d> };
 }
 
-/// A rung for each of the first 256 indices; the compiler removes the dead ones before codegen,
-/// so no unrolling pass has to be persuaded.
-macro_rules! ladder {
-    ($size:expr, $f:ident, $($i:literal)+) => {
-        { $(if const { $i < $size } { $f($i) })+ }
-    };
-}
-
 /// Calls `f(v)` for every index `v` of `L`'s domain, fully unrolled.
 ///
 /// Every `v` is a constant by the time code is generated, so that offsets computed from it are
@@ -180,23 +173,26 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
             "each: a layout of more than 256 elements cannot be unrolled"
         )
     }
-    ladder!(L::SIZE, f,
-          0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
-         16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31
-         32  33  34  35  36  37  38  39  40  41  42  43  44  45  46  47
-         48  49  50  51  52  53  54  55  56  57  58  59  60  61  62  63
-         64  65  66  67  68  69  70  71  72  73  74  75  76  77  78  79
-         80  81  82  83  84  85  86  87  88  89  90  91  92  93  94  95
-         96  97  98  99 100 101 102 103 104 105 106 107 108 109 110 111
-        112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127
-        128 129 130 131 132 133 134 135 136 137 138 139 140 141 142 143
-        144 145 146 147 148 149 150 151 152 153 154 155 156 157 158 159
-        160 161 162 163 164 165 166 167 168 169 170 171 172 173 174 175
-        176 177 178 179 180 181 182 183 184 185 186 187 188 189 190 191
-        192 193 194 195 196 197 198 199 200 201 202 203 204 205 206 207
-        208 209 210 211 212 213 214 215 216 217 218 219 220 221 222 223
-        224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239
-        240 241 242 243 244 245 246 247 248 249 250 251 252 253 254 255)
+    macro_rules! flights {
+        ($($n:literal)+) => {
+            $( if const { 16 * $n < L::SIZE } { flight::<L, $n>(&mut f) } )+
+        };
+    }
+    flights!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+}
+
+/// Calls `f(v)` for 16 indices, or those of them that `L` has.
+///
+/// A rung for each; the compiler removes the dead ones before codegen, so no unrolling pass has to be
+/// persuaded. A ladder of one function would have 256 rungs to look at for each layout and each `f`.
+#[inline(always)]
+fn flight<L: StaticLayout, const N: usize>(f: &mut impl FnMut(usize)) {
+    macro_rules! rungs {
+        ($($i:literal)+) => {
+            $( if const { 16 * N + $i < L::SIZE } { f(const { 16 * N + $i }) } )+
+        };
+    }
+    rungs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 }
 
 /// Component `b` of `L(i)` for an index known only at run time: a few shifts and masks where the
@@ -217,7 +213,7 @@ pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
         ($($n:literal)+) => {$(
             if const { $n < L::LAYOUT.num_leaves() } {
                 let extent = const { leaf_extent::<L>($n) };
-                let stride = const { leaf_strides::<L>($n) }[b];
+                let stride = entry(const { &leaf_strides::<L>($n) }, b);
                 let digit = if const { $n + 1 == L::LAYOUT.num_leaves() } {
                     rest
                 } else {

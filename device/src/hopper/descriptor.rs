@@ -209,7 +209,9 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     #[inline(always)]
     pub fn k_step(self, step: usize) -> MatrixDescriptor<Q> {
         assert!(step < Self::K_STEPS);
-        let low = self.low + const { &Self::DERIVED.steps }[step];
+        // SAFETY: `derive` refuses tiles of more steps than the table has.
+        let start = unsafe { *const { &Self::DERIVED.steps }.get_unchecked(step) };
+        let low = self.low + start;
         MatrixDescriptor {
             bits: const { Self::DERIVED.fields >> 32 << 32 } | low as u64,
             operand: PhantomData,

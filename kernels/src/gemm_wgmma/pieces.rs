@@ -66,6 +66,7 @@ impl<T: Float16 + Default> Pieces<'_, T> {
             let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
             sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
         }
+        let mut buffers = self.buffers;
         for piece in 0..const { I::N / 32 } {
             if !Ahead::<Epi>::IS_EMPTY {
                 let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
@@ -174,6 +175,14 @@ impl<T: Float16 + Default> Pieces<'_, T> {
             tma_store_commit();
         }
     }
+}
+
+/// The buffer whose turn it is; then it is the next one's.
+#[inline(always)]
+fn take_turns<B: Copy>(buffers: &mut [B; BUFFERS]) -> B {
+    let [first, second, third, fourth] = *buffers;
+    *buffers = [second, third, fourth, first];
+    first
 }
 
 /// Waits until all but `PENDING` of the warp's stores have read their buffers.

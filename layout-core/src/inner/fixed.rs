@@ -4,6 +4,7 @@
 //! on top of it is split into the part of the thread and the part of the value.
 
 use super::{Bound, Inner};
+use crate::entry::entry;
 use crate::static_layout::evaluate;
 use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
@@ -179,7 +180,7 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
 
     #[inline(always)]
     fn index(&self, v: usize) -> i64 {
-        let value = const { &Self::TABLE }[v];
+        let value = entry(const { &Self::TABLE }, v);
         if W::SOURCE == 0 {
             value as i64
         } else {
