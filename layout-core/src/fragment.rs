@@ -18,7 +18,8 @@ use crate::{StaticLayout, each};
 /// ```
 #[derive(Clone, Copy)]
 pub struct Fragment<T: Copy, L: StaticLayout> {
-    values: L::Storage<T>,
+    /// All initialised; they are written one by one, and the compiler need not copy them then.
+    values: MaybeUninit<L::Storage<T>>,
 }
 
 impl<T: Copy, L: StaticLayout> Fragment<T, L> {
@@ -37,16 +38,30 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub fn from_fn(mut f: impl FnMut(usize) -> T) -> Self {
         const { Self::EXACT }
-        let mut values = MaybeUninit::<L::Storage<T>>::uninit();
-        let first = values.as_mut_ptr().cast::<T>();
+        let mut fragment = Self {
+            values: MaybeUninit::uninit(),
+        };
+        let first = fragment.values.as_mut_ptr().cast::<T>();
         // SAFETY: the storage holds exactly L::SIZE values (EXACT), and `each` visits 0..L::SIZE,
         // so every write is inside it and all of it is written.
-        unsafe {
-            each::<L>(|v| first.add(v).write(f(v)));
-            Self {
-                values: values.assume_init(),
-            }
-        }
+        each::<L>(|v| unsafe { first.add(v).write(f(v)) });
+        fragment
+    }
+
+    /// The fragment of the values in memory from `first` on.
+    ///
+    /// # Safety
+    /// `first` must point to `L::SIZE` values.
+    #[inline(always)]
+    pub unsafe fn read(first: *const T) -> Self {
+        const { Self::EXACT }
+        let mut fragment = Self {
+            values: MaybeUninit::uninit(),
+        };
+        let to = fragment.values.as_mut_ptr().cast::<T>();
+        // SAFETY: the storage holds exactly L::SIZE values (EXACT); the caller promises the others.
+        unsafe { to.copy_from_nonoverlapping(first, L::SIZE) };
+        fragment
     }
 
     /// Value `v`.
@@ -88,8 +103,24 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     /// let moved = sums.rotated(2);
     /// assert_eq!([moved.get(0), moved.get(3), moved.get(4), moved.get(5)], [2, 5, 0, 1]);
     /// ```
+    ///
+    /// # Panics
+    /// If `by` is more than `L::SIZE`; with a constant `by` the check costs nothing.
     #[inline(always)]
     pub fn rotated(&self, by: usize) -> Self {
-        Self::from_fn(|v| self.get((v + by) % L::SIZE))
+        assert!(by <= L::SIZE);
+        let mut fragment = Self {
+            values: MaybeUninit::uninit(),
+        };
+        let from = self.values.as_ptr().cast::<T>();
+        let to = fragment.values.as_mut_ptr().cast::<T>();
+        let rest = L::SIZE - by;
+        // SAFETY: both storages hold exactly L::SIZE values (EXACT), and `rest` and `by` are that
+        // together: all are written.
+        unsafe {
+            to.copy_from_nonoverlapping(from.add(by), rest);
+            to.add(rest).copy_from_nonoverlapping(from, by);
+        }
+        fragment
     }
 }

@@ -209,26 +209,30 @@ pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
     }
     let mut rest = i;
     let mut sum = 0;
-    macro_rules! leaf {
+    macro_rules! leaves {
         ($($n:literal)+) => {$(
             if const { $n < L::LAYOUT.num_leaves() } {
-                let extent = const { leaf_extent::<L>($n) };
-                let stride = entry(const { &leaf_strides::<L>($n) }, b);
-                let digit = if const { $n + 1 == L::LAYOUT.num_leaves() } {
-                    rest
-                } else {
-                    rest % extent
-                };
-                if stride != 0 {
-                    sum += digit as i32 * stride;
-                }
-                rest /= extent;
+                sum += digit::<L, $n>(&mut rest) as i32
+                    * entry(const { &leaf_strides::<L>($n) }, b);
             }
         )+};
     }
-    leaf!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-    let _ = rest;
+    leaves!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     sum
+}
+
+/// The coordinate of leaf `N`, taken from an index that begins with this leaf; what is left of the
+/// index begins with the next one.
+#[inline(always)]
+fn digit<L: StaticLayout, const N: usize>(rest: &mut u32) -> u32 {
+    let extent = const { leaf_extent::<L>(N) };
+    let index = *rest;
+    *rest = index / extent;
+    if const { N + 1 == L::LAYOUT.num_leaves() } {
+        index
+    } else {
+        index % extent
+    }
 }
 
 /// The directions a static layout's strides may have.

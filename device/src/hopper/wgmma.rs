@@ -288,9 +288,8 @@ mod imp {
         pub fn into_values(mut self) -> Fragment<f32, I::Values> {
             // SAFETY: as in `issue`.
             I::settle(unsafe { self.0.assume_init_mut() });
-            let first = self.0.as_ptr().cast::<f32>();
             // SAFETY: there are as many registers as values, and the assembly wrote them all.
-            Fragment::from_fn(|v| unsafe { first.add(v).read() })
+            unsafe { Fragment::read(self.0.as_ptr().cast()) }
         }
     }
 
