@@ -407,6 +407,51 @@ impl Layout {
         }
     }
 
+    /// What [`at_basis`](Self::at_basis) gives for each of the first `count` coordinates, and 0 in
+    /// the rest of the array: a table that the compiler makes by one addition an entry, without
+    /// taking any coordinate apart.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{L, StaticLayout};
+    ///
+    /// const TABLE: [i64; 6] = <L!((2, 3):(3, 1))>::LAYOUT.first_indices(6, 0);
+    /// assert_eq!(TABLE, [0, 3, 1, 4, 2, 5]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the array is too short, or an index does not fit 64 bits.
+    pub const fn first_indices<const N: usize>(&self, count: usize, b: usize) -> [i64; N] {
+        assert!(count <= N, "first_indices: the array is too short");
+        let mut table = [0; N];
+        let last = self.last_leaf();
+        if self.shape[last].is_constant(1) {
+            return table;
+        }
+        // Along each leaf, what is there already comes again, one stride further.
+        let mut period = 1;
+        let mut i = 0;
+        while i <= last && period < count {
+            let stride = self.stride[i].component(b);
+            let extent = self.shape[i].value() as usize;
+            let end = if i == last || extent > count / period {
+                count
+            } else {
+                period * extent
+            };
+            let mut at = period;
+            while at < end {
+                table[at] = match table[at - period].checked_add(stride) {
+                    Some(index) => index,
+                    None => panic!("first_indices: an index does not fit 64 bits"),
+                };
+                at += 1;
+            }
+            period = end;
+            i += 1;
+        }
+        table
+    }
+
     const fn try_component(&self, c: i64, b: usize) -> Option<i64> {
         let last = self.last_leaf();
         if self.shape[last].is_constant(1) {

@@ -264,14 +264,16 @@ impl<L: StaticLayout> Coordinates<L> {
     /// Entry `v` holds the [`DIRECTIONS`] components of `L(v)`.
     pub(crate) const TABLE: [[i32; DIRECTIONS]; 256] = {
         let mut table = [[0; DIRECTIONS]; 256];
-        let mut v = 0;
-        while v < 256 && v < L::SIZE {
-            let mut b = 0;
-            while b < DIRECTIONS {
-                table[v][b] = narrow(L::LAYOUT.at_basis(v as i64, b));
-                b += 1;
+        let count = if L::SIZE < 256 { L::SIZE } else { 256 };
+        let mut b = 0;
+        while b < DIRECTIONS {
+            let indices: [i64; 256] = L::LAYOUT.first_indices(count, b);
+            let mut v = 0;
+            while v < count {
+                table[v][b] = narrow(indices[v]);
+                v += 1;
             }
-            v += 1;
+            b += 1;
         }
         table
     };

@@ -142,6 +142,35 @@ proptest! {
     }
 }
 
+/// As single coordinates do, tables run on in the last mode, and know directions.
+#[test]
+fn first_indices_are_those_of_single_coordinates() {
+    for text in [
+        "(6,4):(1,7)",
+        "(4,1,6):(6,0,1)",
+        "((2,2),(3,_1)):((1,9),(2,40))",
+        "1:5",
+        "_1:5",
+    ] {
+        let layout: Layout = text.parse().unwrap();
+        let table: [i64; 40] = layout.first_indices(40, 0);
+        for (i, index) in table.into_iter().enumerate() {
+            assert_eq!(index, layout.at(i as i64), "entry {i} of {text}");
+        }
+    }
+    let layout: Layout = "((2,3),4):((1@0,2@1),1@0)".parse().unwrap();
+    for b in 0..3 {
+        let table: [i64; 24] = layout.first_indices(24, b);
+        for (i, index) in table.into_iter().enumerate() {
+            assert_eq!(
+                index,
+                layout.at_basis(i as i64, b),
+                "entry {i}, direction {b}"
+            );
+        }
+    }
+}
+
 /// Splitting an index needs no direction for each level, so that any depth will do.
 #[test]
 fn idx2crd_of_deep_shapes() {

@@ -174,6 +174,12 @@ fn everything_else(random: &mut Random) {
     };
     let tiler = Tiler::layout(&b);
     assert_eq!(coalesce(&a).size(), a.size());
+    let count = a.size().min(50);
+    let table: [i64; 64] = a.first_indices(count as usize, 0);
+    for i in 0..64 {
+        let index = if i < count { a.at_basis(i, 0) } else { 0 };
+        assert_eq!(table[i as usize], index, "entry {i} of {a}");
+    }
     let _ = try_logical_divide(&a, &tiler);
     let _ = try_zipped_product(&a, &tiler);
     let _ = try_blocked_product(&a, &b);

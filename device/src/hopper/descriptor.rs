@@ -246,46 +246,72 @@ const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
     span as i64
 }
 
-/// The distance of `count` places that are `step` apart in `mode`, which must all be equally far
-/// from each other.
-const fn stride(mode: &Layout, count: i64, step: i64) -> i64 {
-    if count < 2 {
-        return 0;
-    }
-    let stride = mode.at(step);
-    let mut i = 2;
-    while i < count {
+/// The most elements that a tile may have in a direction.
+const MAX_EXTENT: usize = 2048;
+
+/// Where the elements of a mode lie.
+struct Places {
+    extent: i64,
+    at: [i64; MAX_EXTENT],
+}
+
+impl Places {
+    const fn of(mode: &Layout) -> Places {
         assert!(
-            mode.at(i * step) == i * stride,
-            "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must lie at one fixed distance in each direction"
+            !mode.has_basis() && mode.size() <= MAX_EXTENT as i64,
+            "wgmma: an operand's layout maps to indices, and has up to 2048 elements in a direction"
         );
-        i += 1;
-    }
-    stride
-}
-
-/// Whether the `extent` places after `start` lie as those after 0 do.
-const fn repeats(mode: &Layout, start: i64, extent: i64) -> bool {
-    let mut i = 1;
-    while i < extent {
-        if mode.at(start + i) - mode.at(start) != mode.at(i) {
-            return false;
+        Places {
+            extent: mode.size(),
+            at: mode.first_indices(mode.size() as usize, 0),
         }
-        i += 1;
     }
-    true
-}
 
-/// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
-const fn is_two_level(mode: &Layout, extent: i64, inner: i64, near: i64, far: i64) -> bool {
-    let mut i = 0;
-    while i < extent {
-        if mode.at(i) != i % inner * near + i / inner * far {
-            return false;
-        }
-        i += 1;
+    const fn at(&self, i: i64) -> i64 {
+        self.at[i as usize]
     }
-    true
+
+    /// The distance of `count` places that are `step` apart, which must all be equally far from each
+    /// other.
+    const fn stride(&self, count: i64, step: i64) -> i64 {
+        if count < 2 {
+            return 0;
+        }
+        let stride = self.at(step);
+        let mut i = 2;
+        while i < count {
+            assert!(
+                self.at(i * step) == i * stride,
+                "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must lie at one fixed distance in each direction"
+            );
+            i += 1;
+        }
+        stride
+    }
+
+    /// Whether the `extent` places after `start` lie as those after 0 do.
+    const fn repeats(&self, start: i64, extent: i64) -> bool {
+        let mut i = 1;
+        while i < extent {
+            if self.at(start + i) - self.at(start) != self.at(i) {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
+    const fn is_two_level(&self, extent: i64, inner: i64, near: i64, far: i64) -> bool {
+        let mut i = 0;
+        while i < extent {
+            if self.at(i) != i % inner * near + i / inner * far {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
 }
 
 /// A field of a descriptor: 14 bits, in units of 16 bytes.
@@ -309,13 +335,13 @@ const fn derive(
         layout.rank() == 2,
         "wgmma: an operand's layout has two modes, (m or n, k)"
     );
-    let (rows, columns) = (&layout.mode(0), &layout.mode(1));
+    let (rows, columns) = (&Places::of(&layout.mode(0)), &Places::of(&layout.mode(1)));
     assert!(
-        rows.size() % mn == 0,
+        rows.extent % mn == 0,
         "wgmma: the tile's rows are not a multiple of what an instruction reads (64 of A, N of B)"
     );
     assert!(
-        columns.size() % k == 0 && columns.size() / k <= MAX_STEPS as i64,
+        columns.extent % k == 0 && columns.extent / k <= MAX_STEPS as i64,
         "wgmma: the tile's k is not a multiple of what an instruction reads (32 bytes), or more than 64 times that"
     );
     let unit = 16 / element;
@@ -331,31 +357,31 @@ const fn derive(
         "wgmma: the operand's consecutive coordinate is not the one its type says: K-major and MN-major are mixed up"
     );
     assert!(
-        stride(across, 8, 1) == line,
+        across.stride(8, 1) == line,
         "wgmma: no descriptor for this layout: 8 neighbouring lines must be one swizzle span apart"
     );
     let (leading, stride) = if k_major {
-        let groups = stride(rows, mn / 8, 8);
+        let groups = rows.stride(mn / 8, 8);
         assert!(
-            is_two_level(rows, mn, 8, line, groups),
+            rows.is_two_level(mn, 8, line, groups),
             "wgmma: no descriptor for this layout: every 8 rows must lie like the first 8"
         );
-        let units = stride(columns, k / unit, unit);
+        let units = columns.stride(k / unit, unit);
         assert!(
-            is_two_level(columns, k, unit, 1, units) && (span == 16 || units == unit),
+            columns.is_two_level(k, unit, 1, units) && (span == 16 || units == unit),
             "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive, or, without a swizzle, two pieces of 16 bytes"
         );
         // The hardware does not read the leading offset of a swizzled operand.
         (if span == 16 { units } else { unit }, groups)
     } else {
-        let lines = stride(rows, (mn + line - 1) / line, line);
+        let lines = rows.stride((mn + line - 1) / line, line);
         assert!(
-            is_two_level(rows, mn, line, 1, lines),
+            rows.is_two_level(mn, line, 1, lines),
             "wgmma: no descriptor for this layout: every span of rows must be consecutive"
         );
-        let groups = stride(columns, k / 8, 8);
+        let groups = columns.stride(k / 8, 8);
         assert!(
-            is_two_level(columns, k, 8, line, groups),
+            columns.is_two_level(k, 8, line, groups),
             "wgmma: no descriptor for this layout: every 8 k must lie like the first 8"
         );
         if span == 16 {
@@ -377,19 +403,19 @@ const fn derive(
     };
 
     let mut block = 1;
-    while block < rows.size() / mn {
+    while block < rows.extent / mn {
         let start = rows.at(block * mn);
         assert!(
-            start == block * rows.at(mn) && repeats(rows, block * mn, mn),
+            start == block * rows.at(mn) && rows.repeats(block * mn, mn),
             "wgmma: the tile's rows cannot be split: each instruction's rows must lie like the first one's, at a fixed distance"
         );
         derived.rows = part(start, element, span) / block as u32;
         block += 1;
     }
     let mut step = 1;
-    while step < columns.size() / k {
+    while step < columns.extent / k {
         assert!(
-            repeats(columns, step * k, k),
+            columns.repeats(step * k, k),
             "wgmma: the tile's k cannot be split: each step's k must lie like the first one's"
         );
         derived.steps[step as usize] = part(columns.at(step * k), element, span);

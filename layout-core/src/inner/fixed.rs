@@ -140,11 +140,14 @@ pub struct BoundFixed<L, W, O> {
 impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> BoundFixed<L, W, O> {
     /// The swizzled index of every value, as if the thread's offset were 0.
     const TABLE: [u32; 256] = {
+        let count = if O::SIZE < 256 { O::SIZE } else { 256 };
         let layout = InMemory::<L, O>::LAYOUT;
+        assert!(!layout.has_basis());
+        let indices: [i64; 256] = layout.first_indices(count, 0);
         let mut table = [0; 256];
         let mut v = 0;
-        while v < 256 && v < O::SIZE {
-            let index = layout.at(v as i64) as u32;
+        while v < count {
+            let index = indices[v] as u32;
             table[v] = index ^ ((index & W::SOURCE) >> W::SHIFT);
             v += 1;
         }
