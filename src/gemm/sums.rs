@@ -11,6 +11,9 @@ use cutlet_layout_core::tiles;
 
 use crate::{MatrixMut, Result};
 
+/// The most parts that one warpgroup adds.
+const MOST_FOR_ONE: u32 = 8;
+
 /// What adds parts and takes them through the epilogue `Epi` to a C of `D`.
 #[derive(Debug)]
 pub struct SumParts<D: 'static, Epi: 'static> {
@@ -74,6 +77,7 @@ impl Sums {
         c: &mut MatrixMut<'_, D>,
     ) -> Result<()> {
         let [part_rows, ld] = self.extent;
+        let together = self.count > MOST_FOR_ONE;
         let extents = Parts {
             ldc: c.ld() as i64,
             ld: ld as i64,
@@ -81,9 +85,12 @@ impl Sums {
             m: c.rows() as i32,
             n: c.columns() as i32,
             count: self.count,
-            padding: 0,
+            together: together.into(),
         };
-        let [rows, columns] = tiles::<parts::Tile>([extents.m, extents.n]);
+        let [mut rows, columns] = tiles::<parts::Tile>([extents.m, extents.n]);
+        if !together {
+            rows = rows.div_ceil(parts::WARPGROUPS);
+        }
         let launch = LaunchConfig {
             grid: (rows, columns).into(),
             overlap_previous: by.waits,

@@ -4,20 +4,36 @@
 //! added, in the order of the parts whoever came first. They go through the epilogue to a C of any
 //! type and alignment.
 
-use cutlet_device::hopper::{grid_dependency_wait, launch_dependents};
-use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
-use cutlet_layout_core::{E, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, each};
+use cutlet_device::hopper::{
+    WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx, warpgroup_thread_idx,
+};
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, Shared, SharedMemory, block_idx, instantiate,
+    sync_threads,
+};
+use cutlet_layout_core::{
+    E, Fixed, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
+};
 
 use super::{Epilogue, Fused, Scale};
 
-/// The tile of C of a block.
-pub type Tile = L!((2, 128):(1@0, 1@1));
-/// Who adds what of it.
-type Threads<const WIDTH: usize> = Tv<L!((32, 2):(4@1, 1@0)), L!(4:1@1), WIDTH>;
+/// The tile of C that a warpgroup adds, or all warpgroups of a block together.
+pub type Tile = L!((4, 128):(1@0, 1@1));
+/// Which of its sums each thread of a warpgroup adds.
+type Threads<const WIDTH: usize> = Tv<L!((32, 4):(4@1, 1@0)), L!(4:1@1), WIDTH>;
 /// A thread's sums.
 type Values = <Threads<1> as ThreadValue>::Val;
 /// Parts that are read at a time, so that their reads overlap.
-type Group = E<8, 1, 0>;
+type Batch = E<16, 1, 0>;
+
+/// Warpgroups of a block.
+pub const WARPGROUPS: u32 = 4;
+/// Threads of a block.
+const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
+/// Sums of a tile in shared memory, on their way from one warpgroup to another.
+type Shelf = L!((4, 128):(128, 1));
+/// Bytes of shared memory of a block: the first warpgroup needs no shelf.
+const SHARED: u32 = (WARPGROUPS - 1) * (Shelf::SIZE * size_of::<f32>()) as u32;
 
 /// Extents of C and of the parts.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -35,11 +51,12 @@ pub struct Parts {
     pub n: i32,
     /// Parts.
     pub count: u32,
-    /// Makes the size a multiple of the alignment.
-    pub padding: u32,
+    /// Not 0 if the warpgroups of a block are together at a tile, each with some of its parts: that
+    /// is faster where there are many. Else each has a tile of its own, one below the other.
+    pub together: u32,
 }
 
-/// `C = epilogue(Σ parts)`, one tile a block, the grid's x along rows, of which there may be more.
+/// `C = epilogue(Σ parts)`, by a grid with x along rows, of which there may be more.
 /// A `DEPENDENT` one may be launched while the kernel before it ends.
 ///
 /// # Safety
@@ -64,31 +81,64 @@ unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
         count,
         ..
     } = extents;
-    let tile = (block_idx().x, block_idx().y);
+    let thread = warpgroup_thread_idx();
+    let warpgroup = warpgroup_idx().get();
+    let together = extents.together != 0;
+    let (row, own_parts) = match together {
+        true => (block_idx().x.get(), count.div_ceil(WARPGROUPS)),
+        false => (block_idx().x.get() * WARPGROUPS + warpgroup, count),
+    };
+    let tile = (row, block_idx().y.get());
+    let first = match together {
+        true => warpgroup * own_parts,
+        false => 0,
+    };
+    let last = count.min(first + own_parts);
     // SAFETY: the launcher promises the extents.
     let (to, part) = unsafe {
         let to = Tensor::new(c, RowMajor::new([m, n], ldc))
             .local_tile::<Tile>(tile)
-            .partition::<Threads<1>>(thread_idx());
+            .partition::<Threads<1>>(thread);
         let part = |nth: u32| {
-            // Beyond the last part no rows exist.
-            let rows = if nth < count { m } else { 0 };
+            // Beyond the warpgroup's last part there are no rows.
+            let rows = if nth < last { m } else { 0 };
             Tensor::new(
                 parts.offset(i64::from(nth) * distance),
                 RowMajor::new([rows, n], ld),
             )
             .local_tile::<Tile>(tile)
-            .partition::<Threads<4>>(thread_idx())
+            .partition::<Threads<4>>(thread)
         };
         (to, part)
     };
     let mut sums = Fragment::<f32, Values>::filled(0.0);
-    let mut first = 0;
-    while first < count {
-        let mut group = [Fragment::<f32, Values>::filled(0.0); 8];
-        each::<Group>(|nth| group[nth] = part(first + nth as u32).load(0.0));
-        each::<Group>(|nth| sums = sums.map(|v, sum| sum + group[nth].get(v)));
-        first += 8;
+    let mut next = first;
+    while next < last {
+        let mut batch = [Fragment::<f32, Values>::filled(0.0); Batch::SIZE];
+        each::<Batch>(|nth| batch[nth] = part(next + nth as u32).load(0.0));
+        each::<Batch>(|nth| sums = sums.map(|v, sum| sum + batch[nth].get(v)));
+        next += Batch::SIZE as u32;
+    }
+    if together {
+        let shelves: Shared<f32> =
+            SharedMemory::new().take((WARPGROUPS - 1) as usize * Shelf::SIZE);
+        // SAFETY: each warpgroup has a shelf of its own, and the first one reads them after a
+        // barrier.
+        let shelf = |other: u32| unsafe {
+            let start = shelves.offset(i64::from(other - 1) * Shelf::SIZE as i64);
+            Tensor::new(start, Fixed::<Shelf>::new()).partition::<Threads<4>>(thread)
+        };
+        if warpgroup > 0 {
+            shelf(warpgroup).store(&sums);
+        }
+        sync_threads();
+        if warpgroup > 0 {
+            return;
+        }
+        for other in 1..WARPGROUPS {
+            let more = shelf(other).load(0.0);
+            sums = sums.map(|v, sum| sum + more.get(v));
+        }
     }
     let at = |v| to.bound().coordinate(v);
     if epilogue.reads_old() {
@@ -100,7 +150,7 @@ unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
 
 instantiate! {
     /// The sum of parts in bf16.
-    #[kernel(threads = 64, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
     pub unsafe fn sum_parts_bf16(
         parts: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -109,7 +159,7 @@ instantiate! {
     ) = sum::<half::bf16, Scale, true>;
 
     /// The sum of parts in f16.
-    #[kernel(threads = 64, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
     pub unsafe fn sum_parts_f16(
         parts: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -118,7 +168,7 @@ instantiate! {
     ) = sum::<half::f16, Scale, true>;
 
     /// The sum of parts in bf16, with whatever is fused.
-    #[kernel(threads = 64, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
     pub unsafe fn sum_parts_bf16_fused(
         parts: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -127,7 +177,7 @@ instantiate! {
     ) = sum::<half::bf16, Fused<half::bf16>, true>;
 
     /// The sum of parts in f16, with whatever is fused.
-    #[kernel(threads = 64, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
     pub unsafe fn sum_parts_f16_fused(
         parts: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -136,7 +186,7 @@ instantiate! {
     ) = sum::<half::f16, Fused<half::f16>, true>;
 
     /// The sum of parts in f32, with whatever is fused, on any GPU.
-    #[kernel(threads = 64)]
+    #[kernel(threads = THREADS, shared = SHARED)]
     pub unsafe fn sum_parts_f32_fused(
         parts: Global<f32>,
         c: GlobalMut<f32>,
