@@ -73,9 +73,10 @@ pub use index::{
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use math::{
     Fma, exp2_approx, fma, log2_approx, max_nan, rcp_approx, rsqrt_approx, tanh_approx,
+    tanh_approx_f16,
 };
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
-pub use schedule::{Schedule, Work};
+pub use schedule::{Schedule, Steps, Work};
 pub use shared::{Shared, SharedMemory};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor};
 pub use sync::{

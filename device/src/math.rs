@@ -78,6 +78,38 @@ approximate! {
     tanh_approx = "tanh.approx.f32", |x| x.tanh();
 }
 
+/// The hyperbolic tangents of two numbers, computed as f16: half the time of two
+/// [`tanh_approx`], and off by up to 2^-10.
+#[inline(always)]
+pub fn tanh_approx_f16([first, second]: [f32; 2]) -> [f32; 2] {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let (a, b);
+        // SAFETY: arithmetic.
+        unsafe {
+            core::arch::asm!(
+                "{{",
+                ".reg .b32 pair;",
+                ".reg .b16 low, high;",
+                "cvt.rn.f16x2.f32 pair, {second}, {first};",
+                "tanh.approx.f16x2 pair, pair;",
+                "mov.b32 {{low, high}}, pair;",
+                "cvt.f32.f16 {a}, low;",
+                "cvt.f32.f16 {b}, high;",
+                "}}",
+                a = out(reg32) a, b = out(reg32) b, first = in(reg32) first, second = in(reg32) second,
+                options(pure, nomem, nostack)
+            );
+        }
+        [a, b]
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        [first, second]
+            .map(|x| half::f16::from_f32(half::f16::from_f32(x).to_f32().tanh()).to_f32())
+    }
+}
+
 /// The larger of two numbers, or NaN if one of them is none: one instruction.
 #[inline(always)]
 pub fn max_nan(a: f32, b: f32) -> f32 {

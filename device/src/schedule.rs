@@ -1,7 +1,5 @@
 //! Schedules: which tiles a persistent block computes, one after the other, and which steps of each.
 
-use core::ops::Range;
-
 use cutlet_layout_core::Raster;
 
 use crate::{block_idx, cluster_rank, grid_dim};
@@ -73,6 +71,7 @@ impl<const ROWS: usize, const COLUMNS: usize> Iterator for Schedule<ROWS, COLUMN
             row,
             column,
             split,
+            splits: self.splits,
             part_row: split * self.rows + row,
         })
     }
@@ -85,18 +84,53 @@ pub struct Work {
     pub row: u32,
     /// The tile's column.
     pub column: u32,
-    /// Which part of the steps.
+    /// Which part of the steps, …
     pub split: u32,
+    /// … of how many.
+    pub splits: u32,
     /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
 }
 
 impl Work {
-    /// The steps of this part, of `steps` in all and `most` in a part.
+    /// The steps of this part, of `steps` in all: every so many, so that blocks which run at the same
+    /// time read neighbouring ones.
     #[inline(always)]
-    pub fn steps(&self, steps: u32, most: u32) -> Range<u32> {
-        let first = self.split * most;
-        first..steps.min(first + most)
+    pub fn steps(&self, steps: u32) -> Steps {
+        Steps {
+            next: self.split,
+            end: steps,
+            stride: self.splits,
+        }
+    }
+
+    /// How many these are, where no part has more than `most`, and none has less than one below it.
+    #[inline(always)]
+    pub fn step_count(&self, steps: u32, most: u32) -> u32 {
+        let last = self.split + (most - 1) * self.splits;
+        most - u32::from(last >= steps)
+    }
+}
+
+/// The steps of a part of a tile's.
+#[derive(Clone, Copy, Debug)]
+pub struct Steps {
+    next: u32,
+    end: u32,
+    stride: u32,
+}
+
+impl Iterator for Steps {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let step = self.next;
+        if step >= self.end {
+            return None;
+        }
+        self.next += self.stride;
+        Some(step)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A block has two roles. One thread of the first warpgroup *produces*: it has TMA load tiles of A
 //! and B into a ring of shared-memory stages. The other warpgroups *consume*: each multiplies its
-//! 64 rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
+//! rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
 //! block stays for the whole launch; a *schedule* says which tiles are its. Two blocks of a cluster
 //! have neighbouring tiles of the same columns and load half of each tile of B for both.
@@ -18,39 +18,40 @@ pub mod instances;
 pub mod parts;
 mod pieces;
 
+use core::array;
+
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Major, Multicast, OperandTile,
-    Pipeline, StageIdx, TensorMap, TileBox, TileRing, Turns, WarpgroupIdx, Wgmma, WgmmaInstruction,
-    cluster_sync, decrease_registers, elect_one, grid_dependency_wait, increase_registers,
-    launch_dependents, prefetch_tensor_map, tma_store_wait, warpgroup_arrive, warpgroup_idx,
+    Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction, cluster_sync,
+    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
+    prefetch_tensor_map, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
     warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, warp_idx_sync,
+    DeviceData, GlobalMut, Schedule, SharedMemory, cluster_rank, lane_idx, sync_threads,
+    warp_idx_sync,
 };
-use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_extent, tile_origin, tiles};
+use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_origin, tiles};
 
 use ahead::Ahead;
 pub use epilogue::{
-    Activation, AnyActivation, AtLeast, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, Linear, Pair,
-    Relu, Residual, RowBias, Scale, Silu, Then, gelu, gelu_exact, relu, silu,
+    Activation, AnyActivation, AtLeast, BiasAlong, ColumnBias, Epilogue, Fused, Gelu, GeluForBf16,
+    Linear, Pair, Relu, Residual, RowBias, Scale, Silu, Then, gelu, gelu_exact, relu, silu,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
-use pieces::{BUFFERS, PieceC, Pieces, SharedC};
+pub use pieces::piece_columns;
+use pieces::{BUFFER, Pieces, take_buffers};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
-/// The rows of it that one consumer computes.
+/// The rows of it whose sums one instruction adds to.
 type RowsC<const N: usize> = TileC<64, N>;
 /// A step's tile of A, (m, k), or of B, (n, k).
 type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
 /// The k of a step.
 pub const K: usize = 64;
-/// The most columns of a tile whose sums can go to the workspace, split or whole: larger ones have
-/// enough to do.
-pub const LARGEST_SPLIT: usize = 128;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
 type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
@@ -58,11 +59,10 @@ type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
 type SharedA<T, JA, const M: usize> = OperandTile<T, JA, M, K>;
 /// A stage's tile of B in shared memory.
 type SharedB<T, JB, const N: usize> = OperandTile<T, JB, N, K>;
+
 /// Bytes of shared memory of a block: the stages, pieces of C, barriers, and room to align.
 pub const fn shared_bytes(m: usize, n: usize, stages: usize, consumers: usize) -> u32 {
-    let [rows, columns] = tile_extent::<PieceC>();
-    let pieces = consumers * BUFFERS * (rows * columns) as usize;
-    ((stages * (m + n) * K + pieces) * 2 + 1024) as u32
+    ((stages * (m + n) * K + consumers * BUFFER) * 2 + 1024) as u32
 }
 
 /// The box of A's tensor map.
@@ -75,9 +75,9 @@ pub const fn box_b<T: DeviceData, JB: Major, const N: usize>(rows: usize) -> Til
     SharedB::<T, JB, N>::tile_box(rows)
 }
 
-/// The box of C's tensor map: a piece of a warp's rows.
-pub const fn box_c<T: DeviceData>() -> TileBox {
-    SharedC::<T>::tile_box(4)
+/// The box of C's tensor map: a warp's rows of a piece.
+pub const fn box_c<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> TileBox {
+    pieces::tile_box::<T, PIECE, SPAN>()
 }
 
 /// Extents of `C[m, n] = epilogue(Σₖ A[m, k]·B[k, n])`, and how the work is dealt out; C is row-major.
@@ -101,10 +101,10 @@ pub struct Problem {
     pub k: i32,
     /// Rows of tiles that blocks visit together.
     pub group: u32,
-    /// Parts into which the steps of each tile are split; with more than one, there must be a
-    /// workspace.
+    /// Parts into which the steps of each tile are split, no more than there are; with more than
+    /// one, there must be a workspace.
     pub splits: u32,
-    /// Steps of a part; the last one may have fewer, and has at least one.
+    /// Steps of a part, at most.
     pub split_steps: u32,
     /// Bytes of a tile of A that are loaded: all, or only the first rows where C has no others.
     pub bytes_a: u32,
@@ -112,7 +112,8 @@ pub struct Problem {
     pub b_once: u32,
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
     /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units. An
-    /// epilogue that reads rows or columns ahead needs it.
+    /// epilogue that reads rows or columns ahead needs it, and so do consumers with more than 64 rows,
+    /// with an epilogue that does not read C.
     pub tma_c: u32,
     /// Makes the size a multiple of the alignment.
     pub padding: u32,
@@ -142,9 +143,13 @@ impl Problem {
 
 /// All tiles of C that are this block's; any grid of whole clusters computes all of C.
 ///
-/// A block has `CONSUMERS` consumers. Either they compute a tile of `M` = 64 · `CONSUMERS` rows
-/// together, or there are two, and each has tiles of 64 rows of its own: then they take turns,
-/// and one writes its tile while the other multiplies.
+/// A block has `CONSUMERS` consumers, each of which has `BLOCKS` times 64 rows. Either these are the
+/// rows of one tile of `M`, or there are two consumers, and each has tiles of its own: then they take
+/// turns, and one writes its tile while the other multiplies.
+///
+/// What else is a number: `N` columns of a tile, `STAGES` steps that can be under way, `ROWS` ×
+/// `COLUMNS` = `CLUSTER` tiles whose blocks share what they load, and pieces of `PIECE` columns (see
+/// [`piece_columns`]), which are `SPAN` bytes.
 ///
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
@@ -162,6 +167,9 @@ pub unsafe fn gemm<
     const COLUMNS: usize,
     const CLUSTER: usize,
     const CONSUMERS: usize,
+    const BLOCKS: usize,
+    const PIECE: usize,
+    const SPAN: usize,
 >(
     map_a: &TensorMap,
     map_b: &TensorMap,
@@ -178,11 +186,12 @@ pub unsafe fn gemm<
     Mma<N, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
 {
     let together = const {
+        let rows = 64 * BLOCKS;
         assert!(
-            M == 64 * CONSUMERS || (M == 64 && CONSUMERS == 2),
-            "a consumer has 64 rows"
+            M == rows * CONSUMERS || (M == rows && CONSUMERS == 2),
+            "a consumer has 64 rows for each of its blocks"
         );
-        M == 64 * CONSUMERS
+        M == rows * CONSUMERS
     };
     let Problem {
         ldc,
@@ -195,13 +204,11 @@ pub unsafe fn gemm<
     let [_, steps] = tiles::<TileAb<M>>([m, k]);
     let schedule =
         Schedule::<ROWS, COLUMNS>::new(tiles::<TileC<M, N>>([m, n]), group, problem.splits);
-    let steps_of = |work: Work| work.steps(steps, problem.split_steps);
 
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
-    let mut buffers = || SharedC::<T>::take_ring::<CONSUMERS>(&mut shared);
-    let buffers = [buffers(), buffers(), buffers(), buffers()];
+    let buffers = take_buffers::<T>(&mut shared, CONSUMERS);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -210,14 +217,20 @@ pub unsafe fn gemm<
         // SAFETY: nobody uses the barriers before the cluster has met.
         unsafe { pipeline.init(1, if together { CONSUMERS as u32 } else { 1 }) };
     }
-    cluster_sync();
+    if CLUSTER > 1 {
+        cluster_sync();
+    } else {
+        sync_threads();
+    }
     // The next kernel may start where this one's blocks have ended; what it reads it waits for, as
     // this one does for the kernel before it.
     launch_dependents();
     grid_dependency_wait();
 
     if warpgroup_idx().is_first() {
-        decrease_registers::<40>();
+        if CONSUMERS > 1 {
+            decrease_registers::<40>();
+        }
         if warp_idx_sync().is_first() && elect_one() {
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
             let own = LoadOptions::DEFAULT;
@@ -228,7 +241,7 @@ pub unsafe fn gemm<
             };
             let mut producer = pipeline.producer();
             for work in schedule {
-                for step in steps_of(work) {
+                for step in work.steps(steps) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
                     let a = tile_origin::<TileAb<M>>((work.row, step));
@@ -256,48 +269,53 @@ pub unsafe fn gemm<
         return;
     }
 
-    increase_registers::<232>();
+    if CONSUMERS > 1 {
+        increase_registers::<232>();
+    }
     let consumer_idx = warpgroup_idx().after(1);
     let thread = warpgroup_thread_idx();
     let mut consumer = pipeline.consumer();
-    // Which 64 rows of the block's tile are this consumer's.
-    let rows = if together {
-        consumer_idx
-    } else {
-        WarpgroupIdx::FIRST
+    let buffer = buffers.offset(i64::from(consumer_idx.get()) * BUFFER as i64);
+    // Which blocks of 64 rows of the tile are this consumer's.
+    let first_block = match together {
+        true => consumer_idx.get() * BLOCKS as u32,
+        false => 0,
     };
     let mut turns = Turns::new(consumer_idx);
     if !together {
         turns.begin();
     }
     for work in schedule {
-        let steps = steps_of(work);
-        let steps = steps.end - steps.start;
+        let steps = work.step_count(steps, problem.split_steps);
         if !together && !turns.mine() {
             consumer.skip(steps);
             continue;
         }
         // SAFETY: the launcher promises that C is there; these rows are this consumer's.
-        let rows_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
-            .local_tile::<TileC<M, N>>((work.row, work.column))
-            .local_tile::<RowsC<N>>((rows, 0u32));
-        // What the epilogue needs of rows and columns arrives while the tile is multiplied.
-        let ahead = if Ahead::<Epi>::IS_EMPTY {
-            Ahead::nothing()
-        } else {
-            let places = rows_c.partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
+        let tile_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
+            .local_tile::<TileC<M, N>>((work.row, work.column));
+        let rows_c =
+            |block: usize| tile_c.local_tile::<RowsC<N>>((first_block + block as u32, 0u32));
+        let read_ahead = |block: usize| {
+            if Ahead::<Epi>::IS_EMPTY {
+                return Ahead::nothing();
+            }
+            let places = rows_c(block).partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
             Ahead::read(epilogue, const { N / 8 }, |v| places.bound().coordinate(v))
         };
-        let mut sums = Accumulator::<Mma<N, T, JA, JB>>::new();
-        let multiply = |sums: &mut Accumulator<Mma<N, T, JA, JB>>, stage: StageIdx, add: bool| {
-            let a = ring_a.stage(stage).operand_a().rows(rows);
+        // What the epilogue needs of rows and columns arrives while the tile is multiplied.
+        let ahead = read_ahead(0);
+        let mut sums: [_; BLOCKS] = array::from_fn(|_| Accumulator::<Mma<N, T, JA, JB>>::new());
+        let multiply = |sums: &mut [_; BLOCKS], stage: StageIdx, add: bool| {
+            let tile_a = ring_a.stage(stage).operand_a();
             let b = ring_b.stage(stage).operand_b();
+            let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
-            // SAFETY: the stage is full until it is released.
-            unsafe {
+            for (block, sums) in sums.iter_mut().enumerate() {
+                let a = tile_a.rows(first_block + block as u32);
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
-                let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
-                batch.mma_four(sums, a, b, add);
+                // SAFETY: the stage is full until it is released.
+                unsafe { batch.mma_four(sums, a, b, add) };
             }
             batch.commit();
         };
@@ -317,39 +335,41 @@ pub unsafe fn gemm<
         if !together {
             turns.pass();
         }
-        let sums = sums.wait();
+        let sums = sums.map(Accumulator::wait);
         consumer.release(under_way, thread);
 
-        if const { N <= LARGEST_SPLIT } && problem.ld_parts > 0 {
-            // SAFETY: the launcher promises room for each part's tiles; these rows are this
-            // consumer's.
-            unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
-                .local_tile::<TileC<M, N>>((work.part_row, work.column))
-                .local_tile::<RowsC<N>>((rows, 0u32))
-                .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
-                .store(&sums);
-            continue;
-        }
-
-        let [a, b, c, d] = buffers;
-        let own = |buffer: TileRing<_, _, _, CONSUMERS>| buffer.tile(consumer_idx);
-        let pieces = Pieces {
-            buffers: [own(a), own(b), own(c), own(d)],
-            rows: rows_c,
-            map: map_c,
-            thread,
-        };
-        // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
-        // consumer's, and so are the buffers.
-        unsafe {
-            if !Ahead::<Epi>::IS_EMPTY || (problem.tma_c != 0 && !epilogue.reads_old()) {
-                pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
-            } else {
-                pieces.update::<Mma<N, T, JA, JB>, _>(sums, epilogue, problem.tma_c != 0);
+        for (block, sums) in sums.into_iter().enumerate() {
+            if problem.ld_parts > 0 {
+                // SAFETY: the launcher promises room for each part's tiles; these rows are this
+                // consumer's.
+                unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
+                    .local_tile::<TileC<M, N>>((work.part_row, work.column))
+                    .local_tile::<RowsC<N>>((first_block + block as u32, 0u32))
+                    .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
+                    .store(&sums);
+                continue;
+            }
+            let pieces = Pieces::<T, PIECE, SPAN>::new(buffer, rows_c(block), map_c, thread);
+            // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
+            // consumer's, and so is the buffer.
+            unsafe {
+                if BLOCKS > 1
+                    || !Ahead::<Epi>::IS_EMPTY
+                    || (problem.tma_c != 0 && !epilogue.reads_old())
+                {
+                    let ahead = match block {
+                        0 => ahead,
+                        _ => read_ahead(block),
+                    };
+                    pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
+                } else {
+                    pieces.update::<Mma<N, T, JA, JB>, _>(sums, epilogue);
+                }
             }
         }
     }
+    // The block's memory must stay until TMA has read it.
     if lane_idx().is_first() {
-        tma_store_wait::<0>();
+        tma_store_wait_read::<0>();
     }
 }

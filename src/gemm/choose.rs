@@ -5,7 +5,7 @@
 //! needs to bring it; a tile takes its steps and a constant; the kernel takes as many tiles as its
 //! busiest block has, and at least as long as memory needs. All in clocks of a multiprocessor.
 
-use cutlet_kernels::gemm_wgmma::{Instance, K, LARGEST_SPLIT};
+use cutlet_kernels::gemm_wgmma::{Instance, K};
 
 /// What the time depends on.
 #[derive(Clone, Copy, Debug)]
@@ -31,34 +31,44 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub instance: &'static Instance<T, Epi>,
     /// Parts that the steps of each tile are split into.
     pub splits: u32,
-    /// Steps of a part.
-    pub split_steps: u32,
     /// Blocks: whole clusters, one block a multiprocessor at most.
     pub blocks: u32,
     /// What the model says that it takes, in clocks.
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 34 shapes on an H200.
+// The constants are fitted to times of every instance at 73 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.45;
-/// Bytes that the second-level cache brings a multiprocessor in a clock.
-const CACHE_RATE: f64 = 36.0;
-/// Clocks from a tile's last step to the next tile's first, for each 64 columns.
-const EPILOGUE: f64 = 400.0;
+const MULTIPLY: f64 = 1.31;
+/// Bytes that the second-level cache brings a multiprocessor in a clock, …
+const CACHE_RATE: f64 = 56.7;
+/// … and clocks that a step's loads take longer where blocks share them.
+const SHARED_LOAD: f64 = 131.0;
+/// Clocks from one step to the next.
+const STEP: f64 = 22.3;
+/// Clocks from a tile's last step to the next tile's first, …
+const TILE: f64 = 860.0;
+/// … and as many more for each 64 rows and columns that a consumer has.
+const EPILOGUE: f64 = 543.0;
 /// How much slower two consumers multiply that take turns, …
-const TURNS: f64 = 1.05;
-/// … and what part of the epilogue the other one's work does not hide.
-const TURNS_EPILOGUE: f64 = 0.25;
+const TURNS: f64 = 1.03;
+/// … and how much slower the last of them ends.
+const LAST_TURN: f64 = 1.22;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 3660.0;
+const CLUSTER: f64 = 1670.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 15.5;
+const MEMORY_RATE: f64 = 17.2;
 /// … and the clocks until it does.
-const MEMORY: f64 = 8040.0;
-/// Clocks that adding parts takes at least.
-const SUM: f64 = 2900.0;
+const MEMORY: f64 = 4870.0;
+/// How much computing and memory get into each other's way: the less, the higher.
+const OVERLAP: f64 = 3.5;
+/// Clocks that the kernel which adds parts takes at least, …
+const SUM: f64 = 4470.0;
+/// … more for each part, …
+const SUM_PART: f64 = 18.5;
+/// … and the share of memory's time that it takes to write and read them.
+const SUM_MEMORY: f64 = 0.84;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -82,7 +92,7 @@ fn faster<T, Epi>(a: Choice<T, Epi>, b: Choice<T, Epi>) -> Choice<T, Epi> {
 fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Choice<T, Epi> {
     let whole = choice(instance, shape, 1);
     let most = (shape.processors as usize / tiles(instance, shape)).min(MOST_SPLITS);
-    if instance.tile[1] as usize > LARGEST_SPLIT || most < 2 {
+    if most < 2 {
         return whole;
     }
     faster(whole, choice(instance, shape, most))
@@ -102,8 +112,7 @@ fn choice<T, Epi>(
     splits: usize,
 ) -> Choice<T, Epi> {
     let steps = shape.k.div_ceil(K);
-    let split_steps = steps.div_ceil(splits);
-    let splits = steps.div_ceil(split_steps);
+    let splits = splits.min(steps);
     let pieces = tiles(instance, shape) * splits;
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
     let cluster = cluster_rows * cluster_columns;
@@ -114,12 +123,16 @@ fn choice<T, Epi>(
     let [lines_a, lines_b] = shape.lines.map(|lines| lines as f64);
     let rows = m.min(shape.m as f64) / cluster_columns as f64 * lines_a
         + n / cluster_rows as f64 * lines_b;
-    let step = (m * n / 32.0 * MULTIPLY).max(rows * (2 * K) as f64 / CACHE_RATE);
-    let multiply = split_steps as f64 * step;
-    let epilogue = EPILOGUE * n / 64.0;
+    let shared_load = if cluster > 1 { SHARED_LOAD } else { 0.0 };
+    let load = rows * (2 * K) as f64 / CACHE_RATE + shared_load;
+    let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
+    let multiply = steps.div_ceil(splits) as f64 * step;
+    let epilogue = TILE + EPILOGUE * (m * n / 4096.0) / f64::from(instance.consumers_of_a_tile());
     let most = pieces.div_ceil(blocks) as f64;
     let mut computing = if instance.alternate {
-        most * (TURNS * multiply + TURNS_EPILOGUE * epilogue) + epilogue
+        // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
+        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
+        most * tile + LAST_TURN * epilogue
     } else {
         most * (multiply + epilogue)
     };
@@ -129,15 +142,14 @@ fn choice<T, Epi>(
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
     let memory = bytes as f64 / rate + MEMORY;
-    // Where both take as long, they get into each other's way.
-    let mut clocks = (computing.powi(8) + memory.powi(8)).powf(0.125);
+    let mut clocks = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
     if splits > 1 || shape.leaves_sums {
-        clocks += SUM + (8 * splits * shape.m * shape.n) as f64 / rate;
+        let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
+        clocks += SUM + SUM_PART * splits as f64 + SUM_MEMORY * parts;
     }
     Choice {
         instance,
         splits: splits as u32,
-        split_steps: split_steps as u32,
         blocks: blocks as u32,
         clocks,
     }

@@ -15,7 +15,7 @@ use cutlet_kernels::gemm_wgmma::instances::{
 };
 use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
 use cutlet_kernels::gemm_wgmma::{
-    self, Activation, AtLeast, Epilogue, Fused, Gelu, Instance, LARGEST_SPLIT, Linear, Scale, Silu,
+    self, Activation, AtLeast, Epilogue, Fused, Gelu, GeluForBf16, Instance, Linear, Scale, Silu,
     Then,
 };
 use half::{bf16, f16};
@@ -36,8 +36,11 @@ trait Sixteen: TensorMapElement + Output {
     fn all() -> &'static [Instance<Self>];
     /// Those that fuse something and no activation, or relu.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
+    /// What computes gelu.
+    type Gelu: Epilogue;
+    const GELU: Self::Gelu;
     /// Those that fuse something and gelu.
-    fn gelu() -> &'static [Fusing<Self, Gelu>];
+    fn gelu() -> &'static [Fusing<Self, Self::Gelu>];
     /// Those that fuse something and silu.
     fn silu() -> &'static [Fusing<Self, Silu>];
     /// What follows a split one of the former.
@@ -45,7 +48,8 @@ trait Sixteen: TensorMapElement + Output {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $all:ident, $linear:ident, $gelu:ident, $silu:ident, $sum_parts:ident;)+) => {$(
+    ($($element:ty: $all:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
+        $sum_parts:ident;)+) => {$(
         impl Sixteen for $element {
             fn all() -> &'static [Instance<Self>] {
                 $all
@@ -53,7 +57,9 @@ macro_rules! sixteen {
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
                 $linear
             }
-            fn gelu() -> &'static [Fusing<Self, Gelu>] {
+            type Gelu = $gelu_type;
+            const GELU: $gelu_type = $gelu_type;
+            fn gelu() -> &'static [Fusing<Self, $gelu_type>] {
                 $gelu
             }
             fn silu() -> &'static [Fusing<Self, Silu>] {
@@ -67,8 +73,8 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, LINEAR_BF16, GELU_BF16, SILU_BF16, sum_parts_bf16;
-    f16: F16, LINEAR_F16, GELU_F16, SILU_F16, sum_parts_f16;
+    bf16: BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, sum_parts_bf16;
+    f16: F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, sum_parts_f16;
 }
 
 macro_rules! launch {
@@ -125,16 +131,6 @@ fn of_orders<T, Epi>(
         .collect()
 }
 
-/// Those of them that can leave their sums to another kernel.
-fn leaving_sums<T: Sixteen, D: DeviceData>(
-    problem: &Problem<'_, T, D>,
-    named: Option<&str>,
-) -> Vec<&'static Instance<T>> {
-    let mut instances = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
-    instances.retain(|instance| instance.tile[1] as usize <= LARGEST_SPLIT);
-    instances
-}
-
 fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
     let names = instances.into_iter().map(|instance| instance.kernel.name());
     names.collect()
@@ -164,14 +160,19 @@ fn to_same_type<T: Sixteen>(
             alpha: problem.alpha,
             beta: problem.beta,
         };
-        return match choose::fastest(plain, &call.shape) {
-            Some(choice) if choice.splits == 1 => {
-                call.multiply(&choice, scale, Some(&mut problem.c), None)
-            }
-            Some(choice) => {
-                call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, &mut problem.c)
-            }
-            None => Ok(()),
+        let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+        let (writing, leaving): (Vec<_>, Vec<_>) = plain
+            .into_iter()
+            .partition(|instance| overwrites || !instance.overwrites_only);
+        let c = &mut problem.c;
+        return match choose::fastest(writing, &call.shape) {
+            Some(choice) if choice.splits == 1 => call.multiply(&choice, scale, Some(c), None),
+            Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+            // The one that was named cannot write C by itself.
+            None => match choose::fastest(leaving, &call.shape_for_sums()) {
+                Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+                None => Ok(()),
+            },
         };
     }
     let at_least = |floor| AtLeast { floor, padding: 0 };
@@ -184,7 +185,7 @@ fn to_same_type<T: Sixteen>(
             at_least(f32::NEG_INFINITY),
         ),
         Some(Activation::Relu) => fuse(stream, problem, named, T::linear(), at_least(0.0)),
-        Some(Activation::Gelu) => fuse(stream, problem, named, T::gelu(), Gelu),
+        Some(Activation::Gelu) => fuse(stream, problem, named, T::gelu(), T::GELU),
         Some(Activation::Silu) => fuse(stream, problem, named, T::silu(), Silu),
     }
 }
@@ -201,7 +202,7 @@ fn fuse<T: Sixteen, A: Epilogue>(
         true => of_orders(fusing, problem.a.order(), problem.b.order(), named),
         false => Vec::new(),
     };
-    let leaving = leaving_sums(&problem, named);
+    let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(fusing.len() + leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
     let by_itself = choose::fastest(fusing, &call.shape);
@@ -235,7 +236,7 @@ fn to_f32<T: Sixteen>(
     if !(are_sums && pairs) {
         return to_other_type(stream, problem, named);
     }
-    let leaving = leaving_sums(&problem, named);
+    let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
     let (epilogue, mut c) = (problem.fused(), problem.c);
@@ -259,7 +260,7 @@ fn to_other_type<T: Sixteen, D: Output>(
     mut problem: Problem<'_, T, D>,
     named: Option<&str>,
 ) -> Result<()> {
-    let leaving = leaving_sums(&problem, named);
+    let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
     let epilogue = problem.fused();
@@ -398,7 +399,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             k: shape.k as i32,
             group: GROUP,
             splits: choice.splits,
-            split_steps: choice.split_steps,
+            split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32).div_ceil(choice.splits),
             bytes_a: choice.instance.bytes_a(rows),
             b_once: (shape.m <= choice.instance.tile[0] as usize).into(),
             tma_c: tma_c.into(),

@@ -7,7 +7,7 @@
 
 use cutlet_device::hopper::{KMajor, TensorMap};
 use cutlet_device::{DeviceData, GlobalMut, instantiate};
-use cutlet_kernels::gemm_wgmma::{ColumnBias, Epilogue, Gelu, Problem, Then, gemm, shared_bytes};
+use cutlet_kernels::gemm_wgmma::{ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, shared_bytes};
 use cutlet_layout_core::Coord;
 use half::bf16;
 
@@ -40,8 +40,10 @@ const TILE: [usize; 2] = [128, 256];
 const STAGES: usize = 4;
 /// Blocks that lie below one another and share the tiles of B.
 const CLUSTER: usize = 2;
-/// Warpgroups that multiply.
+/// Warpgroups that multiply, 64 rows each.
 const CONSUMERS: usize = 2;
+/// Columns that leave for C at a time.
+const PIECE: usize = piece_columns(TILE[1]);
 
 instantiate! {
     /// `C = min(gelu(A·B + bias), cap)`. k is consecutive in A and in B, and C is row-major.
@@ -59,7 +61,7 @@ instantiate! {
         problem: Problem,
         epilogue: BiasGeluCap,
     ) = gemm::<bf16, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
-        CLUSTER, CONSUMERS>;
+        CLUSTER, CONSUMERS, 1, PIECE, { 2 * PIECE }>;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

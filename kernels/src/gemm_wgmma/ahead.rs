@@ -6,9 +6,10 @@ use cutlet_layout_core::{Coord, Fragment, StaticLayout};
 
 use super::{Epilogue, Pair};
 
-/// Groups of 8 columns that a piece of 32 has. A thread has a pair of neighbours in each, in both of
-/// its rows.
-const PIECE: usize = 4;
+/// Columns whose sums go through the epilogue at a time.
+pub(super) const COLUMNS: usize = 32;
+/// Groups of 8 columns that they are. A thread has a pair of neighbours in each, in both of its rows.
+const GROUPS: usize = COLUMNS / 8;
 /// Groups of a tile of 256 columns: the most.
 const MOST: usize = 32;
 
@@ -47,18 +48,18 @@ impl<Epi: Epilogue> Ahead<Epi> {
         }
     }
 
-    /// Applies the epilogue to the sums of a piece, which is a constant once loops are unrolled.
+    /// Applies the epilogue to the sums of the `nth` 32 columns, a constant once loops are unrolled.
     #[inline(always)]
     pub fn apply<L: StaticLayout>(
         &self,
         epilogue: Epi,
         sums: &mut Fragment<f32, L>,
-        piece: usize,
+        nth: usize,
         at: impl Fn(usize) -> Coord,
     ) {
-        let group = |pair: usize| PIECE * piece + pair / 2;
+        let group = |pair: usize| GROUPS * nth + pair / 2;
         let first = |pair: usize| 4 * group(pair) + 2 * (pair % 2);
-        let pairs: [_; 2 * PIECE] = array::from_fn(|pair| Pair {
+        let pairs: [_; 2 * GROUPS] = array::from_fn(|pair| Pair {
             sums: [sums.get(first(pair)), sums.get(first(pair) + 1)],
             at: at(first(pair)),
             row: self.rows[pair % 2],

@@ -11,7 +11,7 @@ use cutlet_device::DeviceData;
 use cutlet_layout_core::Coord;
 
 pub use activation::{
-    Activation, AnyActivation, AtLeast, Gelu, Relu, Silu, gelu, gelu_exact, relu, silu,
+    Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
 };
 pub use bias::{ColumnBias, RowBias};
 pub use fused::{BiasAlong, Fused, Linear};

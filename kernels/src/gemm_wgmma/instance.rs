@@ -27,13 +27,23 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     pub tile: [u32; 2],
     /// Rows and columns of tiles that a cluster has.
     pub cluster: [u32; 2],
-    /// Whether two consumers take turns, each with a tile of its own.
+    /// Consumers, …
+    pub consumers: u32,
+    /// … and whether they take turns, each with a tile of its own.
     pub alternate: bool,
+    /// Whether all that it can do with C is to overwrite it, by TMA: one whose consumers have more
+    /// than 64 rows each has no registers for anything else.
+    pub overwrites_only: bool,
     /// The boxes of the tensor maps of A, B and C.
     pub boxes: [TileBox; 3],
 }
 
 impl<T, Epi> Instance<T, Epi> {
+    /// How many consumers are together at a tile.
+    pub const fn consumers_of_a_tile(&self) -> u32 {
+        if self.alternate { 1 } else { self.consumers }
+    }
+
     /// Bytes of a tile of A if its boxes have `lines` lines.
     pub const fn bytes_a(&self, lines: u32) -> u32 {
         let [line, most] = self.boxes[0].extent;

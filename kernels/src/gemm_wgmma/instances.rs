@@ -1,6 +1,6 @@
 //! The instances of gemm_wgmma that the library launches, each in a module of its own, so that a
-//! first launch compiles one kernel. Those that end in an activation's name, or in
-//! `linear`, do what a linear layer asks for.
+//! first launch compiles one kernel. Those that end in an activation's name, or in `linear`, do what
+//! a linear layer asks for.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -8,12 +8,26 @@ use cutlet_device::{GlobalMut, instantiate};
 #[cfg(not(target_arch = "nvptx64"))]
 use cutlet_device::hopper::Major;
 
-use super::{AtLeast, Gelu, Linear, Problem, Scale, Silu, Then, gemm, shared_bytes};
+use super::{
+    AtLeast, Gelu, GeluForBf16, Linear, Problem, Scale, Silu, Then, gemm, piece_columns,
+    shared_bytes,
+};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Instance, box_a, box_b, box_c};
 
-/// The instances of both element types: `name for bf16, name for f16 = consumers * tile of C, stages,
-/// blocks of a cluster (rows x columns), major of A, major of B`.
+/// Consumers at a tile of those that are at it together.
+const fn together(consumers: usize) -> usize {
+    consumers
+}
+
+/// Consumers at a tile of those that take turns.
+const fn turns(_: usize) -> usize {
+    1
+}
+
+/// The instances of both element types: `name for bf16, name for f16 = consumers, whether they are
+/// together at a tile or take turns, tile of C, stages, blocks of a cluster (rows x columns), major of
+/// A, major of B`.
 macro_rules! instances {
     ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
@@ -25,15 +39,15 @@ macro_rules! instances {
             F16 of half::f16, Scale: $($f16 = $shape;)+
         }
     };
-    (fused $activation:ident, $list_bf16:ident, $list_f16:ident:
+    (fused $for_bf16:ident, $for_f16:ident, $list_bf16:ident, $list_f16:ident:
         $($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
-            #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $activation>: $($bf16 = $shape;)+
+            #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
+            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $for_bf16>: $($bf16 = $shape;)+
         }
         instances_of! {
-            #[doc = concat!("Instances for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $list_f16 of half::f16, Then<Linear<half::f16>, $activation>: $($f16 = $shape;)+
+            #[doc = concat!("Instances for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
+            $list_f16 of half::f16, Then<Linear<half::f16>, $for_f16>: $($f16 = $shape;)+
         }
     };
 }
@@ -41,11 +55,11 @@ macro_rules! instances {
 /// Instances of an element type with an epilogue.
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty:
-        $($name:ident = ($consumers:literal * $m:literal x $n:literal, $stages:literal,
+        $($name:ident = ($consumers:literal $how:ident $m:literal x $n:literal, $stages:literal,
             $rows:literal x $columns:literal, $a:ident, $b:ident);)+
     ) => {
         $(
-            #[doc = concat!($consumers, " consumers, a tile of ", $m, "×", $n, ", ", $stages,
+            #[doc = concat!($consumers, " consumers ", stringify!($how), ", a tile of ", $m, "×", $n, ", ", $stages,
                 " stages, clusters of ", $rows, "×", $columns, ", A ", stringify!($a), ", B ",
                 stringify!($b), ".")]
             pub mod $name {
@@ -65,7 +79,8 @@ macro_rules! instances_of {
                         problem: Problem,
                         epilogue: $epilogue,
                     ) = gemm::<$element, $a, $b, $epilogue, $m, $n, $stages, $rows, $columns,
-                        { $rows * $columns }, $consumers>;
+                        { $rows * $columns }, $consumers, { $m / 64 / $how($consumers) },
+                        { piece_columns($n) }, { 2 * piece_columns($n) }>;
                 }
             }
         )+
@@ -78,11 +93,13 @@ macro_rules! instances_of {
                 k_major: [$a::K_IS_CONSECUTIVE, $b::K_IS_CONSECUTIVE],
                 tile: [$m, $n],
                 cluster: [$rows, $columns],
-                alternate: $m == 64 && $consumers == 2,
+                consumers: $consumers,
+                alternate: $consumers > $how($consumers),
+                overwrites_only: $m / 64 / $how($consumers) > 1,
                 boxes: [
                     box_a::<$element, $a, $m>($columns),
                     box_b::<$element, $b, $n>($rows),
-                    box_c::<$element>(),
+                    box_c::<$element, { piece_columns($n) }, { 2 * piece_columns($n) }>(),
                 ],
             },
         )+];
@@ -90,46 +107,53 @@ macro_rules! instances_of {
 }
 
 instances! {
-    bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 * 128 x 256, 4, 1 x 1, KMajor, KMajor);
-    bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 * 128 x 224, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x160_c1_kk, f16_2x128x160_c1_kk = (2 * 128 x 160, 5, 1 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk, f16_2x128x128_c2_kk = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
-    bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 * 64 x 128, 8, 2 x 1, KMajor, KMajor);
-    bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 * 64 x 64, 12, 1 x 1, KMajor, KMajor);
-    bf16_2x64x256_c2_kk, f16_2x64x256_c2_kk = (2 * 64 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x64x224_c2_kk, f16_2x64x224_c2_kk = (2 * 64 x 224, 5, 2 x 1, KMajor, KMajor);
-    bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 * 128 x 256, 4, 2 x 1, KMajor, MnMajor);
-    bf16_2x128x128_c2_km, f16_2x128x128_c2_km = (2 * 128 x 128, 6, 2 x 1, KMajor, MnMajor);
-    bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 * 64 x 128, 8, 1 x 1, KMajor, MnMajor);
-    bf16_1x64x64_c1_km, f16_1x64x64_c1_km = (1 * 64 x 64, 12, 1 x 1, KMajor, MnMajor);
-    bf16_2x128x256_c2_mk, f16_2x128x256_c2_mk = (2 * 128 x 256, 4, 2 x 1, MnMajor, KMajor);
-    bf16_2x128x128_c2_mk, f16_2x128x128_c2_mk = (2 * 128 x 128, 6, 2 x 1, MnMajor, KMajor);
-    bf16_1x64x128_c1_mk, f16_1x64x128_c1_mk = (1 * 64 x 128, 8, 1 x 1, MnMajor, KMajor);
-    bf16_1x64x64_c1_mk, f16_1x64x64_c1_mk = (1 * 64 x 64, 12, 1 x 1, MnMajor, KMajor);
-    bf16_2x128x256_c2_mm, f16_2x128x256_c2_mm = (2 * 128 x 256, 4, 2 x 1, MnMajor, MnMajor);
-    bf16_2x128x128_c2_mm, f16_2x128x128_c2_mm = (2 * 128 x 128, 6, 2 x 1, MnMajor, MnMajor);
-    bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 * 64 x 128, 8, 1 x 1, MnMajor, MnMajor);
-    bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 * 64 x 64, 12, 1 x 1, MnMajor, MnMajor);
+    bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1, KMajor, KMajor);
+    bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1, KMajor, KMajor);
+    bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1, KMajor, KMajor);
+    bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 4, 2 x 1, KMajor, KMajor);
+    bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1, KMajor, KMajor);
+    bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1, KMajor, KMajor);
+    bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1, KMajor, KMajor);
+    bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1, KMajor, KMajor);
+    bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1, KMajor, KMajor);
+    bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1, KMajor, MnMajor);
+    bf16_2t128x128_c2_km, f16_2t128x128_c2_km = (2 turns 128 x 128, 6, 2 x 1, KMajor, MnMajor);
+    bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 together 64 x 128, 8, 1 x 1, KMajor, MnMajor);
+    bf16_1x64x64_c1_km, f16_1x64x64_c1_km = (1 together 64 x 64, 12, 1 x 1, KMajor, MnMajor);
+    bf16_2x128x256_c2_mk, f16_2x128x256_c2_mk = (2 together 128 x 256, 4, 2 x 1, MnMajor, KMajor);
+    bf16_2t128x128_c2_mk, f16_2t128x128_c2_mk = (2 turns 128 x 128, 6, 2 x 1, MnMajor, KMajor);
+    bf16_1x64x128_c1_mk, f16_1x64x128_c1_mk = (1 together 64 x 128, 8, 1 x 1, MnMajor, KMajor);
+    bf16_1x64x64_c1_mk, f16_1x64x64_c1_mk = (1 together 64 x 64, 12, 1 x 1, MnMajor, KMajor);
+    bf16_2x128x256_c2_mm, f16_2x128x256_c2_mm = (2 together 128 x 256, 4, 2 x 1, MnMajor, MnMajor);
+    bf16_2t128x128_c2_mm, f16_2t128x128_c2_mm = (2 turns 128 x 128, 6, 2 x 1, MnMajor, MnMajor);
+    bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 together 64 x 128, 8, 1 x 1, MnMajor, MnMajor);
+    bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 together 64 x 64, 12, 1 x 1, MnMajor, MnMajor);
 }
 
 instances! {
-    fused AtLeast, LINEAR_BF16, LINEAR_F16:
-    bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    fused AtLeast, AtLeast, LINEAR_BF16, LINEAR_F16:
+    bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 together 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk_linear, f16_1x64x128_c2_kk_linear = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
 }
 
 instances! {
-    fused Gelu, GELU_BF16, GELU_F16:
-    bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 * 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    fused GeluForBf16, Gelu, GELU_BF16, GELU_F16:
+    bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 together 128 x 128, 6, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk_gelu, f16_1x64x128_c2_kk_gelu = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
 }
 
 instances! {
-    fused Silu, SILU_BF16, SILU_F16:
-    bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 * 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 * 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    fused Silu, Silu, SILU_BF16, SILU_F16:
+    bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
 }

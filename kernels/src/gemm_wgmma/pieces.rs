@@ -1,4 +1,4 @@
-//! The way of a consumer's sums to C: in pieces of 32 columns, each through shared memory.
+//! The way of a consumer's sums to C: in pieces of some columns, each through shared memory.
 //!
 //! Usually TMA takes the pieces from there while the block goes on: [`Pieces::store_by_tma`], all
 //! unrolled. Where old C is read, or TMA cannot store C, [`Pieces::update`] does whatever it takes.
@@ -7,54 +7,97 @@
 //! first ones and then moves the rest up.
 
 use cutlet_device::hopper::{
-    AccumulatorLayout, Float16, KMajor, OperandTile, TensorMap, WarpgroupThread, WarpgroupThreads,
-    WgmmaInstruction, fence_async_shared, store_accumulator, tma_store_commit, tma_store_wait_read,
+    AccumulatorLayout, Float16, KMajor, OperandTile, TensorMap, TileBox, WarpgroupThread,
+    WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator, tma_store_commit,
+    tma_store_wait_read,
 };
-use cutlet_device::{GlobalMut, lane_idx, sync_warp};
+use cutlet_device::{DeviceData, GlobalMut, Shared, SharedMemory, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each,
+    Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
-use super::Epilogue;
-use super::ahead::Ahead;
+use super::ahead::{self, Ahead};
+use super::{Epilogue, TileC};
 
-/// A piece: some columns of a consumer's rows.
-pub(super) type PieceC = L!((64, 32):(1@0, 1@1));
-/// A piece in shared memory.
-pub(super) type SharedC<T> = OperandTile<T, KMajor, 64, 32, 64>;
-/// Pieces that a consumer may have on their way.
-pub(super) const BUFFERS: usize = 4;
-/// The latest stores, which may still be reading their buffers when the next piece takes one. The
-/// stores of the tile before may have ended with any buffer: a tile begins when all are free.
-const LATEST: u32 = BUFFERS as u32 - 1;
+/// Columns of a consumer's pieces that may be on their way.
+const ON_THEIR_WAY: usize = 128;
+/// Elements of shared memory that a consumer has for them.
+pub(super) const BUFFER: usize = 64 * ON_THEIR_WAY;
+/// A piece in shared memory, its rows of `SPAN` bytes each.
+type SharedC<T, const PIECE: usize, const SPAN: usize> = OperandTile<T, KMajor, 64, PIECE, SPAN>;
 
-/// Which sums of a piece are whose: the first of those that a thread has of all columns.
-type Sums<const WIDTH: usize = 1> = Tv<WarpgroupThreads, Values, WIDTH>;
-type Values = <WgmmaC<4> as ThreadValue>::Val;
-/// Who moves what of a piece between shared memory and C where TMA does not: a warp a line at a
-/// time, whatever its alignment, of the 16 rows whose sums it has.
-type Lines = Tv<L!((32, 4):(1@1, 16@0)), L!(16:1@0)>;
-
-/// The pieces of a consumer's rows of a tile.
-#[derive(Clone, Copy)]
-pub(super) struct Pieces<'a, T: Float16> {
-    /// Room for those on their way, the consumer's own.
-    pub buffers: [SharedC<T>; BUFFERS],
-    /// Where they go.
-    pub rows: Tensor<GlobalMut<T>, RowMajor>,
-    /// The same, for TMA.
-    pub map: &'a TensorMap,
-    /// Who is running.
-    pub thread: WarpgroupThread,
+/// The columns of a piece of tiles with `n` columns: the more, the longer the lines that TMA writes.
+pub const fn piece_columns(n: usize) -> usize {
+    let mut columns = 64;
+    while !n.is_multiple_of(columns) {
+        columns /= 2;
+    }
+    assert!(columns >= 16, "a tile has a multiple of 16 columns");
+    columns
 }
 
-impl<T: Float16 + Default> Pieces<'_, T> {
+/// The box of C's tensor map: a warp's rows of a piece.
+pub(super) const fn tile_box<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> TileBox {
+    SharedC::<T, PIECE, SPAN>::tile_box(4)
+}
+
+/// The columns that [`Pieces::update`] works on in a turn.
+const TURN: usize = 16;
+type TurnC = TileC<64, TURN>;
+/// Which sums of a turn are whose: the first of those that a thread has of all columns.
+type Sums<const WIDTH: usize = 1> = Tv<WarpgroupThreads, Values, WIDTH>;
+type Values = <WgmmaC<{ TURN / 8 }> as ThreadValue>::Val;
+/// Half of the rows of a turn: 8 of each warp's 16.
+type HalfC = TileC<8, TURN>;
+/// Who moves what of them between shared memory and C: a warp two lines at a time, whatever their
+/// alignment.
+type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!(4:1@0)>;
+
+/// The pieces of 64 rows of a tile.
+#[derive(Clone, Copy)]
+pub(super) struct Pieces<'a, T: Float16, const PIECE: usize, const SPAN: usize> {
+    /// Room for those on their way, the consumer's own.
+    buffer: Shared<T>,
+    /// Where they go.
+    rows: Tensor<GlobalMut<T>, RowMajor>,
+    /// The same, for TMA.
+    map: &'a TensorMap,
+    /// Who is running.
+    thread: WarpgroupThread,
+}
+
+/// Room for the pieces of all consumers.
+#[inline(always)]
+pub(super) fn take_buffers<T: DeviceData>(
+    shared: &mut SharedMemory,
+    consumers: usize,
+) -> Shared<T> {
+    shared.take_aligned::<T, 1024>(consumers * BUFFER)
+}
+
+impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a, T, PIECE, SPAN> {
+    /// The pieces of `rows`, on their way through `buffer`.
+    #[inline(always)]
+    pub fn new(
+        buffer: Shared<T>,
+        rows: Tensor<GlobalMut<T>, RowMajor>,
+        map: &'a TensorMap,
+        thread: WarpgroupThread,
+    ) -> Self {
+        Self {
+            buffer,
+            rows,
+            map,
+            thread,
+        }
+    }
+
     /// `C = epilogue(sums)` where old C is not read, by TMA. The stores may still be under way
     /// afterwards.
     ///
     /// # Safety
-    /// The map must describe C, with boxes of a piece's 16 rows, and nobody else may use the rows
-    /// and the buffers.
+    /// The map must describe C, with boxes of [`tile_box`], and nobody else may use the rows and the
+    /// buffer.
     #[inline(always)]
     pub unsafe fn store_by_tma<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
@@ -62,134 +105,129 @@ impl<T: Float16 + Default> Pieces<'_, T> {
         epilogue: Epi,
         ahead: Ahead<Epi>,
     ) {
+        const {
+            assert!(
+                Ahead::<Epi>::IS_EMPTY || PIECE.is_multiple_of(ahead::COLUMNS),
+                "an epilogue that reads of columns takes tiles with a multiple of 32"
+            );
+        }
+        let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
-            let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
+            let places = places();
             sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
         }
-        let mut buffers = self.buffers;
-        for piece in 0..const { I::N / 32 } {
+        let at = |v| places().bound().coordinate(v);
+        for piece in 0..const { I::N / PIECE } {
             if !Ahead::<Epi>::IS_EMPTY {
-                let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
-                ahead.apply(epilogue, &mut sums, piece, |v| places.bound().coordinate(v));
+                for part in 0..PIECE / ahead::COLUMNS {
+                    let nth = piece * (PIECE / ahead::COLUMNS) + part;
+                    ahead.apply(epilogue, &mut sums, nth, at);
+                }
             }
-            let tile = self.buffers[piece % BUFFERS];
-            match piece {
-                0 => wait_for_buffers::<0>(),
-                _ => wait_for_buffers::<LATEST>(),
+            let buffers = const { ON_THEIR_WAY / PIECE };
+            let start = (piece % buffers) * const { 64 * PIECE };
+            let tile = SharedC::<T, PIECE, SPAN>::from_shared(self.buffer.offset(start as i64));
+            // The stores of the tile before may have ended with any buffer: a tile begins when all
+            // are free.
+            if lane_idx().is_first() {
+                match (piece, buffers) {
+                    (0, _) => tma_store_wait_read::<0>(),
+                    (_, 2) => tma_store_wait_read::<1>(),
+                    (_, 4) => tma_store_wait_read::<3>(),
+                    _ => tma_store_wait_read::<7>(),
+                }
             }
+            sync_warp();
             // SAFETY: each warp touches only the 16 rows whose sums it has; the rest as promised by
             // the caller.
             unsafe {
                 store_accumulator::<I, _, _, _>(tile, 0u32, piece, self.thread, &sums);
-                self.send(tile, piece as u32);
+                fence_async_shared();
+                sync_warp();
+                if lane_idx().is_first() {
+                    let to = self
+                        .rows
+                        .local_tile::<TileC<64, PIECE>>((0u32, piece as u32));
+                    tile.store_part::<4, 2>(self.thread.warp(), self.map, to.origin());
+                    tma_store_commit();
+                }
             }
         }
     }
 
-    /// `C = epilogue(sums, C)`, or without old C if the epilogue does not read it; by TMA or without
-    /// it. Stores may still be under way afterwards.
+    /// `C = epilogue(sums, C)`, or without old C if the epilogue does not read it, without TMA.
     ///
     /// # Safety
-    /// As [`store_by_tma`](Self::store_by_tma), but the map is used with `by_tma` only.
+    /// Nobody else may use the rows and the buffer.
     #[inline(always)]
     pub unsafe fn update<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
         mut sums: Fragment<f32, I::Values>,
         epilogue: Epi,
-        by_tma: bool,
     ) {
         let Self {
+            buffer,
             rows,
             thread,
-            mut buffers,
             ..
         } = *self;
-        let piece_c = |piece: u32| rows.local_tile::<PieceC>((0u32, piece));
-        let old_lines = |piece: u32| {
-            let lines = piece_c(piece).partition::<Lines>(thread);
-            lines.load(T::default())
+        let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
+        let turns = inside.min(const { (I::N / TURN) as u32 });
+        let half_c = |half: u32, turn: u32| {
+            rows.local_tile::<HalfC>((half, turn))
+                .partition::<Lines>(thread)
         };
+        let old_of = |turn: u32| {
+            [
+                half_c(0, turn).load(T::default()),
+                half_c(1, turn).load(T::default()),
+            ]
+        };
+        let tile = SharedC::<T, TURN, { 2 * TURN }>::from_shared(buffer);
 
-        let end = rows.extent()[1].min(rows.origin()[1] + I::N as i32);
-        let exists = |piece: u32| piece_c(piece).origin()[1] < end;
-
-        let mut next_old = Fragment::filled(T::default());
+        let mut next_old = [Fragment::filled(T::default()); 2];
         if epilogue.reads_old() {
-            next_old = old_lines(0);
+            next_old = old_of(0);
         }
-        wait_for_buffers::<0>();
-        let mut piece = 0;
-        while exists(piece) {
-            let tile = buffers[0];
+        for turn in 0..turns {
             // SAFETY: each warp touches only the 16 rows whose sums it has, and its lanes meet
             // between one's accesses and another's; the rest as promised by the caller.
             unsafe {
                 let in_shared = tile.tensor();
-                let lines = in_shared.partition::<Lines>(thread);
-                let places = piece_c(piece).partition::<Sums>(thread);
+                // The swizzle of 8 lines is that of the first 8.
+                let half = |half: u32| {
+                    let start = buffer.offset(i64::from(half) * const { 8 * TURN as i64 });
+                    let tile = SharedC::<T, TURN, { 2 * TURN }>::from_shared(start);
+                    tile.tensor().partition::<Lines>(thread)
+                };
+                let places = rows
+                    .local_tile::<TurnC>((0u32, turn))
+                    .partition::<Sums>(thread);
                 let at = |v| places.bound().coordinate(v);
-                wait_for_buffers::<LATEST>();
                 if epilogue.reads_old() {
                     // C is read in lines, and old elements find their sums in shared memory.
-                    lines.store(&next_old);
+                    half(0).store(&next_old[0]);
+                    half(1).store(&next_old[1]);
                     sync_warp();
-                    let old = in_shared.partition::<Sums<2>>(thread).load(T::default());
-                    each::<Values>(|v| {
-                        let old = Some(old.get(v).to_f32());
+                    in_shared.partition::<Sums<2>>(thread).for_each(|v, old| {
+                        let old = Some(old.to_f32());
                         sums.set(v, epilogue.apply(sums.get(v), old, at(v)));
                     });
-                    if exists(piece + 1) {
-                        next_old = old_lines(piece + 1);
+                    if turn + 1 < turns {
+                        next_old = old_of(turn + 1);
                     }
                     sync_warp();
                 } else if !epilogue.is_identity() {
                     each::<Values>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
                 }
                 store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, &sums);
-                if by_tma {
-                    self.send(tile, piece);
-                } else {
-                    sync_warp();
-                    let lines = lines.load(T::default());
-                    piece_c(piece).partition::<Lines>(thread).store(&lines);
+                sync_warp();
+                for nth in 0..2 {
+                    half_c(nth, turn).store(&half(nth).load(T::default()));
                 }
+                sync_warp();
             }
             sums = sums.rotated(Values::SIZE);
-            buffers = [buffers[1], buffers[2], buffers[3], buffers[0]];
-            piece += 1;
         }
     }
-
-    /// Has TMA store the rows of a piece that the warp has written to `tile`.
-    ///
-    /// # Safety
-    /// As [`store_by_tma`](Self::store_by_tma).
-    #[inline(always)]
-    unsafe fn send(&self, tile: SharedC<T>, piece: u32) {
-        fence_async_shared();
-        sync_warp();
-        if lane_idx().is_first() {
-            let to = self.rows.local_tile::<PieceC>((0u32, piece)).origin();
-            // SAFETY: as promised by the caller.
-            unsafe { tile.store_part::<4, 2>(self.thread.warp(), self.map, to) };
-            tma_store_commit();
-        }
-    }
-}
-
-/// The buffer whose turn it is; then it is the next one's.
-#[inline(always)]
-fn take_turns<B: Copy>(buffers: &mut [B; BUFFERS]) -> B {
-    let [first, second, third, fourth] = *buffers;
-    *buffers = [second, third, fourth, first];
-    first
-}
-
-/// Waits until all but `PENDING` of the warp's stores have read their buffers.
-#[inline(always)]
-fn wait_for_buffers<const PENDING: u32>() {
-    if lane_idx().is_first() {
-        tma_store_wait_read::<PENDING>();
-    }
-    sync_warp();
 }

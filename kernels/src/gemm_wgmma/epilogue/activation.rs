@@ -1,9 +1,11 @@
 //! Activations: functions of a single value.
 
-use cutlet_device::{DeviceData, exp2_approx, fma, max_nan, rcp_approx, tanh_approx};
+use cutlet_device::{
+    DeviceData, exp2_approx, fma, max_nan, rcp_approx, tanh_approx, tanh_approx_f16,
+};
 use cutlet_layout_core::Coord;
 
-use super::Epilogue;
+use super::{Epilogue, Pair};
 
 macro_rules! activation {
     ($(#[$doc:meta])* $name:ident = $function:ident) => {
@@ -34,6 +36,33 @@ activation! {
 activation! {
     /// [`silu`] of each value.
     Silu = silu
+}
+
+/// [`gelu`] of each value, by way of [`tanh_approx_f16`] where there are pairs: exact enough for what
+/// is rounded to bf16, and half the work for the unit that computes it, which is what gelu waits for.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct GeluForBf16;
+
+impl Epilogue for GeluForBf16 {
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, sum: f32, _: Option<f32>, _: Coord) -> f32 {
+        gelu(sum)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), ()>; N]) -> [[f32; 2]; N] {
+        pairs.map(|Pair { sums, .. }| {
+            let [a, b] = tanh_approx_f16(sums.map(inner));
+            [
+                fma(0.5 * sums[0], a, 0.5 * sums[0]),
+                fma(0.5 * sums[1], b, 0.5 * sums[1]),
+            ]
+        })
+    }
 }
 
 /// `x` where it is more than `floor`: [`relu`] if that is 0, and all there is if it is -∞.
@@ -118,20 +147,25 @@ pub fn relu(x: f32) -> f32 {
 const LINEAR: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715 * LINEAR;
 
+/// What gelu takes the hyperbolic tangent of.
+#[inline(always)]
+fn inner(x: f32) -> f32 {
+    x * fma(CUBIC, x * x, LINEAR)
+}
+
 /// `x · Φ(x)`, where `Φ(x)` is taken to be `(1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`. On a GPU it
 /// is off by up to 2⁻¹² of `x`, less than what bf16 and f16 round away of most values.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     let half = 0.5 * x;
-    fma(half, tanh_approx(x * fma(CUBIC, x * x, LINEAR)), half)
+    fma(half, tanh_approx(inner(x)), half)
 }
 
 /// [`gelu`], off by a few units in the last place; it takes longer.
 #[inline(always)]
 pub fn gelu_exact(x: f32) -> f32 {
     // (1 + tanh(y)) / 2 = 1 / (1 + e⁻²ʸ)
-    let inner = x * fma(CUBIC, x * x, LINEAR);
-    x * rcp_approx(1.0 + exp2_approx(-2.0 * core::f32::consts::LOG2_E * inner))
+    x * rcp_approx(1.0 + exp2_approx(-2.0 * core::f32::consts::LOG2_E * inner(x)))
 }
 
 /// `x / (1 + e⁻ˣ)`.
@@ -161,6 +195,15 @@ mod tests {
             assert!((gelu_exact(x) - gelu(x)).abs() < 2e-6, "{x}");
         }
         assert!(relu(f32::NAN).is_nan() && gelu(f32::NAN).is_nan() && silu(f32::NAN).is_nan());
+        // Pairs are as right as bf16 is.
+        let pair = Pair {
+            sums: [1.0, -1.0],
+            at: [0, 0],
+            row: (),
+            columns: (),
+        };
+        let [[one, minus_one]] = GeluForBf16.apply_pairs([pair]);
+        assert!((one - gelu(1.0)).abs() < 5e-4 && (minus_one - gelu(-1.0)).abs() < 5e-4);
         // Far out, e⁻ˣ is infinite.
         assert_eq!(silu(-200.0), 0.0);
     }
