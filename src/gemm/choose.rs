@@ -40,35 +40,37 @@ pub struct Choice<T: 'static, Epi: 'static> {
 // The constants are fitted to times of every instance at 73 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.31;
+const MULTIPLY: f64 = 1.28;
 /// Bytes that the second-level cache brings a multiprocessor in a clock, …
-const CACHE_RATE: f64 = 56.7;
+const CACHE_RATE: f64 = 59.5;
 /// … and clocks that a step's loads take longer where blocks share them.
-const SHARED_LOAD: f64 = 131.0;
+const SHARED_LOAD: f64 = 130.0;
 /// Clocks from one step to the next.
-const STEP: f64 = 22.3;
+const STEP: f64 = 31.0;
 /// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 860.0;
+const TILE: f64 = 1200.0;
 /// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 543.0;
+const EPILOGUE: f64 = 610.0;
+/// How much longer that takes where pieces of a tile are not 64 columns.
+const NARROW: f64 = 1.18;
 /// How much slower two consumers multiply that take turns, …
-const TURNS: f64 = 1.03;
+const TURNS: f64 = 1.045;
 /// … and how much slower the last of them ends.
-const LAST_TURN: f64 = 1.22;
+const LAST_TURN: f64 = 1.21;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 1670.0;
+const CLUSTER: f64 = 844.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 17.2;
+const MEMORY_RATE: f64 = 15.6;
 /// … and the clocks until it does.
-const MEMORY: f64 = 4870.0;
+const MEMORY: f64 = 4100.0;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.5;
+const OVERLAP: f64 = 5.0;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4470.0;
+const SUM: f64 = 5170.0;
 /// … more for each part, …
-const SUM_PART: f64 = 18.5;
+const SUM_PART: f64 = 13.8;
 /// … and the share of memory's time that it takes to write and read them.
-const SUM_MEMORY: f64 = 0.84;
+const SUM_MEMORY: f64 = 0.77;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -127,7 +129,13 @@ fn choice<T, Epi>(
     let load = rows * (2 * K) as f64 / CACHE_RATE + shared_load;
     let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
     let multiply = steps.div_ceil(splits) as f64 * step;
-    let epilogue = TILE + EPILOGUE * (m * n / 4096.0) / f64::from(instance.consumers_of_a_tile());
+    let narrow = if instance.tile[1].is_multiple_of(64) {
+        1.0
+    } else {
+        NARROW
+    };
+    let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
+    let epilogue = TILE + EPILOGUE * narrow * blocks_of_sums;
     let most = pieces.div_ceil(blocks) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.

@@ -9,7 +9,7 @@ use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Problem, Then, TileC, box_a, 
 use cutlet_layout_core::tiles;
 use half::bf16;
 
-use crate::{CLUSTER, Cap, PTX, TILE, gemm_bias_gelu_cap};
+use crate::{CLUSTER, Cap, PIECE, PTX, TILE, gemm_bias_gelu_cap};
 
 /// `C = min(gelu(A·B + bias), cap)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none
 /// with gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of
