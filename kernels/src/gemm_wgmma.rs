@@ -41,7 +41,7 @@ pub use epilogue::{
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
 pub use pieces::piece_columns;
-use pieces::{BUFFER, Pieces, take_buffers};
+use pieces::{BUFFER, Buffer, Pieces};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
@@ -208,7 +208,7 @@ pub unsafe fn gemm<
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
-    let buffers = take_buffers::<T>(&mut shared, CONSUMERS);
+    let buffers = Buffer::<T>::take_ring::<CONSUMERS>(&mut shared);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -275,11 +275,11 @@ pub unsafe fn gemm<
     let consumer_idx = warpgroup_idx().after(1);
     let thread = warpgroup_thread_idx();
     let mut consumer = pipeline.consumer();
-    let buffer = buffers.offset(i64::from(consumer_idx.get()) * BUFFER as i64);
-    // Which blocks of 64 rows of the tile are this consumer's.
-    let first_block = match together {
-        true => consumer_idx.get() * BLOCKS as u32,
-        false => 0,
+    let buffer = buffers.tile(consumer_idx);
+    // Which 64 rows of the tile this consumer's blocks are.
+    let block_idx = |block: usize| match together {
+        true => consumer_idx.own(BLOCKS, block),
+        false => block as u32,
     };
     let mut turns = Turns::new(consumer_idx);
     if !together {
@@ -294,8 +294,7 @@ pub unsafe fn gemm<
         // SAFETY: the launcher promises that C is there; these rows are this consumer's.
         let tile_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
             .local_tile::<TileC<M, N>>((work.row, work.column));
-        let rows_c =
-            |block: usize| tile_c.local_tile::<RowsC<N>>((first_block + block as u32, 0u32));
+        let rows_c = |block: usize| tile_c.local_tile::<RowsC<N>>((block_idx(block), 0u32));
         let read_ahead = |block: usize| {
             if Ahead::<Epi>::IS_EMPTY {
                 return Ahead::nothing();
@@ -312,7 +311,7 @@ pub unsafe fn gemm<
             let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
             for (block, sums) in sums.iter_mut().enumerate() {
-                let a = tile_a.rows(first_block + block as u32);
+                let a = tile_a.rows(block_idx(block));
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
                 // SAFETY: the stage is full until it is released.
                 unsafe { batch.mma_four(sums, a, b, add) };
@@ -344,7 +343,7 @@ pub unsafe fn gemm<
                 // consumer's.
                 unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
                     .local_tile::<TileC<M, N>>((work.part_row, work.column))
-                    .local_tile::<RowsC<N>>((first_block + block as u32, 0u32))
+                    .local_tile::<RowsC<N>>((block_idx(block), 0u32))
                     .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
                     .store(&sums);
                 continue;

@@ -1,5 +1,7 @@
 //! Warpgroups: four consecutive warps that issue matrix instructions together.
 
+use core::ops::Range;
+
 use cutlet_layout_core::{ThreadIndex, TileIndex};
 
 use crate::index::index;
@@ -20,6 +22,23 @@ index! {
 impl WarpgroupIdx {
     /// Number 0.
     pub const FIRST: Self = Self(0);
+
+    /// The number of the `nth` of the `each` things that every warpgroup has, counted through all
+    /// warpgroups.
+    #[inline(always)]
+    pub const fn own(self, each: usize, nth: usize) -> u32 {
+        self.0 * each as u32 + nth as u32
+    }
+
+    /// Which of `count` things fall to this warpgroup, where `WARPGROUPS` share them: the first ones
+    /// to the first.
+    #[inline(always)]
+    pub const fn share<const WARPGROUPS: u32>(self, count: u32) -> Range<u32> {
+        let each = count.div_ceil(WARPGROUPS);
+        let (first, end) = (self.0 * each, (self.0 + 1) * each);
+        let end = if end < count { end } else { count };
+        first..end
+    }
 
     /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
     /// come first.

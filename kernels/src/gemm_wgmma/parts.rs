@@ -5,14 +5,14 @@
 //! type and alignment.
 
 use cutlet_device::hopper::{
-    WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx, warpgroup_thread_idx,
+    SharedTile, WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx,
+    warpgroup_thread_idx,
 };
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, Shared, SharedMemory, block_idx, instantiate,
-    sync_threads,
+    DeviceData, Float, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
 };
 use cutlet_layout_core::{
-    E, Fixed, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
+    E, Engine, Fragment, L, NoSwizzle, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
 };
 
 use super::{Epilogue, Fused, Scale};
@@ -30,10 +30,12 @@ type Batch = E<16, 1, 0>;
 pub const WARPGROUPS: u32 = 4;
 /// Threads of a block.
 const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
+/// The tiles of a block whose warpgroups have one each.
+type Tiles = L!((16, 128):(1@0, 1@1));
 /// Sums of a tile in shared memory, on their way from one warpgroup to another.
-type Shelf = L!((4, 128):(128, 1));
+type Shelf = SharedTile<f32, L!((4, 128):(128, 1)), NoSwizzle>;
 /// Bytes of shared memory of a block: the first warpgroup needs no shelf.
-const SHARED: u32 = (WARPGROUPS - 1) * (Shelf::SIZE * size_of::<f32>()) as u32;
+const SHARED: u32 = (WARPGROUPS - 1) * Shelf::BYTES;
 
 /// Extents of C and of the parts.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -54,6 +56,18 @@ pub struct Parts {
     /// Not 0 if the warpgroups of a block are together at a tile, each with some of its parts: that
     /// is faster where there are many. Else each has a tile of its own, one below the other.
     pub together: u32,
+}
+
+/// The tile of the running warpgroup, or, if they are together, of its block.
+#[inline(always)]
+fn tile_of<E: Engine>(tensor: Tensor<E, RowMajor>, together: bool) -> Tensor<E, RowMajor> {
+    let of_block = (block_idx().x, block_idx().y);
+    match together {
+        true => tensor.local_tile::<Tile>(of_block),
+        false => tensor
+            .local_tile::<Tiles>(of_block)
+            .local_tile::<Tile>((warpgroup_idx(), 0u32)),
+    }
 }
 
 /// `C = epilogue(Σ parts)`, by a grid with x along rows, of which there may be more.
@@ -82,61 +96,49 @@ unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
         ..
     } = extents;
     let thread = warpgroup_thread_idx();
-    let warpgroup = warpgroup_idx().get();
+    let warpgroup = warpgroup_idx();
     let together = extents.together != 0;
-    let (row, own_parts) = match together {
-        true => (block_idx().x.get(), count.div_ceil(WARPGROUPS)),
-        false => (block_idx().x.get() * WARPGROUPS + warpgroup, count),
+    let own_parts = match together {
+        true => warpgroup.share::<WARPGROUPS>(count),
+        false => 0..count,
     };
-    let tile = (row, block_idx().y.get());
-    let first = match together {
-        true => warpgroup * own_parts,
-        false => 0,
-    };
-    let last = count.min(first + own_parts);
     // SAFETY: the launcher promises the extents.
     let (to, part) = unsafe {
-        let to = Tensor::new(c, RowMajor::new([m, n], ldc))
-            .local_tile::<Tile>(tile)
-            .partition::<Threads<1>>(thread);
+        let to = tile_of(Tensor::new(c, RowMajor::new([m, n], ldc)), together);
         let part = |nth: u32| {
             // Beyond the warpgroup's last part there are no rows.
-            let rows = if nth < last { m } else { 0 };
-            Tensor::new(
-                parts.offset(i64::from(nth) * distance),
-                RowMajor::new([rows, n], ld),
-            )
-            .local_tile::<Tile>(tile)
-            .partition::<Threads<4>>(thread)
+            let rows = if nth < own_parts.end { m } else { 0 };
+            let start = parts.offset(i64::from(nth) * distance);
+            let part = Tensor::new(start, RowMajor::new([rows, n], ld));
+            tile_of(part, together).partition::<Threads<4>>(thread)
         };
-        (to, part)
+        (to.partition::<Threads<1>>(thread), part)
     };
     let mut sums = Fragment::<f32, Values>::filled(0.0);
-    let mut next = first;
-    while next < last {
+    let mut next = own_parts.start;
+    while next < own_parts.end {
         let mut batch = [Fragment::<f32, Values>::filled(0.0); Batch::SIZE];
         each::<Batch>(|nth| batch[nth] = part(next + nth as u32).load(0.0));
         each::<Batch>(|nth| sums = sums.map(|v, sum| sum + batch[nth].get(v)));
         next += Batch::SIZE as u32;
     }
     if together {
-        let shelves: Shared<f32> =
-            SharedMemory::new().take((WARPGROUPS - 1) as usize * Shelf::SIZE);
-        // SAFETY: each warpgroup has a shelf of its own, and the first one reads them after a
-        // barrier.
-        let shelf = |other: u32| unsafe {
-            let start = shelves.offset(i64::from(other - 1) * Shelf::SIZE as i64);
-            Tensor::new(start, Fixed::<Shelf>::new()).partition::<Threads<4>>(thread)
-        };
-        if warpgroup > 0 {
-            shelf(warpgroup).store(&sums);
+        let shelves = Shelf::take_ring::<{ WARPGROUPS as usize - 1 }>(&mut SharedMemory::new());
+        if !warpgroup.is_first() {
+            let shelf = shelves.tile(warpgroup.after(1));
+            // SAFETY: each warpgroup has a shelf of its own, which is read after the barrier.
+            unsafe { shelf.tensor() }
+                .partition::<Threads<4>>(thread)
+                .store(&sums);
         }
         sync_threads();
-        if warpgroup > 0 {
+        if !warpgroup.is_first() {
             return;
         }
-        for other in 1..WARPGROUPS {
-            let more = shelf(other).load(0.0);
+        for other in 0..WARPGROUPS - 1 {
+            // SAFETY: as above.
+            let shelf = unsafe { shelves.tile(other).tensor() };
+            let more = shelf.partition::<Threads<4>>(thread).load(0.0);
             sums = sums.map(|v, sum| sum + more.get(v));
         }
     }

@@ -11,7 +11,7 @@ use cutlet_device::hopper::{
     WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator, tma_store_commit,
     tma_store_wait_read,
 };
-use cutlet_device::{DeviceData, GlobalMut, Shared, SharedMemory, lane_idx, sync_warp};
+use cutlet_device::{DeviceData, GlobalMut, lane_idx, sync_warp};
 use cutlet_layout_core::{
     Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
@@ -21,8 +21,10 @@ use super::{Epilogue, TileC};
 
 /// Columns of a consumer's pieces that may be on their way.
 const ON_THEIR_WAY: usize = 128;
-/// Elements of shared memory that a consumer has for them.
+/// Elements of them.
 pub(super) const BUFFER: usize = 64 * ON_THEIR_WAY;
+/// The shared memory that a consumer has for them.
+pub(super) type Buffer<T> = OperandTile<T, KMajor, 64, ON_THEIR_WAY>;
 /// A piece in shared memory, its rows of `SPAN` bytes each.
 type SharedC<T, const PIECE: usize, const SPAN: usize> = OperandTile<T, KMajor, 64, PIECE, SPAN>;
 
@@ -57,7 +59,7 @@ type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!(4:1@0)>;
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a, T: Float16, const PIECE: usize, const SPAN: usize> {
     /// Room for those on their way, the consumer's own.
-    buffer: Shared<T>,
+    buffer: Buffer<T>,
     /// Where they go.
     rows: Tensor<GlobalMut<T>, RowMajor>,
     /// The same, for TMA.
@@ -66,20 +68,11 @@ pub(super) struct Pieces<'a, T: Float16, const PIECE: usize, const SPAN: usize> 
     thread: WarpgroupThread,
 }
 
-/// Room for the pieces of all consumers.
-#[inline(always)]
-pub(super) fn take_buffers<T: DeviceData>(
-    shared: &mut SharedMemory,
-    consumers: usize,
-) -> Shared<T> {
-    shared.take_aligned::<T, 1024>(consumers * BUFFER)
-}
-
 impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a, T, PIECE, SPAN> {
     /// The pieces of `rows`, on their way through `buffer`.
     #[inline(always)]
     pub fn new(
-        buffer: Shared<T>,
+        buffer: Buffer<T>,
         rows: Tensor<GlobalMut<T>, RowMajor>,
         map: &'a TensorMap,
         thread: WarpgroupThread,
@@ -126,7 +119,8 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
             }
             let buffers = const { ON_THEIR_WAY / PIECE };
             let start = (piece % buffers) * const { 64 * PIECE };
-            let tile = SharedC::<T, PIECE, SPAN>::from_shared(self.buffer.offset(start as i64));
+            let tile =
+                SharedC::<T, PIECE, SPAN>::from_shared(self.buffer.start().offset(start as i64));
             // The stores of the tile before may have ended with any buffer: a tile begins when all
             // are free.
             if lane_idx().is_first() {
@@ -165,12 +159,8 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
         mut sums: Fragment<f32, I::Values>,
         epilogue: Epi,
     ) {
-        let Self {
-            buffer,
-            rows,
-            thread,
-            ..
-        } = *self;
+        let Self { rows, thread, .. } = *self;
+        let buffer = self.buffer.start();
         let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
         let turns = inside.min(const { (I::N / TURN) as u32 });
         let half_c = |half: u32, turn: u32| {
