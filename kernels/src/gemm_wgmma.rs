@@ -155,6 +155,10 @@ impl Problem {
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
 /// [`box_a`], [`box_b`] and [`box_c`]; `c` must be C's memory.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over registers take the compiler a fifth of a kernel's time"
+)]
 pub unsafe fn gemm<
     T,
     JA,
@@ -310,11 +314,11 @@ pub unsafe fn gemm<
             let b = ring_b.stage(stage).operand_b();
             let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
-            for (block, sums) in sums.iter_mut().enumerate() {
+            for block in 0..BLOCKS {
                 let a = tile_a.rows(block_idx(block));
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
                 // SAFETY: the stage is full until it is released.
-                unsafe { batch.mma_four(sums, a, b, add) };
+                unsafe { batch.mma_four(&mut sums[block], a, b, add) };
             }
             batch.commit();
         };
@@ -337,7 +341,8 @@ pub unsafe fn gemm<
         let sums = sums.map(Accumulator::wait);
         consumer.release(under_way, thread);
 
-        for (block, sums) in sums.into_iter().enumerate() {
+        for block in 0..BLOCKS {
+            let sums = sums[block];
             if problem.ld_parts > 0 {
                 // SAFETY: the launcher promises room for each part's tiles; these rows are this
                 // consumer's.
