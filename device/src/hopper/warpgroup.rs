@@ -20,9 +20,6 @@ index! {
 }
 
 impl WarpgroupIdx {
-    /// Number 0.
-    pub const FIRST: Self = Self(0);
-
     /// The number of the `nth` of the `each` things that every warpgroup has, counted through all
     /// warpgroups.
     #[inline(always)]

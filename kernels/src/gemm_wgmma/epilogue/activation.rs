@@ -56,11 +56,8 @@ impl Epilogue for GeluForBf16 {
     #[inline(always)]
     fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), ()>; N]) -> [[f32; 2]; N] {
         pairs.map(|Pair { sums, .. }| {
-            let [a, b] = tanh_approx_f16(sums.map(inner));
-            [
-                fma(0.5 * sums[0], a, 0.5 * sums[0]),
-                fma(0.5 * sums[1], b, 0.5 * sums[1]),
-            ]
+            let [first, second] = tanh_approx_f16(sums.map(inner));
+            [gelu_by(sums[0], first), gelu_by(sums[1], second)]
         })
     }
 }
@@ -157,8 +154,14 @@ fn inner(x: f32) -> f32 {
 /// is off by up to 2⁻¹² of `x`, less than what bf16 and f16 round away of most values.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
+    gelu_by(x, tanh_approx(inner(x)))
+}
+
+/// [`gelu`] of `x`, by the hyperbolic tangent that it takes.
+#[inline(always)]
+fn gelu_by(x: f32, tanh: f32) -> f32 {
     let half = 0.5 * x;
-    fma(half, tanh_approx(inner(x)), half)
+    fma(half, tanh, half)
 }
 
 /// [`gelu`], off by a few units in the last place; it takes longer.
