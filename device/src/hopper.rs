@@ -7,7 +7,7 @@
 //! | barriers in shared memory | [`Mbarrier`]; [`Pipeline`] pairs them to a ring of stages |
 //! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
-//! | clusters | [`cluster_arrive`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`Multicast`] |
+//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Multicast`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 
@@ -16,6 +16,7 @@ mod dependent_launch;
 mod descriptor;
 mod elect;
 mod float8;
+mod mailbox;
 mod mbarrier;
 mod pipeline;
 mod proxy;
@@ -29,12 +30,14 @@ mod warpgroup;
 mod wgmma;
 
 pub use cluster::{
-    Multicast, cluster_arrive, cluster_sync, cluster_wait, load_cluster, map_shared, store_cluster,
+    Multicast, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
+    map_shared, store_async, store_cluster,
 };
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
 pub use float8::{F8E4M3, F8E5M2};
+pub use mailbox::{Mailbox, Receiver, Sender};
 pub use mbarrier::Mbarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageIdx};
 pub use proxy::{fence_async_shared, fence_mbarrier_init};

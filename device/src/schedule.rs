@@ -4,14 +4,15 @@ use cutlet_layout_core::Raster;
 
 use crate::{block_idx, cluster_rank, grid_dim};
 
-/// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks or, side by
-/// side, of `COLUMNS` blocks.
+/// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks, of `COLUMNS`
+/// blocks side by side, or of `DEPTH` blocks at the same tile.
 ///
 /// The blocks of a cluster have neighbouring tiles of the same column, or of the same row, so that
-/// they can share what that needs. Clusters take the tiles of a [`Raster`] in turns. Blocks whose
-/// tile is beyond the last are given it all the same: they must keep step with their cluster.
+/// they can share what that needs; or they share a tile's steps. Clusters take the tiles of a
+/// [`Raster`] in turns. Blocks whose tile is beyond the last are given it all the same: they must
+/// keep step with their cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule<const ROWS: usize, const COLUMNS: usize> {
+pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> {
     raster: Raster,
     /// Rows of tiles, in whole clusters.
     rows: u32,
@@ -19,13 +20,13 @@ pub struct Schedule<const ROWS: usize, const COLUMNS: usize> {
     next: u32,
 }
 
-impl<const ROWS: usize, const COLUMNS: usize> Schedule<ROWS, COLUMNS> {
+impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS, COLUMNS, DEPTH> {
     const CLUSTER: u32 = {
         assert!(
-            ROWS == 1 || COLUMNS == 1,
+            (ROWS == 1) as u32 + (COLUMNS == 1) as u32 + (DEPTH == 1) as u32 >= 2,
             "a cluster extends in one direction"
         );
-        (ROWS * COLUMNS) as u32
+        (ROWS * COLUMNS * DEPTH) as u32
     };
 
     /// The running block's schedule of `tiles` = (rows, columns) of tiles, each of which comes
@@ -44,7 +45,9 @@ impl<const ROWS: usize, const COLUMNS: usize> Schedule<ROWS, COLUMNS> {
     }
 }
 
-impl<const ROWS: usize, const COLUMNS: usize> Iterator for Schedule<ROWS, COLUMNS> {
+impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
+    for Schedule<ROWS, COLUMNS, DEPTH>
+{
     type Item = Work;
 
     #[inline(always)]
@@ -70,50 +73,52 @@ impl<const ROWS: usize, const COLUMNS: usize> Iterator for Schedule<ROWS, COLUMN
         Some(Work {
             row,
             column,
-            split,
-            splits: self.splits,
+            first_step: split * DEPTH as u32 + if DEPTH > 1 { rank } else { 0 },
+            stride: self.splits * DEPTH as u32,
             part_row: split * self.rows + row,
         })
     }
 }
 
-/// A tile to compute, or one part of its steps.
+/// A tile to compute, or some of its steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// The tile's row.
     pub row: u32,
     /// The tile's column.
     pub column: u32,
-    /// Which part of the steps, …
-    pub split: u32,
-    /// … of how many.
-    pub splits: u32,
+    /// The first of its steps, …
+    first_step: u32,
+    /// … and how far it is from one to the next.
+    stride: u32,
     /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
 }
 
 impl Work {
-    /// The steps of this part, of `steps` in all: every so many, so that blocks which run at the same
-    /// time read neighbouring ones.
+    /// Its steps, of `steps` in all: every so many, so that blocks which run at the same time read
+    /// neighbouring ones. There is at least one, which may be beyond the last: a load of it brings
+    /// zeros.
     #[inline(always)]
     pub fn steps(&self, steps: u32) -> Steps {
         Steps {
-            next: self.split,
-            end: steps,
-            stride: self.splits,
+            next: self.first_step,
+            end: steps.max(self.first_step + 1),
+            stride: self.stride,
         }
     }
 
-    /// How many these are, where no part has more than `most`, and none has less than one below it.
+    /// How many these are, where no other block has more than `most` of this tile's, and none has
+    /// less than one below it.
     #[inline(always)]
     pub fn step_count(&self, steps: u32, most: u32) -> u32 {
-        let last = self.split + (most - 1) * self.splits;
-        most - u32::from(last >= steps)
+        let last = self.first_step + (most - 1) * self.stride;
+        (most - u32::from(last >= steps)).max(1)
     }
 }
 
-/// The steps of a part of a tile's.
+/// Some of a tile's steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps {
     next: u32,

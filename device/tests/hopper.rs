@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::hopper::*;
 use cutlet_device::{DeviceData, Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
-use cutlet_layout_core::{StaticLayout, StaticSwizzle, each};
+use cutlet_layout_core::{Fragment, L, StaticLayout, StaticSwizzle, each};
 use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};
 use half::{bf16, f16};
 
@@ -504,6 +504,64 @@ fn blocks_of_a_cluster_reach_each_others_memory() {
         cluster_sync();
     })
     .unwrap();
+}
+
+#[test]
+fn mailboxes_keep_what_is_sent_until_it_is_received() {
+    type Values = L!((2, 4):(4, 1));
+    let wrong = AtomicU32::new(0);
+    launch(256, 4, 2, || {
+        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barriers before the cluster's barrier.
+            unsafe { mailbox.init() };
+        }
+        cluster_arrive_relaxed();
+        cluster_wait();
+        let (rank, thread) = (cluster_rank().get(), warpgroup_thread_idx());
+        let number = |rank: u32, round: u32, v: usize| {
+            (1000 * (100 * rank + round) + 8 * thread.get()) as f32 + v as f32
+        };
+        if warpgroup_idx().is_first() {
+            let mut sender = mailbox.sender(1 - rank);
+            for round in 0..5 {
+                sender.send(thread, &Fragment::from_fn(|v| number(rank, round, v)));
+            }
+            sender.drain();
+        } else {
+            let mut receiver = mailbox.receiver(1 - rank);
+            for round in 0..5 {
+                let found: Fragment<f32, Values> = receiver.receive(thread);
+                each::<Values>(|v| {
+                    let same = found.get(v) == number(1 - rank, round, v);
+                    wrong.fetch_add(u32::from(!same), Relaxed);
+                });
+            }
+        }
+    })
+    .unwrap();
+    assert_eq!(wrong.into_inner(), 0);
+}
+
+#[test]
+fn a_sender_that_does_not_wait_to_be_received_is_reported() {
+    type Values = L!(4:1);
+    let message = failure(launch(128, 2, 2, || {
+        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barriers before the cluster's barrier.
+            unsafe { mailbox.init() };
+        }
+        cluster_sync();
+        if cluster_rank().get() == 0 {
+            let mut sender = mailbox.sender(1);
+            sender.send(warpgroup_thread_idx(), &Fragment::filled(1.0));
+        } else {
+            let mut receiver = mailbox.receiver(0);
+            let _: Fragment<f32, Values> = receiver.receive(warpgroup_thread_idx());
+        }
+    }));
+    says(&message, &["block 0 of the cluster has ended"]);
 }
 
 #[test]

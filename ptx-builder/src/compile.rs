@@ -57,6 +57,10 @@ pub(crate) struct Output {
     pub dep_info: PathBuf,
 }
 
+/// The version of PTX for Hopper, which drivers have known since CUDA 12.1. rustc would take the
+/// first that knows the target, 8.0, and that one has no `st.async`.
+const HOPPER_ISA: &str = "-Ctarget-feature=+ptx81";
+
 /// Unrolls the loops over a thread's values, without which their arrays end up in memory rather than in
 /// registers. Only the kernels' own crate gets it, which is where their generic code is compiled: the loops
 /// of libraries, over the leaves of a layout for example, take minutes when unrolled like that.
@@ -225,12 +229,14 @@ impl Compilation<'_> {
 
     /// Flags for every crate that the kernels consist of, `core` included.
     fn rustflags(&self) -> String {
-        let cpu = format!("-Ctarget-cpu={}", self.target);
-        if self.can_be_apart() {
-            format!("{cpu} {COPY}")
-        } else {
-            cpu
+        let mut flags = format!("-Ctarget-cpu={}", self.target);
+        if self.target == "sm_90a" {
+            flags = format!("{flags} {HOPPER_ISA}");
         }
+        if self.can_be_apart() {
+            flags = format!("{flags} {COPY}");
+        }
+        flags
     }
 }
 

@@ -12,8 +12,8 @@ mod wgmma;
 
 pub use cluster_barrier::{cluster_arrive, cluster_wait};
 pub use mbarrier::{
-    mbarrier_arrive, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait,
-    mbarrier_wait,
+    mbarrier_arrive, mbarrier_complete_tx, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate,
+    mbarrier_try_wait, mbarrier_wait,
 };
 pub use stmatrix::stmatrix;
 pub use tensor_map::TensorMapModel;

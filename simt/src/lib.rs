@@ -63,9 +63,9 @@ pub use context::{
 pub use error::{SimtError, Waiting};
 pub use hopper::{
     TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
-    cluster_arrive, cluster_wait, mbarrier_arrive, mbarrier_expect_tx, mbarrier_init,
-    mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait, stmatrix, tma_load, tma_store, wgmma,
-    wgmma_commit, wgmma_fence, wgmma_wait,
+    cluster_arrive, cluster_wait, mbarrier_arrive, mbarrier_complete_tx, mbarrier_expect_tx,
+    mbarrier_init, mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait, stmatrix, tma_load,
+    tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
 };
 pub use launch::{LaunchSpec, launch};
 pub use shared::{map_shared_rank, shared_base, shared_bytes, shared_size};

@@ -12,7 +12,17 @@ pub fn cluster_arrive() {
     imp::arrive();
 }
 
-/// Waits until all threads of the cluster have called [`cluster_arrive`].
+/// [`cluster_arrive`] without a promise that anybody sees what this thread wrote, which would take a
+/// fence of the whole GPU. Mbarriers that were just made need none: they have a fence of their own,
+/// [`fence_mbarrier_init`](super::fence_mbarrier_init).
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn cluster_arrive_relaxed() {
+    imp::arrive_relaxed();
+}
+
+/// Waits until all threads of the cluster have called [`cluster_arrive`] or
+/// [`cluster_arrive_relaxed`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cluster_wait() {
@@ -61,6 +71,32 @@ pub unsafe fn store_cluster<T: DeviceData, const N: usize>(shared: Shared<T>, va
     unsafe { imp::store(shared, values) };
 }
 
+/// Writes `N` elements at an address made by [`map_shared`], in one access of 4, 8 or 16 bytes, some
+/// time after the call, and then counts their bytes at the mbarrier in the word `barrier`, which is
+/// made by [`map_shared`], too, and in the same block: `st.async`.
+///
+/// [`Mailbox`](super::Mailbox) pairs it with the barriers that it takes.
+///
+/// # Safety
+/// As [`store_cluster`]; who waits for the barrier's phase sees the elements, and nobody may use them
+/// before.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn store_async<T: DeviceData, const N: usize>(
+    shared: Shared<T>,
+    values: [T; N],
+    barrier: Shared<u64>,
+) {
+    const {
+        assert!(
+            size_of::<[T; N]>() >= 4,
+            "an asynchronous store writes 4, 8 or 16 bytes"
+        );
+    }
+    // SAFETY: as promised by the caller.
+    unsafe { imp::store_async(shared, values, barrier.address()) };
+}
+
 /// The blocks of a cluster that a multicast load writes to: a bit for each rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multicast(u16);
@@ -102,7 +138,7 @@ impl Multicast {
 mod imp {
     use core::arch::asm;
 
-    use crate::vector::{load_instruction, store_instruction};
+    use crate::vector::{Words, load_instruction, store_instruction, to_bits, vector_bytes};
     use crate::{DeviceData, Shared};
 
     load_instruction!(ld_cluster, "ld.shared::cluster", reg32: u32);
@@ -120,12 +156,47 @@ mod imp {
         unsafe { st_cluster::<T, N, 0>(shared.address(), values) };
     }
 
+    #[inline(always)]
+    pub unsafe fn store_async<T: DeviceData, const N: usize>(
+        shared: Shared<T>,
+        values: [T; N],
+        barrier: u32,
+    ) {
+        let words = to_bits::<Words, T, N>(values);
+        let [a, b, c, d] = words.0;
+        let to = shared.address();
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match const { vector_bytes::<T, N>() } {
+                4 => asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [{}], {}, [{}];",
+                    in(reg32) to, in(reg32) a, in(reg32) barrier, options(nostack)
+                ),
+                8 => asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [{}], {{{}, {}}}, [{}];",
+                    in(reg32) to, in(reg32) a, in(reg32) b, in(reg32) barrier, options(nostack)
+                ),
+                _ => asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [{}], {{{}, {}, {}, {}}}, [{}];",
+                    in(reg32) to, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d,
+                    in(reg32) barrier, options(nostack)
+                ),
+            }
+        }
+    }
+
     // Without `.aligned`: the compiler may move assembly into branches that not all lanes take
     // together.
     #[inline(always)]
     pub fn arrive() {
         // SAFETY: a barrier touches no memory of its own.
         unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn arrive_relaxed() {
+        // SAFETY: a barrier touches no memory of its own.
+        unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) };
     }
 
     #[inline(always)]
@@ -148,6 +219,8 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
+    use cutlet_simt::mbarrier_complete_tx;
+
     use crate::{DeviceData, Shared};
 
     #[track_caller]
@@ -162,5 +235,19 @@ mod imp {
         unsafe { shared.store_vec(0, values) };
     }
 
-    pub use cutlet_simt::{cluster_arrive as arrive, cluster_wait as wait, map_shared_rank as map};
+    #[track_caller]
+    pub unsafe fn store_async<T: DeviceData, const N: usize>(
+        shared: Shared<T>,
+        values: [T; N],
+        barrier: u32,
+    ) {
+        // SAFETY: as in `load`.
+        unsafe { shared.store_vec(0, values) };
+        mbarrier_complete_tx(barrier, size_of::<[T; N]>() as u32);
+    }
+
+    pub use cutlet_simt::{
+        cluster_arrive as arrive, cluster_arrive as arrive_relaxed, cluster_wait as wait,
+        map_shared_rank as map,
+    };
 }

@@ -190,7 +190,7 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
 /// # Panics
 /// If nobody can announce them any more in this phase, or there is no barrier.
 #[track_caller]
-pub(super) fn complete_tx(address: u32, bytes: u32) {
+pub fn mbarrier_complete_tx(address: u32, bytes: u32) {
     add_bytes(address, -i64::from(bytes));
 }
 

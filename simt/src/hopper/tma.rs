@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::mbarrier::complete_tx;
+use super::mbarrier::mbarrier_complete_tx;
 use super::running_block;
 use super::tensor_map::TensorMapModel;
 use crate::context::{Thread, current};
@@ -130,7 +130,7 @@ pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multi
             // SAFETY: the caller promises the tensor; `shared_bytes` checked the other range.
             unsafe { from.copy_to_nonoverlapping(to, element as usize) };
         });
-        complete_tx(barrier, bytes);
+        mbarrier_complete_tx(barrier, bytes);
     };
     match multicast {
         None => copy(to, barrier),
