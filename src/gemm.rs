@@ -195,9 +195,6 @@ impl<D: DeviceData> Clone for Gemm<'_, D> {
 }
 impl<D: DeviceData> Copy for Gemm<'_, D> {}
 
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
-const GROUP: u32 = 8;
-
 /// An element type of A and B in [`gemm`], which multiplies them into a C of `D`.
 ///
 /// | A and B | C | where |

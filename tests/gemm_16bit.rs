@@ -297,6 +297,22 @@ fn every_instance() {
     }
 }
 
+/// One block may have no step, or one less than the other.
+#[test]
+fn two_blocks_share_the_steps_of_a_tile() {
+    let instance = Gemm::new().instance("bf16_2x128x128_d2_kk");
+    for (k, factors) in [
+        (8, (1.0, 0.0)),
+        (64, (1.0, 0.5)),
+        (72, (1.0, 0.0)),
+        (200, (-1.0, 1.0)),
+        (1000, (1.0, 0.0)),
+    ] {
+        let orders = [RowMajor, ColMajor, RowMajor];
+        check_by::<bf16>(&instance, (150, 264, k), orders, 0, factors);
+    }
+}
+
 #[test]
 fn instances_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();

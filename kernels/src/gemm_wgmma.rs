@@ -5,7 +5,8 @@
 //! rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
 //! block stays for the whole launch; a *schedule* says which tiles are its. Two blocks of a cluster
-//! have neighbouring tiles of the same columns and load half of each tile of B for both.
+//! have neighbouring tiles of the same columns and load half of each tile of B for both; or they have
+//! the same tile, each multiplies every other step, and they *exchange* sums.
 //!
 //! The tile's extents, the stages, the cluster, the operands' majors, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
@@ -21,11 +22,11 @@ mod pieces;
 use core::array;
 
 use cutlet_device::hopper::{
-    Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Major, Multicast, OperandTile,
-    Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction, cluster_sync,
-    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
-    prefetch_tensor_map, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
-    warpgroup_thread_idx, warpgroup_wait,
+    Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
+    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction,
+    cluster_arrive_relaxed, cluster_wait, decrease_registers, elect_one, grid_dependency_wait,
+    increase_registers, launch_dependents, prefetch_tensor_map, tma_store_wait_read,
+    warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, cluster_rank, lane_idx, sync_threads,
@@ -55,14 +56,24 @@ pub const K: usize = 64;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
 type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
+/// The sums of a consumer's thread for 64 rows.
+type Sums<const N: usize, T, JA, JB> = <Mma<N, T, JA, JB> as WgmmaInstruction>::Values;
 /// A stage's tile of A in shared memory.
 type SharedA<T, JA, const M: usize> = OperandTile<T, JA, M, K>;
 /// A stage's tile of B in shared memory.
 type SharedB<T, JB, const N: usize> = OperandTile<T, JB, N, K>;
 
-/// Bytes of shared memory of a block: the stages, pieces of C, barriers, and room to align.
-pub const fn shared_bytes(m: usize, n: usize, stages: usize, consumers: usize) -> u32 {
-    ((stages * (m + n) * K + consumers * BUFFER) * 2 + 1024) as u32
+/// Bytes of shared memory of a block: the stages, pieces of C, barriers, room to align, and in a
+/// cluster of more than one block at a tile room for the sums of another one's consumer.
+pub const fn shared_bytes(
+    m: usize,
+    n: usize,
+    stages: usize,
+    consumers: usize,
+    depth: usize,
+) -> u32 {
+    let mailbox = if depth > 1 { 64 * n * 4 } else { 0 };
+    ((stages * (m + n) * K + consumers * BUFFER) * 2 + mailbox + 1024) as u32
 }
 
 /// The box of A's tensor map.
@@ -104,7 +115,7 @@ pub struct Problem {
     /// Parts into which the steps of each tile are split, no more than there are; with more than
     /// one, there must be a workspace.
     pub splits: u32,
-    /// Steps of a part, at most.
+    /// Steps of a part that a block has, at most.
     pub split_steps: u32,
     /// Bytes of a tile of A that are loaded: all, or only the first rows where C has no others.
     pub bytes_a: u32,
@@ -148,8 +159,10 @@ impl Problem {
 /// turns, and one writes its tile while the other multiplies.
 ///
 /// What else is a number: `N` columns of a tile, `STAGES` steps that can be under way, `ROWS` ×
-/// `COLUMNS` = `CLUSTER` tiles whose blocks share what they load, and pieces of `PIECE` columns (see
-/// [`piece_columns`]), which are `SPAN` bytes.
+/// `COLUMNS` = `CLUSTER` tiles whose blocks share what they load, `DEPTH` blocks of a cluster that
+/// share a tile's steps, and pieces of `PIECE` columns (see [`piece_columns`]), which are `SPAN` bytes.
+/// With a `DEPTH` of 2 there are two consumers together: each block finishes the rows of one of them,
+/// with the sums that the other block's consumer of these rows sends.
 ///
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
@@ -170,6 +183,7 @@ pub unsafe fn gemm<
     const ROWS: usize,
     const COLUMNS: usize,
     const CLUSTER: usize,
+    const DEPTH: usize,
     const CONSUMERS: usize,
     const BLOCKS: usize,
     const PIECE: usize,
@@ -195,6 +209,10 @@ pub unsafe fn gemm<
             M == rows * CONSUMERS || (M == rows && CONSUMERS == 2),
             "a consumer has 64 rows for each of its blocks"
         );
+        assert!(
+            DEPTH == 1 || (DEPTH == 2 && M == 128 && CONSUMERS == 2 && BLOCKS == 1),
+            "two blocks share a tile that each has two consumers for"
+        );
         M == rows * CONSUMERS
     };
     let Problem {
@@ -207,22 +225,31 @@ pub unsafe fn gemm<
     } = problem;
     let [_, steps] = tiles::<TileAb<M>>([m, k]);
     let schedule =
-        Schedule::<ROWS, COLUMNS>::new(tiles::<TileC<M, N>>([m, n]), group, problem.splits);
+        Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles::<TileC<M, N>>([m, n]), group, problem.splits);
 
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
     let buffers = Buffer::<T>::take_ring::<CONSUMERS>(&mut shared);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
+    let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
         prefetch_tensor_map(map_b);
         prefetch_tensor_map(map_c);
         // SAFETY: nobody uses the barriers before the cluster has met.
-        unsafe { pipeline.init(1, if together { CONSUMERS as u32 } else { 1 }) };
+        unsafe {
+            pipeline.init(1, if together { CONSUMERS as u32 } else { 1 });
+            if DEPTH > 1 {
+                mailbox.init();
+            }
+        }
+    }
+    if CLUSTER > 1 || DEPTH > 1 {
+        cluster_arrive_relaxed();
     }
     if CLUSTER > 1 {
-        cluster_sync();
+        cluster_wait();
     } else {
         sync_threads();
     }
@@ -270,6 +297,9 @@ pub unsafe fn gemm<
             }
             producer.drain();
         }
+        if DEPTH > 1 {
+            cluster_wait();
+        }
         return;
     }
 
@@ -289,6 +319,16 @@ pub unsafe fn gemm<
     if !together {
         turns.begin();
     }
+    if DEPTH > 1 {
+        cluster_wait();
+    }
+    // The other block finishes the rows of the consumer that has its rank.
+    let other = match DEPTH {
+        1 => 0,
+        _ => 1 - cluster_rank().get(),
+    };
+    let sends = DEPTH > 1 && consumer_idx.get() == other;
+    let (mut sender, mut receiver) = (mailbox.sender(other), mailbox.receiver(other));
     for work in schedule {
         let steps = work.step_count(steps, problem.split_steps);
         if !together && !turns.mine() {
@@ -338,8 +378,16 @@ pub unsafe fn gemm<
         if !together {
             turns.pass();
         }
-        let sums = sums.map(Accumulator::wait);
+        let mut sums = sums.map(Accumulator::wait);
         consumer.release(under_way, thread);
+        if sends {
+            sender.send(thread, &sums[0]);
+            continue;
+        }
+        if DEPTH > 1 {
+            let more = receiver.receive(thread);
+            sums[0] = sums[0].map(|v, sum| sum + more.get(v));
+        }
 
         for block in 0..BLOCKS {
             let sums = sums[block];
@@ -371,6 +419,9 @@ pub unsafe fn gemm<
                 }
             }
         }
+    }
+    if sends {
+        sender.drain();
     }
     // The block's memory must stay until TMA has read it.
     if lane_idx().is_first() {

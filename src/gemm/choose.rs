@@ -59,6 +59,8 @@ const TURNS: f64 = 1.045;
 const LAST_TURN: f64 = 1.21;
 /// Clocks that clusters take to start.
 const CLUSTER: f64 = 844.0;
+/// Clocks in which two blocks exchange sums of a tile.
+const EXCHANGE: f64 = 1500.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
 const MEMORY_RATE: f64 = 15.6;
 /// … and the clocks until it does.
@@ -93,7 +95,8 @@ fn faster<T, Epi>(a: Choice<T, Epi>, b: Choice<T, Epi>) -> Choice<T, Epi> {
 /// With or without a split: the one that makes as many tiles as there are multiprocessors.
 fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Choice<T, Epi> {
     let whole = choice(instance, shape, 1);
-    let most = (shape.processors as usize / tiles(instance, shape)).min(MOST_SPLITS);
+    let blocks = tiles(instance, shape) * instance.depth as usize;
+    let most = (shape.processors as usize / blocks).min(MOST_SPLITS);
     if most < 2 {
         return whole;
     }
@@ -117,18 +120,18 @@ fn choice<T, Epi>(
     let splits = splits.min(steps);
     let pieces = tiles(instance, shape) * splits;
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
-    let cluster = cluster_rows * cluster_columns;
-    let most_clusters = (shape.processors as usize / cluster).max(1);
-    let blocks = (pieces / cluster).min(most_clusters) * cluster;
+    let (sharing, depth) = (cluster_rows * cluster_columns, instance.depth as usize);
+    let most_clusters = (shape.processors as usize / (sharing * depth)).max(1);
+    let clusters = (pieces / sharing).min(most_clusters);
 
     let [m, n] = instance.tile.map(f64::from);
     let [lines_a, lines_b] = shape.lines.map(|lines| lines as f64);
     let rows = m.min(shape.m as f64) / cluster_columns as f64 * lines_a
         + n / cluster_rows as f64 * lines_b;
-    let shared_load = if cluster > 1 { SHARED_LOAD } else { 0.0 };
+    let shared_load = if sharing > 1 { SHARED_LOAD } else { 0.0 };
     let load = rows * (2 * K) as f64 / CACHE_RATE + shared_load;
     let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
-    let multiply = steps.div_ceil(splits) as f64 * step;
+    let multiply = steps.div_ceil(splits * depth) as f64 * step;
     let narrow = if instance.tile[1].is_multiple_of(64) {
         1.0
     } else {
@@ -136,7 +139,7 @@ fn choice<T, Epi>(
     };
     let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
     let epilogue = TILE + EPILOGUE * narrow * blocks_of_sums;
-    let most = pieces.div_ceil(blocks) as f64;
+    let most = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
         let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
@@ -144,8 +147,11 @@ fn choice<T, Epi>(
     } else {
         most * (multiply + epilogue)
     };
-    if cluster > 1 {
+    if sharing > 1 {
         computing += CLUSTER;
+    }
+    if depth > 1 {
+        computing += most * EXCHANGE;
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
@@ -158,7 +164,7 @@ fn choice<T, Epi>(
     Choice {
         instance,
         splits: splits as u32,
-        blocks: blocks as u32,
+        blocks: (clusters * sharing * depth) as u32,
         clocks,
     }
 }

@@ -15,7 +15,7 @@ use cutlet_layout_core::tile_extent;
 
 use super::epilogue::Extras;
 use super::sums::{Output, Sums};
-use super::{Activation, GROUP, Problem, sealed};
+use super::{Activation, Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
 use crate::{Error, MatrixMut, Result};
@@ -71,6 +71,8 @@ fn multiply(stream: &Stream, problem: &mut Problem<'_, f32>, named: Option<&str>
     Ok(())
 }
 
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
+const GROUP: u32 = 8;
 /// Bytes of the widest access.
 const VECTOR: usize = 16;
 

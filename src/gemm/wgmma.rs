@@ -23,9 +23,13 @@ use half::{bf16, f16};
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
 use super::sums::{Output, SumParts, Sums};
-use super::{GROUP, Problem, sealed};
+use super::{Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::{Error, Matrix, MatrixMut, Result};
+
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
+/// wave of tiles is about as high as it is wide.
+const GROUP: u32 = 16;
 
 /// An instance that fuses something, the activation `A` at last.
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
@@ -399,7 +403,8 @@ impl<'a, T: Sixteen> Call<'a, T> {
             k: shape.k as i32,
             group: GROUP,
             splits: choice.splits,
-            split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32).div_ceil(choice.splits),
+            split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
+                .div_ceil(choice.splits * choice.instance.depth),
             bytes_a: choice.instance.bytes_a(rows),
             b_once: (shape.m <= choice.instance.tile[0] as usize).into(),
             tma_c: tma_c.into(),

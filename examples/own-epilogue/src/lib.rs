@@ -51,7 +51,7 @@ instantiate! {
     /// # Safety
     /// As for [`gemm`], and the bias has a number for each column of C.
     #[kernel(threads = 128 * (1 + CONSUMERS) as u32, min_blocks = 1, cluster = CLUSTER as u32,
-        shared = shared_bytes(TILE[0], TILE[1], STAGES, CONSUMERS), arch = "sm_90a")]
+        shared = shared_bytes(TILE[0], TILE[1], STAGES, CONSUMERS, 1), arch = "sm_90a")]
     pub unsafe fn gemm_bias_gelu_cap(
         #[grid_constant] map_a: &TensorMap,
         #[grid_constant] map_b: &TensorMap,
@@ -61,7 +61,7 @@ instantiate! {
         problem: Problem,
         epilogue: BiasGeluCap,
     ) = gemm::<bf16, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
-        CLUSTER, CONSUMERS, 1, PIECE, { 2 * PIECE }>;
+        CLUSTER, 1, CONSUMERS, 1, PIECE, { 2 * PIECE }>;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

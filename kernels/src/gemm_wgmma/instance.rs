@@ -27,6 +27,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     pub tile: [u32; 2],
     /// Rows and columns of tiles that a cluster has.
     pub cluster: [u32; 2],
+    /// Blocks of a cluster that share the steps of a tile.
+    pub depth: u32,
     /// Consumers, …
     pub consumers: u32,
     /// … and whether they take turns, each with a tile of its own.

@@ -26,8 +26,8 @@ const fn turns(_: usize) -> usize {
 }
 
 /// The instances of both element types: `name for bf16, name for f16 = consumers, whether they are
-/// together at a tile or take turns, tile of C, stages, blocks of a cluster (rows x columns), major of
-/// A, major of B`.
+/// together at a tile or take turns, tile of C, stages, blocks of a cluster (rows x columns x those at
+/// the same tile), major of A, major of B`.
 macro_rules! instances {
     ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
@@ -56,11 +56,11 @@ macro_rules! instances {
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty:
         $($name:ident = ($consumers:literal $how:ident $m:literal x $n:literal, $stages:literal,
-            $rows:literal x $columns:literal, $a:ident, $b:ident);)+
+            $rows:literal x $columns:literal x $depth:literal, $a:ident, $b:ident);)+
     ) => {
         $(
             #[doc = concat!($consumers, " consumers ", stringify!($how), ", a tile of ", $m, "×", $n, ", ", $stages,
-                " stages, clusters of ", $rows, "×", $columns, ", A ", stringify!($a), ", B ",
+                " stages, clusters of ", $rows, "×", $columns, "×", $depth, ", A ", stringify!($a), ", B ",
                 stringify!($b), ".")]
             pub mod $name {
                 use super::*;
@@ -68,7 +68,8 @@ macro_rules! instances_of {
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($element), ".")]
                     #[kernel(threads = 128 * (1 + $consumers), min_blocks = 1,
-                        cluster = $rows * $columns, shared = shared_bytes($m, $n, $stages, $consumers),
+                        cluster = $rows * $columns * $depth,
+                        shared = shared_bytes($m, $n, $stages, $consumers, $depth),
                         arch = "sm_90a")]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
@@ -79,7 +80,7 @@ macro_rules! instances_of {
                         problem: Problem,
                         epilogue: $epilogue,
                     ) = gemm::<$element, $a, $b, $epilogue, $m, $n, $stages, $rows, $columns,
-                        { $rows * $columns }, $consumers, { $m / 64 / $how($consumers) },
+                        { $rows * $columns }, $depth, $consumers, { $m / 64 / $how($consumers) },
                         { piece_columns($n) }, { 2 * piece_columns($n) }>;
                 }
             }
@@ -93,6 +94,7 @@ macro_rules! instances_of {
                 k_major: [$a::K_IS_CONSECUTIVE, $b::K_IS_CONSECUTIVE],
                 tile: [$m, $n],
                 cluster: [$rows, $columns],
+                depth: $depth,
                 consumers: $consumers,
                 alternate: $consumers > $how($consumers),
                 overwrites_only: $m / 64 / $how($consumers) > 1,
@@ -107,53 +109,55 @@ macro_rules! instances_of {
 }
 
 instances! {
-    bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1, KMajor, KMajor);
-    bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1, KMajor, KMajor);
-    bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1, KMajor, KMajor);
-    bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 4, 2 x 1, KMajor, KMajor);
-    bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1, KMajor, KMajor);
-    bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1, KMajor, KMajor);
-    bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1, KMajor, KMajor);
-    bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
-    bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1, KMajor, KMajor);
-    bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1, KMajor, KMajor);
-    bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1, KMajor, KMajor);
-    bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1, KMajor, MnMajor);
-    bf16_2t128x128_c2_km, f16_2t128x128_c2_km = (2 turns 128 x 128, 6, 2 x 1, KMajor, MnMajor);
-    bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 together 64 x 128, 8, 1 x 1, KMajor, MnMajor);
-    bf16_1x64x64_c1_km, f16_1x64x64_c1_km = (1 together 64 x 64, 12, 1 x 1, KMajor, MnMajor);
-    bf16_2x128x256_c2_mk, f16_2x128x256_c2_mk = (2 together 128 x 256, 4, 2 x 1, MnMajor, KMajor);
-    bf16_2t128x128_c2_mk, f16_2t128x128_c2_mk = (2 turns 128 x 128, 6, 2 x 1, MnMajor, KMajor);
-    bf16_1x64x128_c1_mk, f16_1x64x128_c1_mk = (1 together 64 x 128, 8, 1 x 1, MnMajor, KMajor);
-    bf16_1x64x64_c1_mk, f16_1x64x64_c1_mk = (1 together 64 x 64, 12, 1 x 1, MnMajor, KMajor);
-    bf16_2x128x256_c2_mm, f16_2x128x256_c2_mm = (2 together 128 x 256, 4, 2 x 1, MnMajor, MnMajor);
-    bf16_2t128x128_c2_mm, f16_2t128x128_c2_mm = (2 turns 128 x 128, 6, 2 x 1, MnMajor, MnMajor);
-    bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 together 64 x 128, 8, 1 x 1, MnMajor, MnMajor);
-    bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 together 64 x 64, 12, 1 x 1, MnMajor, MnMajor);
+    bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_d2_kk, f16_2x128x128_d2_kk = (2 together 128 x 128, 5, 1 x 1 x 2, KMajor, KMajor);
+    bf16_2x128x64_d2_kk, f16_2x128x64_d2_kk = (2 together 128 x 64, 6, 1 x 1 x 2, KMajor, KMajor);
+    bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, MnMajor);
+    bf16_2t128x128_c2_km, f16_2t128x128_c2_km = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, MnMajor);
+    bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, MnMajor);
+    bf16_1x64x64_c1_km, f16_1x64x64_c1_km = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, MnMajor);
+    bf16_2x128x256_c2_mk, f16_2x128x256_c2_mk = (2 together 128 x 256, 4, 2 x 1 x 1, MnMajor, KMajor);
+    bf16_2t128x128_c2_mk, f16_2t128x128_c2_mk = (2 turns 128 x 128, 6, 2 x 1 x 1, MnMajor, KMajor);
+    bf16_1x64x128_c1_mk, f16_1x64x128_c1_mk = (1 together 64 x 128, 8, 1 x 1 x 1, MnMajor, KMajor);
+    bf16_1x64x64_c1_mk, f16_1x64x64_c1_mk = (1 together 64 x 64, 12, 1 x 1 x 1, MnMajor, KMajor);
+    bf16_2x128x256_c2_mm, f16_2x128x256_c2_mm = (2 together 128 x 256, 4, 2 x 1 x 1, MnMajor, MnMajor);
+    bf16_2t128x128_c2_mm, f16_2t128x128_c2_mm = (2 turns 128 x 128, 6, 2 x 1 x 1, MnMajor, MnMajor);
+    bf16_1x64x128_c1_mm, f16_1x64x128_c1_mm = (1 together 64 x 128, 8, 1 x 1 x 1, MnMajor, MnMajor);
+    bf16_1x64x64_c1_mm, f16_1x64x64_c1_mm = (1 together 64 x 64, 12, 1 x 1 x 1, MnMajor, MnMajor);
 }
 
 instances! {
     fused AtLeast, AtLeast, LINEAR_BF16, LINEAR_F16:
-    bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 together 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c2_kk_linear, f16_1x64x128_c2_kk_linear = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk_linear, f16_1x64x128_c2_kk_linear = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
 }
 
 instances! {
     fused GeluForBf16, Gelu, GELU_BF16, GELU_F16:
-    bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
-    bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 together 128 x 128, 6, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c2_kk_gelu, f16_1x64x128_c2_kk_gelu = (1 together 64 x 128, 8, 2 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c2_kk_gelu, f16_1x64x128_c2_kk_gelu = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
 }
 
 instances! {
     fused Silu, Silu, SILU_BF16, SILU_F16:
-    bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 together 128 x 256, 4, 2 x 1, KMajor, KMajor);
-    bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 together 64 x 128, 8, 1 x 1, KMajor, KMajor);
+    bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
 }
