@@ -19,8 +19,6 @@ pub mod instances;
 pub mod parts;
 mod pieces;
 
-use core::array;
-
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
     OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction,
@@ -348,7 +346,7 @@ pub unsafe fn gemm<
         };
         // What the epilogue needs of rows and columns arrives while the tile is multiplied.
         let ahead = read_ahead(0);
-        let mut sums: [_; BLOCKS] = array::from_fn(|_| Accumulator::<Mma<N, T, JA, JB>>::new());
+        let mut sums: [_; BLOCKS] = Accumulator::<Mma<N, T, JA, JB>>::several();
         let multiply = |sums: &mut [_; BLOCKS], stage: StageIdx, add: bool| {
             let tile_a = ring_a.stage(stage).operand_a();
             let b = ring_b.stage(stage).operand_b();
@@ -378,7 +376,7 @@ pub unsafe fn gemm<
         if !together {
             turns.pass();
         }
-        let mut sums = sums.map(Accumulator::wait);
+        let mut sums = Accumulator::wait_several(sums);
         consumer.release(under_way, thread);
         if sends {
             sender.send(thread, &sums[0]);
@@ -390,7 +388,7 @@ pub unsafe fn gemm<
         }
 
         for block in 0..BLOCKS {
-            let sums = sums[block];
+            let sums = &mut sums[block];
             if problem.ld_parts > 0 {
                 // SAFETY: the launcher promises room for each part's tiles; these rows are this
                 // consumer's.
@@ -398,7 +396,7 @@ pub unsafe fn gemm<
                     .local_tile::<TileC<M, N>>((work.part_row, work.column))
                     .local_tile::<RowsC<N>>((block_idx(block), 0u32))
                     .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
-                    .store(&sums);
+                    .store(sums);
                 continue;
             }
             let pieces = Pieces::<T, PIECE, SPAN>::new(buffer, rows_c(block), map_c, thread);

@@ -6,10 +6,10 @@
 
 /// Entry `v`.
 #[inline(always)]
-pub(crate) fn entry<T: Copy, const N: usize>(array: &[T; N], v: usize) -> T {
+pub(crate) fn entry<T, const N: usize>(array: &[T; N], v: usize) -> &T {
     assert!(v < N);
     // SAFETY: the entry exists.
-    unsafe { *array.get_unchecked(v) }
+    unsafe { array.get_unchecked(v) }
 }
 
 /// Sets entry `v`.

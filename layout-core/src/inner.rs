@@ -94,7 +94,7 @@ impl Bounds {
 #[inline(always)]
 fn coordinate<L: StaticLayout>(v: usize) -> Coord {
     let [row, column, ..] = entry(const { &Coordinates::<L>::TABLE }, v);
-    [row, column]
+    [*row, *column]
 }
 
 /// The longest aligned run of values of `L` that advances one step at a time in `direction`.

@@ -61,7 +61,7 @@ impl<const N: usize> AccessWidth for Width<N> {
         let vector = unsafe { engine.load_vector::<N>(index) };
         let mut n = 0;
         while n < N {
-            each(n, entry(&vector, n));
+            each(n, *entry(&vector, n));
             n += 1;
         }
     }
@@ -77,7 +77,7 @@ impl<const N: usize> AccessWidth for Width<N> {
             let mut vector = engine.load_vector::<N>(index);
             let mut n = 0;
             while n < N {
-                let value = f(n, entry(&vector, n));
+                let value = f(n, *entry(&vector, n));
                 set_entry(&mut vector, n, value);
                 n += 1;
             }

@@ -182,15 +182,33 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! flights {
-            ($($n:literal)+) => {
-                $( if const { 16 * $n < L::SIZE } { flight::<L, $n>(&mut f) } )+
-            };
+            ($($group:literal: [$($n:literal)+])+) => {$(
+                if const { 64 * $group < L::SIZE } {$(
+                    if const { 16 * $n < L::SIZE } {
+                        if const { 16 * $n + 16 <= L::SIZE } {
+                            full_flight::<$n>(&mut f);
+                        } else {
+                            flight::<L, $n>(&mut f);
+                        }
+                    }
+                )+}
+            )+};
         }
-        flights!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        flights!(0: [0 1 2 3] 1: [4 5 6 7] 2: [8 9 10 11] 3: [12 13 14 15]);
     }
 }
 
-/// Calls `f(v)` for 16 indices, or those of them that `L` has.
+/// Calls `f(v)` for 16 indices.
+#[inline(always)]
+#[cfg(target_arch = "nvptx64")]
+fn full_flight<const N: usize>(f: &mut impl FnMut(usize)) {
+    macro_rules! rungs {
+        ($($i:literal)+) => { $( f(16 * N + $i); )+ };
+    }
+    rungs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+}
+
+/// Calls `f(v)` for those of 16 indices that `L` has.
 ///
 /// A rung for each; the compiler removes the dead ones before codegen, so no unrolling pass has to be
 /// persuaded. A ladder of one function would have 256 rungs to look at for each layout and each `f`.
@@ -199,7 +217,7 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
 fn flight<L: StaticLayout, const N: usize>(f: &mut impl FnMut(usize)) {
     macro_rules! rungs {
         ($($i:literal)+) => {
-            $( if const { 16 * N + $i < L::SIZE } { f(const { 16 * N + $i }) } )+
+            $( if const { 16 * N + $i < L::SIZE } { f(16 * N + $i) } )+
         };
     }
     rungs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
@@ -223,7 +241,7 @@ pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
         ($($n:literal)+) => {$(
             if const { $n < L::LAYOUT.num_leaves() } {
                 sum += digit::<L, $n>(&mut rest) as i32
-                    * entry(const { &leaf_strides::<L>($n) }, b);
+                    * *entry(const { &leaf_strides::<L>($n) }, b);
             }
         )+};
     }

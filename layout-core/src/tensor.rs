@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use crate::inner::{Bound, Coord, Inner, MatrixInner};
 use crate::partition::AccessWidth;
 use crate::{
-    Engine, EngineMut, Fragment, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
+    Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
     tile_origin,
 };
 
@@ -93,6 +93,16 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     }
 }
 
+/// The accesses of a partition, by the values at which they begin: `L` has the values, and each access
+/// moves as many as `W` says.
+#[derive(Clone, Copy)]
+struct Accesses<L, W>(PhantomData<(L, W)>);
+
+impl<L: StaticLayout, W: AccessWidth> StaticLayout for Accesses<L, W> {
+    const LAYOUT: Layout = Layout::static_mode((L::SIZE / W::VALUES) as i64, W::VALUES as i64);
+    type Storage<T: Copy> = L::Storage<T>;
+}
+
 /// A thread's share of a tile: values by index, with memory behind them.
 #[derive(Clone, Copy)]
 pub struct Partition<E, I: Inner, C: ThreadValue> {
@@ -147,8 +157,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 "a fragment is read in whole vectors"
             )
         }
-        each::<L>(|v| {
-            if v % Self::WIDTH == 0 && self.bound.holds(first + v) {
+        each::<Accesses<L, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(first + v) {
                 let index = self.bound.index(first + v);
                 // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
                 // creator promised the alignment, and with it extents that vectors don't straddle).
@@ -166,8 +177,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     #[inline(always)]
     pub fn for_each(&self, mut f: impl FnMut(usize, E::Element)) {
         const { Self::WIDTH_FITS }
-        each::<C::Val>(|v| {
-            if v % Self::WIDTH == 0 && self.bound.holds(v) {
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(v) {
                 let index = self.bound.index(v);
                 // SAFETY: as in `load_into`.
                 unsafe { C::Width::load(self.engine, index, |n, value| f(v + n, value)) };
@@ -187,8 +199,9 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 "a fragment is stored whole: it needs as many values as the partition has"
             )
         }
-        each::<C::Val>(|v| {
-            if v % Self::WIDTH == 0 && self.bound.holds(v) {
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(v) {
                 let index = self.bound.index(v);
                 // SAFETY: as in `load_into`.
                 unsafe { C::Width::store(self.engine, index, |n| values.get(v + n)) };
@@ -202,8 +215,9 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     #[inline(always)]
     pub fn update(&self, mut f: impl FnMut(usize, E::Element) -> E::Element) {
         const { Self::WIDTH_FITS }
-        each::<C::Val>(|v| {
-            if v % Self::WIDTH == 0 && self.bound.holds(v) {
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(v) {
                 let index = self.bound.index(v);
                 // SAFETY: as in `load_into`.
                 unsafe { C::Width::update(self.engine, index, |n, value| f(v + n, value)) };

@@ -100,6 +100,26 @@ impl<I: WgmmaInstruction> Accumulator<I> {
         warpgroup_wait::<0>();
         self.0.into_values()
     }
+
+    /// Several [`new`](Self::new) sums: of neighbouring blocks of rows, for instance.
+    ///
+    /// An array made of them by a closure would be the same, but the compiler takes long to see it.
+    #[inline(always)]
+    pub fn several<const COUNT: usize>() -> [Self; COUNT] {
+        imp::Sums::several()
+    }
+
+    /// As [`wait`](Self::wait), of several sums.
+    ///
+    /// All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait_several<const COUNT: usize>(
+        sums: [Self; COUNT],
+    ) -> [Fragment<f32, I::Values>; COUNT] {
+        warpgroup_wait::<0>();
+        imp::Sums::several_into_values(sums)
+    }
 }
 
 /// An open batch of matrix instructions.
@@ -228,7 +248,7 @@ mod imp {
 
     use cutlet_layout_core::Fragment;
 
-    use super::WgmmaInstruction;
+    use super::{Accumulator, WgmmaInstruction};
 
     /// What the assembly of an instruction needs to know.
     pub trait Instruction {
@@ -290,6 +310,31 @@ mod imp {
             I::settle(unsafe { self.0.assume_init_mut() });
             // SAFETY: there are as many registers as values, and the assembly wrote them all.
             unsafe { Fragment::read(self.0.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+            [const { Accumulator(Self(MaybeUninit::uninit())) }; COUNT]
+        }
+
+        #[inline(always)]
+        pub fn several_into_values<const COUNT: usize>(
+            mut sums: [Accumulator<I>; COUNT],
+        ) -> [Fragment<f32, I::Values>; COUNT] {
+            const { assert!(size_of::<I::Registers>() == size_of::<Fragment<f32, I::Values>>()) };
+            let mut nth = 0;
+            while nth < COUNT {
+                // SAFETY: as in `issue`.
+                I::settle(unsafe { sums[nth].0.0.assume_init_mut() });
+                nth += 1;
+            }
+            // SAFETY: a fragment is its values and nothing else, there are as many registers, and
+            // the assembly wrote them all.
+            unsafe {
+                (&raw const sums)
+                    .cast::<[Fragment<f32, I::Values>; COUNT]>()
+                    .read()
+            }
         }
     }
 
@@ -416,6 +461,7 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
+    use core::array;
     use core::marker::PhantomData;
 
     use cutlet_layout_core::{Fragment, StaticLayout};
@@ -424,7 +470,7 @@ mod imp {
     use half::{bf16, f16};
 
     use super::super::{F8E4M3, F8E5M2, Major};
-    use super::WgmmaInstruction;
+    use super::{Accumulator, WgmmaInstruction};
     use crate::DeviceData;
 
     /// What the model of an instruction needs to know.
@@ -463,6 +509,16 @@ mod imp {
 
         pub fn into_values(self) -> Fragment<f32, I::Values> {
             Fragment::from_fn(|v| self.0.get(v))
+        }
+
+        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+            array::from_fn(|_| Accumulator(Self::new()))
+        }
+
+        pub fn several_into_values<const COUNT: usize>(
+            sums: [Accumulator<I>; COUNT],
+        ) -> [Fragment<f32, I::Values>; COUNT] {
+            sums.map(|sums| sums.0.into_values())
         }
     }
 

@@ -65,7 +65,9 @@ impl<Epi: Epilogue> Ahead<Epi> {
             row: self.rows[pair % 2],
             columns: self.columns[group(pair)],
         });
-        for (pair, new) in epilogue.apply_pairs(pairs).into_iter().enumerate() {
+        // By reference: what drops an array's own iterator is a function that stays in another text,
+        // and for one such call the builder compiles all kernels again, together.
+        for (pair, new) in epilogue.apply_pairs(pairs).iter().enumerate() {
             sums.set(first(pair), new[0]);
             sums.set(first(pair) + 1, new[1]);
         }

@@ -94,7 +94,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
     #[inline(always)]
     pub unsafe fn store_by_tma<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
-        mut sums: Fragment<f32, I::Values>,
+        sums: &mut Fragment<f32, I::Values>,
         epilogue: Epi,
         ahead: Ahead<Epi>,
     ) {
@@ -107,14 +107,17 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
         let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
             let places = places();
-            sums = sums.map(|v, sum| epilogue.apply(sum, None, places.bound().coordinate(v)));
+            each::<I::Values>(|v| {
+                let at = places.bound().coordinate(v);
+                sums.set(v, epilogue.apply(sums.get(v), None, at));
+            });
         }
         let at = |v| places().bound().coordinate(v);
         for piece in 0..const { I::N / PIECE } {
             if !Ahead::<Epi>::IS_EMPTY {
                 for part in 0..PIECE / ahead::COLUMNS {
                     let nth = piece * (PIECE / ahead::COLUMNS) + part;
-                    ahead.apply(epilogue, &mut sums, nth, at);
+                    ahead.apply(epilogue, sums, nth, at);
                 }
             }
             let buffers = const { ON_THEIR_WAY / PIECE };
@@ -135,7 +138,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
             // SAFETY: each warp touches only the 16 rows whose sums it has; the rest as promised by
             // the caller.
             unsafe {
-                store_accumulator::<I, _, _, _>(tile, 0u32, piece, self.thread, &sums);
+                store_accumulator::<I, _, _, _>(tile, 0u32, piece, self.thread, sums);
                 fence_async_shared();
                 sync_warp();
                 if lane_idx().is_first() {
@@ -156,7 +159,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
     #[inline(always)]
     pub unsafe fn update<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
-        mut sums: Fragment<f32, I::Values>,
+        sums: &mut Fragment<f32, I::Values>,
         epilogue: Epi,
     ) {
         let Self { rows, thread, .. } = *self;
@@ -210,14 +213,14 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
                 } else if !epilogue.is_identity() {
                     each::<Values>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
                 }
-                store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, &sums);
+                store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, sums);
                 sync_warp();
                 for nth in 0..2 {
                     half_c(nth, turn).store(&half(nth).load(T::default()));
                 }
                 sync_warp();
             }
-            sums = sums.rotated(Values::SIZE);
+            *sums = sums.rotated(Values::SIZE);
         }
     }
 }

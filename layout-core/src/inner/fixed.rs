@@ -183,7 +183,7 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
 
     #[inline(always)]
     fn index(&self, v: usize) -> i64 {
-        let value = entry(const { &Self::TABLE }, v);
+        let value = *entry(const { &Self::TABLE }, v);
         if W::SOURCE == 0 {
             value as i64
         } else {
