@@ -155,14 +155,21 @@ impl Builder {
         let mut files = Vec::new();
         let mut found = Vec::new();
         let mut inputs = BTreeSet::new();
+        let mut together = Vec::new();
         for (target, compiled) in self.targets.iter().zip(at_once(&compilations)?) {
             for family in compiled.families {
                 found.extend(leftovers::find(&family, target).map_err(|why| not_ptx(target, why))?);
                 files.push((file_name(&family.family, target), family.ptx));
             }
             inputs.extend(compiled.inputs);
+            together.extend(compiled.together.map(|why| (target, why)));
         }
         self.report(found)?;
+        for (target, why) in together {
+            println!(
+                "cargo::warning=for {target} all modules are compiled together, each time one is edited: {why}"
+            );
+        }
         let folder = out.join("ptx");
         library::write_folder(&folder, &files)?;
         for input in inputs {
@@ -211,6 +218,8 @@ impl Builder {
 struct Compiled {
     families: Vec<FamilyText>,
     inputs: BTreeSet<PathBuf>,
+    /// Why the modules could not be compiled apart, where that was tried.
+    together: Option<String>,
 }
 
 /// Compiles for all targets at the same time. The first error in the order of targets is the one
@@ -236,19 +245,25 @@ fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError
 fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     let target = compilation.target;
     let inputs = |dep_info: &Path| sources::of(dep_info, &compilation.package.folder);
+    let mut together = None;
     if compilation.can_be_apart() {
         let Output {
             krate,
             texts,
             dep_info,
         } = compilation.run(Link::Apart)?;
-        if let Ok(families) = families::of(&texts, &krate, target)
-            && families.iter().all(complete::is_complete)
-        {
-            return Ok(Compiled {
-                families,
-                inputs: inputs(&dep_info)?,
-            });
+        match families::of(&texts, &krate, target) {
+            Ok(families) => match families.iter().find_map(complete::lacks) {
+                None => {
+                    return Ok(Compiled {
+                        families,
+                        inputs: inputs(&dep_info)?,
+                        together,
+                    });
+                }
+                Some(why) => together = Some(why),
+            },
+            Err(why) => together = Some(why),
         }
     }
     let Output {
@@ -259,6 +274,7 @@ fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     Ok(Compiled {
         families: families::of(&texts, &krate, target).map_err(|why| not_ptx(target, why))?,
         inputs: inputs(&dep_info)?,
+        together,
     })
 }
 

@@ -1,14 +1,27 @@
-//! Tells whether a family's text has all that it mentions, so that the driver can compile it alone.
+//! Tells what a family's text mentions and does not have, so that the driver could not compile it alone.
 
 use std::collections::HashSet;
 
+use crate::demangle;
 use crate::families::FamilyText;
 use crate::leftovers::OF_THE_DRIVER;
 use crate::module::{Item, Kind, Module, names};
 
-/// Whether everything that the text mentions is in it, or in the driver.
-pub(crate) fn is_complete(text: &FamilyText) -> bool {
-    Module::parse(&text.ptx).is_ok_and(|module| missing(&module).is_none())
+/// The first thing that the text mentions and that is neither in it nor in the driver, in words.
+pub(crate) fn lacks(text: &FamilyText) -> Option<String> {
+    let module = match Module::parse(&text.ptx) {
+        Ok(module) => module,
+        Err(why) => {
+            return Some(format!(
+                "the text of `{}` cannot be read: {why}",
+                text.family
+            ));
+        }
+    };
+    missing(&module).map(|name| {
+        let (family, name) = (&text.family, demangle::path(name));
+        format!("kernels of `{family}` need `{name}`, which is compiled elsewhere")
+    })
 }
 
 /// The first name that stands for something elsewhere.
@@ -80,7 +93,7 @@ fn last_but(bytes: &[u8], skip: impl Fn(u8) -> bool) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn is_complete_with(declarations: &str, body: &str) -> bool {
+    fn lacking(declarations: &str, body: &str) -> Option<String> {
         let ptx = format!(
             ".version 8.0
 .target sm_90a
@@ -103,7 +116,7 @@ mod tests {
 }}
 "
         );
-        is_complete(&FamilyText {
+        lacks(&FamilyText {
             family: "mat".to_owned(),
             ptx,
         })
@@ -125,26 +138,24 @@ mod tests {
 	ld.global.b32 	%r3, [table+4];
 	@%p1 bra 	$L__BB0_2;
 	.pragma \"nounroll\";";
-        assert!(is_complete_with("", body));
+        assert_eq!(lacking("", body), None);
     }
 
     #[test]
     fn what_is_elsewhere_is_missed() {
         let call = "	call.uni there, (%rd1);";
-        assert!(!is_complete_with(
-            ".extern .func there(.param .b64 p);",
-            call
-        ));
-        assert!(is_complete_with(
-            ".func there(.param .b64 p);\n.func there(.param .b64 p) { ret; }",
-            call
-        ));
+        let why = lacking(".extern .func there(.param .b64 p);", call);
+        let expected = "kernels of `mat` need `there`, which is compiled elsewhere";
+        assert_eq!(why.as_deref(), Some(expected));
+        let defined = ".func there(.param .b64 p);\n.func there(.param .b64 p) { ret; }";
+        assert_eq!(lacking(defined, call), None);
         let load = "	ld.global.b32 	%r3, [there];";
-        assert!(!is_complete_with(
-            ".extern .global .align 4 .b8 there[8];",
-            load
-        ));
-        assert!(!is_complete_with("", load));
-        assert!(!is_complete_with("", "	mov.u32 	%r3, there;"));
+        for why in [
+            lacking(".extern .global .align 4 .b8 there[8];", load),
+            lacking("", load),
+            lacking("", "	mov.u32 	%r3, there;"),
+        ] {
+            assert_eq!(why.as_deref(), Some(expected));
+        }
     }
 }

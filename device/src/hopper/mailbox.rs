@@ -185,8 +185,8 @@ impl<L: StaticLayout> Receiver<L> {
         for word in 0..Mailbox::<L>::WORDS {
             // SAFETY: the values have come.
             let four = unsafe { mailbox.words.load_vec::<WORD>(first_of_word(word, thread)) };
-            for (v, value) in four.into_iter().enumerate() {
-                values.set(WORD * word + v, value);
+            for (v, value) in four.iter().enumerate() {
+                values.set(WORD * word + v, *value);
             }
         }
         sync_warp();

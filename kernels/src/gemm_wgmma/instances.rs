@@ -109,6 +109,7 @@ macro_rules! instances_of {
 }
 
 instances! {
+    bf16_2x256x160_r2_kk, f16_2x256x160_r2_kk = (2 together 256 x 160, 3, 1 x 2 x 1, KMajor, KMajor);
     bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor);
