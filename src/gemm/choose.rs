@@ -37,42 +37,45 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 73 shapes on an H200.
+// The constants are fitted to times of every instance at 78 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.28;
+const MULTIPLY: f64 = 1.112;
+/// Clocks that the tensor cores lose for each 128 bytes of operands: bringing these takes energy, too,
+/// and the device has only so much.
+const ENERGY: f64 = 0.197;
 /// Bytes that the second-level cache brings a multiprocessor in a clock, …
-const CACHE_RATE: f64 = 59.5;
+const CACHE_RATE: f64 = 63.6;
 /// … and clocks that a step's loads take longer where blocks share them.
-const SHARED_LOAD: f64 = 130.0;
+const SHARED_LOAD: f64 = 141.3;
 /// Clocks from one step to the next.
-const STEP: f64 = 31.0;
+const STEP: f64 = 53.4;
 /// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 1200.0;
+const TILE: f64 = 731.8;
 /// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 610.0;
-/// How much longer that takes where pieces of a tile are not 64 columns.
-const NARROW: f64 = 1.18;
+const EPILOGUE: f64 = 500.5;
+/// How much longer that takes where pieces of a tile are only 16 columns.
+const NARROW: f64 = 1.635;
 /// How much slower two consumers multiply that take turns, …
-const TURNS: f64 = 1.045;
+const TURNS: f64 = 1.013;
 /// … and how much slower the last of them ends.
-const LAST_TURN: f64 = 1.21;
+const LAST_TURN: f64 = 1.50;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 844.0;
-/// Clocks in which two blocks exchange sums of a tile.
-const EXCHANGE: f64 = 1500.0;
+const CLUSTER: f64 = 911.9;
+/// Clocks in which two blocks exchange 64×64 sums each.
+const EXCHANGE: f64 = 3229.4;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 15.6;
+const MEMORY_RATE: f64 = 18.51;
 /// … and the clocks until it does.
-const MEMORY: f64 = 4100.0;
+const MEMORY: f64 = 5799.1;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 5.0;
+const OVERLAP: f64 = 3.0;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 5170.0;
+const SUM: f64 = 4142.5;
 /// … more for each part, …
-const SUM_PART: f64 = 13.8;
+const SUM_PART: f64 = 25.0;
 /// … and the share of memory's time that it takes to write and read them.
-const SUM_MEMORY: f64 = 0.77;
+const SUM_MEMORY: f64 = 0.576;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -130,9 +133,9 @@ fn choice<T, Epi>(
         + n / cluster_rows as f64 * lines_b;
     let shared_load = if sharing > 1 { SHARED_LOAD } else { 0.0 };
     let load = rows * (2 * K) as f64 / CACHE_RATE + shared_load;
-    let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
+    let step = STEP + load.max(m * n / 32.0 * MULTIPLY + rows * ENERGY);
     let multiply = steps.div_ceil(splits * depth) as f64 * step;
-    let narrow = if instance.tile[1].is_multiple_of(64) {
+    let narrow = if instance.tile[1].is_multiple_of(32) {
         1.0
     } else {
         NARROW
@@ -151,7 +154,7 @@ fn choice<T, Epi>(
         computing += CLUSTER;
     }
     if depth > 1 {
-        computing += most * EXCHANGE;
+        computing += most * EXCHANGE * n / 64.0;
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
