@@ -43,39 +43,40 @@ pub struct Choice<T: 'static, Epi: 'static> {
 const MULTIPLY: f64 = 1.112;
 /// Clocks that the tensor cores lose for each 128 bytes of operands: bringing these takes energy, too,
 /// and the device has only so much.
-const ENERGY: f64 = 0.197;
+const ENERGY: f64 = 0.221;
 /// Bytes that the second-level cache brings a multiprocessor in a clock, …
-const CACHE_RATE: f64 = 63.6;
+const CACHE_RATE: f64 = 63.8;
 /// … and clocks that a step's loads take longer where blocks share them.
-const SHARED_LOAD: f64 = 141.3;
+const SHARED_LOAD: f64 = 132.4;
 /// Clocks from one step to the next.
-const STEP: f64 = 53.4;
+const STEP: f64 = 57.8;
 /// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 731.8;
+const TILE: f64 = 699.0;
 /// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 500.5;
+const EPILOGUE: f64 = 497.4;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.635;
+const NARROW: f64 = 1.906;
 /// How much slower two consumers multiply that take turns, …
 const TURNS: f64 = 1.013;
-/// … and how much slower the last of them ends.
-const LAST_TURN: f64 = 1.50;
+/// … and clocks that it takes to pass the turn on.
+const PASS: f64 = 319.6;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 911.9;
+const CLUSTER: f64 = 1146.5;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3229.4;
+const EXCHANGE: f64 = 3226.5;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 18.51;
+const MEMORY_RATE: f64 = 18.27;
 /// … and the clocks until it does.
-const MEMORY: f64 = 5799.1;
+const MEMORY: f64 = 5812.6;
 /// How much computing and memory get into each other's way: the less, the higher.
 const OVERLAP: f64 = 3.0;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4142.5;
+const SUM: f64 = 4335.4;
 /// … more for each part, …
-const SUM_PART: f64 = 25.0;
-/// … and the share of memory's time that it takes to write and read them.
-const SUM_MEMORY: f64 = 0.576;
+const SUM_PART: f64 = 20.0;
+/// … and the share of memory's time that it takes to write and read them, where there are several:
+/// then C is small, and the cache has some of them.
+const SUM_MEMORY: f64 = 0.547;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -145,8 +146,8 @@ fn choice<T, Epi>(
     let most = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
-        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
-        most * tile + LAST_TURN * epilogue
+        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0) + PASS;
+        most * tile + epilogue
     } else {
         most * (multiply + epilogue)
     };
@@ -162,7 +163,13 @@ fn choice<T, Epi>(
     let mut clocks = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
     if splits > 1 || shape.leaves_sums {
         let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
-        clocks += SUM + SUM_PART * splits as f64 + SUM_MEMORY * parts;
+        let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
+        clocks += SUM + SUM_PART * splits as f64 + memory * parts;
+        if !instance.alternate && instance.overwrites_only {
+            // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
+            // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
+            clocks = f64::INFINITY;
+        }
     }
     Choice {
         instance,
