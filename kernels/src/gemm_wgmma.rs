@@ -129,8 +129,9 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Of A (m, k) and B (k, n), by an instance whose tiles have `tile_rows` rows and whose boxes of
-    /// A are whole: no split, and C, whose rows are `ldc` elements apart, is stored without TMA.
+    /// Of A (m, k) and B (k, n), by an instance whose tiles have `tile_rows` rows, whose boxes of A are
+    /// whole and whose blocks have tiles of their own: no split, and C, whose rows are `ldc` elements
+    /// apart, is stored without TMA.
     pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile_rows: usize) -> Self {
         Self {
             ldc,
@@ -246,6 +247,7 @@ pub unsafe fn gemm<
     if CLUSTER > 1 || DEPTH > 1 {
         cluster_arrive_relaxed();
     }
+    // Blocks that only exchange sums need each other much later: their loads begin at once.
     if CLUSTER > 1 {
         cluster_wait();
     } else {

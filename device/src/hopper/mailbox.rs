@@ -20,6 +20,34 @@ const WORD: usize = 4;
 const WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
 
 /// Room for a fragment of layout `L` of each thread of a warpgroup.
+///
+/// Each of two blocks has two warpgroups, and adds the sums of that with its own rank:
+///
+/// ```no_run
+/// use cutlet_device::hopper::{
+///     Mailbox, cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx,
+/// };
+/// use cutlet_device::{SharedMemory, cluster_rank, thread_idx};
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// let mailbox = Mailbox::<L!(8:1)>::take(&mut SharedMemory::new());
+/// if thread_idx().get() == 0 {
+///     // SAFETY: nobody uses the barriers before the cluster has met.
+///     unsafe { mailbox.init() };
+/// }
+/// cluster_arrive_relaxed();
+/// cluster_wait();
+/// let (other, thread) = (1 - cluster_rank().get(), warpgroup_thread_idx());
+/// let mut sums = Fragment::filled(1.0);
+/// if warpgroup_idx().get() == other {
+///     let mut sender = mailbox.sender(other);
+///     sender.send(thread, &sums);
+///     sender.drain();
+/// } else {
+///     let more = mailbox.receiver(other).receive(thread);
+///     sums = sums.map(|v, sum| sum + more.get(v));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Mailbox<L> {
     /// The first four values of each thread, then the next four.

@@ -1,6 +1,10 @@
 //! The instances of gemm_wgmma that the library launches, each in a module of its own, so that a
 //! first launch compiles one kernel. Those that end in an activation's name, or in `linear`, do what
 //! a linear layer asks for.
+//!
+//! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
+//! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` are two blocks one below
+//! the other, `r2` side by side, `d2` at the same tile; `c1` is no cluster.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
