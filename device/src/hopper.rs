@@ -7,7 +7,7 @@
 //! | barriers in shared memory | [`Mbarrier`]; [`Pipeline`] pairs them to a ring of stages |
 //! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
-//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Multicast`] |
+//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 
@@ -37,7 +37,7 @@ pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
 pub use float8::{F8E4M3, F8E5M2};
-pub use mailbox::{Mailbox, Receiver, Sender};
+pub use mailbox::{Exchange, Mailbox, Receiver, Sender};
 pub use mbarrier::Mbarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageIdx};
 pub use proxy::{fence_async_shared, fence_mbarrier_init};

@@ -544,6 +544,37 @@ fn mailboxes_keep_what_is_sent_until_it_is_received() {
 }
 
 #[test]
+fn two_blocks_exchange_sums() {
+    type Values = L!(8:1);
+    let wrong = AtomicU32::new(0);
+    launch(256, 2, 2, || {
+        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
+        if thread_idx().get() == 0 {
+            // SAFETY: nobody uses the barriers before the cluster's barrier.
+            unsafe { mailbox.init() };
+        }
+        cluster_sync();
+        let (rank, group) = (cluster_rank().get(), warpgroup_idx());
+        let mut exchange = mailbox.exchange(group);
+        for round in 1..4 {
+            let own = (10 * round + rank) as f32;
+            let mut sums = Fragment::<f32, Values>::filled(own);
+            let complete = exchange.add(warpgroup_thread_idx(), &mut sums);
+            let expected = if complete {
+                (20 * round + 1) as f32
+            } else {
+                own
+            };
+            let right = complete == (group.get() == rank) && sums.get(7) == expected;
+            wrong.fetch_add(u32::from(!right), Relaxed);
+        }
+        exchange.drain();
+    })
+    .unwrap();
+    assert_eq!(wrong.into_inner(), 0);
+}
+
+#[test]
 fn a_sender_that_does_not_wait_to_be_received_is_reported() {
     type Values = L!(4:1);
     let message = failure(launch(128, 2, 2, || {

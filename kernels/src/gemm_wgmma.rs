@@ -322,13 +322,7 @@ pub unsafe fn gemm<
     if DEPTH > 1 {
         cluster_wait();
     }
-    // The other block finishes the rows of the consumer that has its rank.
-    let other = match DEPTH {
-        1 => 0,
-        _ => 1 - cluster_rank().get(),
-    };
-    let sends = DEPTH > 1 && consumer_idx.get() == other;
-    let (mut sender, mut receiver) = (mailbox.sender(other), mailbox.receiver(other));
+    let mut exchange = mailbox.exchange(consumer_idx);
     for work in schedule {
         let steps = work.step_count(steps, problem.split_steps);
         if !together && !turns.mine() {
@@ -380,13 +374,8 @@ pub unsafe fn gemm<
         }
         let mut sums = Accumulator::wait_several(sums);
         consumer.release(under_way, thread);
-        if sends {
-            sender.send(thread, &sums[0]);
+        if DEPTH > 1 && !exchange.add(thread, &mut sums[0]) {
             continue;
-        }
-        if DEPTH > 1 {
-            let more = receiver.receive(thread);
-            sums[0] = sums[0].map(|v, sum| sum + more.get(v));
         }
 
         for block in 0..BLOCKS {
@@ -420,8 +409,8 @@ pub unsafe fn gemm<
             }
         }
     }
-    if sends {
-        sender.drain();
+    if DEPTH > 1 {
+        exchange.drain();
     }
     // The block's memory must stay until TMA has read it.
     if lane_idx().is_first() {

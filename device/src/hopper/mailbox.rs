@@ -8,10 +8,11 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{Fragment, StaticLayout};
 
-use crate::{Shared, SharedMemory, lane_idx, sync_warp};
+use crate::{Shared, SharedMemory, cluster_rank, lane_idx, sync_warp};
 
 use super::{
-    Mbarrier, WARPGROUP_SIZE, WarpgroupThread, fence_mbarrier_init, map_shared, store_async,
+    Mbarrier, WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, fence_mbarrier_init, map_shared,
+    store_async,
 };
 
 /// Values that are sent at a time: 16 bytes.
@@ -20,34 +21,6 @@ const WORD: usize = 4;
 const WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
 
 /// Room for a fragment of layout `L` of each thread of a warpgroup.
-///
-/// Each of two blocks has two warpgroups, and adds the sums of that with its own rank:
-///
-/// ```no_run
-/// use cutlet_device::hopper::{
-///     Mailbox, cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx,
-/// };
-/// use cutlet_device::{SharedMemory, cluster_rank, thread_idx};
-/// use cutlet_layout_core::{Fragment, L};
-///
-/// let mailbox = Mailbox::<L!(8:1)>::take(&mut SharedMemory::new());
-/// if thread_idx().get() == 0 {
-///     // SAFETY: nobody uses the barriers before the cluster has met.
-///     unsafe { mailbox.init() };
-/// }
-/// cluster_arrive_relaxed();
-/// cluster_wait();
-/// let (other, thread) = (1 - cluster_rank().get(), warpgroup_thread_idx());
-/// let mut sums = Fragment::filled(1.0);
-/// if warpgroup_idx().get() == other {
-///     let mut sender = mailbox.sender(other);
-///     sender.send(thread, &sums);
-///     sender.drain();
-/// } else {
-///     let more = mailbox.receiver(other).receive(thread);
-///     sums = sums.map(|v, sum| sum + more.get(v));
-/// }
-/// ```
 #[derive(Debug)]
 pub struct Mailbox<L> {
     /// The first four values of each thread, then the next four.
@@ -126,6 +99,18 @@ impl<L: StaticLayout> Mailbox<L> {
             mailbox: self,
             from,
             parity: 0,
+        }
+    }
+
+    /// The part of warpgroup `warpgroup` in an exchange of sums with the other one of two blocks.
+    #[inline(always)]
+    pub fn exchange(self, warpgroup: WarpgroupIdx) -> Exchange<L> {
+        let rank = cluster_rank().get();
+        let other = rank ^ 1;
+        Exchange {
+            receives: warpgroup.get() == rank,
+            sender: self.sender(other),
+            receiver: self.receiver(other),
         }
     }
 
@@ -222,5 +207,62 @@ impl<L: StaticLayout> Receiver<L> {
             .empty()
             .arrive_remote_if(from, lane_idx().is_first());
         values
+    }
+}
+
+/// The exchange of sums between the two blocks of a cluster that work at the same things, each of which
+/// has a warpgroup for each thing: the warpgroup with its block's rank gets all sums, the other one
+/// sends its own.
+///
+/// ```no_run
+/// use cutlet_device::hopper::{
+///     Mailbox, cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx,
+/// };
+/// use cutlet_device::{SharedMemory, thread_idx};
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// let mailbox = Mailbox::<L!(8:1)>::take(&mut SharedMemory::new());
+/// if thread_idx().is_first() {
+///     // SAFETY: nobody uses the barriers before the cluster has met.
+///     unsafe { mailbox.init() };
+/// }
+/// cluster_arrive_relaxed();
+/// cluster_wait();
+/// let mut exchange = mailbox.exchange(warpgroup_idx());
+/// let mut sums = Fragment::filled(1.0);
+/// if exchange.add(warpgroup_thread_idx(), &mut sums) {
+///     // They are 2.0 here, and the other warpgroup has nothing more to do.
+/// }
+/// exchange.drain();
+/// ```
+#[derive(Debug)]
+pub struct Exchange<L> {
+    receives: bool,
+    sender: Sender<L>,
+    receiver: Receiver<L>,
+}
+
+impl<L: StaticLayout> Exchange<L> {
+    /// Adds the other block's sums to these, or sends it these: whether they are complete now. All
+    /// threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn add(&mut self, thread: WarpgroupThread, sums: &mut Fragment<f32, L>) -> bool {
+        if self.receives {
+            let more: Fragment<f32, L> = self.receiver.receive(thread);
+            *sums = sums.map(|v, sum| sum + more.get(v));
+        } else {
+            self.sender.send(thread, sums);
+        }
+        self.receives
+    }
+
+    /// As [`Sender::drain`]. A block calls it before it ends.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn drain(self) {
+        if !self.receives {
+            self.sender.drain();
+        }
     }
 }
