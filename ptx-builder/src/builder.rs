@@ -252,17 +252,14 @@ fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
             texts,
             dep_info,
         } = compilation.run(Link::Apart)?;
-        match families::of(&texts, &krate, target) {
-            Ok(families) => match families.iter().find_map(complete::lacks) {
-                None => {
-                    return Ok(Compiled {
-                        families,
-                        inputs: inputs(&dep_info)?,
-                        together,
-                    });
-                }
-                Some(why) => together = Some(why),
-            },
+        match families::of(&texts, &krate, target).and_then(complete::complete) {
+            Ok(families) => {
+                return Ok(Compiled {
+                    families,
+                    inputs: inputs(&dep_info)?,
+                    together: None,
+                });
+            }
             Err(why) => together = Some(why),
         }
     }

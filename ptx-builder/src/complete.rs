@@ -7,21 +7,23 @@ use crate::families::FamilyText;
 use crate::leftovers::OF_THE_DRIVER;
 use crate::module::{Item, Kind, Module, names};
 
-/// The first thing that the text mentions and that is neither in it nor in the driver, in words.
-pub(crate) fn lacks(text: &FamilyText) -> Option<String> {
-    let module = match Module::parse(&text.ptx) {
-        Ok(module) => module,
-        Err(why) => {
-            return Some(format!(
-                "the text of `{}` cannot be read: {why}",
-                text.family
-            ));
-        }
-    };
-    missing(&module).map(|name| {
-        let (family, name) = (&text.family, demangle::path(name));
-        format!("kernels of `{family}` need `{name}`, which is compiled elsewhere")
-    })
+/// The families, if each text has all that it mentions, or the driver has it; else why not.
+pub(crate) fn complete(families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
+    families.iter().try_for_each(check)?;
+    Ok(families)
+}
+
+fn check(text: &FamilyText) -> Result<(), String> {
+    let family = &text.family;
+    let module = Module::parse(&text.ptx)
+        .map_err(|why| format!("the text of `{family}` cannot be read: {why}"))?;
+    match missing(&module) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "kernels of `{family}` need `{}`, which is compiled elsewhere",
+            demangle::path(name)
+        )),
+    }
 }
 
 /// The first name that stands for something elsewhere.
@@ -116,10 +118,11 @@ mod tests {
 }}
 "
         );
-        lacks(&FamilyText {
+        let text = FamilyText {
             family: "mat".to_owned(),
             ptx,
-        })
+        };
+        check(&text).err()
     }
 
     #[test]
