@@ -506,18 +506,24 @@ fn blocks_of_a_cluster_reach_each_others_memory() {
     .unwrap();
 }
 
+/// A mailbox that all blocks of the cluster may use.
+fn mailbox<L: StaticLayout>() -> Mailbox<L> {
+    let mailbox = Mailbox::take(&mut SharedMemory::new());
+    if thread_idx().get() == 0 {
+        // SAFETY: nobody uses the barriers before the cluster's barrier.
+        unsafe { mailbox.init() };
+    }
+    cluster_arrive_relaxed();
+    cluster_wait();
+    mailbox
+}
+
 #[test]
 fn mailboxes_keep_what_is_sent_until_it_is_received() {
     type Values = L!((2, 4):(4, 1));
     let wrong = AtomicU32::new(0);
     launch(256, 4, 2, || {
-        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
-        if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barriers before the cluster's barrier.
-            unsafe { mailbox.init() };
-        }
-        cluster_arrive_relaxed();
-        cluster_wait();
+        let mailbox = mailbox::<Values>();
         let (rank, thread) = (cluster_rank().get(), warpgroup_thread_idx());
         let number = |rank: u32, round: u32, v: usize| {
             (1000 * (100 * rank + round) + 8 * thread.get()) as f32 + v as f32
@@ -548,12 +554,7 @@ fn two_blocks_exchange_sums() {
     type Values = L!(8:1);
     let wrong = AtomicU32::new(0);
     launch(256, 2, 2, || {
-        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
-        if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barriers before the cluster's barrier.
-            unsafe { mailbox.init() };
-        }
-        cluster_sync();
+        let mailbox = mailbox::<Values>();
         let (rank, group) = (cluster_rank().get(), warpgroup_idx());
         let mut exchange = mailbox.exchange(group);
         for round in 1..4 {
@@ -578,12 +579,7 @@ fn two_blocks_exchange_sums() {
 fn a_sender_that_does_not_wait_to_be_received_is_reported() {
     type Values = L!(4:1);
     let message = failure(launch(128, 2, 2, || {
-        let mailbox = Mailbox::<Values>::take(&mut SharedMemory::new());
-        if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barriers before the cluster's barrier.
-            unsafe { mailbox.init() };
-        }
-        cluster_sync();
+        let mailbox = mailbox::<Values>();
         if cluster_rank().get() == 0 {
             let mut sender = mailbox.sender(1);
             sender.send(warpgroup_thread_idx(), &Fragment::filled(1.0));
