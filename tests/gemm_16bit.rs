@@ -3,7 +3,7 @@
 //! backend, which models what the kernel uses of Hopper.
 
 use cutlet::Order::{self, ColMajor, RowMajor};
-use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, gemm};
+use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Stream, gemm};
 use half::{bf16, f16};
 
 trait Sixteen: Element {
@@ -79,6 +79,18 @@ fn check<T: Sixteen>(
 
 fn check_by<T: Sixteen>(
     by: &Gemm<'_, T>,
+    extents: (usize, usize, usize),
+    orders: [Order; 3],
+    padding: usize,
+    factors: (f32, f32),
+) {
+    let stream = Device::auto().stream().unwrap();
+    check_on(&stream, by, extents, orders, padding, factors);
+}
+
+fn check_on<T: Sixteen>(
+    stream: &Stream,
+    by: &Gemm<'_, T>,
     (m, n, k): (usize, usize, usize),
     orders: [Order; 3],
     padding: usize,
@@ -90,14 +102,13 @@ fn check_by<T: Sixteen>(
     if beta == 0.0 {
         c.elements.fill(T::of(f32::NAN));
     }
-    let stream = Device::auto().stream().unwrap();
     let (on_a, on_b) = (
         stream.upload(&a.elements).unwrap(),
         stream.upload(&b.elements).unwrap(),
     );
     let mut on_c = stream.upload(&c.elements).unwrap();
     by.run(
-        &stream,
+        stream,
         alpha,
         Matrix::with_ld(&on_a, m, k, a.order, a.ld).unwrap(),
         Matrix::with_ld(&on_b, k, n, b.order, b.ld).unwrap(),
@@ -310,6 +321,22 @@ fn two_blocks_share_the_steps_of_a_tile() {
     ] {
         let orders = [RowMajor, ColMajor, RowMajor];
         check_by::<bf16>(&instance, (150, 264, k), orders, 0, factors);
+    }
+}
+
+/// As many tiles as it takes for clusters to claim seats, which each launch leaves as it found them.
+#[test]
+fn every_seat_of_every_launch_is_claimed() {
+    let stream = Device::auto().stream().unwrap();
+    let clusters = (stream.device().multiprocessors() / 2).max(1) as usize;
+    let instance = Gemm::new().instance("bf16_1x64x128_c2_kk");
+    let orders = [RowMajor, ColMajor, RowMajor];
+    for n in [
+        128 * 2 * clusters,
+        128 * 3 * clusters - 40,
+        128 * 4 * clusters,
+    ] {
+        check_on::<bf16>(&stream, &instance, (250, n, 72), orders, 0, (1.0, 0.0));
     }
 }
 

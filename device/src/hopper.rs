@@ -7,7 +7,7 @@
 //! | barriers in shared memory | [`Mbarrier`]; [`Pipeline`] pairs them to a ring of stages |
 //! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
-//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`] |
+//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`], [`Seats`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 
@@ -21,6 +21,7 @@ mod mbarrier;
 mod pipeline;
 mod proxy;
 mod registers;
+mod seats;
 mod shared_tile;
 mod stmatrix;
 mod tensor_map;
@@ -42,6 +43,7 @@ pub use mbarrier::Mbarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageIdx};
 pub use proxy::{fence_async_shared, fence_mbarrier_init};
 pub use registers::{decrease_registers, increase_registers};
+pub use seats::{Seat, Seats};
 pub use shared_tile::{
     Blocks, KMajor, KMajorTile, Major, MnMajor, MnMajorTile, OperandTile, SharedTile, Span,
     TileRing,

@@ -123,6 +123,16 @@ pub fn cluster_size() -> u32 {
     imp::cluster_size()
 }
 
+/// The multiprocessor that the running block is on; on the CPU, each block of the first dimension has
+/// one of its own.
+///
+/// Nothing says that no other block of the launch runs there, or will: it is for where to look first,
+/// not for whose something is.
+#[inline(always)]
+pub fn multiprocessor_idx() -> u32 {
+    imp::multiprocessor_idx()
+}
+
 /// Extents of a block in threads.
 #[inline(always)]
 pub fn block_dim() -> Dim3 {
@@ -212,6 +222,14 @@ mod imp {
         }
         size
     }
+
+    #[inline(always)]
+    pub fn multiprocessor_idx() -> u32 {
+        let idx;
+        // SAFETY: reads a special register, which a block that was interrupted may find changed.
+        unsafe { asm!("mov.u32 {}, %smid;", out(reg32) idx, options(nomem, nostack)) };
+        idx
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -220,4 +238,9 @@ mod imp {
         block_dim, block_idx, cluster_rank, cluster_size, grid_dim, lane as lane_idx,
         linear_thread_idx as thread_idx,
     };
+
+    #[track_caller]
+    pub fn multiprocessor_idx() -> u32 {
+        block_idx()[0]
+    }
 }

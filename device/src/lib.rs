@@ -10,6 +10,7 @@
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`] |
+//! | work of persistent blocks | [`Schedule`], [`multiprocessor_idx`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | Hopper: TMA, `wgmma`, clusters | [`hopper`] |
@@ -68,7 +69,8 @@ pub use device_data::DeviceData;
 pub use global::{Global, GlobalMut};
 pub use index::{
     BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadIdx, WARP_SIZE, WarpIdx, block_dim,
-    block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, thread_idx, warp_idx, warp_idx_sync,
+    block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, multiprocessor_idx, thread_idx,
+    warp_idx, warp_idx_sync,
 };
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use math::{

@@ -11,6 +11,9 @@ use crate::{block_idx, cluster_rank, grid_dim};
 /// they can share what that needs; or they share a tile's steps. Clusters take the tiles of a
 /// [`Raster`] in turns. Blocks whose tile is beyond the last are given it all the same: they must
 /// keep step with their cluster.
+///
+/// Every other tile of a block has its steps in the reverse order: then it begins with those whose
+/// operands all blocks have just read, as far as it is in the same rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> {
     raster: Raster,
@@ -18,6 +21,7 @@ pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize>
     rows: u32,
     splits: u32,
     next: u32,
+    reverse: bool,
 }
 
 impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS, COLUMNS, DEPTH> {
@@ -29,18 +33,26 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS,
         (ROWS * COLUMNS * DEPTH) as u32
     };
 
-    /// The running block's schedule of `tiles` = (rows, columns) of tiles, each of which comes
-    /// `splits` times, for that many parts of its steps. `group` is how many rows of tiles are
-    /// visited together, column by column; see [`Raster`].
+    /// The index of the running block's cluster: the seat of one that has claimed none.
     #[inline(always)]
-    pub fn new(tiles: [u32; 2], group: u32, splits: u32) -> Self {
+    pub fn cluster_idx() -> u32 {
+        block_idx().x.get() / Self::CLUSTER
+    }
+
+    /// The schedule of the cluster in `seat`: its index, or another one's, if each seat has one cluster.
+    /// There are `tiles` = (rows, columns) of tiles, each of which comes `splits` times, for that many
+    /// parts of its steps. `group` is how many rows of tiles are visited together, column by column;
+    /// see [`Raster`].
+    #[inline(always)]
+    pub fn new(seat: u32, tiles: [u32; 2], group: u32, splits: u32) -> Self {
         let rows = tiles[0].div_ceil(ROWS as u32);
         let columns = tiles[1].div_ceil(COLUMNS as u32);
         Self {
             raster: Raster::new([rows, columns], group / ROWS as u32),
             rows: rows * ROWS as u32,
             splits,
-            next: block_idx().x.get() / Self::CLUSTER,
+            next: seat,
+            reverse: false,
         }
     }
 }
@@ -70,11 +82,15 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
         };
         let row = row * ROWS as u32 + if ROWS > 1 { rank } else { 0 };
         let column = column * COLUMNS as u32 + if COLUMNS > 1 { rank } else { 0 };
+        let stride = self.splits * DEPTH as u32;
+        let reversed = self.reverse && stride == 1;
+        self.reverse = !self.reverse;
         Some(Work {
             row,
             column,
             first_step: split * DEPTH as u32 + if DEPTH > 1 { rank } else { 0 },
-            stride: self.splits * DEPTH as u32,
+            stride,
+            reversed,
             part_row: split * self.rows + row,
         })
     }
@@ -91,6 +107,8 @@ pub struct Work {
     first_step: u32,
     /// … and how far it is from one to the next.
     stride: u32,
+    /// Whether the last comes first; then they are all of the tile's.
+    reversed: bool,
     /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
@@ -106,6 +124,7 @@ impl Work {
             next: self.first_step,
             end: steps.max(self.first_step + 1),
             stride: self.stride,
+            reversed: self.reversed,
         }
     }
 
@@ -124,6 +143,7 @@ pub struct Steps {
     next: u32,
     end: u32,
     stride: u32,
+    reversed: bool,
 }
 
 impl Iterator for Steps {
@@ -136,6 +156,9 @@ impl Iterator for Steps {
             return None;
         }
         self.next += self.stride;
-        Some(step)
+        Some(match self.reversed {
+            true => self.end - 1 - step,
+            false => step,
+        })
     }
 }

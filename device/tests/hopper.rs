@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::hopper::*;
-use cutlet_device::{DeviceData, Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
+use cutlet_device::{
+    DeviceData, GlobalMut, Shared, SharedMemory, block_idx, cluster_rank, sync_threads, thread_idx,
+};
 use cutlet_layout_core::{Fragment, L, StaticLayout, StaticSwizzle, each};
 use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};
 use half::{bf16, f16};
@@ -504,6 +506,67 @@ fn blocks_of_a_cluster_reach_each_others_memory() {
         cluster_sync();
     })
     .unwrap();
+}
+
+/// The seats that ten clusters of two claim in each of three launches, where block i is on
+/// multiprocessor i.
+fn seats_claimed(groups: &[u32], seats: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut words = Seats::plan(groups, seats).unwrap();
+    let before = words.clone();
+    let at = Seats::at(GlobalMut::from_ptr(words.as_mut_ptr()));
+    let claimed = (0..3)
+        .map(|_| {
+            let claimed: Vec<AtomicU32> = (0..20).map(|_| AtomicU32::new(0)).collect();
+            launch(32, 20, 2, || {
+                let seat = Seat::take(&mut SharedMemory::new());
+                if cluster_rank().is_first() && thread_idx().is_first() {
+                    // SAFETY: there are ten seats, and launches run one after the other.
+                    unsafe { seat.claim(at) };
+                }
+                cluster_sync();
+                // SAFETY: the cluster has met.
+                let seat = unsafe { seat.get() };
+                claimed[block_idx().x.get() as usize].store(seat, Relaxed);
+            })
+            .unwrap();
+            claimed.into_iter().map(AtomicU32::into_inner).collect()
+        })
+        .collect();
+    assert_eq!(words, before, "each launch leaves the seats free");
+    claimed
+}
+
+#[test]
+fn clusters_claim_the_seats_of_their_multiprocessors() {
+    // Multiprocessors 0 to 3 and 16 to 19 belong together, and the others.
+    let groups: Vec<u32> = (0..20).map(|i| u32::from((4..16).contains(&i))).collect();
+    for claimed in seats_claimed(&groups, &[vec![1, 3, 5, 7], vec![0, 2, 4, 6, 8, 9]]) {
+        for (block, seat) in claimed.iter().enumerate() {
+            assert_eq!(*seat, claimed[block ^ 1], "both blocks have the cluster's");
+            let first = [1, 3, 5, 7].contains(seat);
+            assert_eq!(first, groups[block] == 0, "block {block} has seat {seat}");
+        }
+        let mut each: Vec<u32> = claimed.iter().copied().step_by(2).collect();
+        each.sort_unstable();
+        assert_eq!(each, Vec::from_iter(0..10));
+    }
+}
+
+#[test]
+fn clusters_without_a_seat_of_their_own_claim_others() {
+    for claimed in seats_claimed(&[0; 20], &[vec![4], (0..4).collect(), (5..10).collect()]) {
+        let mut each: Vec<u32> = claimed.iter().copied().step_by(2).collect();
+        each.sort_unstable();
+        assert_eq!(each, Vec::from_iter(0..10));
+    }
+}
+
+#[test]
+fn impossible_seats_are_refused() {
+    assert!(Seats::plan(&[0; 257], &[vec![0]]).is_none());
+    assert!(Seats::plan(&[0, 1], &[vec![0]]).is_none());
+    assert!(Seats::plan(&[0], &vec![vec![0]; 33]).is_none());
+    assert!(Seats::plan(&[0], &[(0..257).collect()]).is_none());
 }
 
 /// A mailbox that all blocks of the cluster may use.

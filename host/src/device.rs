@@ -78,6 +78,8 @@ struct Inner {
     name: String,
     limits: Limits,
     multiprocessors: u32,
+    /// The group of each multiprocessor, once somebody has asked.
+    groups: OnceLock<Vec<u32>>,
     place: Place,
 }
 
@@ -247,6 +249,10 @@ impl Device {
         }
     }
 
+    pub(crate) fn known_groups(&self) -> &OnceLock<Vec<u32>> {
+        &self.inner.groups
+    }
+
     pub(crate) fn place(&self) -> &Place {
         &self.inner.place
     }
@@ -305,6 +311,7 @@ fn cpu() -> Inner {
             blocks_per_multiprocessor: 1,
         },
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
+        groups: OnceLock::new(),
         place: Place::Cpu,
     }
 }
@@ -357,6 +364,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         name: format!("gpu {}: {name}", context.ordinal()),
         limits,
         multiprocessors,
+        groups: OnceLock::new(),
         place: Place::Gpu(Gpu {
             context,
             capability,

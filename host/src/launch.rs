@@ -213,7 +213,7 @@ fn check_grid(
 /// # Safety
 /// `entry` is a kernel of `args`' types in the current context, `stream` a stream of it, and what
 /// [`Stream::launch`] asks of its caller holds.
-unsafe fn launch_gpu<A: KernelArgs>(
+pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
     entry: Entry,
     name: &'static str,
     bounds: LaunchBounds,

@@ -42,9 +42,11 @@ mod graph;
 mod launch;
 mod module;
 mod pinned;
+mod resident;
 mod scratch;
 mod stream;
 mod tensor_map;
+mod topology;
 
 pub use args::{ArgSite, KernelArg, LaunchArgs};
 pub use borrowed::{Borrowed, BorrowedMut};

@@ -13,6 +13,7 @@ use crate::buffer::{IntoView, IntoViewMut};
 use crate::cpu_queue::CpuQueue;
 use crate::device::{Gpu, Place};
 use crate::driver::{During, check};
+use crate::resident::Resident;
 use crate::{Buffer, Device, Error, Result, View, ViewMut};
 
 /// A queue of work on a device: launches, copies and fills run in the order they were put in.
@@ -34,6 +35,8 @@ use crate::{Buffer, Device, Error, Result, View, ViewMut};
 pub struct Stream {
     device: Device,
     queue: Queue,
+    /// What it keeps; only a stream that was made here has such.
+    kept: Option<Arc<Resident>>,
 }
 
 #[derive(Clone)]
@@ -54,6 +57,7 @@ impl Stream {
         Ok(Stream {
             device: device.clone(),
             queue,
+            kept: Some(Arc::default()),
         })
     }
 
@@ -65,6 +69,7 @@ impl Stream {
         Ok(Stream {
             device: Device::from_cudarc(stream.context())?,
             queue: Queue::Gpu(stream.clone()),
+            kept: None,
         })
     }
 
@@ -88,6 +93,7 @@ impl Stream {
         Ok(Stream {
             device: device.clone(),
             queue: Queue::Gpu(stream),
+            kept: None,
         })
     }
 
@@ -339,6 +345,10 @@ impl Stream {
                 check("filling a buffer", code)
             }
         }
+    }
+
+    pub(crate) fn kept(&self) -> Option<&Resident> {
+        self.kept.as_deref()
     }
 
     pub(crate) fn queue(&self) -> &Queue {

@@ -21,10 +21,10 @@ mod pieces;
 
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
-    OperandTile, Pipeline, StageIdx, TensorMap, TileBox, Turns, Wgmma, WgmmaInstruction,
-    cluster_arrive_relaxed, cluster_wait, decrease_registers, elect_one, grid_dependency_wait,
-    increase_registers, launch_dependents, prefetch_tensor_map, tma_store_wait_read,
-    warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
+    OperandTile, Pipeline, Seat, Seats, StageIdx, TensorMap, TileBox, Turns, Wgmma,
+    WgmmaInstruction, cluster_arrive, cluster_arrive_relaxed, cluster_wait, decrease_registers,
+    elect_one, grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
+    tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, cluster_rank, lane_idx, sync_threads,
@@ -94,6 +94,9 @@ pub const fn box_c<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> Ti
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Problem {
+    /// Seats that clusters of blocks one below the other claim: one for each of them. Where several
+    /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows.
+    pub seats: Seats,
     /// Elements from one row of C to the next.
     pub ldc: i64,
     /// Elements from one row of the workspace to the next: even, as its address is a multiple of 8
@@ -134,6 +137,7 @@ impl Problem {
     /// apart, is stored without TMA.
     pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile_rows: usize) -> Self {
         Self {
+            seats: Seats::NONE,
             ldc,
             ld_parts: 0,
             parts: [0, 0],
@@ -223,14 +227,13 @@ pub unsafe fn gemm<
         ..
     } = problem;
     let [_, steps] = tiles::<TileAb<M>>([m, k]);
-    let schedule =
-        Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles::<TileC<M, N>>([m, n]), group, problem.splits);
-
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
     let buffers = Buffer::<T>::take_ring::<CONSUMERS>(&mut shared);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
+    let seat = Seat::take(&mut shared);
+    let claims_seat = ROWS > 1 && !problem.seats.is_none();
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -243,8 +246,15 @@ pub unsafe fn gemm<
                 mailbox.init();
             }
         }
+        if claims_seat && cluster_rank().is_first() {
+            // SAFETY: the launcher promises a seat for each cluster; the next launch begins after
+            // `launch_dependents`.
+            unsafe { seat.claim(problem.seats) };
+        }
     }
-    if CLUSTER > 1 || DEPTH > 1 {
+    if claims_seat {
+        cluster_arrive();
+    } else if CLUSTER > 1 || DEPTH > 1 {
         cluster_arrive_relaxed();
     }
     // Blocks that only exchange sums need each other much later: their loads begin at once.
@@ -253,6 +263,13 @@ pub unsafe fn gemm<
     } else {
         sync_threads();
     }
+    let seat = match claims_seat {
+        // SAFETY: it was claimed before the cluster met.
+        true => unsafe { seat.get() },
+        false => Schedule::<ROWS, COLUMNS, DEPTH>::cluster_idx(),
+    };
+    let tiles_c = tiles::<TileC<M, N>>([m, n]);
+    let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(seat, tiles_c, group, problem.splits);
     // The next kernel may start where this one's blocks have ended; what it reads it waits for, as
     // this one does for the kernel before it.
     launch_dependents();

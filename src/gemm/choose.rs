@@ -108,7 +108,7 @@ fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> 
 }
 
 /// Tiles of C, those included that only keep a cluster company.
-fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
+pub fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = instance.tile.map(|extent| extent as usize);
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
     let rows = shape.m.div_ceil(rows).next_multiple_of(cluster_rows);

@@ -7,7 +7,7 @@
 
 use std::ptr::with_exposed_provenance_mut;
 
-use cutlet_device::hopper::{TensorMap, TileBox};
+use cutlet_device::hopper::{Seats, TensorMap, TileBox};
 use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
@@ -22,6 +22,7 @@ use half::{bf16, f16};
 
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
+use super::seats::seats;
 use super::sums::{Output, SumParts, Sums};
 use super::{Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
@@ -394,7 +395,26 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
+        let instance = choice.instance;
+        let seats = match instance.cluster {
+            [blocks, 1] if blocks > 1 => {
+                let tiles = choose::tiles(instance, shape) as u32 / blocks;
+                seats(
+                    self.stream,
+                    choice.blocks / blocks,
+                    blocks,
+                    tiles,
+                    GROUP / blocks,
+                )?
+            }
+            _ => None,
+        };
         let problem = gemm_wgmma::Problem {
+            seats: seats.as_ref().map_or(Seats::NONE, |words| {
+                Seats::at(GlobalMut::from_ptr(with_exposed_provenance_mut(
+                    words.view().address() as usize,
+                )))
+            }),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
             parts: workspace.extent.map(|extent| extent as i32),

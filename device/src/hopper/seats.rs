@@ -1,0 +1,177 @@
+//! Seats: the places in a [`Schedule`](crate::Schedule) that a launch's clusters claim, by the
+//! multiprocessors that they run on.
+//!
+//! Some multiprocessors share their way to the L2 cache: lines that several of them ask for at the same
+//! moment are read once. So they should work at tiles that have an operand in common. But which
+//! multiprocessor a block gets is known only when it runs, and depends on what ran before. Then one
+//! thread of its cluster claims a seat among those for its group of multiprocessors, or another
+//! group's, if all of these are taken.
+
+use crate::{
+    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, atomic_store, cluster_size,
+    multiprocessor_idx, thread_fence,
+};
+
+use super::{map_shared, store_cluster};
+
+/// The most groups of multiprocessors.
+const GROUPS: usize = 32;
+/// The most multiprocessors, and seats.
+const MOST: usize = 256;
+
+// Where there is what among the words of seats.
+/// Seats that were claimed in the running launch, …
+const CLAIMED: usize = 0;
+/// … of how many.
+const COUNT: usize = 1;
+/// For each group, how many of its seats are taken.
+const TAKEN: usize = 2;
+/// For each group, the first of its seats; those of the next begin where its own end.
+const FIRST: usize = TAKEN + GROUPS;
+/// The group of each multiprocessor.
+const GROUP_OF: usize = FIRST + GROUPS + 1;
+/// The seats, group by group.
+const SEATS: usize = GROUP_OF + MOST;
+const WORDS: usize = SEATS + MOST;
+
+/// Seats in global memory, for launches that run one after the other.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Seats(GlobalMut<u32>);
+
+// SAFETY: the only field is device data.
+unsafe impl DeviceData for Seats {}
+
+impl Seats {
+    /// None: each cluster has the place of its index.
+    pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
+
+    /// Those whose words, made by [`plan`](Self::plan), are at `words`.
+    #[inline(always)]
+    pub const fn at(words: GlobalMut<u32>) -> Self {
+        Self(words)
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.0.as_ptr().is_null()
+    }
+
+    /// The words of seats: `groups` says of each multiprocessor which group it belongs to, and `seats`
+    /// of each group which seats are for it. There must be a cluster in the launch for each seat.
+    /// `None` if there are more than 256 multiprocessors or seats, or more than 32 groups, or if a
+    /// multiprocessor is in none of the groups.
+    ///
+    /// ```
+    /// use cutlet_device::hopper::Seats;
+    ///
+    /// // Four multiprocessors, of which neighbours belong together, and two clusters of two.
+    /// let words = Seats::plan(&[0, 0, 1, 1], &[vec![0], vec![1]]);
+    /// assert!(words.is_some());
+    /// ```
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn plan(groups: &[u32], seats: &[std::vec::Vec<u32>]) -> Option<std::vec::Vec<u32>> {
+        let count: usize = seats.iter().map(|of_group| of_group.len()).sum();
+        let in_one = |group: &u32| (*group as usize) < seats.len();
+        if groups.len() > MOST || count > MOST || seats.len() > GROUPS || !groups.iter().all(in_one)
+        {
+            return None;
+        }
+        let mut words = std::vec![0; WORDS];
+        words[COUNT] = count as u32;
+        words[GROUP_OF..][..groups.len()].copy_from_slice(groups);
+        let mut end = 0;
+        for group in 0..GROUPS {
+            words[FIRST + group] = end as u32;
+            let of_group = seats.get(group).map_or(&[][..], |of_group| of_group);
+            words[SEATS + end..][..of_group.len()].copy_from_slice(of_group);
+            end += of_group.len();
+        }
+        words[FIRST + GROUPS] = end as u32;
+        Some(words)
+    }
+
+    /// A seat that nobody else in the launch has. The one who claims the last seat makes all of them
+    /// free again, for the next launch.
+    ///
+    /// # Safety
+    /// The words are there; as many claim a seat in this launch as there are; and no other launch
+    /// has begun to claim them before those of this one have.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn claim(self) -> u32 {
+        let Self(words) = self;
+        let at = |place: usize, nth: u32| place as i64 + i64::from(nth);
+        // SAFETY: all places are below `WORDS`; what is not written by atomic operations is not written
+        // at all during a launch.
+        unsafe {
+            let multiprocessor = multiprocessor_idx().min(MOST as u32 - 1);
+            let mut group = words.load(at(GROUP_OF, multiprocessor));
+            let mut tries = 0;
+            let seat = loop {
+                let nth = atomic_add(words, at(TAKEN, group), 1);
+                let [first, end] = [group, group + 1].map(|group| words.load(at(FIRST, group)));
+                if nth < end - first {
+                    break words.load(at(SEATS, first + nth));
+                }
+                tries += 1;
+                if tries == GROUPS {
+                    // More claim than there are seats: this one is beyond all work.
+                    break u32::MAX;
+                }
+                group = (group + 1) % GROUPS as u32;
+            };
+            if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load(COUNT as i64) {
+                for group in 0..GROUPS as u32 {
+                    atomic_store(words, at(TAKEN, group), 0);
+                }
+                atomic_store(words, CLAIMED as i64, 0);
+                thread_fence();
+            }
+            seat
+        }
+    }
+}
+
+/// Where the blocks of a cluster find the seat that it claimed.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat(Shared<u32>);
+
+impl Seat {
+    /// Takes its memory; the same for every thread, in the same place of every block.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        Self(shared.take(1))
+    }
+
+    /// Claims a seat for the whole cluster. One thread of the cluster's first block calls it; then all
+    /// threads of the cluster meet ([`cluster_sync`](super::cluster_sync)) before any asks for the
+    /// seat.
+    ///
+    /// # Safety
+    /// `seats` are for as many clusters as the launch has, and no launch claims them that may begin
+    /// before all blocks of the one before it have got here.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn claim(self, seats: Seats) {
+        // SAFETY: as promised; the blocks of a cluster run at the same time, and none has ended.
+        unsafe {
+            let seat = seats.claim();
+            for rank in 0..cluster_size() {
+                store_cluster(map_shared(self.0, rank), [seat]);
+            }
+        }
+    }
+
+    /// The seat.
+    ///
+    /// # Safety
+    /// It was claimed, and the cluster has met since.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn get(self) -> u32 {
+        // SAFETY: as promised.
+        unsafe { self.0.load(0) }
+    }
+}

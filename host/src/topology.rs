@@ -1,0 +1,193 @@
+//! Topology: which multiprocessors of a GPU belong together.
+//!
+//! The blocks of a cluster run in one GPC, and the multiprocessors of a GPC share their way to the L2
+//! cache. The driver does not say which these are; clusters of several sizes show it.
+
+use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+
+use crate::device::{Gpu, Place};
+use crate::launch::launch_gpu;
+use crate::module::Request;
+use crate::{Device, LaunchConfig, Result};
+
+const NAME: &str = "multiprocessors";
+static PTX: PtxLibrary = PtxLibrary {
+    families: &[PtxFamily {
+        name: NAME,
+        modules: &[PtxModule {
+            target: "sm_90",
+            ptx: include_str!("topology.ptx"),
+        }],
+    }],
+};
+
+/// Blocks of the clusters that are looked at, the largest first.
+const CLUSTERS: [u32; 5] = [16, 12, 8, 6, 4];
+/// How often: clusters of a size need not run in the same places each time.
+const TIMES: usize = 4;
+/// Shared memory of a block: so much that a multiprocessor has room for one.
+const SHARED: u32 = 128 * 1024;
+/// Multiprocessors that are no group of their own: those that no cluster but the smallest has.
+const FEW: usize = 4;
+
+impl Device {
+    /// For each multiprocessor, the number of its group. Multiprocessors of one group, a GPC, share
+    /// their way to the L2 cache; blocks of a cluster are always in one group. Groups are numbered from
+    /// 0. GPUs without clusters, and the CPU, have one group.
+    ///
+    /// The first call on a GPU finds out, by kernels that write where they run: it takes milliseconds
+    /// and waits for them.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// let groups = device.multiprocessor_groups()?;
+    /// assert_eq!(groups.len(), device.multiprocessors() as usize);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver), [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn multiprocessor_groups(&self) -> Result<&[u32]> {
+        let count = self.multiprocessors() as usize;
+        let known = self.known_groups();
+        if let Some(groups) = known.get() {
+            return Ok(groups);
+        }
+        let found = match self.place() {
+            Place::Gpu(gpu) if gpu.capability >= (9, 0) => {
+                let mut groups = Groups::new(count);
+                for cluster in CLUSTERS {
+                    for _ in 0..TIMES {
+                        for blocks in self.clusters(gpu, cluster)?.chunks(cluster as usize) {
+                            groups.join(blocks);
+                        }
+                    }
+                }
+                groups.numbers()
+            }
+            _ => vec![0; count],
+        };
+        Ok(known.get_or_init(|| found))
+    }
+
+    /// The multiprocessors of as many clusters of this size as there might be room for, one after the
+    /// other; none if the GPU has no such clusters.
+    fn clusters(&self, gpu: &Gpu, cluster: u32) -> Result<Vec<u32>> {
+        let bounds = LaunchBounds {
+            threads: 32,
+            min_blocks: 0,
+            cluster,
+            shared_bytes: SHARED,
+        };
+        let entry = gpu.modules.get(&Request {
+            gpu,
+            device: self.name(),
+            limits: self.limits(),
+            library: &PTX,
+            kernel: NAME,
+            family: NAME,
+            bounds: LaunchBounds {
+                cluster: CLUSTERS[0],
+                ..bounds
+            },
+        })?;
+        let blocks = self.multiprocessors() / cluster * cluster;
+        let stream = self.stream()?;
+        let Some((_, handle)) = stream.gpu() else {
+            return Ok(Vec::new());
+        };
+        let mut places = stream.zeroed::<u32>(blocks as usize)?;
+        let config = LaunchConfig::from(blocks);
+        let pointer = std::ptr::with_exposed_provenance_mut(places.view_mut().address() as usize);
+        let args = (GlobalMut::<u32>::from_ptr(pointer),);
+        gpu.bind()?;
+        // SAFETY: the kernel takes one pointer, and there is a place for each block.
+        match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
+            Ok(()) => stream.download(&places),
+            // Then it has no clusters of this size.
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Multiprocessors, joined to groups one by one.
+struct Groups(Vec<usize>);
+
+impl Groups {
+    /// Each is a group of its own.
+    fn new(count: usize) -> Self {
+        Self((0..count).collect())
+    }
+
+    /// These belong together.
+    fn join(&mut self, multiprocessors: &[u32]) {
+        let Self(of) = self;
+        let groups: Vec<usize> = multiprocessors
+            .iter()
+            .filter_map(|&multiprocessor| of.get(multiprocessor as usize).copied())
+            .collect();
+        if let Some(&first) = groups.iter().min() {
+            for group in of.iter_mut().filter(|group| groups.contains(group)) {
+                *group = first;
+            }
+        }
+    }
+
+    /// The number of each one's group, the largest group's first. Those that are with few others belong
+    /// to the smallest group that is none of these: a GPC has parts for which there are no clusters.
+    fn numbers(self) -> Vec<u32> {
+        let Self(mut of) = self;
+        let members = |of: &[usize]| {
+            let mut members = vec![0; of.len()];
+            of.iter().for_each(|&group| members[group] += 1);
+            members
+        };
+        let count = members(&of);
+        let smallest = (0..of.len())
+            .filter(|&group| count[group] >= FEW)
+            .min_by_key(|&group| count[group]);
+        if let Some(smallest) = smallest {
+            for group in of.iter_mut().filter(|group| count[**group] < FEW) {
+                *group = smallest;
+            }
+        }
+        let count = members(&of);
+        let mut groups: Vec<usize> = (0..of.len()).filter(|&group| count[group] > 0).collect();
+        groups.sort_by_key(|&group| std::cmp::Reverse(count[group]));
+        let number = |group: &usize| groups.iter().position(|it| it == group).unwrap_or(0) as u32;
+        of.iter().map(number).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Groups;
+
+    #[test]
+    fn clusters_join_groups() {
+        let mut groups = Groups::new(12);
+        groups.join(&[0, 1, 2, 3]);
+        groups.join(&[6, 7, 8, 9]);
+        groups.join(&[5, 4, 9, 6]);
+        // 10 and 11 are in no cluster, and belong to the smaller group.
+        assert_eq!(
+            groups.numbers(),
+            [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0],
+            "two groups of six, the first of which has the lower multiprocessors"
+        );
+    }
+
+    #[test]
+    fn without_clusters_there_are_groups_of_one() {
+        assert_eq!(Groups::new(3).numbers(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_the_gpu_does_not_have_is_ignored() {
+        let mut groups = Groups::new(2);
+        groups.join(&[1, 200]);
+        groups.join(&[]);
+        assert_eq!(groups.numbers(), [0, 1]);
+    }
+}
