@@ -11,9 +11,6 @@ use crate::{block_idx, cluster_rank, grid_dim};
 /// they can share what that needs; or they share a tile's steps. Clusters take the tiles of a
 /// [`Raster`] in turns. Blocks whose tile is beyond the last are given it all the same: they must
 /// keep step with their cluster.
-///
-/// Every other tile of a block has its steps in the reverse order: then it begins with those whose
-/// operands all blocks have just read, as far as it is in the same rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> {
     raster: Raster,
@@ -21,7 +18,6 @@ pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize>
     rows: u32,
     splits: u32,
     next: u32,
-    reverse: bool,
 }
 
 impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS, COLUMNS, DEPTH> {
@@ -33,27 +29,27 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS,
         (ROWS * COLUMNS * DEPTH) as u32
     };
 
-    /// The index of the running block's cluster: the seat of one that has claimed none.
+    /// The running block's schedule of `tiles` = (rows, columns) of tiles, each of which comes
+    /// `splits` times, for that many parts of its steps. `group` is how many rows of tiles are
+    /// visited together, column by column; see [`Raster`].
     #[inline(always)]
-    pub fn cluster_idx() -> u32 {
-        block_idx().x.get() / Self::CLUSTER
-    }
-
-    /// The schedule of the cluster in `seat`: its index, or another one's, if each seat has one cluster.
-    /// There are `tiles` = (rows, columns) of tiles, each of which comes `splits` times, for that many
-    /// parts of its steps. `group` is how many rows of tiles are visited together, column by column;
-    /// see [`Raster`].
-    #[inline(always)]
-    pub fn new(seat: u32, tiles: [u32; 2], group: u32, splits: u32) -> Self {
+    pub fn new(tiles: [u32; 2], group: u32, splits: u32) -> Self {
         let rows = tiles[0].div_ceil(ROWS as u32);
         let columns = tiles[1].div_ceil(COLUMNS as u32);
         Self {
             raster: Raster::new([rows, columns], group / ROWS as u32),
             rows: rows * ROWS as u32,
             splits,
-            next: seat,
-            reverse: false,
+            next: block_idx().x.get() / Self::CLUSTER,
         }
+    }
+
+    /// The schedule of the cluster with index `seat` instead of the running block's, if each cluster of
+    /// the launch has another one's.
+    #[inline(always)]
+    pub fn in_seat(mut self, seat: u32) -> Self {
+        self.next = seat;
+        self
     }
 }
 
@@ -82,15 +78,11 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
         };
         let row = row * ROWS as u32 + if ROWS > 1 { rank } else { 0 };
         let column = column * COLUMNS as u32 + if COLUMNS > 1 { rank } else { 0 };
-        let stride = self.splits * DEPTH as u32;
-        let reversed = self.reverse && stride == 1;
-        self.reverse = !self.reverse;
         Some(Work {
             row,
             column,
             first_step: split * DEPTH as u32 + if DEPTH > 1 { rank } else { 0 },
-            stride,
-            reversed,
+            stride: self.splits * DEPTH as u32,
             part_row: split * self.rows + row,
         })
     }
@@ -107,8 +99,6 @@ pub struct Work {
     first_step: u32,
     /// … and how far it is from one to the next.
     stride: u32,
-    /// Whether the last comes first; then they are all of the tile's.
-    reversed: bool,
     /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
@@ -117,14 +107,15 @@ pub struct Work {
 impl Work {
     /// Its steps, of `steps` in all: every so many, so that blocks which run at the same time read
     /// neighbouring ones. There is at least one, which may be beyond the last: a load of it brings
-    /// zeros.
+    /// zeros. `back` has the last come first, if they are all of the tile's: where each block does that
+    /// with every other tile, it begins with what all have just read, and what the cache still has.
     #[inline(always)]
-    pub fn steps(&self, steps: u32) -> Steps {
+    pub fn steps(&self, steps: u32, back: bool) -> Steps {
         Steps {
             next: self.first_step,
             end: steps.max(self.first_step + 1),
             stride: self.stride,
-            reversed: self.reversed,
+            back: back && self.stride == 1,
         }
     }
 
@@ -143,7 +134,7 @@ pub struct Steps {
     next: u32,
     end: u32,
     stride: u32,
-    reversed: bool,
+    back: bool,
 }
 
 impl Iterator for Steps {
@@ -156,7 +147,7 @@ impl Iterator for Steps {
             return None;
         }
         self.next += self.stride;
-        Some(match self.reversed {
+        Some(match self.back {
             true => self.end - 1 - step,
             false => step,
         })

@@ -519,13 +519,18 @@ fn seats_claimed(groups: &[u32], seats: &[Vec<u32>]) -> Vec<Vec<u32>> {
             let claimed: Vec<AtomicU32> = (0..20).map(|_| AtomicU32::new(0)).collect();
             launch(32, 20, 2, || {
                 let seat = Seat::take(&mut SharedMemory::new());
-                if cluster_rank().is_first() && thread_idx().is_first() {
-                    // SAFETY: there are ten seats, and launches run one after the other.
-                    unsafe { seat.claim(at) };
+                let first = thread_idx().is_first();
+                if first {
+                    // SAFETY: nobody uses the barrier before the cluster has met.
+                    unsafe { seat.init() };
                 }
                 cluster_sync();
-                // SAFETY: the cluster has met.
-                let seat = unsafe { seat.get() };
+                if first && cluster_rank().is_first() {
+                    // SAFETY: there are ten seats, launches run one after the other, and no block
+                    // ends before it has asked.
+                    unsafe { seat.tell(at.claim()) };
+                }
+                let seat = seat.get();
                 claimed[block_idx().x.get() as usize].store(seat, Relaxed);
             })
             .unwrap();

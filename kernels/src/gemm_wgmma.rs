@@ -22,8 +22,8 @@ mod pieces;
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
     OperandTile, Pipeline, Seat, Seats, StageIdx, TensorMap, TileBox, Turns, Wgmma,
-    WgmmaInstruction, cluster_arrive, cluster_arrive_relaxed, cluster_wait, decrease_registers,
-    elect_one, grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
+    WgmmaInstruction, cluster_arrive_relaxed, cluster_wait, decrease_registers, elect_one,
+    grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
@@ -226,7 +226,6 @@ pub unsafe fn gemm<
         group,
         ..
     } = problem;
-    let [_, steps] = tiles::<TileAb<M>>([m, k]);
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
@@ -234,6 +233,7 @@ pub unsafe fn gemm<
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     let seat = Seat::take(&mut shared);
     let claims_seat = ROWS > 1 && !problem.seats.is_none();
+    let mut claimed = None;
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -246,15 +246,18 @@ pub unsafe fn gemm<
                 mailbox.init();
             }
         }
-        if claims_seat && cluster_rank().is_first() {
-            // SAFETY: the launcher promises a seat for each cluster; the next launch begins after
-            // `launch_dependents`.
-            unsafe { seat.claim(problem.seats) };
+        if claims_seat {
+            // SAFETY: as above; the launcher promises a seat for each cluster, and the next launch
+            // begins after `launch_dependents`.
+            unsafe {
+                seat.init();
+                if cluster_rank().is_first() {
+                    claimed = Some(problem.seats.claim());
+                }
+            }
         }
     }
-    if claims_seat {
-        cluster_arrive();
-    } else if CLUSTER > 1 || DEPTH > 1 {
+    if CLUSTER > 1 || DEPTH > 1 {
         cluster_arrive_relaxed();
     }
     // Blocks that only exchange sums need each other much later: their loads begin at once.
@@ -263,13 +266,22 @@ pub unsafe fn gemm<
     } else {
         sync_threads();
     }
-    let seat = match claims_seat {
-        // SAFETY: it was claimed before the cluster met.
-        true => unsafe { seat.get() },
-        false => Schedule::<ROWS, COLUMNS, DEPTH>::cluster_idx(),
+    if let Some(claimed) = claimed {
+        // SAFETY: no block gets past `get` before it was told.
+        unsafe { seat.tell(claimed) };
+    }
+    let schedule = || {
+        let tiles_c = tiles::<TileC<M, N>>([m, n]);
+        let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles_c, group, problem.splits);
+        match claims_seat {
+            true => schedule.in_seat(seat.get()),
+            false => schedule,
+        }
     };
-    let tiles_c = tiles::<TileC<M, N>>([m, n]);
-    let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(seat, tiles_c, group, problem.splits);
+    let tile_steps = || {
+        let [_, steps] = tiles::<TileAb<M>>([m, k]);
+        steps
+    };
     // The next kernel may start where this one's blocks have ended; what it reads it waits for, as
     // this one does for the kernel before it.
     launch_dependents();
@@ -288,8 +300,10 @@ pub unsafe fn gemm<
                 _ => CacheHint::EvictFirst,
             };
             let mut producer = pipeline.producer();
-            for work in schedule {
-                for step in work.steps(steps) {
+            let steps = tile_steps();
+            let mut back = false;
+            for work in schedule() {
+                for step in work.steps(steps, back) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
                     let a = tile_origin::<TileAb<M>>((work.row, step));
@@ -311,6 +325,7 @@ pub unsafe fn gemm<
                         }
                     }
                 }
+                back = !back;
             }
             producer.drain();
         }
@@ -340,8 +355,8 @@ pub unsafe fn gemm<
         cluster_wait();
     }
     let mut exchange = mailbox.exchange(consumer_idx);
-    for work in schedule {
-        let steps = work.step_count(steps, problem.split_steps);
+    for work in schedule() {
+        let steps = work.step_count(tile_steps(), problem.split_steps);
         if !together && !turns.mine() {
             consumer.skip(steps);
             continue;

@@ -115,6 +115,15 @@ pub fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     rows * shape.n.div_ceil(columns).next_multiple_of(cluster_columns)
 }
 
+/// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor: not all GPCs have
+/// multiprocessors for whole clusters of more than two.
+fn clustered(processors: u32, blocks: usize) -> u32 {
+    match blocks {
+        0..=2 => processors / blocks as u32,
+        _ => processors * 10 / 11 / blocks as u32,
+    }
+}
+
 fn choice<T, Epi>(
     instance: &'static Instance<T, Epi>,
     shape: &Shape,
@@ -125,7 +134,7 @@ fn choice<T, Epi>(
     let pieces = tiles(instance, shape) * splits;
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
     let (sharing, depth) = (cluster_rows * cluster_columns, instance.depth as usize);
-    let most_clusters = (shape.processors as usize / (sharing * depth)).max(1);
+    let most_clusters = (clustered(shape.processors, sharing * depth) as usize).max(1);
     let clusters = (pieces / sharing).min(most_clusters);
 
     let [m, n] = instance.tile.map(f64::from);

@@ -8,14 +8,14 @@
 //! group's, if all of these are taken.
 
 use crate::{
-    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, atomic_store, cluster_size,
-    multiprocessor_idx, thread_fence,
+    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, cluster_size, multiprocessor_idx,
+    thread_fence,
 };
 
-use super::{map_shared, store_cluster};
+use super::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
 
 /// The most groups of multiprocessors.
-const GROUPS: usize = 32;
+const MOST_GROUPS: usize = 32;
 /// The most multiprocessors, and seats.
 const MOST: usize = 256;
 
@@ -24,12 +24,14 @@ const MOST: usize = 256;
 const CLAIMED: usize = 0;
 /// … of how many.
 const COUNT: usize = 1;
-/// For each group, how many of its seats are taken.
-const TAKEN: usize = 2;
+/// Groups that there are.
+const GROUPS: usize = 2;
+/// For each group, how many of its seats are taken, or were asked for in vain.
+const TAKEN: usize = 3;
 /// For each group, the first of its seats; those of the next begin where its own end.
-const FIRST: usize = TAKEN + GROUPS;
+const FIRST: usize = TAKEN + MOST_GROUPS;
 /// The group of each multiprocessor.
-const GROUP_OF: usize = FIRST + GROUPS + 1;
+const GROUP_OF: usize = FIRST + MOST_GROUPS + 1;
 /// The seats, group by group.
 const SEATS: usize = GROUP_OF + MOST;
 const WORDS: usize = SEATS + MOST;
@@ -74,59 +76,65 @@ impl Seats {
     pub fn plan(groups: &[u32], seats: &[std::vec::Vec<u32>]) -> Option<std::vec::Vec<u32>> {
         let count: usize = seats.iter().map(|of_group| of_group.len()).sum();
         let in_one = |group: &u32| (*group as usize) < seats.len();
-        if groups.len() > MOST || count > MOST || seats.len() > GROUPS || !groups.iter().all(in_one)
+        if groups.len() > MOST
+            || count > MOST
+            || seats.len() > MOST_GROUPS
+            || !groups.iter().all(in_one)
         {
             return None;
         }
         let mut words = std::vec![0; WORDS];
         words[COUNT] = count as u32;
+        words[GROUPS] = seats.len() as u32;
         words[GROUP_OF..][..groups.len()].copy_from_slice(groups);
         let mut end = 0;
-        for group in 0..GROUPS {
+        for (group, of_group) in seats.iter().enumerate() {
             words[FIRST + group] = end as u32;
-            let of_group = seats.get(group).map_or(&[][..], |of_group| of_group);
             words[SEATS + end..][..of_group.len()].copy_from_slice(of_group);
             end += of_group.len();
+            words[FIRST + group + 1] = end as u32;
         }
-        words[FIRST + GROUPS] = end as u32;
         Some(words)
     }
 
     /// A seat that nobody else in the launch has. The one who claims the last seat makes all of them
     /// free again, for the next launch.
     ///
+    /// One thread of each cluster calls it, and tells its cluster by a [`Seat`].
+    ///
     /// # Safety
-    /// The words are there; as many claim a seat in this launch as there are; and no other launch
-    /// has begun to claim them before those of this one have.
+    /// The words are there; the launch has as many clusters as there are seats; and no other launch
+    /// may begin before all of this one's have claimed theirs.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn claim(self) -> u32 {
+    pub unsafe fn claim(self) -> u32 {
         let Self(words) = self;
         let at = |place: usize, nth: u32| place as i64 + i64::from(nth);
-        // SAFETY: all places are below `WORDS`; what is not written by atomic operations is not written
-        // at all during a launch.
+        // SAFETY: all places are below `WORDS`. What is not written by atomic operations is written by
+        // the last one to claim alone, after all others.
         unsafe {
             let multiprocessor = multiprocessor_idx().min(MOST as u32 - 1);
             let mut group = words.load(at(GROUP_OF, multiprocessor));
+            let groups = words.load(GROUPS as i64);
             let mut tries = 0;
             let seat = loop {
-                let nth = atomic_add(words, at(TAKEN, group), 1);
                 let [first, end] = [group, group + 1].map(|group| words.load(at(FIRST, group)));
+                let nth = atomic_add(words, at(TAKEN, group), 1);
                 if nth < end - first {
                     break words.load(at(SEATS, first + nth));
                 }
                 tries += 1;
-                if tries == GROUPS {
+                if tries == groups {
                     // More claim than there are seats: this one is beyond all work.
                     break u32::MAX;
                 }
-                group = (group + 1) % GROUPS as u32;
+                group = if group + 1 == groups { 0 } else { group + 1 };
             };
             if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load(COUNT as i64) {
-                for group in 0..GROUPS as u32 {
-                    atomic_store(words, at(TAKEN, group), 0);
+                for group in 0..groups {
+                    words.store(at(TAKEN, group), 0);
                 }
-                atomic_store(words, CLAIMED as i64, 0);
+                words.store(CLAIMED as i64, 0);
                 thread_fence();
             }
             seat
@@ -134,44 +142,59 @@ impl Seats {
     }
 }
 
-/// Where the blocks of a cluster find the seat that it claimed.
+/// Where the blocks of a cluster learn which seat it has.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat(Shared<u32>);
+pub struct Seat {
+    seat: Shared<u32>,
+    told: Shared<u64>,
+}
 
 impl Seat {
     /// Takes its memory; the same for every thread, in the same place of every block.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory) -> Self {
-        Self(shared.take(1))
-    }
-
-    /// Claims a seat for the whole cluster. One thread of the cluster's first block calls it; then all
-    /// threads of the cluster meet ([`cluster_sync`](super::cluster_sync)) before any asks for the
-    /// seat.
-    ///
-    /// # Safety
-    /// `seats` are for as many clusters as the launch has, and no launch claims them that may begin
-    /// before all blocks of the one before it have got here.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn claim(self, seats: Seats) {
-        // SAFETY: as promised; the blocks of a cluster run at the same time, and none has ended.
-        unsafe {
-            let seat = seats.claim();
-            for rank in 0..cluster_size() {
-                store_cluster(map_shared(self.0, rank), [seat]);
-            }
+        Self {
+            seat: shared.take(1),
+            told: shared.take(1),
         }
     }
 
-    /// The seat.
+    /// Prepares the barrier. One thread of the block calls it; then all threads of the cluster meet at
+    /// its barrier.
     ///
     /// # Safety
-    /// It was claimed, and the cluster has met since.
+    /// The barrier's memory must not be in use.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn get(self) -> u32 {
-        // SAFETY: as promised.
-        unsafe { self.0.load(0) }
+    pub unsafe fn init(self) {
+        let told = Mbarrier::from_shared(self.told);
+        // SAFETY: as promised by the caller.
+        unsafe { told.init(1) };
+        fence_mbarrier_init();
+        told.arrive_expect_tx(size_of::<u32>() as u32);
+    }
+
+    /// Tells all blocks of the cluster the seat. One thread of the cluster calls it, after the cluster
+    /// has met.
+    ///
+    /// # Safety
+    /// No block ends before it has asked for the seat.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn tell(self, seat: u32) {
+        for rank in 0..cluster_size() {
+            let (place, told) = (map_shared(self.seat, rank), map_shared(self.told, rank));
+            // SAFETY: the place is read after the barrier's phase, for which its block waits.
+            unsafe { store_async(place, [seat], told) };
+        }
+    }
+
+    /// The seat, once it was told.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn get(self) -> u32 {
+        Mbarrier::from_shared(self.told).wait(0);
+        // SAFETY: it has come, and nothing is written there any more.
+        unsafe { self.seat.load(0) }
     }
 }

@@ -3,8 +3,8 @@
 //! a linear layer asks for.
 //!
 //! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
-//! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` are two blocks one below
-//! the other, `r2` side by side, `d2` at the same tile; `c1` is no cluster.
+//! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` and `c4` are two and four
+//! blocks one below the other, `r2` two side by side, `d2` two at the same tile; `c1` is no cluster.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -128,6 +128,7 @@ instances! {
     bf16_2x128x64_d2_kk, f16_2x128x64_d2_kk = (2 together 128 x 64, 6, 1 x 1 x 2, KMajor, KMajor);
     bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1 x 1, KMajor, KMajor);
