@@ -8,7 +8,7 @@ use crate::{Buffer, Result, Stream};
 
 /// The words that a stream keeps, by what they are for.
 #[derive(Default)]
-pub(crate) struct Resident(Mutex<HashMap<u64, Arc<Buffer<u32>>>>);
+pub(crate) struct Resident(Mutex<HashMap<[u32; 3], Arc<Buffer<u32>>>>);
 
 impl Stream {
     /// Words on the device that stay with the stream and its clones: those that `make` gives at the
@@ -23,9 +23,9 @@ impl Stream {
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
     /// let stream = cutlet_host::Device::auto().stream()?;
-    /// let words = stream.resident(7, || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
+    /// let words = stream.resident([7, 0, 0], || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
     /// assert_eq!(stream.download(&*words)?, [1, 2, 3]);
-    /// let same = stream.resident(7, || unreachable!())?.expect("of our own");
+    /// let same = stream.resident([7, 0, 0], || unreachable!())?.expect("of our own");
     /// assert_eq!(same.view().address(), words.view().address());
     /// # Ok(()) }
     /// ```
@@ -35,7 +35,7 @@ impl Stream {
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn resident(
         &self,
-        key: u64,
+        key: [u32; 3],
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
         let Some(Resident(kept)) = self.kept() else {

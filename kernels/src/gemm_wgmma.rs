@@ -94,8 +94,8 @@ pub const fn box_c<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> Ti
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Problem {
-    /// Seats that clusters of blocks one below the other claim: one for each of them. Where several
-    /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows.
+    /// Seats that clusters of blocks with neighbouring tiles claim, one for each of them. Where several
+    /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows, or columns.
     pub seats: Seats,
     /// Elements from one row of C to the next.
     pub ldc: i64,
@@ -232,7 +232,7 @@ pub unsafe fn gemm<
     let buffers = Buffer::<T>::take_ring::<CONSUMERS>(&mut shared);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     let seat = Seat::take(&mut shared);
-    let claims_seat = ROWS > 1 && !problem.seats.is_none();
+    let claims_seat = CLUSTER > 1 && !problem.seats.is_none();
     let mut claimed = None;
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {

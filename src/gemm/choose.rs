@@ -37,46 +37,45 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 78 shapes on an H200.
+// The constants are fitted to times of every instance at 80 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.112;
-/// Clocks that the tensor cores lose for each 128 bytes of operands: bringing these takes energy, too,
-/// and the device has only so much.
-const ENERGY: f64 = 0.221;
-/// Bytes that the second-level cache brings a multiprocessor in a clock, …
-const CACHE_RATE: f64 = 63.8;
-/// … and clocks that a step's loads take longer where blocks share them.
-const SHARED_LOAD: f64 = 132.4;
+const MULTIPLY: f64 = 1.276;
+/// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
+const CACHE_RATE: f64 = 69.16;
+/// … clocks that a step's loads take longer where blocks share them, …
+const SHARED_LOAD: f64 = 108.5;
+/// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
+const SECOND_LINE: f64 = 0.7082;
 /// Clocks from one step to the next.
-const STEP: f64 = 57.8;
+const STEP: f64 = 73.91;
 /// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 699.0;
+const TILE: f64 = 109.6;
 /// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 497.4;
+const EPILOGUE: f64 = 492.3;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.906;
-/// How much slower two consumers multiply that take turns, …
-const TURNS: f64 = 1.013;
+const NARROW: f64 = 1.995;
+/// How much time two consumers that take turns need for a tile's steps, …
+const TURNS: f64 = 0.9958;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 319.6;
+const PASS: f64 = 417.9;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 1146.5;
+const CLUSTER: f64 = 671.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3226.5;
+const EXCHANGE: f64 = 3742.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 18.27;
-/// … and the clocks until it does.
-const MEMORY: f64 = 5812.6;
+const MEMORY_RATE: f64 = 16.92;
+/// … the clocks until it does, …
+const MEMORY: f64 = 6135.0;
+/// … and the share of its time that bytes take which only the cache is asked for.
+const ASKED: f64 = 0.00201;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.0;
+const OVERLAP: f64 = 3.359;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4335.4;
-/// … more for each part, …
-const SUM_PART: f64 = 20.0;
+const SUM: f64 = 3800.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.547;
+const SUM_MEMORY: f64 = 0.5971;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -138,13 +137,17 @@ fn choice<T, Epi>(
     let clusters = (pieces / sharing).min(most_clusters);
 
     let [m, n] = instance.tile.map(f64::from);
-    let [lines_a, lines_b] = shape.lines.map(|lines| lines as f64);
-    let rows = m.min(shape.m as f64) / cluster_columns as f64 * lines_a
-        + n / cluster_rows as f64 * lines_b;
+    let [lines_a, lines_b] = shape
+        .lines
+        .map(|lines| 1.0 + SECOND_LINE * (lines - 1) as f64);
+    let asked = (m.min(shape.m as f64) / cluster_columns as f64 * lines_a
+        + n / cluster_rows as f64 * lines_b)
+        * (2 * K) as f64;
     let shared_load = if sharing > 1 { SHARED_LOAD } else { 0.0 };
-    let load = rows * (2 * K) as f64 / CACHE_RATE + shared_load;
-    let step = STEP + load.max(m * n / 32.0 * MULTIPLY + rows * ENERGY);
-    let multiply = steps.div_ceil(splits * depth) as f64 * step;
+    let load = asked / CACHE_RATE + shared_load;
+    let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
+    let steps_of_block = steps.div_ceil(splits * depth) as f64;
+    let multiply = steps_of_block * step;
     let narrow = if instance.tile[1].is_multiple_of(32) {
         1.0
     } else {
@@ -168,12 +171,13 @@ fn choice<T, Epi>(
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
-    let memory = bytes as f64 / rate + MEMORY;
+    let asked_in_all = asked * steps_of_block * (pieces * depth) as f64;
+    let memory = (bytes as f64 + ASKED * asked_in_all) / rate + MEMORY;
     let mut clocks = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
     if splits > 1 || shape.leaves_sums {
         let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
         let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
-        clocks += SUM + SUM_PART * splits as f64 + memory * parts;
+        clocks += SUM + memory * parts;
         if !instance.alternate && instance.overwrites_only {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.

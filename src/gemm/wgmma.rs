@@ -6,10 +6,11 @@
 //! for, else in scratch memory, from where another kernel takes them to C.
 
 use std::ptr::with_exposed_provenance_mut;
+use std::sync::Arc;
 
 use cutlet_device::hopper::{Seats, TensorMap, TileBox};
 use cutlet_device::{DeviceData, GlobalMut};
-use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
+use cutlet_host::{Buffer, LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
 };
@@ -22,7 +23,7 @@ use half::{bf16, f16};
 
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
-use super::seats::seats;
+use super::seats::{Common, seats};
 use super::sums::{Output, SumParts, Sums};
 use super::{Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
@@ -356,6 +357,17 @@ impl<'a, T: Sixteen> Call<'a, T> {
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
     }
 
+    /// The seats that the instance's clusters claim.
+    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>) -> Option<Arc<Buffer<u32>>> {
+        let (blocks, common) = match choice.instance.cluster {
+            [1, 1] => return None,
+            [rows, 1] => (rows, Common::Rows(GROUP / rows)),
+            [_, columns] => (columns, Common::Columns(GROUP)),
+        };
+        let tiles = choose::tiles(choice.instance, &self.shape) as u32 / blocks;
+        seats(self.stream, choice.blocks / blocks, blocks, tiles, common)
+    }
+
     /// Computes C, or leaves its sums.
     fn multiply<Epi: Epilogue>(
         &self,
@@ -395,20 +407,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
-        let instance = choice.instance;
-        let seats = match instance.cluster {
-            [blocks, 1] if blocks > 1 => {
-                let tiles = choose::tiles(instance, shape) as u32 / blocks;
-                seats(
-                    self.stream,
-                    choice.blocks / blocks,
-                    blocks,
-                    tiles,
-                    GROUP / blocks,
-                )?
-            }
-            _ => None,
-        };
+        let seats = self.seats(choice);
         let problem = gemm_wgmma::Problem {
             seats: seats.as_ref().map_or(Seats::NONE, |words| {
                 Seats::at(GlobalMut::from_ptr(with_exposed_provenance_mut(
