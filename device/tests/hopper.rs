@@ -525,10 +525,13 @@ fn seats_claimed(groups: &[u32], seats: &[Vec<u32>]) -> Vec<Vec<u32>> {
                     unsafe { seat.init() };
                 }
                 cluster_sync();
-                if first && cluster_rank().is_first() {
-                    // SAFETY: there are ten seats, launches run one after the other, and no block
-                    // ends before it has asked.
-                    unsafe { seat.tell(at.claim()) };
+                if first {
+                    seat.expect();
+                    if cluster_rank().is_first() {
+                        // SAFETY: there are ten seats, launches run one after the other, and no block
+                        // ends before it has asked.
+                        unsafe { seat.tell::<2>(at.claim()) };
+                    }
                 }
                 let seat = seat.get();
                 claimed[block_idx().x.get() as usize].store(seat, Relaxed);

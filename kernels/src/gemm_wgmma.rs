@@ -233,7 +233,6 @@ pub unsafe fn gemm<
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     let seat = Seat::take(&mut shared);
     let claims_seat = CLUSTER > 1 && !problem.seats.is_none();
-    let mut claimed = None;
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
@@ -245,15 +244,10 @@ pub unsafe fn gemm<
             if DEPTH > 1 {
                 mailbox.init();
             }
-        }
-        if claims_seat {
-            // SAFETY: as above; the launcher promises a seat for each cluster, and the next launch
-            // begins after `launch_dependents`.
-            unsafe {
+            // Whether or not a seat is claimed: the compiler would give a branch that only this thread
+            // takes a cluster barrier of its own.
+            if CLUSTER > 1 {
                 seat.init();
-                if cluster_rank().is_first() {
-                    claimed = Some(problem.seats.claim());
-                }
             }
         }
     }
@@ -266,9 +260,16 @@ pub unsafe fn gemm<
     } else {
         sync_threads();
     }
-    if let Some(claimed) = claimed {
-        // SAFETY: no block gets past `get` before it was told.
-        unsafe { seat.tell(claimed) };
+    if claims_seat {
+        if warp_idx_sync().is_first() && elect_one() {
+            seat.expect();
+            if cluster_rank().is_first() {
+                // SAFETY: the launcher promises a seat for each cluster. The next launch begins after
+                // `launch_dependents`, which no thread gets to before its cluster was told.
+                unsafe { seat.tell::<CLUSTER>(problem.seats.claim()) };
+            }
+        }
+        seat.wait();
     }
     let schedule = || {
         let tiles_c = tiles::<TileC<M, N>>([m, n]);

@@ -8,8 +8,7 @@
 //! group's, if all of these are taken.
 
 use crate::{
-    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, cluster_size, multiprocessor_idx,
-    thread_fence,
+    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, multiprocessor_idx, thread_fence,
 };
 
 use super::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
@@ -42,6 +41,7 @@ const WORDS: usize = SEATS + MOST;
 pub struct Seats(GlobalMut<u32>);
 
 // SAFETY: the only field is device data.
+#[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Seats {}
 
 impl Seats {
@@ -167,33 +167,45 @@ impl Seat {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(self) {
-        let told = Mbarrier::from_shared(self.told);
         // SAFETY: as promised by the caller.
-        unsafe { told.init(1) };
+        unsafe { Mbarrier::from_shared(self.told).init(1) };
         fence_mbarrier_init();
-        told.arrive_expect_tx(size_of::<u32>() as u32);
     }
 
-    /// Tells all blocks of the cluster the seat. One thread of the cluster calls it, after the cluster
-    /// has met.
+    /// Announces that it will be told. One thread of each block of the cluster calls it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn expect(self) {
+        Mbarrier::from_shared(self.told).arrive_expect_tx(size_of::<u32>() as u32);
+    }
+
+    /// Tells all blocks of the cluster, which are `BLOCKS`, the seat. One thread of the cluster calls it,
+    /// after the cluster has met.
     ///
     /// # Safety
     /// No block ends before it has asked for the seat.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn tell(self, seat: u32) {
-        for rank in 0..cluster_size() {
+    pub unsafe fn tell<const BLOCKS: usize>(self, seat: u32) {
+        for rank in 0..BLOCKS as u32 {
             let (place, told) = (map_shared(self.seat, rank), map_shared(self.told, rank));
             // SAFETY: the place is read after the barrier's phase, for which its block waits.
             unsafe { store_async(place, [seat], told) };
         }
     }
 
+    /// Waits until it was told.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait(self) {
+        Mbarrier::from_shared(self.told).wait(0);
+    }
+
     /// The seat, once it was told.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn get(self) -> u32 {
-        Mbarrier::from_shared(self.told).wait(0);
+        self.wait();
         // SAFETY: it has come, and nothing is written there any more.
         unsafe { self.seat.load(0) }
     }
