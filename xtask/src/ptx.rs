@@ -108,6 +108,7 @@ impl Findings {
         let (family, target) = (&module.family, &module.target);
         let of_module = |fault: String| format!("{family} for {target}: {fault}");
         self.faults.extend(slow_lines(text).map(of_module));
+        self.faults.extend(doubled_barriers(text).map(of_module));
         let report = match ptxas.assemble(&module.path, target, cubin) {
             Err(error) => {
                 self.faults.push(of_module(error));
@@ -179,6 +180,20 @@ fn slow_lines(ptx: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// The entries with more than one cluster barrier, which no kernel here has in its source. The compiler
+/// knows only of a branch that the barrier follows, not that the threads of a warp must meet there: it
+/// may give some of them a barrier of their own.
+fn doubled_barriers(ptx: &str) -> impl Iterator<Item = String> + '_ {
+    ptx.split(".entry ").skip(1).filter_map(|entry| {
+        let name = entry.split('(').next().unwrap_or_default();
+        let barriers = entry
+            .lines()
+            .filter(|line| line.trim_start().starts_with("barrier.cluster.arrive"))
+            .count();
+        (barriers > 1).then(|| format!("{name} has {barriers} cluster barriers"))
+    })
+}
+
 fn slow_usage(usage: &Usage) -> impl Iterator<Item = String> {
     let kinds = [
         (usage.stack, "of stack"),
@@ -209,6 +224,15 @@ mod tests {
         ] {
             assert_eq!(slow_lines(slow).count(), 1, "{slow}");
         }
+    }
+
+    #[test]
+    fn a_barrier_that_stands_twice_is_found() {
+        let once = ".visible .entry a(\n)\n{\n\tbarrier.cluster.arrive.relaxed;\n}\n";
+        let twice = ".visible .entry b(\n)\n{\n\tbarrier.cluster.arrive.relaxed;\n\
+                     $L:\n\tbarrier.cluster.arrive.relaxed;\n}\n";
+        let doubled: Vec<String> = doubled_barriers(&format!("{once}{twice}{once}")).collect();
+        assert_eq!(doubled, ["b has 2 cluster barriers"]);
     }
 
     #[test]
