@@ -7,6 +7,8 @@
 
 use cutlet_kernels::gemm_wgmma::{Instance, K};
 
+use super::seats;
+
 /// What the time depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -40,42 +42,44 @@ pub struct Choice<T: 'static, Epi: 'static> {
 // The constants are fitted to times of every instance at 80 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.276;
+const MULTIPLY: f64 = 1.272;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 69.16;
+const CACHE_RATE: f64 = 68.72;
 /// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 108.5;
+const SHARED_LOAD: f64 = 104.5;
 /// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 0.7082;
+const SECOND_LINE: f64 = 0.6402;
 /// Clocks from one step to the next.
-const STEP: f64 = 73.91;
+const STEP: f64 = 79.35;
 /// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 109.6;
+const TILE: f64 = 23.13;
 /// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 492.3;
+const EPILOGUE: f64 = 477.5;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.995;
+const NARROW: f64 = 2.04;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9958;
+const TURNS: f64 = 0.9966;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 417.9;
+const PASS: f64 = 317.2;
+/// How much time steps take where clusters claim seats.
+const SEATED: f64 = 0.994;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 671.0;
+const CLUSTER: f64 = 957.2;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3742.0;
+const EXCHANGE: f64 = 3839.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 16.92;
+const MEMORY_RATE: f64 = 17.49;
 /// … the clocks until it does, …
-const MEMORY: f64 = 6135.0;
+const MEMORY: f64 = 6088.0;
 /// … and the share of its time that bytes take which only the cache is asked for.
-const ASKED: f64 = 0.00201;
+const ASKED: f64 = 0.001025;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.359;
+const OVERLAP: f64 = 3.253;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 3800.0;
+const SUM: f64 = 3892.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.5971;
+const SUM_MEMORY: f64 = 0.6984;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -147,7 +151,12 @@ fn choice<T, Epi>(
     let load = asked / CACHE_RATE + shared_load;
     let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
     let steps_of_block = steps.div_ceil(splits * depth) as f64;
-    let multiply = steps_of_block * step;
+    let rounds = (pieces / sharing) as u32;
+    let seated = match seats::worth_it(shape.processors, clusters as u32, sharing as u32, rounds) {
+        true => SEATED,
+        false => 1.0,
+    };
+    let multiply = steps_of_block * step * seated;
     let narrow = if instance.tile[1].is_multiple_of(32) {
         1.0
     } else {

@@ -19,9 +19,15 @@ pub enum Common {
     Columns(u32),
 }
 
+/// Whether it is worth it that `clusters` of `blocks` blocks each claim seats, for `tiles` times a
+/// cluster's tiles on a device with `processors` multiprocessors.
+pub fn worth_it(processors: u32, clusters: u32, blocks: u32, tiles: u32) -> bool {
+    blocks > 1 && clusters == processors / blocks && tiles >= TILES * clusters
+}
+
 /// The words of [`Seats`] for `clusters` of `blocks` blocks each, which take `tiles` times a cluster's
-/// tiles; none where the clusters cannot claim seats, or where it is not worth it. They must be there as
-/// long as the stream has not got past the launch.
+/// tiles; none where the clusters cannot claim seats, or where it is not [worth it](worth_it). They must
+/// be there as long as the stream has not got past the launch.
 pub fn seats(
     stream: &Stream,
     clusters: u32,
@@ -30,7 +36,7 @@ pub fn seats(
     common: Common,
 ) -> Option<Arc<Buffer<u32>>> {
     let device = stream.device();
-    if clusters != device.multiprocessors() / blocks || tiles < TILES * clusters {
+    if !worth_it(device.multiprocessors(), clusters, blocks, tiles) {
         return None;
     }
     let key = match common {
