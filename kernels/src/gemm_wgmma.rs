@@ -6,7 +6,8 @@
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
 //! block stays for the whole launch; a *schedule* says which tiles are its. Two blocks of a cluster
 //! have neighbouring tiles of the same columns and load half of each tile of B for both; or they have
-//! the same tile, each multiplies every other step, and they *exchange* sums.
+//! the same tile, each multiplies every other step, and they *exchange* sums. Where there are many tiles,
+//! a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on.
 //!
 //! The tile's extents, the stages, the cluster, the operands' majors, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
