@@ -272,6 +272,7 @@ pub unsafe fn gemm<
         }
         seat.wait();
     }
+    // Each role computes these for itself: what it were given would cost it registers all the time.
     let schedule = || {
         let tiles_c = tiles::<TileC<M, N>>([m, n]);
         let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles_c, group, problem.splits);
