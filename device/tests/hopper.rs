@@ -533,7 +533,7 @@ fn seats_claimed(groups: &[u32], seats: &[Vec<u32>]) -> Vec<Vec<u32>> {
                         unsafe { seat.tell::<2>(at.claim()) };
                     }
                 }
-                let seat = seat.get();
+                let seat = seat.which();
                 claimed[block_idx().x.get() as usize].store(seat, Relaxed);
             })
             .unwrap();

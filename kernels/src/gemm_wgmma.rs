@@ -277,7 +277,7 @@ pub unsafe fn gemm<
         let tiles_c = tiles::<TileC<M, N>>([m, n]);
         let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles_c, group, problem.splits);
         match claims_seat {
-            true => schedule.in_seat(seat.get()),
+            true => schedule.in_seat(seat.which()),
             false => schedule,
         }
     };

@@ -204,7 +204,7 @@ impl Seat {
     /// The seat, once it was told.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn get(self) -> u32 {
+    pub fn which(self) -> u32 {
         self.wait();
         // SAFETY: it has come, and nothing is written there any more.
         unsafe { self.seat.load(0) }
