@@ -1,9 +1,17 @@
-//! The kernels that have no operation of their own, launched by their handles: `saxpy` and
-//! `transpose`, on whatever device there is.
+//! Kernels launched by their handles, on whatever device there is: those that have no operation of their
+//! own, `saxpy` and `transpose`, and a GEMM whose clusters claim seats, of which a device with few
+//! multiprocessors would have none to choose from.
 
-use cutlet_host::Device;
+use std::ptr::with_exposed_provenance_mut;
+
+use cutlet_device::GlobalMut;
+use cutlet_device::hopper::{KMajor, Seats};
+use cutlet_host::{Device, TensorMapSpec};
+use cutlet_kernels::gemm_wgmma::instances::bf16_1x64x128_c2_kk::bf16_1x64x128_c2_kk;
+use cutlet_kernels::gemm_wgmma::{self, Scale, box_a, box_b, box_c};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
+use half::bf16;
 
 const AWKWARD: [usize; 7] = [1, 7, 127, 129, 1000, 1024, 1025];
 
@@ -77,6 +85,71 @@ fn transpose_moves_every_element() {
                 assert!(
                     row[rows..].iter().all(|gap| gap.is_nan()),
                     "padding of row {c}"
+                );
+            }
+        }
+    }
+}
+
+/// C = A·B in tiles of 64×128 by three clusters of two, which take five pairs of tiles in turns: in the
+/// seats of their indices, and in those that they claim, of which the first group has too few.
+#[test]
+fn tiles_are_complete_in_any_seats() {
+    let [m, n, k] = [120, 600, 200];
+    let device = Device::auto();
+    let stream = device.stream().unwrap();
+    let function = device.load(&PTX, &bf16_1x64x128_c2_kk).unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut digits = |count: usize| -> Vec<bf16> {
+        let digit = |_| bf16::from_f32(random.i32(-1..=1) as f32);
+        (0..count).map(digit).collect()
+    };
+    let (a, b) = (digits(m * k), digits(n * k));
+    let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let groups: Vec<u32> = (0..256).map(|i| i / 2 % 2).collect();
+    let words = Seats::plan(&groups, &[vec![2], vec![1, 0]]).unwrap();
+    let words = stream.upload(&words).unwrap();
+    let words = GlobalMut::from_ptr(with_exposed_provenance_mut(words.view().address() as usize));
+    let rows = |rows: usize, columns: usize| {
+        TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
+    };
+    for seats in [Seats::NONE, Seats::at(words), Seats::at(words)] {
+        let mut on_c = stream.filled::<bf16>(m * n, 0xff).unwrap();
+        let map_a = rows(m, k)
+            .encode(&on_a, box_a::<bf16, KMajor, 64>(1))
+            .unwrap();
+        let map_b = rows(n, k)
+            .encode(&on_b, box_b::<bf16, KMajor, 128>(2))
+            .unwrap();
+        let map_c = rows(m, n).encode(&on_c, box_c::<bf16, 64, 128>()).unwrap();
+        let problem = gemm_wgmma::Problem {
+            seats,
+            tma_c: 1,
+            ..gemm_wgmma::Problem::new::<bf16>([m, n, k].map(|extent| extent as i32), n as i64, 64)
+        };
+        let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
+        // SAFETY: the maps are of the matrices, and there is a seat for each of the three clusters.
+        unsafe {
+            let args = (
+                map_a,
+                map_b,
+                map_c,
+                &mut on_c,
+                workspace,
+                problem,
+                Scale::ONE,
+            );
+            stream.launch(&function, 6, args).unwrap();
+        }
+        let found = stream.download(&on_c).unwrap();
+        for i in 0..m {
+            for j in 0..n {
+                let products = (0..k).map(|l| a[i * k + l].to_f32() * b[j * k + l].to_f32());
+                let expected = products.sum::<f32>();
+                assert_eq!(
+                    found[i * n + j].to_f32(),
+                    expected,
+                    "C[{i}, {j}] with {seats:?}"
                 );
             }
         }
