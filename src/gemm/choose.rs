@@ -2,8 +2,9 @@
 //! of its time.
 //!
 //! A block's step takes as long as the tensor cores need for its tile, or as the second-level cache
-//! needs to bring it; a tile takes its steps and a constant; the kernel takes as many tiles as its
-//! busiest block has, and at least as long as memory needs. All in clocks of a multiprocessor.
+//! needs to bring it; a tile takes its steps and an epilogue; the kernel takes as many tiles as its busiest
+//! block has, at least as long as memory needs, and then the last tiles are stored. All in clocks of a
+//! multiprocessor.
 
 use cutlet_kernels::gemm_wgmma::{Instance, K};
 
@@ -42,44 +43,46 @@ pub struct Choice<T: 'static, Epi: 'static> {
 // The constants are fitted to times of every instance at 80 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.272;
+const MULTIPLY: f64 = 1.238;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 68.72;
+const CACHE_RATE: f64 = 68.97;
 /// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 104.5;
+const SHARED_LOAD: f64 = 103.0;
 /// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 0.6402;
+const SECOND_LINE: f64 = 0.5377;
 /// Clocks from one step to the next.
-const STEP: f64 = 79.35;
-/// Clocks from a tile's last step to the next tile's first, …
-const TILE: f64 = 23.13;
-/// … and as many more for each 64 rows and columns that a consumer has.
-const EPILOGUE: f64 = 477.5;
+const STEP: f64 = 80.45;
+/// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
+/// has.
+const EPILOGUE: f64 = 470.5;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 2.04;
+const NARROW: f64 = 2.006;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9966;
+const TURNS: f64 = 0.9807;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 317.2;
+const PASS: f64 = 553.9;
 /// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.994;
+const SEATED: f64 = 0.9948;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 957.2;
+const CLUSTER: f64 = 1031.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3839.0;
+const EXCHANGE: f64 = 3808.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 17.49;
+const MEMORY_RATE: f64 = 17.24;
 /// … the clocks until it does, …
-const MEMORY: f64 = 6088.0;
+const MEMORY: f64 = 5606.0;
 /// … and the share of its time that bytes take which only the cache is asked for.
-const ASKED: f64 = 0.001025;
+const ASKED: f64 = 0.001436;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.253;
+const OVERLAP: f64 = 3.338;
+/// The share of memory's time for the tiles that all blocks store last, under which nothing is
+/// multiplied any more.
+const LAST_STORE: f64 = 0.6386;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 3892.0;
+const SUM: f64 = 4371.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.6984;
+const SUM_MEMORY: f64 = 0.4995;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -163,7 +166,7 @@ fn choice<T, Epi>(
         NARROW
     };
     let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
-    let epilogue = TILE + EPILOGUE * narrow * blocks_of_sums;
+    let epilogue = EPILOGUE * narrow * blocks_of_sums;
     let most = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
@@ -182,7 +185,10 @@ fn choice<T, Epi>(
     let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
     let asked_in_all = asked * steps_of_block * (pieces * depth) as f64;
     let memory = (bytes as f64 + ASKED * asked_in_all) / rate + MEMORY;
-    let mut clocks = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
+    let last_tiles = pieces.min(clusters * sharing) as f64;
+    let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
+    let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
+    let mut clocks = overlapped + LAST_STORE * last_bytes / rate;
     if splits > 1 || shape.leaves_sums {
         let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
         let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
