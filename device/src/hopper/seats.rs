@@ -14,7 +14,7 @@ use crate::{
 use super::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
 
 /// The most groups of multiprocessors.
-const MOST_GROUPS: usize = 32;
+const MOST_GROUPS: usize = 16;
 /// The most multiprocessors, and seats.
 const MOST: usize = 256;
 
@@ -62,7 +62,7 @@ impl Seats {
 
     /// The words of seats: `groups` says of each multiprocessor which group it belongs to, and `seats`
     /// of each group which seats are for it. There must be a cluster in the launch for each seat.
-    /// `None` if there are more than 256 multiprocessors or seats, or more than 32 groups, or if a
+    /// `None` if there are more than 256 multiprocessors or seats, or more than 16 groups, or if a
     /// multiprocessor is in none of the groups.
     ///
     /// ```
@@ -131,7 +131,7 @@ impl Seats {
                 group = if group + 1 == groups { 0 } else { group + 1 };
             };
             if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load(COUNT as i64) {
-                for group in 0..groups {
+                for group in 0..MOST_GROUPS as u32 {
                     words.store(at(TAKEN, group), 0);
                 }
                 words.store(CLAIMED as i64, 0);
