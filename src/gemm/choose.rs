@@ -8,8 +8,6 @@
 
 use cutlet_kernels::gemm_wgmma::{Instance, K};
 
-use super::seats;
-
 /// What the time depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -36,6 +34,8 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub splits: u32,
     /// Blocks: whole clusters, one block a multiprocessor at most.
     pub blocks: u32,
+    /// Whether clusters claim seats: they fill the device, and each has tiles enough for it to be worth it.
+    pub seated: bool,
     /// What the model says that it takes, in clocks.
     pub clocks: f64,
 }
@@ -83,6 +83,8 @@ const SUM: f64 = 4371.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
 const SUM_MEMORY: f64 = 0.4995;
+/// Times that each cluster has tiles from which on it is worth it to claim seats.
+const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
@@ -114,7 +116,7 @@ fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> 
 }
 
 /// Tiles of C, those included that only keep a cluster company.
-pub fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
+fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = instance.tile.map(|extent| extent as usize);
     let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
     let rows = shape.m.div_ceil(rows).next_multiple_of(cluster_rows);
@@ -154,12 +156,10 @@ fn choice<T, Epi>(
     let load = asked / CACHE_RATE + shared_load;
     let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
     let steps_of_block = steps.div_ceil(splits * depth) as f64;
-    let rounds = (pieces / sharing) as u32;
-    let seated = match seats::worth_it(shape.processors, clusters as u32, sharing as u32, rounds) {
-        true => SEATED,
-        false => 1.0,
-    };
-    let multiply = steps_of_block * step * seated;
+    let seated = sharing > 1
+        && clusters == shape.processors as usize / sharing
+        && pieces / sharing >= ROUNDS_FOR_SEATS * clusters;
+    let multiply = steps_of_block * step * if seated { SEATED } else { 1.0 };
     let narrow = if instance.tile[1].is_multiple_of(32) {
         1.0
     } else {
@@ -203,6 +203,7 @@ fn choice<T, Epi>(
         instance,
         splits: splits as u32,
         blocks: (clusters * sharing * depth) as u32,
+        seated,
         clocks,
     }
 }

@@ -1,13 +1,11 @@
 //! Seats of a launch: clusters whose multiprocessors share reads of the L2 cache work at tiles of the same
 //! rows, so that they share what they read of A, or of the same columns, and share B.
 
-use std::sync::Arc;
+use std::ptr::with_exposed_provenance_mut;
 
+use cutlet_device::GlobalMut;
 use cutlet_device::hopper::Seats;
-use cutlet_host::{Buffer, Stream};
-
-/// Tiles for each cluster from which on it is worth it to claim seats.
-const TILES: u32 = 3;
+use cutlet_host::Stream;
 
 /// What clusters have in common, each block of which reads it for itself, in a schedule with groups of that
 /// many rows of clusters.
@@ -19,37 +17,23 @@ pub enum Common {
     Columns(u32),
 }
 
-/// Whether it is worth it that `clusters` of `blocks` blocks each claim seats, for `tiles` times a
-/// cluster's tiles on a device with `processors` multiprocessors.
-pub fn worth_it(processors: u32, clusters: u32, blocks: u32, tiles: u32) -> bool {
-    blocks > 1 && clusters == processors / blocks && tiles >= TILES * clusters
-}
-
-/// The words of [`Seats`] for `clusters` of `blocks` blocks each, which take `tiles` times a cluster's
-/// tiles; none where the clusters cannot claim seats, or where it is not [worth it](worth_it). They must
-/// be there as long as the stream has not got past the launch.
-pub fn seats(
-    stream: &Stream,
-    clusters: u32,
-    blocks: u32,
-    tiles: u32,
-    common: Common,
-) -> Option<Arc<Buffer<u32>>> {
-    let device = stream.device();
-    if !worth_it(device.multiprocessors(), clusters, blocks, tiles) {
-        return None;
-    }
-    let key = match common {
-        Common::Rows(rows) => [0, rows],
-        Common::Columns(rows) => [1, rows],
+/// Seats for `clusters` of `blocks` blocks each, which stay with the stream; none where its launches cannot
+/// claim any.
+pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> Seats {
+    let (kind, rows) = match common {
+        Common::Rows(rows) => (0, rows),
+        Common::Columns(rows) => (1, rows),
     };
-    let words = stream.resident([blocks, key[0], key[1]], || {
-        let groups = device.multiprocessor_groups()?;
+    let words = stream.resident([blocks, kind, rows], || {
+        let groups = stream.device().multiprocessor_groups()?;
         let seats = of_groups(groups, clusters, blocks, common);
         Ok(Seats::plan(groups, &seats))
     });
     // Without seats the product is only slower, so that this is no reason to refuse it.
-    words.ok().flatten()
+    words.ok().flatten().map_or(Seats::NONE, |words| {
+        let address = words.view().address() as usize;
+        Seats::at(GlobalMut::from_ptr(with_exposed_provenance_mut(address)))
+    })
 }
 
 /// The seats of each group of multiprocessors: as many as it has room for clusters, and as far as

@@ -6,11 +6,10 @@
 //! for, else in scratch memory, from where another kernel takes them to C.
 
 use std::ptr::with_exposed_provenance_mut;
-use std::sync::Arc;
 
 use cutlet_device::hopper::{Seats, TensorMap, TileBox};
 use cutlet_device::{DeviceData, GlobalMut};
-use cutlet_host::{Buffer, LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
+use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
 };
@@ -358,14 +357,15 @@ impl<'a, T: Sixteen> Call<'a, T> {
     }
 
     /// The seats that the instance's clusters claim.
-    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>) -> Option<Arc<Buffer<u32>>> {
+    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>) -> Seats {
+        if !choice.seated {
+            return Seats::NONE;
+        }
         let (blocks, common) = match choice.instance.cluster {
-            [1, 1] => return None,
             [rows, 1] => (rows, Common::Rows(GROUP / rows)),
             [_, columns] => (columns, Common::Columns(GROUP)),
         };
-        let tiles = choose::tiles(choice.instance, &self.shape) as u32 / blocks;
-        seats(self.stream, choice.blocks / blocks, blocks, tiles, common)
+        seats(self.stream, choice.blocks / blocks, blocks, common)
     }
 
     /// Computes C, or leaves its sums.
@@ -407,13 +407,8 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
-        let seats = self.seats(choice);
         let problem = gemm_wgmma::Problem {
-            seats: seats.as_ref().map_or(Seats::NONE, |words| {
-                Seats::at(GlobalMut::from_ptr(with_exposed_provenance_mut(
-                    words.view().address() as usize,
-                )))
-            }),
+            seats: self.seats(choice),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
             parts: workspace.extent.map(|extent| extent as i32),
