@@ -5,10 +5,11 @@
 
 use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
+use crate::args::LaunchArgs;
 use crate::device::{Gpu, Place};
 use crate::launch::launch_gpu;
-use crate::module::Request;
-use crate::{Device, LaunchConfig, Result};
+use crate::module::{Entry, Request};
+use crate::{Device, LaunchConfig, Result, Stream};
 
 const NAME: &str = "multiprocessors";
 static PTX: PtxLibrary = PtxLibrary {
@@ -56,12 +57,14 @@ impl Device {
         }
         let found = match self.place() {
             Place::Gpu(gpu) if gpu.capability >= (9, 0) => {
+                let (stream, entry) = (self.stream()?, self.entry(gpu)?);
                 let mut groups = Groups::new(count);
                 for cluster in CLUSTERS {
                     for _ in 0..TIMES {
-                        for blocks in self.clusters(gpu, cluster)?.chunks(cluster as usize) {
-                            groups.join(blocks);
-                        }
+                        let places = self.clusters(&stream, entry, cluster)?;
+                        places
+                            .chunks(cluster as usize)
+                            .for_each(|blocks| groups.join(blocks));
                     }
                 }
                 groups.numbers()
@@ -71,43 +74,46 @@ impl Device {
         Ok(known.get_or_init(|| found))
     }
 
-    /// The multiprocessors of as many clusters of this size as there might be room for, one after the
-    /// other; none if the GPU has no such clusters.
-    fn clusters(&self, gpu: &Gpu, cluster: u32) -> Result<Vec<u32>> {
-        let bounds = LaunchBounds {
-            threads: 32,
-            min_blocks: 0,
-            cluster,
-            shared_bytes: SHARED,
-        };
-        let entry = gpu.modules.get(&Request {
+    /// The kernel, allowed clusters of all these sizes.
+    fn entry(&self, gpu: &Gpu) -> Result<Entry> {
+        gpu.modules.get(&Request {
             gpu,
             device: self.name(),
             limits: self.limits(),
             library: &PTX,
             kernel: NAME,
             family: NAME,
-            bounds: LaunchBounds {
-                cluster: CLUSTERS[0],
-                ..bounds
-            },
-        })?;
-        let blocks = self.multiprocessors() / cluster * cluster;
-        let stream = self.stream()?;
-        let Some((_, handle)) = stream.gpu() else {
+            bounds: bounds(CLUSTERS[0]),
+        })
+    }
+
+    /// The multiprocessors of as many clusters of this size as there might be room for, one after the
+    /// other; none if the GPU has no such clusters.
+    fn clusters(&self, stream: &Stream, entry: Entry, cluster: u32) -> Result<Vec<u32>> {
+        let Some((gpu, handle)) = stream.gpu() else {
             return Ok(Vec::new());
         };
+        let blocks = self.multiprocessors() / cluster * cluster;
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
+        let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, self)?;
         let config = LaunchConfig::from(blocks);
-        let pointer = std::ptr::with_exposed_provenance_mut(places.view_mut().address() as usize);
-        let args = (GlobalMut::<u32>::from_ptr(pointer),);
         gpu.bind()?;
         // SAFETY: the kernel takes one pointer, and there is a place for each block.
-        match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
+        match unsafe { launch_gpu(entry, NAME, bounds(cluster), config, handle, &args, self) } {
             Ok(()) => stream.download(&places),
             // Then it has no clusters of this size.
             Err(_) => Ok(Vec::new()),
         }
+    }
+}
+
+/// Of a launch with clusters of this size.
+fn bounds(cluster: u32) -> LaunchBounds {
+    LaunchBounds {
+        threads: 32,
+        min_blocks: 0,
+        cluster,
+        shared_bytes: SHARED,
     }
 }
 
