@@ -180,6 +180,7 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
         sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
         sample_runs: if on_gpu { 32 } else { 1 },
         rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
+        rest_samples: if on_gpu { 2.0 } else { 0.0 },
         sustained: (args.sustained && on_gpu).then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,

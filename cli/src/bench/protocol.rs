@@ -21,7 +21,7 @@ const HOPELESS: f64 = 1.3;
 /// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
 const FINALISTS: usize = 4;
 /// Samples are made no longer than this to have enough runs.
-const LONGEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(25);
 /// Work that precedes the rounds, so that clocks have risen.
 const WARM_UP: Duration = Duration::from_millis(40);
 /// Bytes that are filled before a sample of runs that are launched one by one: the host gets ahead
@@ -35,13 +35,17 @@ pub struct Protocol {
     pub rounds: usize,
     /// Length of a sample, in milliseconds; at least one run.
     pub sample_milliseconds: f64,
-    /// Runs of a sample, at least, as long as they take no more than a tenth of a second.
+    /// Runs of a sample, at least, as long as they take no more than a fortieth of a second: in the time
+    /// of a longer sample, the device would begin to save power.
     #[serde(default)]
     pub sample_runs: usize,
     /// Pause before each sample, in milliseconds, so that the power of what was before does not
-    /// decide the clocks.
+    /// decide the clocks; …
     #[serde(default)]
     pub rest_milliseconds: f64,
+    /// … at least that, and so many times as long as the sample before took.
+    #[serde(default)]
+    pub rest_samples: f64,
     /// With power-settled figures too: work that precedes them, and length of their samples, in
     /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,8 +81,17 @@ pub struct Timer {
     plug: Option<Buffer<u8>>,
     /// The set that the next launched run uses.
     next_set: usize,
-    /// Pause before each sample.
-    rest: Duration,
+    rest: Rest,
+    /// How long the last sample took.
+    last_sample: Duration,
+}
+
+/// Pause before each sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    least: Duration,
+    /// Its length, at least, where the sample before is 1.
+    of_last: f64,
 }
 
 /// A contestant, ready to be sampled.
@@ -105,7 +118,8 @@ impl Timer {
             stream,
             plug,
             next_set: 0,
-            rest: Duration::ZERO,
+            rest: Rest::default(),
+            last_sample: Duration::ZERO,
         })
     }
 
@@ -169,9 +183,12 @@ impl Timer {
         if self.plug.is_some() {
             self.warm_up(case, &ready, WARM_UP)?;
         }
-        self.rest = Duration::from_secs_f64(protocol.rest_milliseconds * 1e-3);
+        self.rest = Rest {
+            least: Duration::from_secs_f64(protocol.rest_milliseconds * 1e-3),
+            of_last: protocol.rest_samples,
+        };
         let rounds = self.rounds(case, &ready, protocol.rounds, 1);
-        self.rest = Duration::ZERO;
+        self.rest = Rest::default();
         let rounds = rounds?;
         let mut times: Vec<Times> = ready
             .iter()
@@ -307,7 +324,8 @@ impl Timer {
 
     /// Microseconds a run, over some batches.
     fn sample(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
-        std::thread::sleep(self.rest);
+        let Rest { least, of_last } = self.rest;
+        std::thread::sleep(least.max(self.last_sample.mul_f64(of_last)));
         // The host must get ahead of the device, or the first launch would be timed too.
         match (&ready.graph, &mut self.plug) {
             (Some(_), _) => self.batches(case, ready, 1)?,
@@ -317,6 +335,7 @@ impl Timer {
         self.stopwatch.start(&self.stream)?;
         self.batches(case, ready, batches)?;
         let elapsed = self.stopwatch.stop(&self.stream)?;
+        self.last_sample = elapsed;
         Ok(elapsed.as_secs_f64() * 1e6 / (batches * ready.runs) as f64)
     }
 
@@ -462,6 +481,7 @@ mod tests {
             sample_milliseconds: 0.0,
             sample_runs: 1,
             rest_milliseconds: 0.0,
+            rest_samples: 0.0,
             sustained: None,
         };
         let times = timer.compare(&mut case, &[0, 1], &protocol).unwrap();

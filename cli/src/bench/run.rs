@@ -395,6 +395,7 @@ mod tests {
                 sample_milliseconds: 0.0,
                 sample_runs: 1,
                 rest_milliseconds: 0.0,
+                rest_samples: 0.0,
                 sustained: None,
             },
             progress: ProgressBar::hidden(),
