@@ -28,7 +28,7 @@ use cutlet_device::hopper::{
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, cluster_rank, lane_idx, sync_threads,
+    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, sync_threads,
     warp_idx_sync,
 };
 use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_origin, tiles};
@@ -52,6 +52,10 @@ type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
 /// The k of a step.
 pub const K: usize = 64;
+
+/// Bytes of B that a block has the cache bring before it may load any: what can be asked for in the time that
+/// it waits.
+const FETCHED_AHEAD: usize = 48 << 10;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
 type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
@@ -285,10 +289,9 @@ pub unsafe fn gemm<
         let [_, steps] = tiles::<TileAb<M>>([m, k]);
         steps
     };
-    // The next kernel may start where this one's blocks have ended; what it reads it waits for, as
-    // this one does for the kernel before it.
+    // The next kernel may start where this one's blocks have ended. What it reads or writes it waits for, as
+    // this one does for the kernel before it: each role where it comes to that.
     launch_dependents();
-    grid_dependency_wait();
 
     if warpgroup_idx().is_first() {
         if CONSUMERS > 1 {
@@ -298,37 +301,55 @@ pub unsafe fn gemm<
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
             let own = LoadOptions::DEFAULT;
             let all = own.multicast(Multicast::first(CLUSTER as u32));
-            let hint_b = match problem.b_once {
+            let rank = cluster_rank().get();
+            let (part_a, options_a) = match COLUMNS {
+                1 => (0, own),
+                _ => (rank, all),
+            };
+            let (part_b, options_b) = match ROWS {
+                1 => (0, own),
+                _ => (rank, all),
+            };
+            let options_b = options_b.hint(match problem.b_once {
                 0 => CacheHint::EvictLast,
                 _ => CacheHint::EvictFirst,
+            });
+            let origins = |work: Work, step: u32| {
+                let a = tile_origin::<TileAb<M>>((work.row, step));
+                let b = tile_origin::<TileAb<N>>((work.column, step));
+                (a, b)
             };
             let mut producer = pipeline.producer();
             let steps = tile_steps();
+            let mut schedule = schedule();
+            let mut next = schedule.next();
+            // Where nobody else asks for this block's tiles of B, the first are on their way to the cache while
+            // the kernel before this one ends.
+            if let Some(first) = next
+                && problem.b_once != 0
+            {
+                let ahead = const { FETCHED_AHEAD / SharedB::<T, JB, N>::BYTES as usize };
+                for step in first.steps(steps, false).take(ahead) {
+                    let (_, b) = origins(first, step);
+                    ring_b.tile(0u32).prefetch_part::<ROWS, 2>(part_b, map_b, b);
+                }
+            }
+            grid_dependency_wait();
             let mut back = false;
-            for work in schedule() {
+            while let Some(work) = next {
                 for step in work.steps(steps, back) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
-                    let a = tile_origin::<TileAb<M>>((work.row, step));
-                    let b = tile_origin::<TileAb<N>>((work.column, step));
+                    let (a, b) = origins(work, step);
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
                         let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
-                        if COLUMNS > 1 {
-                            let rank = cluster_rank();
-                            tile_a.load_part::<COLUMNS, 2>(rank, map_a, a, barrier, all);
-                        } else {
-                            tile_a.load(map_a, a, barrier, own);
-                        }
-                        if ROWS > 1 {
-                            let rank = cluster_rank();
-                            tile_b.load_part::<ROWS, 2>(rank, map_b, b, barrier, all.hint(hint_b));
-                        } else {
-                            tile_b.load(map_b, b, barrier, own.hint(hint_b));
-                        }
+                        tile_a.load_part::<COLUMNS, 2>(part_a, map_a, a, barrier, options_a);
+                        tile_b.load_part::<ROWS, 2>(part_b, map_b, b, barrier, options_b);
                     }
                 }
                 back = !back;
+                next = schedule.next();
             }
             producer.drain();
         }
@@ -358,6 +379,7 @@ pub unsafe fn gemm<
         cluster_wait();
     }
     let mut exchange = mailbox.exchange(consumer_idx);
+    grid_dependency_wait();
     for work in schedule() {
         let steps = work.step_count(tile_steps(), problem.split_steps);
         if !together && !turns.mine() {
