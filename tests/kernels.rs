@@ -125,7 +125,12 @@ fn tiles_are_complete_in_any_seats() {
         let problem = gemm_wgmma::Problem {
             seats,
             tma_c: 1,
-            ..gemm_wgmma::Problem::new::<bf16>([m, n, k].map(|extent| extent as i32), n as i64, 64)
+            ..gemm_wgmma::Problem::new::<bf16>(
+                [m, n, k].map(|extent| extent as i32),
+                n as i64,
+                [64, 128],
+                [2, 1],
+            )
         };
         let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
         // SAFETY: the maps are of the matrices, and there is a seat for each of the three clusters.

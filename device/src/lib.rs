@@ -78,7 +78,7 @@ pub use math::{
     tanh_approx_f16,
 };
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
-pub use schedule::{Schedule, Steps, Work};
+pub use schedule::{Schedule, Steps, Work, cluster_raster};
 pub use shared::{Shared, SharedMemory};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor};
 pub use sync::{

@@ -1,8 +1,11 @@
 //! Schedules: which tiles a persistent block computes, one after the other, and which steps of each.
 
-use cutlet_layout_core::Raster;
+use cutlet_layout_core::{Divisor, Raster};
 
-use crate::{block_idx, cluster_rank, grid_dim};
+use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
+
+// SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
+unsafe impl DeviceData for Raster<Divisor> {}
 
 /// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks, of `COLUMNS`
 /// blocks side by side, or of `DEPTH` blocks at the same tile.
@@ -13,9 +16,7 @@ use crate::{block_idx, cluster_rank, grid_dim};
 /// keep step with their cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> {
-    raster: Raster,
-    /// Rows of tiles, in whole clusters.
-    rows: u32,
+    raster: Raster<Divisor>,
     splits: u32,
     next: u32,
 }
@@ -29,27 +30,22 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS,
         (ROWS * COLUMNS * DEPTH) as u32
     };
 
-    /// The running block's schedule of `tiles` = (rows, columns) of tiles, each of which comes
-    /// `splits` times, for that many parts of its steps. `group` is how many rows of tiles are
-    /// visited together, column by column; see [`Raster`].
+    /// The running block's schedule, where `raster` is of clusters' tiles (see [`cluster_raster`]), each of
+    /// which comes `splits` times, for that many parts of its steps.
     #[inline(always)]
-    pub fn new(tiles: [u32; 2], group: u32, splits: u32) -> Self {
-        let rows = tiles[0].div_ceil(ROWS as u32);
-        let columns = tiles[1].div_ceil(COLUMNS as u32);
+    pub fn new(raster: Raster<Divisor>, splits: u32) -> Self {
         Self {
-            raster: Raster::new([rows, columns], group / ROWS as u32),
-            rows: rows * ROWS as u32,
+            raster,
             splits,
             next: block_idx().x.get() / Self::CLUSTER,
         }
     }
 
-    /// The schedule of the cluster with index `seat` instead of the running block's, if each cluster of
-    /// the launch has another one's.
+    /// Makes it the schedule of the cluster with index `seat` instead of the running block's, if each
+    /// cluster of the launch has another one's.
     #[inline(always)]
-    pub fn in_seat(mut self, seat: u32) -> Self {
+    pub fn take_seat(&mut self, seat: u32) {
         self.next = seat;
-        self
     }
 }
 
@@ -83,9 +79,17 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
             column,
             first_step: split * DEPTH as u32 + if DEPTH > 1 { rank } else { 0 },
             stride: self.splits * DEPTH as u32,
-            part_row: split * self.rows + row,
+            part_row: split * self.raster.tiles()[0] * ROWS as u32 + row,
         })
     }
+}
+
+/// The raster for a [`Schedule`] of `tiles` = (rows, columns) of tiles, in clusters of so many rows and
+/// columns of blocks. `group` is how many rows of tiles are visited together, column by column.
+pub const fn cluster_raster(tiles: [u32; 2], cluster: [u32; 2], group: u32) -> Raster<Divisor> {
+    let rows = tiles[0].div_ceil(cluster[0]);
+    let columns = tiles[1].div_ceil(cluster[1]);
+    Raster::planned([rows, columns], group / cluster[0])
 }
 
 /// A tile to compute, or some of its steps.

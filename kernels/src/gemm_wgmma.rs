@@ -28,10 +28,10 @@ use cutlet_device::hopper::{
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, lane_idx, sync_threads,
-    warp_idx_sync,
+    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
+    sync_threads, warp_idx_sync,
 };
-use cutlet_layout_core::{Coord, E, RowMajor, Tensor, tile_origin, tiles};
+use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
 
 use ahead::Ahead;
 pub use epilogue::{
@@ -56,6 +56,10 @@ pub const K: usize = 64;
 /// Bytes of B that a block has the cache bring before it may load any: what can be asked for in the time that
 /// it waits.
 const FETCHED_AHEAD: usize = 48 << 10;
+
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
+/// wave of tiles is about as high as it is wide.
+pub const GROUP: u32 = 16;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
 type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;
@@ -116,8 +120,8 @@ pub struct Problem {
     pub n: i32,
     /// Columns of A, rows of B.
     pub k: i32,
-    /// Rows of tiles that blocks visit together.
-    pub group: u32,
+    /// In which order clusters' tiles are visited.
+    pub raster: Raster<Divisor>,
     /// Parts into which the steps of each tile are split, no more than there are; with more than
     /// one, there must be a workspace.
     pub splits: u32,
@@ -132,15 +136,20 @@ pub struct Problem {
     /// epilogue that reads rows or columns ahead needs it, and so do consumers with more than 64 rows,
     /// with an epilogue that does not read C.
     pub tma_c: u32,
-    /// Makes the size a multiple of the alignment.
-    pub padding: u32,
 }
 
 impl Problem {
-    /// Of A (m, k) and B (k, n), by an instance whose tiles have `tile_rows` rows, whose boxes of A are
-    /// whole and whose blocks have tiles of their own: no split, and C, whose rows are `ldc` elements
-    /// apart, is stored without TMA.
-    pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile_rows: usize) -> Self {
+    /// Of A (m, k) and B (k, n), by an instance with such tiles, in clusters of so many rows and columns of
+    /// them, whose boxes of A are whole: no split, and C, whose rows are `ldc` elements apart, is stored
+    /// without TMA.
+    pub const fn new<T>(
+        [m, n, k]: [i32; 3],
+        ldc: i64,
+        [tile_rows, tile_columns]: [usize; 2],
+        cluster: [u32; 2],
+    ) -> Self {
+        let rows = (m as u32).div_ceil(tile_rows as u32);
+        let columns = (n as u32).div_ceil(tile_columns as u32);
         Self {
             seats: Seats::NONE,
             ldc,
@@ -149,13 +158,12 @@ impl Problem {
             m,
             n,
             k,
-            group: 8,
+            raster: cluster_raster([rows, columns], cluster, GROUP),
             splits: 1,
             split_steps: (k as u32).div_ceil(K as u32),
             bytes_a: (tile_rows * K * size_of::<T>()) as u32,
             b_once: (m as usize <= tile_rows) as u32,
             tma_c: 0,
-            padding: 0,
         }
     }
 }
@@ -223,14 +231,7 @@ pub unsafe fn gemm<
         );
         M == rows * CONSUMERS
     };
-    let Problem {
-        ldc,
-        m,
-        n,
-        k,
-        group,
-        ..
-    } = problem;
+    let Problem { ldc, m, n, k, .. } = problem;
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
@@ -239,10 +240,13 @@ pub unsafe fn gemm<
     let seat = Seat::take(&mut shared);
     let claims_seat = CLUSTER > 1 && !problem.seats.is_none();
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
+    // Two warps, so that neither waits for the other one's share.
     if warp_idx_sync().is_first() && elect_one() {
         prefetch_tensor_map(map_a);
         prefetch_tensor_map(map_b);
         prefetch_tensor_map(map_c);
+    }
+    if warp_idx_sync().get() == 1 && elect_one() {
         // SAFETY: nobody uses the barriers before the cluster has met.
         unsafe {
             pipeline.init(1, if together { CONSUMERS as u32 } else { 1 });
@@ -278,12 +282,11 @@ pub unsafe fn gemm<
     }
     // Each role computes these for itself: what it were given would cost it registers all the time.
     let schedule = || {
-        let tiles_c = tiles::<TileC<M, N>>([m, n]);
-        let schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(tiles_c, group, problem.splits);
-        match claims_seat {
-            true => schedule.in_seat(seat.which()),
-            false => schedule,
+        let mut schedule = Schedule::<ROWS, COLUMNS, DEPTH>::new(problem.raster, problem.splits);
+        if claims_seat {
+            schedule.take_seat(seat.which());
         }
+        schedule
     };
     let tile_steps = || {
         let [_, steps] = tiles::<TileAb<M>>([m, k]);

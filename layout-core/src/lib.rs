@@ -19,6 +19,7 @@ mod composed;
 mod composition;
 mod coordinate;
 mod divide;
+mod divisor;
 mod engine;
 mod entry;
 mod error;
@@ -109,6 +110,7 @@ pub use slice::{dice, slice, slice_and_offset, try_dice, try_slice, try_slice_an
 pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
+pub use divisor::{Divide, Divisor};
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{

@@ -2,10 +2,12 @@
 
 use core::num::NonZeroU32;
 
-use crate::TileIndex;
+use crate::{Divide, Divisor, TileIndex};
 
 /// Tiles in groups of rows: within a group, tiles are visited column by column, so that blocks
 /// which run at the same time share both their rows' and their columns' operands in the L2 cache.
+///
+/// `D` is what it divides by: numbers, or [`Divisor`]s where a raster is made before the kernel runs.
 ///
 /// ```
 /// use cutlet_layout_core::Raster;
@@ -15,22 +17,61 @@ use crate::TileIndex;
 /// assert_eq!(order, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Raster {
+#[repr(C)]
+pub struct Raster<D = NonZeroU32> {
     tiles: [u32; 2],
+    /// Rows of a group.
     group: u32,
-    /// Tiles of a full group.
-    group_tiles: NonZeroU32,
+    /// Tiles of a group, …
+    group_tiles: D,
+    /// … its rows, …
+    group_rows: D,
+    /// … and those of the last one, which may have fewer.
+    last_rows: D,
 }
 
 impl Raster {
-    /// The raster of `tiles` = (rows, columns) of tiles, in groups of `group` rows of tiles.
+    /// The raster of `tiles` = (rows, columns) of tiles, in groups of `group` rows of tiles, at least one.
     #[inline(always)]
     pub fn new(tiles: [u32; 2], group: u32) -> Self {
+        let group = at_least_one(group);
         Self {
             tiles,
-            group,
-            group_tiles: at_least_one(group * tiles[1]),
+            group: group.get(),
+            group_tiles: at_least_one(group.get() * tiles[1]),
+            group_rows: group,
+            last_rows: at_least_one(tiles[0] % group),
         }
+    }
+}
+
+impl Raster<Divisor> {
+    /// The same as [`Raster::new`], for a kernel that shall not take the time to divide.
+    ///
+    /// ```
+    /// use cutlet_layout_core::Raster;
+    ///
+    /// let raster = Raster::planned([3, 2], 2);
+    /// let order: Vec<_> = (0..6u32).map(|i| raster.tile(i)).collect();
+    /// assert_eq!(order, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]);
+    /// ```
+    pub const fn planned(tiles: [u32; 2], group: u32) -> Self {
+        let group = at_least_one(group);
+        Self {
+            tiles,
+            group: group.get(),
+            group_tiles: Divisor::new(at_least_one(group.get() * tiles[1])),
+            group_rows: Divisor::new(group),
+            last_rows: Divisor::new(at_least_one(tiles[0] % group.get())),
+        }
+    }
+}
+
+impl<D: Divide> Raster<D> {
+    /// Rows and columns of tiles.
+    #[inline(always)]
+    pub fn tiles(&self) -> [u32; 2] {
+        self.tiles
     }
 
     /// The number of tiles.
@@ -42,17 +83,52 @@ impl Raster {
     /// The tile that is visited `i`th, as (row, column).
     #[inline(always)]
     pub fn tile(&self, i: impl TileIndex) -> (u32, u32) {
-        let i = i.index();
-        let first_row = i / self.group_tiles * self.group;
-        let within = i % self.group_tiles;
-        // The last group may have fewer rows.
-        let rows = at_least_one(self.group.min(self.tiles[0] - first_row));
-        (first_row + within % rows, within / rows)
+        let (group, within) = self.group_tiles.div_rem(i.index());
+        let first_row = group * self.group;
+        let (column, row) = if first_row + self.group <= self.tiles[0] {
+            self.group_rows.div_rem(within)
+        } else {
+            self.last_rows.div_rem(within)
+        };
+        (first_row + row, column)
     }
 }
 
 /// A divisor that the compiler knows not to be 0, so that a kernel has no panic to call.
 #[inline(always)]
-fn at_least_one(divisor: u32) -> NonZeroU32 {
-    NonZeroU32::new(divisor).unwrap_or(NonZeroU32::MIN)
+const fn at_least_one(divisor: u32) -> NonZeroU32 {
+    match NonZeroU32::new(divisor) {
+        Some(divisor) => divisor,
+        None => NonZeroU32::MIN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tile_is_visited_once_by_numbers_and_by_divisors() {
+        for tiles in [[1, 1], [5, 7], [16, 3], [33, 9], [40, 1], [1, 40]] {
+            for group in [0, 1, 2, 3, 8, 16, 64] {
+                let (raster, planned) = (Raster::new(tiles, group), Raster::planned(tiles, group));
+                let mut visited = [[false; 40]; 40];
+                for i in 0..raster.size() {
+                    let (row, column) = raster.tile(i);
+                    assert_eq!(
+                        planned.tile(i),
+                        (row, column),
+                        "{i} of {tiles:?} by {group}"
+                    );
+                    assert!(row < tiles[0] && column < tiles[1]);
+                    let visited = &mut visited[row as usize][column as usize];
+                    assert!(
+                        !*visited,
+                        "twice at ({row}, {column}) of {tiles:?} by {group}"
+                    );
+                    *visited = true;
+                }
+            }
+        }
+    }
 }

@@ -8,15 +8,15 @@
 use std::ptr::with_exposed_provenance_mut;
 
 use cutlet_device::hopper::{Seats, TensorMap, TileBox};
-use cutlet_device::{DeviceData, GlobalMut};
+use cutlet_device::{DeviceData, GlobalMut, cluster_raster};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
 };
 use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
 use cutlet_kernels::gemm_wgmma::{
-    self, Activation, AtLeast, Epilogue, Fused, Gelu, GeluForBf16, Instance, Linear, Scale, Silu,
-    Then,
+    self, Activation, AtLeast, Epilogue, Fused, GROUP, Gelu, GeluForBf16, Instance, Linear, Scale,
+    Silu, Then,
 };
 use half::{bf16, f16};
 
@@ -27,10 +27,6 @@ use super::sums::{Output, SumParts, Sums};
 use super::{Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::{Error, Matrix, MatrixMut, Result};
-
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
-/// wave of tiles is about as high as it is wide.
-const GROUP: u32 = 16;
 
 /// An instance that fuses something, the activation `A` at last.
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
@@ -407,6 +403,14 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
+        let [tile_rows, tile_columns] = choice.instance.tile.map(|extent| extent as usize);
+        let rows_of_tiles = shape.m.div_ceil(tile_rows) as u32;
+        let columns_of_tiles = shape.n.div_ceil(tile_columns) as u32;
+        let raster = cluster_raster(
+            [rows_of_tiles, columns_of_tiles],
+            choice.instance.cluster,
+            GROUP,
+        );
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice),
             ldc: ldc as i64,
@@ -415,14 +419,13 @@ impl<'a, T: Sixteen> Call<'a, T> {
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
-            group: GROUP,
+            raster,
             splits: choice.splits,
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
                 .div_ceil(choice.splits * choice.instance.depth),
             bytes_a: choice.instance.bytes_a(rows),
             b_once: (shape.m <= choice.instance.tile[0] as usize).into(),
             tma_c: tma_c.into(),
-            padding: 0,
         };
         let launch = LaunchConfig {
             grid: choice.blocks.into(),

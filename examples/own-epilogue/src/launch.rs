@@ -44,7 +44,12 @@ pub fn launch(
     let map_c = rows(m, n).encode(&*c, box_c::<bf16, PIECE, { 2 * PIECE }>())?;
     let problem = Problem {
         tma_c: 1,
-        ..Problem::new::<bf16>([m, n, k].map(|extent| extent as i32), n as i64, M)
+        ..Problem::new::<bf16>(
+            [m, n, k].map(|extent| extent as i32),
+            n as i64,
+            [M, N],
+            [CLUSTER as u32, 1],
+        )
     };
     let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
     let epilogue = Then {

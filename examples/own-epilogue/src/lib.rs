@@ -7,7 +7,9 @@
 
 use cutlet_device::hopper::{KMajor, TensorMap};
 use cutlet_device::{DeviceData, GlobalMut, instantiate};
-use cutlet_kernels::gemm_wgmma::{ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, shared_bytes};
+use cutlet_kernels::gemm_wgmma::{
+    ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, shared_bytes,
+};
 use cutlet_layout_core::Coord;
 use half::bf16;
 
