@@ -72,7 +72,8 @@ mod tests {
         let divisors = (1..=70).chain([127, 1000, 4093, 65_537, most / 2, most - 1, most, 1 << 31]);
         for divisor in divisors {
             let by = Divisor::new(NonZeroU32::new(divisor).unwrap());
-            let multiples = [1, 2, 3, most / divisor / 2, most / divisor].map(|n| n * divisor);
+            let multiples = [0, 1, 2, most / divisor / 2, most / divisor]
+                .map(|n: u32| divisor.saturating_mul(n).min(most));
             let around = multiples
                 .into_iter()
                 .flat_map(|n| [n.saturating_sub(1), n, n + 1]);
