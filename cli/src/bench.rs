@@ -63,7 +63,7 @@ enum What {
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// A suite by name (headline, square, llm, deepgemm, ragged, skinny-k, long-k, gather, tiny) or
+    /// A suite by name (headline, square, llm, deepgemm, ragged, majors, skinny-k, long-k, gather, tiny) or
     /// file; may be given several times. By default, headline and gather on a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
