@@ -40,49 +40,49 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 80 shapes on an H200.
+// The constants are fitted to times of every instance at 78 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.238;
+const MULTIPLY: f64 = 1.216;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 68.97;
+const CACHE_RATE: f64 = 68.56;
 /// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 103.0;
+const SHARED_LOAD: f64 = 103.8;
 /// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 0.5377;
+const SECOND_LINE: f64 = 1.145;
 /// Clocks from one step to the next.
-const STEP: f64 = 80.45;
+const STEP: f64 = 78.61;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 470.5;
+const EPILOGUE: f64 = 488.0;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 2.006;
+const NARROW: f64 = 1.968;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9807;
+const TURNS: f64 = 0.9847;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 553.9;
+const PASS: f64 = 554.4;
 /// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.9948;
+const SEATED: f64 = 0.9954;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 1031.0;
+const CLUSTER: f64 = 1021.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3808.0;
+const EXCHANGE: f64 = 3911.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 17.24;
+const MEMORY_RATE: f64 = 17.27;
 /// … the clocks until it does, …
-const MEMORY: f64 = 5606.0;
+const MEMORY: f64 = 5801.0;
 /// … and the share of its time that bytes take which only the cache is asked for.
-const ASKED: f64 = 0.001436;
+const ASKED: f64 = 0.001122;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.338;
+const OVERLAP: f64 = 3.317;
 /// The share of memory's time for the tiles that all blocks store last, under which nothing is
 /// multiplied any more.
-const LAST_STORE: f64 = 0.6386;
+const LAST_STORE: f64 = 0.667;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4371.0;
+const SUM: f64 = 4020.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.4995;
+const SUM_MEMORY: f64 = 0.551;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
