@@ -5,6 +5,7 @@ use cutlet_layout_core::{Divisor, Raster};
 use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
 
 // SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
+#[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Raster<Divisor> {}
 
 /// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks, of `COLUMNS`

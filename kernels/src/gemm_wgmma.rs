@@ -142,14 +142,8 @@ impl Problem {
     /// Of A (m, k) and B (k, n), by an instance with such tiles, in clusters of so many rows and columns of
     /// them, whose boxes of A are whole: no split, and C, whose rows are `ldc` elements apart, is stored
     /// without TMA.
-    pub const fn new<T>(
-        [m, n, k]: [i32; 3],
-        ldc: i64,
-        [tile_rows, tile_columns]: [usize; 2],
-        cluster: [u32; 2],
-    ) -> Self {
-        let rows = (m as u32).div_ceil(tile_rows as u32);
-        let columns = (n as u32).div_ceil(tile_columns as u32);
+    pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile: [u32; 2], cluster: [u32; 2]) -> Self {
+        let tile_rows = tile[0] as usize;
         Self {
             seats: Seats::NONE,
             ldc,
@@ -158,7 +152,7 @@ impl Problem {
             m,
             n,
             k,
-            raster: cluster_raster([rows, columns], cluster, GROUP),
+            raster: raster([m as usize, n as usize], tile, cluster),
             splits: 1,
             split_steps: (k as u32).div_ceil(K as u32),
             bytes_a: (tile_rows * K * size_of::<T>()) as u32,
@@ -166,6 +160,13 @@ impl Problem {
             tma_c: 0,
         }
     }
+}
+
+/// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
+pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> Raster<Divisor> {
+    let rows = extents[0].div_ceil(tile[0] as usize);
+    let columns = extents[1].div_ceil(tile[1] as usize);
+    cluster_raster([rows as u32, columns as u32], cluster, GROUP)
 }
 
 /// All tiles of C that are this block's; any grid of whole clusters computes all of C.

@@ -8,7 +8,7 @@
 use std::ptr::with_exposed_provenance_mut;
 
 use cutlet_device::hopper::{Seats, TensorMap, TileBox};
-use cutlet_device::{DeviceData, GlobalMut, cluster_raster};
+use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
@@ -412,14 +412,6 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
-        let [tile_rows, tile_columns] = choice.instance.tile.map(|extent| extent as usize);
-        let rows_of_tiles = shape.m.div_ceil(tile_rows) as u32;
-        let columns_of_tiles = shape.n.div_ceil(tile_columns) as u32;
-        let raster = cluster_raster(
-            [rows_of_tiles, columns_of_tiles],
-            choice.instance.cluster,
-            GROUP,
-        );
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice),
             ldc: ldc as i64,
@@ -428,7 +420,11 @@ impl<'a, T: Sixteen> Call<'a, T> {
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
-            raster,
+            raster: gemm_wgmma::raster(
+                [shape.m, shape.n],
+                choice.instance.tile,
+                choice.instance.cluster,
+            ),
             splits: choice.splits,
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
                 .div_ceil(choice.splits * choice.instance.depth),

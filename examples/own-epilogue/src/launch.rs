@@ -47,7 +47,7 @@ pub fn launch(
         ..Problem::new::<bf16>(
             [m, n, k].map(|extent| extent as i32),
             n as i64,
-            [M, N],
+            [M, N].map(|extent| extent as u32),
             [CLUSTER as u32, 1],
         )
     };
