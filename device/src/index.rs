@@ -26,6 +26,13 @@ macro_rules! index {
             pub const fn is_first(self) -> bool {
                 self.0 == 0
             }
+
+            /// Whether this is that number, counted from 0: another one than the first, for something else
+            /// that is to be done once.
+            #[inline(always)]
+            pub const fn is(self, number: u32) -> bool {
+                self.0 == number
+            }
         }
     };
 }
@@ -51,6 +58,17 @@ index! {
 index! {
     /// Index of a block in its cluster.
     ClusterRank
+}
+
+impl ClusterRank {
+    /// Which of `parts` parts of something that the cluster shares is this block's: where there is one, that.
+    #[inline(always)]
+    pub const fn part(self, parts: usize) -> u32 {
+        match parts {
+            1 => 0,
+            _ => self.0,
+        }
+    }
 }
 
 /// Index of a block in the grid.

@@ -247,7 +247,7 @@ pub unsafe fn gemm<
         prefetch_tensor_map(map_b);
         prefetch_tensor_map(map_c);
     }
-    if warp_idx_sync().get() == 1 && elect_one() {
+    if warp_idx_sync().is(1) && elect_one() {
         // SAFETY: nobody uses the barriers before the cluster has met.
         unsafe {
             pipeline.init(1, if together { CONSUMERS as u32 } else { 1 });
@@ -305,15 +305,12 @@ pub unsafe fn gemm<
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
             let own = LoadOptions::DEFAULT;
             let all = own.multicast(Multicast::first(CLUSTER as u32));
-            let rank = cluster_rank().get();
-            let (part_a, options_a) = match COLUMNS {
-                1 => (0, own),
-                _ => (rank, all),
+            let among = |blocks: usize| match blocks {
+                1 => own,
+                _ => all,
             };
-            let (part_b, options_b) = match ROWS {
-                1 => (0, own),
-                _ => (rank, all),
-            };
+            let (part_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
+            let (part_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
             let options_b = options_b.hint(match problem.b_once {
                 0 => CacheHint::EvictLast,
                 _ => CacheHint::EvictFirst,
