@@ -126,6 +126,31 @@ impl<T: DeviceData> GlobalMut<T> {
         Global::from_ptr(self.0)
     }
 
+    /// [`load`](Self::load) by a thread that may not have waited for the kernels before, of memory that these
+    /// do not write.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(crate) unsafe fn load_early(self, index: i64) -> T {
+        // SAFETY: the caller promises that the element can be read.
+        let [value] = unsafe { imp::read_early(self.0.offset(index as isize) as *const T) };
+        value
+    }
+
+    /// [`store`](Self::store) by a thread that may not have waited for the kernels before, to memory that
+    /// these do not use.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(crate) unsafe fn store_early(self, index: i64, value: T) {
+        // SAFETY: the caller promises that the element can be written.
+        unsafe { imp::write_early(self.0.offset(index as isize), [value]) };
+    }
+
     /// Writes element `index`.
     ///
     /// # Safety
@@ -197,12 +222,14 @@ mod imp {
     access!(read_once, ld_global_once);
     access!(mut write, st_global);
     access!(mut write_streaming, st_global_streaming);
+    pub use {read as read_early, write as write_early};
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     pub(super) use crate::vector::{
         read_vector as read, read_vector as read_once, read_vector as read_only,
-        write_vector as write, write_vector as write_streaming,
+        read_vector_early as read_early, write_vector as write, write_vector as write_streaming,
+        write_vector_early as write_early,
     };
 }

@@ -1,7 +1,7 @@
 //! Vector accesses: several elements in one load or store of up to 16 bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use cpu::{read_vector, write_vector};
+pub(crate) use cpu::{read_vector, read_vector_early, write_vector, write_vector_early};
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
 
@@ -168,13 +168,25 @@ mod cpu {
     //! Plain loads and stores, checked to be aligned as a GPU needs them.
 
     /// Reads `N` elements in one access. A pointer that is not a multiple of their joint size ends
-    /// the kernel.
+    /// the kernel, and so does a thread that has not waited for the kernel before.
     ///
     /// # Safety
     /// The elements can be read.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
+        cutlet_simt::check_dependency();
+        // SAFETY: as promised by the caller.
+        unsafe { read_vector_early(ptr) }
+    }
+
+    /// [`read_vector`] by a thread that may not have waited.
+    ///
+    /// # Safety
+    /// As [`read_vector`].
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         check_alignment::<T, N>(ptr);
         // SAFETY: the caller promises that the memory can be read; it is aligned to more than an
         // element needs.
@@ -182,13 +194,25 @@ mod cpu {
     }
 
     /// Writes `N` elements in one access. A pointer that is not a multiple of their joint size ends
-    /// the kernel.
+    /// the kernel, and so does a thread that has not waited for the kernel before.
     ///
     /// # Safety
     /// The elements can be written.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
+        cutlet_simt::check_dependency();
+        // SAFETY: as promised by the caller.
+        unsafe { write_vector_early(ptr, values) };
+    }
+
+    /// [`write_vector`] by a thread that may not have waited.
+    ///
+    /// # Safety
+    /// As [`write_vector`].
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
         check_alignment::<T, N>(ptr);
         // SAFETY: the caller promises that the memory can be written; it is aligned to more than an
         // element needs.

@@ -18,14 +18,18 @@ fn launch(
     cluster: u32,
     body: impl Fn() + Sync,
 ) -> Result<(), SimtError> {
-    let spec = LaunchSpec {
+    cutlet_simt::launch(&spec(threads, blocks, cluster), &body)
+}
+
+fn spec(threads: u32, blocks: u32, cluster: u32) -> LaunchSpec<'static> {
+    LaunchSpec {
         kernel: "test",
         grid: [blocks, 1, 1],
         block: [threads, 1, 1],
         cluster,
         shared_bytes: SHARED,
-    };
-    cutlet_simt::launch(&spec, &body)
+        overlap_previous: false,
+    }
 }
 
 /// The message of a launch that must fail.
@@ -735,6 +739,60 @@ fn one_lane_of_a_warp_is_elected() {
     })
     .unwrap();
     assert_eq!(elected.into_inner(), 6);
+}
+
+#[test]
+fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
+    let mut words = [1u32, 2];
+    let words = GlobalMut::from_ptr(words.as_mut_ptr());
+    let early = LaunchSpec {
+        overlap_previous: true,
+        ..spec(32, 1, 1)
+    };
+    let run = |spec: &LaunchSpec, waits: bool| {
+        cutlet_simt::launch(spec, &|| {
+            if waits {
+                grid_dependency_wait();
+            }
+            if thread_idx().is_first() {
+                // SAFETY: there are two words, and one thread uses them.
+                unsafe { words.store(1, words.load(0)) };
+            }
+        })
+    };
+    run(&spec(32, 1, 1), false).unwrap();
+    run(&early, true).unwrap();
+    says(
+        &failure(run(&early, false)),
+        &["before grid_dependency_wait", "overlap_previous"],
+    );
+}
+
+#[test]
+fn boxes_that_may_still_be_written_are_not_loaded() {
+    type Tile = KMajorTile<f32, 8, 8, 32>;
+    let source = Matrix::<f32>::new(8, 8, 4);
+    let map = source.map(Tile::tile_box(1));
+    let early = LaunchSpec {
+        overlap_previous: true,
+        ..spec(32, 1, 1)
+    };
+    let result = cutlet_simt::launch(&early, &|| {
+        let mut shared = SharedMemory::new();
+        let tile = Tile::take(&mut shared);
+        let barrier = Mbarrier::take(&mut shared);
+        if thread_idx().is_first() {
+            // The cache may be asked for it.
+            tile.prefetch_part::<1, 2>(0u32, &map, [0, 0]);
+            // SAFETY: this thread alone uses barrier and tile; the map is of this tile.
+            unsafe {
+                barrier.init(1);
+                barrier.arrive_expect_tx(Tile::BYTES);
+                tile.load(&map, [0, 0], barrier, LoadOptions::DEFAULT);
+            }
+        }
+    });
+    says(&failure(result), &["before grid_dependency_wait"]);
 }
 
 #[test]

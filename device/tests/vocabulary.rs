@@ -12,6 +12,7 @@ fn run(blocks: u32, threads: u32, body: impl Fn() + Sync) -> Result<(), SimtErro
         block: [threads, 1, 1],
         cluster: 1,
         shared_bytes: 4096,
+        overlap_previous: false,
     };
     launch(&spec, &body)
 }

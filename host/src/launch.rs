@@ -143,7 +143,7 @@ impl Stream {
             (Code::Cpu(body), Queue::Cpu(queue)) => queue.submit(CpuLaunch {
                 name,
                 bounds,
-                grid: config.grid,
+                config,
                 body: *body,
                 args,
             }),
@@ -276,20 +276,21 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
 struct CpuLaunch<A: KernelArgs> {
     name: &'static str,
     bounds: LaunchBounds,
-    grid: Grid,
+    config: LaunchConfig,
     body: unsafe fn(A),
     args: A,
 }
 
 impl<A: KernelArgs> Work for CpuLaunch<A> {
     unsafe fn run(&self) -> Result<()> {
-        let Grid { x, y, z } = self.grid;
+        let Grid { x, y, z } = self.config.grid;
         let spec = LaunchSpec {
             kernel: self.name,
             grid: [x, y, z],
             block: [self.bounds.threads, 1, 1],
             cluster: self.bounds.cluster,
             shared_bytes: self.bounds.shared_bytes,
+            overlap_previous: self.config.overlap_previous,
         };
         // SAFETY: whoever launched promised that the kernel keeps to the memory of its arguments, and
         // by `run`'s contract that memory is alive.

@@ -24,6 +24,7 @@ fn run(blocks: u32, threads: u32, body: &(dyn Fn() + Sync)) {
         block: [threads, 1, 1],
         cluster: 1,
         shared_bytes: 32 * 1024,
+        overlap_previous: false,
     };
     launch(&spec, body).expect("the kernel runs");
 }

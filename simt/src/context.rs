@@ -24,6 +24,7 @@ pub(crate) struct Dims {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) cluster: u32,
+    pub(crate) overlaps_previous: bool,
 }
 
 /// One block while it runs.

@@ -47,6 +47,7 @@ impl<'l> Grid<'l> {
                 grid: spec.grid,
                 block: spec.block,
                 cluster,
+                overlaps_previous: spec.overlap_previous,
             },
             shared_bytes: spec.shared_bytes,
             body,

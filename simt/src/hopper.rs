@@ -1,9 +1,10 @@
-//! Models of what Hopper GPUs do asynchronously: mbarriers, TMA, `wgmma`, clusters.
+//! Models of what Hopper GPUs do asynchronously: mbarriers, TMA, `wgmma`, clusters, launches that overlap.
 //!
 //! The models do late what may be done late, so that code that does not wait gets wrong results
 //! here too: matrix products are computed, and stores read their source, when they are waited for.
 
 mod cluster_barrier;
+mod dependent_launch;
 mod mbarrier;
 mod stmatrix;
 mod tensor_map;
@@ -11,6 +12,7 @@ mod tma;
 mod wgmma;
 
 pub use cluster_barrier::{cluster_arrive, cluster_wait};
+pub use dependent_launch::{check_dependency, grid_dependency_wait};
 pub use mbarrier::{
     mbarrier_arrive, mbarrier_complete_tx, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate,
     mbarrier_try_wait, mbarrier_wait,
@@ -41,6 +43,8 @@ pub(crate) struct BlockState {
 pub(crate) struct ThreadState {
     stores: tma::Stores,
     cluster_arrival: Cell<Option<u32>>,
+    /// Whether it has called `grid_dependency_wait`.
+    waited_for_previous: Cell<bool>,
 }
 
 /// To be called by a thread when its kernel body returns.

@@ -28,6 +28,9 @@ pub struct LaunchSpec<'a> {
     pub cluster: u32,
     /// Bytes of shared memory each block gets.
     pub shared_bytes: u32,
+    /// Whether it may begin while the kernel before it ends, so that its threads wait
+    /// ([`grid_dependency_wait`](crate::grid_dependency_wait)) before they use global memory.
+    pub overlap_previous: bool,
 }
 
 impl LaunchSpec<'_> {

@@ -31,6 +31,7 @@
 //!     block: [64, 1, 1],
 //!     cluster: 1,
 //!     shared_bytes: 0,
+//!     overlap_previous: false,
 //! };
 //! cutlet_simt::launch(&spec, &|| {
 //!     sum.fetch_add(cutlet_simt::thread_idx()[0], Ordering::Relaxed);
@@ -63,9 +64,10 @@ pub use context::{
 pub use error::{SimtError, Waiting};
 pub use hopper::{
     TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
-    cluster_arrive, cluster_wait, mbarrier_arrive, mbarrier_complete_tx, mbarrier_expect_tx,
-    mbarrier_init, mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait, stmatrix, tma_load,
-    tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
+    check_dependency, cluster_arrive, cluster_wait, grid_dependency_wait, mbarrier_arrive,
+    mbarrier_complete_tx, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate,
+    mbarrier_try_wait, mbarrier_wait, stmatrix, tma_load, tma_store, wgmma, wgmma_commit,
+    wgmma_fence, wgmma_wait,
 };
 pub use launch::{LaunchSpec, launch};
 pub use shared::{map_shared_rank, shared_base, shared_bytes, shared_size};

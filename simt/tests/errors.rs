@@ -14,6 +14,7 @@ const SPEC: LaunchSpec<'static> = LaunchSpec {
     block: [8, 8, 1],
     cluster: 1,
     shared_bytes: 256,
+    overlap_previous: false,
 };
 
 fn fails(body: impl Fn() + Sync) -> SimtError {

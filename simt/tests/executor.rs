@@ -17,6 +17,7 @@ fn spec(grid: [u32; 3], block: [u32; 3]) -> LaunchSpec<'static> {
         block,
         cluster: 1,
         shared_bytes: 1024,
+        overlap_previous: false,
     }
 }
 

@@ -2,9 +2,10 @@
 
 /// Waits until the kernels before this one in the stream are done and what they wrote can be seen.
 ///
-/// A kernel launched as a dependent one must call it before it reads what they write or writes what
-/// they read; in any other launch it returns at once.
+/// Each thread of a kernel launched as a dependent one calls it before it reads what they write or writes
+/// what they read, which the CPU backend checks; in any other launch it returns at once.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn grid_dependency_wait() {
     imp::wait();
 }
@@ -35,7 +36,8 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
+    pub use cutlet_simt::grid_dependency_wait as wait;
+
     /// Launches on the CPU run one after the other.
-    pub fn wait() {}
     pub fn launch() {}
 }

@@ -114,14 +114,15 @@ impl Seats {
         // the last one to claim alone, after all others.
         unsafe {
             let multiprocessor = multiprocessor_idx().min(MOST as u32 - 1);
-            let mut group = words.load(at(GROUP_OF, multiprocessor));
-            let groups = words.load(GROUPS as i64);
+            let mut group = words.load_early(at(GROUP_OF, multiprocessor));
+            let groups = words.load_early(GROUPS as i64);
             let mut tries = 0;
             let seat = loop {
-                let [first, end] = [group, group + 1].map(|group| words.load(at(FIRST, group)));
+                let [first, end] =
+                    [group, group + 1].map(|group| words.load_early(at(FIRST, group)));
                 let nth = atomic_add(words, at(TAKEN, group), 1);
                 if nth < end - first {
-                    break words.load(at(SEATS, first + nth));
+                    break words.load_early(at(SEATS, first + nth));
                 }
                 tries += 1;
                 if tries == groups {
@@ -130,11 +131,11 @@ impl Seats {
                 }
                 group = if group + 1 == groups { 0 } else { group + 1 };
             };
-            if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load(COUNT as i64) {
+            if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load_early(COUNT as i64) {
                 for group in 0..MOST_GROUPS as u32 {
-                    words.store(at(TAKEN, group), 0);
+                    words.store_early(at(TAKEN, group), 0);
                 }
-                words.store(CLAIMED as i64, 0);
+                words.store_early(CLAIMED as i64, 0);
                 thread_fence();
             }
             seat

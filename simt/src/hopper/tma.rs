@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use super::dependent_launch::check_dependency;
 use super::mbarrier::mbarrier_complete_tx;
 use super::running_block;
 use super::tensor_map::TensorMapModel;
@@ -114,6 +115,7 @@ fn for_each_inside(
 /// The tensor that the map describes must be there, with nobody writing to it.
 #[track_caller]
 pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multicast: Option<u16>) {
+    check_dependency();
     let map = decode(map, at.len());
     check_place(&map, to);
     let copy = |to: u32, barrier: u32| {
@@ -175,6 +177,7 @@ struct Groups {
 /// what lies in one unit with them, until the store has been waited for.
 #[track_caller]
 pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
+    check_dependency();
     let map = decode(map, at.len());
     check_place(&map, from);
     let mut stores = current().hopper.stores.0.borrow_mut();
