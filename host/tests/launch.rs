@@ -23,6 +23,7 @@ static PTX: PtxLibrary = PtxLibrary {
 };
 
 mod kernels {
+    use cutlet_device::hopper::grid_dependency_wait;
     use cutlet_device::{
         Global, GlobalMut, block_idx, cluster_rank, kernel, sync_threads, thread_idx,
     };
@@ -48,6 +49,7 @@ mod kernels {
     #[kernel(threads = 1, cluster = 2)]
     pub unsafe fn ranks(out: GlobalMut<u32>) {
         let block = i64::from(block_idx().x.get());
+        grid_dependency_wait();
         // SAFETY: the caller's promise, and no two blocks have the same index.
         unsafe { out.store(block, cluster_rank().get()) };
     }
