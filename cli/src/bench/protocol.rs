@@ -20,7 +20,7 @@ const GRAPH_RUNS: usize = 1024;
 const HOPELESS: f64 = 1.3;
 /// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
 const FINALISTS: usize = 4;
-/// Samples are made no longer than this to have enough runs.
+/// Samples are made no longer than this to have enough runs, so that they are bursts.
 const LONGEST: Duration = Duration::from_millis(25);
 /// Work that precedes the rounds, so that clocks have risen.
 const WARM_UP: Duration = Duration::from_millis(40);
@@ -35,8 +35,8 @@ pub struct Protocol {
     pub rounds: usize,
     /// Length of a sample, in milliseconds; at least one run.
     pub sample_milliseconds: f64,
-    /// Runs of a sample, at least, as long as they take no more than a fortieth of a second: in the time
-    /// of a longer sample, the device would begin to save power.
+    /// Runs of a sample, at least, as long as they take no more than a fortieth of a second: during a
+    /// longer sample, the card would come to its power limit.
     #[serde(default)]
     pub sample_runs: usize,
     /// Pause before each sample, in milliseconds, so that the power of what was before does not
