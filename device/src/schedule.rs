@@ -68,17 +68,13 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
         }
         let (row, column) = self.raster.tile(tile);
         self.next += grid_dim().x / Self::CLUSTER;
-        let rank = if Self::CLUSTER == 1 {
-            0
-        } else {
-            cluster_rank().get()
-        };
-        let row = row * ROWS as u32 + if ROWS > 1 { rank } else { 0 };
-        let column = column * COLUMNS as u32 + if COLUMNS > 1 { rank } else { 0 };
+        let rank = cluster_rank();
+        let row = row * ROWS as u32 + rank.part(ROWS);
+        let column = column * COLUMNS as u32 + rank.part(COLUMNS);
         Some(Work {
             row,
             column,
-            first_step: split * DEPTH as u32 + if DEPTH > 1 { rank } else { 0 },
+            first_step: split * DEPTH as u32 + rank.part(DEPTH),
             stride: self.splits * DEPTH as u32,
             part_row: split * self.raster.tiles()[0] * ROWS as u32 + row,
         })

@@ -32,6 +32,14 @@ fn spec(threads: u32, blocks: u32, cluster: u32) -> LaunchSpec<'static> {
     }
 }
 
+/// Of a warp that may begin while the kernel before it ends.
+fn early() -> LaunchSpec<'static> {
+    LaunchSpec {
+        overlap_previous: true,
+        ..spec(32, 1, 1)
+    }
+}
+
 /// The message of a launch that must fail.
 fn failure(result: Result<(), SimtError>) -> String {
     result.expect_err("the launch must fail").to_string()
@@ -745,10 +753,6 @@ fn one_lane_of_a_warp_is_elected() {
 fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
     let mut words = [1u32, 2];
     let words = GlobalMut::from_ptr(words.as_mut_ptr());
-    let early = LaunchSpec {
-        overlap_previous: true,
-        ..spec(32, 1, 1)
-    };
     let run = |spec: &LaunchSpec, waits: bool| {
         cutlet_simt::launch(spec, &|| {
             if waits {
@@ -761,9 +765,9 @@ fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
         })
     };
     run(&spec(32, 1, 1), false).unwrap();
-    run(&early, true).unwrap();
+    run(&early(), true).unwrap();
     says(
-        &failure(run(&early, false)),
+        &failure(run(&early(), false)),
         &["before grid_dependency_wait", "overlap_previous"],
     );
 }
@@ -773,11 +777,7 @@ fn boxes_that_may_still_be_written_are_not_loaded() {
     type Tile = KMajorTile<f32, 8, 8, 32>;
     let source = Matrix::<f32>::new(8, 8, 4);
     let map = source.map(Tile::tile_box(1));
-    let early = LaunchSpec {
-        overlap_previous: true,
-        ..spec(32, 1, 1)
-    };
-    let result = cutlet_simt::launch(&early, &|| {
+    let result = cutlet_simt::launch(&early(), &|| {
         let mut shared = SharedMemory::new();
         let tile = Tile::take(&mut shared);
         let barrier = Mbarrier::take(&mut shared);

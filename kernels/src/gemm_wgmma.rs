@@ -59,7 +59,7 @@ const FETCHED_AHEAD: usize = 48 << 10;
 
 /// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
 /// wave of tiles is about as high as it is wide.
-pub const GROUP: u32 = 16;
+const GROUP: u32 = 16;
 
 /// The instruction of a kernel: 64×N sums of products of `T`.
 type Mma<const N: usize, T, JA, JB> = Wgmma<N, T, T, JA, JB>;

@@ -33,14 +33,14 @@ pub struct Raster<D = NonZeroU32> {
 impl Raster {
     /// The raster of `tiles` = (rows, columns) of tiles, in groups of `group` rows of tiles, at least one.
     #[inline(always)]
-    pub fn new(tiles: [u32; 2], group: u32) -> Self {
+    pub const fn new(tiles: [u32; 2], group: u32) -> Self {
         let group = at_least_one(group);
         Self {
             tiles,
             group: group.get(),
             group_tiles: at_least_one(group.get() * tiles[1]),
             group_rows: group,
-            last_rows: at_least_one(tiles[0] % group),
+            last_rows: at_least_one(tiles[0] % group.get()),
         }
     }
 }
@@ -56,18 +56,24 @@ impl Raster<Divisor> {
     /// assert_eq!(order, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]);
     /// ```
     pub const fn planned(tiles: [u32; 2], group: u32) -> Self {
-        let group = at_least_one(group);
+        let by_numbers = Raster::new(tiles, group);
         Self {
             tiles,
-            group: group.get(),
-            group_tiles: Divisor::new(at_least_one(group.get() * tiles[1])),
-            group_rows: Divisor::new(group),
-            last_rows: Divisor::new(at_least_one(tiles[0] % group.get())),
+            group: by_numbers.group,
+            group_tiles: Divisor::new(by_numbers.group_tiles),
+            group_rows: Divisor::new(by_numbers.group_rows),
+            last_rows: Divisor::new(by_numbers.last_rows),
         }
     }
 }
 
 impl<D: Divide> Raster<D> {
+    /// Rows of tiles of a group.
+    #[inline(always)]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
     /// Rows and columns of tiles.
     #[inline(always)]
     pub fn tiles(&self) -> [u32; 2] {

@@ -15,8 +15,8 @@ use cutlet_kernels::gemm_wgmma::instances::{
 };
 use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
 use cutlet_kernels::gemm_wgmma::{
-    self, Activation, AtLeast, Epilogue, Fused, GROUP, Gelu, GeluForBf16, Instance, Linear, Scale,
-    Silu, Then,
+    self, Activation, AtLeast, Epilogue, Fused, Gelu, GeluForBf16, Instance, Linear, Scale, Silu,
+    Then,
 };
 use half::{bf16, f16};
 
@@ -361,14 +361,14 @@ impl<'a, T: Sixteen> Call<'a, T> {
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
     }
 
-    /// The seats that the instance's clusters claim.
-    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>) -> Seats {
+    /// The seats that the instance's clusters claim, which visit groups of so many rows of clusters.
+    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>, group: u32) -> Seats {
         if !choice.seated {
             return Seats::NONE;
         }
         let (blocks, common) = match choice.instance.cluster {
-            [rows, 1] => (rows, Common::Rows(GROUP / rows)),
-            [_, columns] => (columns, Common::Columns(GROUP)),
+            [rows, 1] => (rows, Common::Rows(group)),
+            [_, columns] => (columns, Common::Columns(group)),
         };
         seats(self.stream, choice.blocks / blocks, blocks, common)
     }
@@ -412,19 +412,20 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
+        let raster = gemm_wgmma::raster(
+            [shape.m, shape.n],
+            choice.instance.tile,
+            choice.instance.cluster,
+        );
         let problem = gemm_wgmma::Problem {
-            seats: self.seats(choice),
+            seats: self.seats(choice, raster.group()),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
             parts: workspace.extent.map(|extent| extent as i32),
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
-            raster: gemm_wgmma::raster(
-                [shape.m, shape.n],
-                choice.instance.tile,
-                choice.instance.cluster,
-            ),
+            raster,
             splits: choice.splits,
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
                 .div_ceil(choice.splits * choice.instance.depth),

@@ -240,19 +240,21 @@ fn protocol(results: &Results) -> String {
     match results.machine.backend.as_str() {
         "cpu" => text += ".\n",
         _ => {
+            // Older runs rested for one length before all samples.
+            let of_last = match protocol.rest_samples {
+                0.0 => String::new(),
+                times => format!(", and for {times} times the length of the sample before"),
+            };
             let _ = writeln!(
                 text,
-                ". A sample takes at least {} ms and has at least {} runs (or takes 25 ms); before it, \
-                 the device rests for {} ms, and for {} times the length of the sample before. Runs go through sets of buffers so that 256 MiB \
+                ". A sample takes at least {} ms and has at least {} runs, if they are not too long; before it, \
+                 the device rests for {} ms{of_last}. Runs go through sets of buffers so that 256 MiB \
                  of other data lie between two uses of one; runs shorter than 30 µs are replayed \
                  from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
                  cuBLASLt's 16 first algorithms with 64 MiB of workspace: the four best of a first \
                  look, and the default, are timed in every round; \"default\" is its first. A gather's is a copy of as many contiguous \
                  bytes.",
-                protocol.sample_milliseconds,
-                protocol.sample_runs,
-                protocol.rest_milliseconds,
-                protocol.rest_samples
+                protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds
             );
         }
     }

@@ -338,6 +338,18 @@ mod imp {
         }
     }
 
+    /// What the macro `$instruction` makes of the rank, the coordinate as the instruction has it, and its
+    /// numbers.
+    macro_rules! of_rank {
+        ($rank:ident, $instruction:ident) => {
+            if const { $rank == 2 } {
+                $instruction!("2", "{{{0}, {1}}}", 0 1)
+            } else {
+                $instruction!("3", "{{{0}, {1}, {2}}}", 0 1 2)
+            }
+        };
+    }
+
     #[inline(always)]
     pub unsafe fn load<const R: usize>(
         map: &TensorMap,
@@ -371,66 +383,39 @@ mod imp {
         }
         // SAFETY: as promised by the caller.
         unsafe {
-            if const { R == 2 } {
-                load!("2", "{{{0}, {1}}}", 0 1)
-            } else {
-                load!("3", "{{{0}, {1}, {2}}}", 0 1 2)
-            }
+            of_rank!(R, load);
         }
     }
 
     #[inline(always)]
     pub fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
         let map = core::ptr::from_ref(map);
-        // SAFETY: a hint about memory that is there.
-        unsafe {
-            if const { R == 2 } {
+        macro_rules! prefetch {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
                 asm!(
-                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [{map}, {{{0}, {1}}}];",
-                    in(reg32) at[0],
-                    in(reg32) at[1],
-                    map = in(reg64) map,
-                    options(nostack)
-                );
-            } else {
-                asm!(
-                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile [{map}, {{{0}, {1}, {2}}}];",
-                    in(reg32) at[0],
-                    in(reg32) at[1],
-                    in(reg32) at[2],
-                    map = in(reg64) map,
-                    options(nostack)
-                );
-            }
+                    concat!("cp.async.bulk.prefetch.tensor.", $rank, "d.L2.global.tile [{map}, ", $coordinate, "];"),
+                    $(in(reg32) at[$c],)+ map = in(reg64) map, options(nostack)
+                )
+            };
         }
+        // SAFETY: a hint about memory that is there.
+        unsafe { of_rank!(R, prefetch) }
     }
 
     #[inline(always)]
     pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
         let map = core::ptr::from_ref(map);
-        // SAFETY: as promised by the caller.
-        unsafe {
-            if const { R == 2 } {
+        macro_rules! store {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
                 asm!(
-                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{map}, {{{0}, {1}}}], [{from}];",
-                    in(reg32) at[0],
-                    in(reg32) at[1],
-                    map = in(reg64) map,
-                    from = in(reg32) from,
-                    options(nostack)
-                );
-            } else {
-                asm!(
-                    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [{map}, {{{0}, {1}, {2}}}], [{from}];",
-                    in(reg32) at[0],
-                    in(reg32) at[1],
-                    in(reg32) at[2],
-                    map = in(reg64) map,
-                    from = in(reg32) from,
-                    options(nostack)
-                );
-            }
+                    concat!("cp.async.bulk.tensor.", $rank, "d.global.shared::cta.tile.bulk_group [{map}, ",
+                        $coordinate, "], [{from}];"),
+                    $(in(reg32) at[$c],)+ map = in(reg64) map, from = in(reg32) from, options(nostack)
+                )
+            };
         }
+        // SAFETY: as promised by the caller.
+        unsafe { of_rank!(R, store) }
     }
 
     #[inline(always)]
