@@ -8,6 +8,7 @@
 mod choose;
 mod epilogue;
 mod operand;
+mod prefetch;
 mod seats;
 mod simt;
 mod sums;

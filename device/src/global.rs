@@ -94,6 +94,19 @@ pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
 impl<T: DeviceData> Global<T> {
+    /// Has the second-level cache fetch the line that element `index` is in.
+    ///
+    /// Nothing is read for the kernel: what is written to the line before it is loaded is loaded. So a
+    /// kernel may call it before it waits for the kernels before it.
+    ///
+    /// # Safety
+    /// The element must exist.
+    #[inline(always)]
+    pub unsafe fn prefetch(self, index: i64) {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::prefetch(self.0.offset(index as isize)) };
+    }
+
     /// [`load_vec`](Self::load_vec) of memory that no thread writes while the kernel runs, through
     /// the read-only cache (`ld.global.nc`).
     ///
@@ -223,6 +236,14 @@ mod imp {
     access!(mut write, st_global);
     access!(mut write_streaming, st_global_streaming);
     pub use {read as read_early, write as write_early};
+
+    #[inline(always)]
+    pub unsafe fn prefetch<T>(ptr: *const T) {
+        // SAFETY: nothing that a program sees is changed.
+        unsafe {
+            core::arch::asm!("prefetch.global.L2 [{}];", in(reg64) ptr, options(nostack));
+        }
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -232,4 +253,7 @@ mod imp {
         read_vector_early as read_early, write_vector as write, write_vector as write_streaming,
         write_vector_early as write_early,
     };
+
+    /// There is no cache.
+    pub unsafe fn prefetch<T>(_: *const T) {}
 }

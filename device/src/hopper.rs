@@ -3,7 +3,7 @@
 //! | topic | functions and types |
 //! |---|---|
 //! | tiles in shared memory | [`SharedTile`], [`KMajorTile`], [`MnMajorTile`], [`TileRing`] |
-//! | tensor memory access | [`TensorMap`], [`SharedTile::load`], [`SharedTile::store`], [`tma_load`], [`tma_prefetch`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
+//! | tensor memory access | [`TensorMap`], [`SharedTile::load`], [`SharedTile::store`], [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
 //! | barriers in shared memory | [`Mbarrier`]; [`Pipeline`] pairs them to a ring of stages |
 //! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
@@ -51,8 +51,8 @@ pub use shared_tile::{
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
 pub use tensor_map::{TensorMap, prefetch_tensor_map};
 pub use tma::{
-    CacheHint, LoadOptions, TileBox, tma_load, tma_prefetch, tma_store, tma_store_commit,
-    tma_store_wait, tma_store_wait_read,
+    CacheHint, LoadOptions, TileBox, tma_load, tma_store, tma_store_commit, tma_store_wait,
+    tma_store_wait_read,
 };
 pub use turns::Turns;
 pub use warpgroup::{

@@ -782,8 +782,6 @@ fn boxes_that_may_still_be_written_are_not_loaded() {
         let tile = Tile::take(&mut shared);
         let barrier = Mbarrier::take(&mut shared);
         if thread_idx().is_first() {
-            // The cache may be asked for it.
-            tile.prefetch_part::<1, 2>(0u32, &map, [0, 0]);
             // SAFETY: this thread alone uses barrier and tile; the map is of this tile.
             unsafe {
                 barrier.init(1);

@@ -28,8 +28,8 @@ use cutlet_device::hopper::{
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
-    sync_threads, warp_idx_sync,
+    DeviceData, GlobalMut, Prefetch, Schedule, SharedMemory, Work, cluster_rank, cluster_raster,
+    lane_idx, sync_threads, warp_idx_sync,
 };
 use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
 
@@ -52,10 +52,6 @@ type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
 /// The k of a step.
 pub const K: usize = 64;
-
-/// Bytes of B that a block has the cache bring before it may load any: what can be asked for in the time that
-/// it waits.
-const FETCHED_AHEAD: usize = 48 << 10;
 
 /// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
 /// wave of tiles is about as high as it is wide.
@@ -106,6 +102,8 @@ pub struct Problem {
     /// Seats that clusters of blocks with neighbouring tiles claim, one for each of them. Where several
     /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows, or columns.
     pub seats: Seats,
+    /// What is fetched of A, and of B, before they may be read.
+    pub prefetch: [Prefetch; 2],
     /// Elements from one row of C to the next.
     pub ldc: i64,
     /// Elements from one row of the workspace to the next: even, as its address is a multiple of 8
@@ -146,6 +144,7 @@ impl Problem {
         let tile_rows = tile[0] as usize;
         Self {
             seats: Seats::NONE,
+            prefetch: [Prefetch::NOTHING; 2],
             ldc,
             ld_parts: 0,
             parts: [0, 0],
@@ -183,7 +182,7 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 ///
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
-/// [`box_a`], [`box_b`] and [`box_c`]; `c` must be C's memory.
+/// [`box_a`], [`box_b`] and [`box_c`]; `c` must be C's memory, and the rows to prefetch must be there.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -324,24 +323,14 @@ pub unsafe fn gemm<
             let steps = tile_steps();
             let mut schedule = schedule();
             let mut next = schedule.next();
-            // Where nobody else asks for this block's tiles of B, the first are on their way to the cache while
-            // the kernel before this one ends.
-            if let Some(first) = next
-                && problem.b_once != 0
-            {
-                let ahead = const { FETCHED_AHEAD / SharedB::<T, JB, N>::BYTES as usize };
-                for step in first.steps(steps, false).take(ahead) {
-                    let (_, b) = origins(first, step);
-                    ring_b.tile(0u32).prefetch_part::<ROWS, 2>(part_b, map_b, b);
-                }
-            }
-            grid_dependency_wait();
             let mut back = false;
             while let Some(work) = next {
                 for step in work.steps(steps, back) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
                     let (a, b) = origins(work, step);
+                    // Nothing is read before; all but the first call return at once.
+                    grid_dependency_wait();
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
                         let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
@@ -365,6 +354,17 @@ pub unsafe fn gemm<
     }
     let consumer_idx = warpgroup_idx().after(1);
     let thread = warpgroup_thread_idx();
+    // The operands' beginnings are on their way to the cache while the kernel before this one ends.
+    let [beginnings_a, beginnings_b] = problem.prefetch;
+    // SAFETY: the launcher promises that these rows are there.
+    unsafe {
+        if CONSUMERS == 1 || consumer_idx.is_first() {
+            beginnings_a.begin(thread);
+        }
+        if CONSUMERS == 1 || !consumer_idx.is_first() {
+            beginnings_b.begin(thread);
+        }
+    }
     let mut consumer = pipeline.consumer();
     let buffer = buffers.tile(consumer_idx);
     // Which 64 rows of the tile this consumer's blocks are.

@@ -43,46 +43,49 @@ pub struct Choice<T: 'static, Epi: 'static> {
 // The constants are fitted to times of every instance at 78 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.216;
+const MULTIPLY: f64 = 1.187;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 68.56;
+const CACHE_RATE: f64 = 72.33;
 /// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 103.8;
+const SHARED_LOAD: f64 = 101.1;
 /// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 1.145;
+const SECOND_LINE: f64 = 0.7881;
 /// Clocks from one step to the next.
-const STEP: f64 = 78.61;
+const STEP: f64 = 78.02;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 488.0;
+const EPILOGUE: f64 = 433.7;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.968;
+const NARROW: f64 = 2.063;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9847;
+const TURNS: f64 = 0.9795;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 554.4;
+const PASS: f64 = 606.1;
 /// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.9954;
+const SEATED: f64 = 0.9882;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 1021.0;
+const CLUSTER: f64 = 808.7;
+/// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
+/// one launch starts while the other ends.
+const START: f64 = 723.1;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3911.0;
+const EXCHANGE: f64 = 3507.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 17.27;
+const MEMORY_RATE: f64 = 17.62;
 /// … the clocks until it does, …
-const MEMORY: f64 = 5801.0;
+const MEMORY: f64 = 3916.0;
 /// … and the share of its time that bytes take which only the cache is asked for.
-const ASKED: f64 = 0.001122;
+const ASKED: f64 = 0.002254;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.317;
+const OVERLAP: f64 = 3.136;
 /// The share of memory's time for the tiles that all blocks store last, under which nothing is
 /// multiplied any more.
-const LAST_STORE: f64 = 0.667;
+const LAST_STORE: f64 = 0.818;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4020.0;
+const SUM: f64 = 4875.0;
 /// … and the share of memory's time that it takes to write and read them, where there are several:
 /// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.551;
+const SUM_MEMORY: f64 = 0.5013;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -178,6 +181,10 @@ fn choice<T, Epi>(
     if sharing > 1 {
         computing += CLUSTER;
     }
+    let blocks = (clusters * sharing * depth) as u32;
+    if 2 * blocks > shape.processors {
+        computing += START;
+    }
     if depth > 1 {
         computing += most * EXCHANGE * n / 64.0;
     }
@@ -202,7 +209,7 @@ fn choice<T, Epi>(
     Choice {
         instance,
         splits: splits as u32,
-        blocks: (clusters * sharing * depth) as u32,
+        blocks,
         seated,
         clocks,
     }

@@ -22,6 +22,7 @@ use half::{bf16, f16};
 
 use super::choose::{self, Choice, Shape};
 use super::operand::{TmaOperand, UNIT};
+use super::prefetch::prefetch;
 use super::seats::{Common, seats};
 use super::sums::{Output, SumParts, Sums};
 use super::{Problem, sealed};
@@ -419,6 +420,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         );
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice, raster.group()),
+            prefetch: prefetch([a, b], shape, choice, raster.group()),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
             parts: workspace.extent.map(|extent| extent as i32),

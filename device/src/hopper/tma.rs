@@ -91,17 +91,6 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
     }
 }
 
-/// Has the second-level cache bring the box at `at`, innermost first, which will be loaded soon. `R` is the
-/// rank of the map's tensor: 2 or 3.
-///
-/// One thread calls it. Nothing is read for the kernel: what is written to the tensor before it is loaded is
-/// loaded. So a kernel may call it before [`grid_dependency_wait`](super::grid_dependency_wait).
-#[inline(always)]
-pub fn tma_prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
-    const { check_rank(R) };
-    imp::prefetch(map, at);
-}
-
 /// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the
 /// thread's open group. `R` is the rank of the map's tensor: 2 or 3.
 ///
@@ -237,17 +226,6 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
             // SAFETY: as promised by the caller.
             unsafe { tma_load(map, at, shared, barrier, options) };
         });
-    }
-
-    /// Has the second-level cache bring what [`load_part`](Self::load_part) will load; see [`tma_prefetch`].
-    #[inline(always)]
-    pub fn prefetch_part<const PARTS: usize, const R: usize>(
-        self,
-        part: impl TileIndex,
-        map: &TensorMap,
-        at: [i32; R],
-    ) {
-        self.for_each_box::<PARTS, R>(part, at, |at, _| tma_prefetch(map, at));
     }
 
     /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third
@@ -388,21 +366,6 @@ mod imp {
     }
 
     #[inline(always)]
-    pub fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
-        let map = core::ptr::from_ref(map);
-        macro_rules! prefetch {
-            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
-                asm!(
-                    concat!("cp.async.bulk.prefetch.tensor.", $rank, "d.L2.global.tile [{map}, ", $coordinate, "];"),
-                    $(in(reg32) at[$c],)+ map = in(reg64) map, options(nostack)
-                )
-            };
-        }
-        // SAFETY: a hint about memory that is there.
-        unsafe { of_rank!(R, prefetch) }
-    }
-
-    #[inline(always)]
     pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
         let map = core::ptr::from_ref(map);
         macro_rules! store {
@@ -463,9 +426,6 @@ mod imp {
             );
         }
     }
-
-    /// There is no cache.
-    pub fn prefetch<const R: usize>(_: &TensorMap, _: [i32; R]) {}
 
     #[track_caller]
     pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {

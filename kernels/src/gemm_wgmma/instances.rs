@@ -117,6 +117,7 @@ instances! {
     bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2x256x192_r2_kk, f16_2x256x192_r2_kk = (2 together 256 x 192, 3, 1 x 2 x 1, KMajor, KMajor);
     bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor);

@@ -1,0 +1,170 @@
+//! Prefetches: what a launch has the second-level cache fetch before it may read it.
+
+use cutlet_layout_core::{Engine, L, RowMajor, Tensor, ThreadIndex, Tv};
+
+use crate::{DeviceData, Global, block_idx, grid_dim};
+
+/// Bytes of a line of the cache.
+const LINE: usize = 128;
+/// Rows that a block asks for at most, and lines of each.
+const MOST: [usize; 2] = [64, 16];
+/// Which of them a thread of a warpgroup asks for, by their first bytes: a line of every eighth row.
+type Lines = Tv<L!((16, 8):(128@1, 1@0)), L!(8:8@0)>;
+
+/// The beginnings of a matrix's rows, which the blocks of a launch have the cache fetch together.
+///
+/// A kernel that begins while the one before it ends may not read what that one writes yet, but it may have
+/// it fetched: what is written to a line later is in the cache, too.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Prefetch {
+    start: Global<u8>,
+    /// Bytes from one row to the next.
+    distance: i64,
+    /// Rows of a block: every so many, beginning with that of its own number.
+    rows: i32,
+    /// Bytes of each row.
+    bytes: i32,
+}
+
+// SAFETY: a `repr(C)` struct of a pointer and numbers, without padding.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for Prefetch {}
+
+impl Prefetch {
+    /// Nothing.
+    pub const NOTHING: Self = Self {
+        start: Global::from_ptr(core::ptr::null()),
+        distance: 0,
+        rows: 0,
+        bytes: 0,
+    };
+
+    /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most
+    /// 2 KiB of at most 64 rows a block. Rows that not every block has one of are left out.
+    pub const fn new(
+        start: Global<u8>,
+        distance: i64,
+        [rows, bytes]: [usize; 2],
+        blocks: u32,
+    ) -> Self {
+        let rows = rows / blocks as usize;
+        let [most_rows, most_lines] = MOST;
+        let most_bytes = most_lines * LINE;
+        Self {
+            start,
+            distance,
+            rows: if rows < most_rows { rows } else { most_rows } as i32,
+            bytes: if bytes < most_bytes {
+                bytes
+            } else {
+                most_bytes
+            } as i32,
+        }
+    }
+
+    /// Asks for the running block's, by the 128 threads of a warpgroup.
+    ///
+    /// # Safety
+    /// The rows must exist.
+    #[inline(always)]
+    pub unsafe fn begin(&self, thread: impl ThreadIndex) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.share(self.start, block_idx().x.get(), grid_dim().x) }
+            .partition::<Lines>(thread)
+            .prefetch();
+    }
+
+    /// The part of rows that start at `start` that is the block's, of so many.
+    ///
+    /// # Safety
+    /// The rows must exist.
+    #[inline(always)]
+    unsafe fn share<E: Engine>(&self, start: E, block: u32, blocks: u32) -> Tensor<E, RowMajor> {
+        let first = start.offset(i64::from(block) * self.distance);
+        let rows = RowMajor::new([self.rows, self.bytes], i64::from(blocks) * self.distance);
+        // SAFETY: as promised by the caller.
+        unsafe { Tensor::new(first, rows) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::RefCell;
+    use std::vec::Vec;
+
+    use cutlet_layout_core::EnginePrefetch;
+
+    use super::*;
+
+    /// Notes which bytes it is asked for.
+    #[derive(Clone, Copy)]
+    struct Notes<'a>(i64, &'a RefCell<Vec<i64>>);
+
+    impl Engine for Notes<'_> {
+        type Element = u8;
+
+        fn offset(self, index: i64) -> Self {
+            Self(self.0 + index, self.1)
+        }
+
+        unsafe fn load(self, _: i64) -> u8 {
+            unreachable!("nothing is read")
+        }
+    }
+
+    impl EnginePrefetch for Notes<'_> {
+        unsafe fn prefetch(self, index: i64) {
+            self.1.borrow_mut().push(self.0 + index);
+        }
+    }
+
+    /// What all threads of all blocks ask for, sorted.
+    fn asked_for(prefetch: Prefetch, blocks: u32) -> Vec<i64> {
+        let asked = RefCell::new(Vec::new());
+        for block in 0..blocks {
+            for thread in 0..128u32 {
+                // SAFETY: nothing is read.
+                let share = unsafe { prefetch.share(Notes(0, &asked), block, blocks) };
+                share.partition::<Lines>(thread).prefetch();
+            }
+        }
+        let mut asked = asked.into_inner();
+        asked.sort_unstable();
+        asked
+    }
+
+    /// The lines of the first `bytes` bytes of each of `rows` rows.
+    fn lines(rows: i64, distance: i64, bytes: i64) -> Vec<i64> {
+        let line = |row: i64| move |line: i64| row * distance + 128 * line;
+        (0..rows)
+            .flat_map(|row| (0..(bytes + 127) / 128).map(line(row)))
+            .collect()
+    }
+
+    #[test]
+    fn blocks_ask_for_each_line_once() {
+        let start = Prefetch::NOTHING.start;
+        for (rows, distance, bytes, blocks) in [
+            (512, 1024, 1024, 64),
+            (96, 2000, 2000, 3),
+            (8, 10_000, 200, 8),
+            (64, 4096, 1, 1),
+        ] {
+            let prefetch = Prefetch::new(start, distance, [rows, bytes], blocks);
+            let expected = lines(rows as i64, distance, bytes as i64);
+            assert_eq!(asked_for(prefetch, blocks), expected, "{prefetch:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_ask_for_no_more_than_they_can_and_the_rows_have() {
+        let start = Prefetch::NOTHING.start;
+        let prefetch = Prefetch::new(start, 1 << 14, [1000, 1 << 14], 2);
+        assert_eq!(asked_for(prefetch, 2), lines(128, 1 << 14, 2048));
+        let uneven = Prefetch::new(start, 256, [11, 256], 4);
+        assert_eq!(asked_for(uneven, 4), lines(8, 256, 256));
+        assert_eq!(asked_for(Prefetch::new(start, 256, [3, 256], 4), 4), []);
+        assert_eq!(asked_for(Prefetch::NOTHING, 4), []);
+    }
+}

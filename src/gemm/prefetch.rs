@@ -1,0 +1,122 @@
+//! What a launch has the second-level cache fetch before it may read it: the beginnings of the operands,
+//! while the kernel before it ends.
+
+use std::ptr::with_exposed_provenance;
+
+use cutlet_device::{DeviceData, Global, Prefetch};
+use cutlet_kernels::gemm_wgmma::K;
+
+use super::choose::{Choice, Shape};
+use crate::Matrix;
+
+/// Bytes of A and B that are fetched where blocks share what they load: with more, the first to be loaded
+/// would come late.
+const SHARED: usize = 1 << 20;
+/// Bytes where each tile of B is loaded once. Memory decides then, and the cache fetches rows in longer
+/// pieces than steps are.
+const ONCE: usize = 8 << 20;
+/// Bytes where a block has one such tile, for itself.
+const ALONE: usize = 16 << 20;
+
+/// What is fetched of A and B, by an instance whose clusters visit groups of so many rows of clusters.
+pub fn prefetch<T: DeviceData, Epi>(
+    operands: [Matrix<'_, T>; 2],
+    shape: &Shape,
+    choice: &Choice<T, Epi>,
+    group: u32,
+) -> [Prefetch; 2] {
+    let rows = first_rows(shape, choice, group);
+    let bytes = bytes_of_row::<T, Epi>(rows, shape, choice);
+    [0, 1].map(|operand| {
+        let matrix = &operands[operand];
+        let (run, count) = matrix.extents.run_and_count();
+        // Rows along k, and all that the problem has: an operand without elements has others.
+        let is_whole = [count, run] == [[shape.m, shape.n][operand], shape.k];
+        if !choice.instance.k_major[operand] || !is_whole {
+            return Prefetch::NOTHING;
+        }
+        Prefetch::new(
+            Global::from_ptr(with_exposed_provenance(matrix.view.address() as usize)),
+            (matrix.ld() * size_of::<T>()) as i64,
+            [rows[operand], bytes],
+            choice.blocks,
+        )
+    })
+}
+
+/// Rows of A, and rows of B along k, that the first tiles of all blocks are made of.
+fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [usize; 2] {
+    let [tile_rows, tile_columns] = choice.instance.tile.map(|extent| extent as usize);
+    let group = (group * choice.instance.cluster[0]) as usize;
+    let tiles = choice.blocks.div_ceil(choice.instance.depth) as usize;
+    let rows = shape.m.div_ceil(tile_rows).min(group);
+    let columns = tiles.div_ceil(rows);
+    [
+        shape.m.min(rows * tile_rows),
+        shape.n.min(columns * tile_columns),
+    ]
+}
+
+/// Bytes of each of so many rows of A and B: whole steps.
+fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>) -> usize {
+    let [cluster_rows, cluster_columns] = choice.instance.cluster;
+    let [tile_rows, tile_columns] = choice.instance.tile;
+    let is_alone = cluster_rows * cluster_columns * choice.instance.depth == 1
+        && shape.n <= (tile_columns * choice.blocks) as usize;
+    let all = match shape.m <= (tile_rows * cluster_rows) as usize {
+        false => SHARED,
+        true if is_alone => ALONE,
+        true => ONCE,
+    };
+    let step = K * size_of::<T>();
+    let steps = all / (step * (rows[0] + rows[1]));
+    (steps * step).min(shape.k * size_of::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use cutlet_kernels::gemm_wgmma::instances::BF16;
+    use half::bf16;
+
+    use super::*;
+    use crate::gemm::choose;
+
+    /// Rows of A and B, and bytes of each, for the K-major instance that is chosen for m, n and k.
+    fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
+        let shape = Shape {
+            m,
+            n,
+            k,
+            processors: 132,
+            lines: [1, 1],
+            leaves_sums: false,
+        };
+        let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
+        let choice = choose::fastest(k_major.collect(), &shape).unwrap();
+        let rows = first_rows(&shape, &choice, 16 / choice.instance.cluster[0]);
+        (rows, bytes_of_row::<bf16, _>(rows, &shape, &choice))
+    }
+
+    #[test]
+    fn no_more_is_fetched_than_there_is() {
+        for shape in [[1, 1, 1], [7, 9, 33], [512, 512, 512], [64, 64, 65_536]] {
+            let ([a, b], bytes) = fetched(shape);
+            assert!(a <= shape[0] && b <= shape[1] && bytes <= 2 * shape[2]);
+        }
+        assert_eq!(fetched([512, 512, 512]), ([512, 512], 1024));
+    }
+
+    #[test]
+    fn what_blocks_share_is_fetched_for_the_first_tiles() {
+        let ([a, b], bytes) = fetched([8192, 8192, 8192]);
+        assert!((1024..=2048).contains(&a) && (1024..=2048).contains(&b));
+        assert!((a + b) * bytes <= SHARED && bytes >= 128);
+    }
+
+    #[test]
+    fn weights_that_are_read_once_are_fetched_further() {
+        assert_eq!(fetched([1, 8192, 8192]), ([1, 8192], 2 * 15 * K));
+        let ([_, b], bytes) = fetched([16, 57_344, 8192]);
+        assert!(b < 57_344 && (ONCE / 2..=ONCE).contains(&(b * bytes)));
+    }
+}
