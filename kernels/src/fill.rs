@@ -41,10 +41,17 @@ impl Engine for Counting {
     }
 }
 
-/// 64 random bits for element `index` of the sequence `seed`: the finaliser of SplitMix64.
+/// 64 random bits for element `index` of the sequence `seed`: SplitMix64, from a start that the seed is mixed
+/// into. (Were it only added, one sequence would be another one from some element on.)
 #[inline(always)]
 pub const fn bits(seed: u64, index: u64) -> u64 {
-    let mut x = seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mix(mix(seed).wrapping_add(index))
+}
+
+/// The step and finaliser of SplitMix64.
+#[inline(always)]
+const fn mix(x: u64) -> u64 {
+    let mut x = x.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
