@@ -282,6 +282,43 @@ fn long_sums_of_few_tiles() {
     );
 }
 
+/// A launch begins while the one before it ends, whose C is its A here: what it has had fetched of A may be
+/// what was there before.
+#[test]
+fn a_chain_of_products_reads_what_was_written() {
+    const EXTENT: usize = 128;
+    const PRODUCTS: usize = 16;
+    let stream = Device::auto().stream().unwrap();
+    let first = Host::<bf16>::random(EXTENT, EXTENT, RowMajor, 0);
+    let factor = Host::<bf16>::random(EXTENT, EXTENT, ColMajor, 8);
+    let on_factor = stream.upload(&factor.elements).unwrap();
+    let chain = |waits: bool| {
+        let mut from = stream.upload(&first.elements).unwrap();
+        let mut to = stream.filled::<bf16>(EXTENT * EXTENT, 0xff).unwrap();
+        for _ in 0..PRODUCTS {
+            gemm(
+                &stream,
+                0.15,
+                Matrix::row_major(&from, EXTENT, EXTENT).unwrap(),
+                Matrix::with_ld(&on_factor, EXTENT, EXTENT, ColMajor, factor.ld).unwrap(),
+                0.0,
+                MatrixMut::row_major(&mut to, EXTENT, EXTENT).unwrap(),
+            )
+            .unwrap();
+            if waits {
+                stream.synchronize().unwrap();
+            }
+            std::mem::swap(&mut from, &mut to);
+        }
+        stream.download(&from).unwrap()
+    };
+    let expected = chain(true);
+    assert!(expected.iter().any(|entry| entry.to_f32().abs() > 0.01));
+    for _ in 0..4 {
+        assert!(chain(false) == expected);
+    }
+}
+
 #[test]
 fn every_instance() {
     for a in [RowMajor, ColMajor] {

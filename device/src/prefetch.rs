@@ -15,6 +15,14 @@ type Lines = Tv<L!((16, 8):(128@1, 1@0)), L!(8:8@0)>;
 ///
 /// A kernel that begins while the one before it ends may not read what that one writes yet, but it may have
 /// it fetched: what is written to a line later is in the cache, too.
+///
+/// ```
+/// use cutlet_device::{Global, Prefetch};
+///
+/// let matrix = [0u8; 4 << 10]; // 4 rows of 1 KiB
+/// let beginnings = Prefetch::new(Global::from_ptr(matrix.as_ptr()), 1 << 10, [4, 256], 2);
+/// # let _ = beginnings; // an argument of a kernel, which calls `begin`
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Prefetch {
@@ -42,6 +50,9 @@ impl Prefetch {
 
     /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most
     /// 2 KiB of at most 64 rows a block. Rows that not every block has one of are left out.
+    ///
+    /// # Panics
+    /// If there are no blocks.
     pub const fn new(
         start: Global<u8>,
         distance: i64,

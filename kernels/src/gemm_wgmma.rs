@@ -4,7 +4,8 @@
 //! and B into a ring of shared-memory stages. The other warpgroups *consume*: each multiplies its
 //! rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
-//! block stays for the whole launch; a *schedule* says which tiles are its. Two blocks of a cluster
+//! block stays for the whole launch; a *schedule* says which tiles are its. A launch begins while the kernel
+//! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
 //! have neighbouring tiles of the same columns and load half of each tile of B for both; or they have
 //! the same tile, each multiplies every other step, and they *exchange* sums. Where there are many tiles,
 //! a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on.
