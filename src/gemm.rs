@@ -2,8 +2,9 @@
 //!
 //! The steps, each in its place: [`gemm`] checks the problem, [`Problem`] brings it into the form
 //! that kernels know (C row-major), and [`simt`] or [`wgmma`], by the element type, picks the kernel
-//! instance and launches it. What is fused with the product is said in [`epilogue`]; where the
-//! instance cannot do that itself, it leaves its [`sums`] to another kernel.
+//! instance and launches it; what the cache fetches before the launch may read anything is said in
+//! [`prefetch`]. What is fused with the product is said in [`epilogue`]; where the instance cannot do that
+//! itself, it leaves its [`sums`] to another kernel.
 
 mod choose;
 mod epilogue;
