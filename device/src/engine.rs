@@ -1,7 +1,7 @@
 //! What the crate's pointers and indices are to `cutlet-layout-core`: engines of tensors, and
 //! indices of threads and tiles.
 
-use cutlet_layout_core::{Engine, EngineMut, EnginePrefetch, ThreadIndex, TileIndex};
+use cutlet_layout_core::{Engine, EngineMut, ThreadIndex, TileIndex};
 
 use crate::{
     BlockCoord, ClusterRank, DeviceData, Global, GlobalMut, LaneIdx, Shared, ThreadIdx, WarpIdx,
@@ -54,14 +54,6 @@ macro_rules! engine_mut {
 }
 engine_mut!(GlobalMut);
 engine_mut!(Shared);
-
-impl<T: DeviceData> EnginePrefetch for Global<T> {
-    #[inline(always)]
-    unsafe fn prefetch(self, index: i64) {
-        // SAFETY: as promised by the caller.
-        unsafe { self.prefetch(index) };
-    }
-}
 
 macro_rules! thread_index {
     ($($index:ident),+) => {$(

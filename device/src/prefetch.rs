@@ -1,15 +1,16 @@
 //! Prefetches: what a launch has the second-level cache fetch before it may read it.
 
-use cutlet_layout_core::{Engine, L, RowMajor, Tensor, ThreadIndex, Tv};
-
+use crate::hopper::{WARPGROUP_SIZE, WarpgroupThread};
 use crate::{DeviceData, Global, block_idx, grid_dim};
 
 /// Bytes of a line of the cache.
 const LINE: usize = 128;
-/// Rows that a block asks for at most, and lines of each.
-const MOST: [usize; 2] = [64, 16];
-/// Which of them a thread of a warpgroup asks for, by their first bytes: a line of every eighth row.
-type Lines = Tv<L!((16, 8):(128@1, 1@0)), L!(8:8@0)>;
+/// Rows that a block asks for at most, …
+const MOST_ROWS: usize = 64;
+/// … and lines of each. As many threads of a warpgroup ask for one line each of a row.
+const MOST_LINES: usize = 16;
+/// Rows that a warpgroup asks for at a time.
+const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 
 /// The beginnings of a matrix's rows, which the blocks of a launch have the cache fetch together.
 ///
@@ -60,12 +61,11 @@ impl Prefetch {
         blocks: u32,
     ) -> Self {
         let rows = rows / blocks as usize;
-        let [most_rows, most_lines] = MOST;
-        let most_bytes = most_lines * LINE;
+        let most_bytes = MOST_LINES * LINE;
         Self {
             start,
             distance,
-            rows: if rows < most_rows { rows } else { most_rows } as i32,
+            rows: if rows < MOST_ROWS { rows } else { MOST_ROWS } as i32,
             bytes: if bytes < most_bytes {
                 bytes
             } else {
@@ -74,73 +74,51 @@ impl Prefetch {
         }
     }
 
-    /// Asks for the running block's, by the 128 threads of a warpgroup.
+    /// Asks for the running block's, by a warpgroup.
     ///
     /// # Safety
     /// The rows must exist.
     #[inline(always)]
-    pub unsafe fn begin(&self, thread: impl ThreadIndex) {
-        // SAFETY: as promised by the caller.
-        unsafe { self.share(self.start, block_idx().x.get(), grid_dim().x) }
-            .partition::<Lines>(thread)
-            .prefetch();
+    pub unsafe fn begin(&self, thread: WarpgroupThread) {
+        self.lines(thread.get(), block_idx().x.get(), grid_dim().x, |at| {
+            // SAFETY: as promised by the caller.
+            unsafe { self.start.prefetch(at) };
+        });
     }
 
-    /// The part of rows that start at `start` that is the block's, of so many.
-    ///
-    /// # Safety
-    /// The rows must exist.
+    /// Calls `each` with where the lines begin that a thread of a block, of so many blocks, asks for.
     #[inline(always)]
-    unsafe fn share<E: Engine>(&self, start: E, block: u32, blocks: u32) -> Tensor<E, RowMajor> {
-        let first = start.offset(i64::from(block) * self.distance);
-        let rows = RowMajor::new([self.rows, self.bytes], i64::from(blocks) * self.distance);
-        // SAFETY: as promised by the caller.
-        unsafe { Tensor::new(first, rows) }
+    fn lines(&self, thread: u32, block: u32, blocks: u32, mut each: impl FnMut(i64)) {
+        let row = (thread / MOST_LINES as u32) as i32;
+        let byte = (thread % MOST_LINES as u32) as i32 * LINE as i32;
+        let rows_left = match byte < self.bytes {
+            true => self.rows - row,
+            false => 0,
+        };
+        let apart = i64::from(blocks) * self.distance;
+        let first = i64::from(block) * self.distance + i64::from(row) * apart + i64::from(byte);
+        for nth in 0..MOST_ROWS / ROWS {
+            if ((nth * ROWS) as i32) < rows_left {
+                each(first + (nth * ROWS) as i64 * apart);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use core::cell::RefCell;
     use std::vec::Vec;
-
-    use cutlet_layout_core::EnginePrefetch;
 
     use super::*;
 
-    /// Notes which bytes it is asked for.
-    #[derive(Clone, Copy)]
-    struct Notes<'a>(i64, &'a RefCell<Vec<i64>>);
-
-    impl Engine for Notes<'_> {
-        type Element = u8;
-
-        fn offset(self, index: i64) -> Self {
-            Self(self.0 + index, self.1)
-        }
-
-        unsafe fn load(self, _: i64) -> u8 {
-            unreachable!("nothing is read")
-        }
-    }
-
-    impl EnginePrefetch for Notes<'_> {
-        unsafe fn prefetch(self, index: i64) {
-            self.1.borrow_mut().push(self.0 + index);
-        }
-    }
-
     /// What all threads of all blocks ask for, sorted.
     fn asked_for(prefetch: Prefetch, blocks: u32) -> Vec<i64> {
-        let asked = RefCell::new(Vec::new());
+        let mut asked = Vec::new();
         for block in 0..blocks {
-            for thread in 0..128u32 {
-                // SAFETY: nothing is read.
-                let share = unsafe { prefetch.share(Notes(0, &asked), block, blocks) };
-                share.partition::<Lines>(thread).prefetch();
+            for thread in 0..WARPGROUP_SIZE {
+                prefetch.lines(thread, block, blocks, |at| asked.push(at));
             }
         }
-        let mut asked = asked.into_inner();
         asked.sort_unstable();
         asked
     }

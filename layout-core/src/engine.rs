@@ -48,15 +48,6 @@ pub trait EngineMut: Engine {
     }
 }
 
-/// Memory behind a cache that can be asked to fetch what will be read.
-pub trait EnginePrefetch: Engine {
-    /// Has the cache fetch the line that element `index` is in.
-    ///
-    /// # Safety
-    /// The element must exist.
-    unsafe fn prefetch(self, index: i64);
-}
-
 macro_rules! pointer_engine {
     ($pointer:ty) => {
         impl<T: Copy> Engine for $pointer {

@@ -111,7 +111,7 @@ pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
 pub use divisor::{Divide, Divisor};
-pub use engine::{Engine, EngineMut, EnginePrefetch};
+pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{
     Bound, ColMajor, Coord, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,

@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use crate::inner::{Bound, Coord, Inner, MatrixInner};
 use crate::partition::AccessWidth;
 use crate::{
-    Engine, EngineMut, EnginePrefetch, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue,
-    TileIndex, each, tile_origin,
+    Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
+    tile_origin,
 };
 
 /// A tensor as a kernel sees it: memory, an inner transform, and where in its domain it begins.
@@ -183,19 +183,6 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 let index = self.bound.index(v);
                 // SAFETY: as in `load_into`.
                 unsafe { C::Width::load(self.engine, index, |n, value| f(v + n, value)) };
-            }
-        });
-    }
-}
-
-impl<E: EnginePrefetch, I: Inner, C: ThreadValue> Partition<E, I, C> {
-    /// Has the cache fetch the lines of all values that lie inside the tensor.
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        each::<C::Val>(|v| {
-            if self.bound.holds(v) {
-                // SAFETY: the value exists.
-                unsafe { self.engine.prefetch(self.bound.index(v)) };
             }
         });
     }
