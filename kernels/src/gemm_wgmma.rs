@@ -322,10 +322,8 @@ pub unsafe fn gemm<
             };
             let mut producer = pipeline.producer();
             let steps = tile_steps();
-            let mut schedule = schedule();
-            let mut next = schedule.next();
             let mut back = false;
-            while let Some(work) = next {
+            for work in schedule() {
                 for step in work.steps(steps, back) {
                     let filling = producer.acquire(bytes);
                     let (stage, barrier) = (filling.stage(), filling.barrier());
@@ -340,7 +338,6 @@ pub unsafe fn gemm<
                     }
                 }
                 back = !back;
-                next = schedule.next();
             }
             producer.drain();
         }
