@@ -755,6 +755,9 @@ fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
     let words = GlobalMut::from_ptr(words.as_mut_ptr());
     let run = |spec: &LaunchSpec, waits: bool| {
         cutlet_simt::launch(spec, &|| {
+            // The cache may be asked for it.
+            // SAFETY: the word is there.
+            unsafe { words.as_global().prefetch(0) };
             if waits {
                 grid_dependency_wait();
             }

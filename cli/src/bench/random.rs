@@ -85,6 +85,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn seeds_give_different_numbers() {
+        let stream = Device::auto().stream().unwrap();
+        let first = |seed| {
+            let numbers = random::<bf16>(&stream, 1, seed).unwrap();
+            stream.download(numbers.slice(..8).unwrap()).unwrap()
+        };
+        assert_ne!(first(1), first(2));
+    }
+
     /// A and B of a problem are two such sequences: were one the other, only moved, their product would have
     /// a diagonal of sums of squares.
     #[test]
