@@ -1,6 +1,8 @@
 //! Matrices on a device: a view of a buffer with extents, an order and a leading dimension.
 
-use cutlet_device::DeviceData;
+use std::ptr::with_exposed_provenance;
+
+use cutlet_device::{DeviceData, Global};
 use cutlet_host::{IntoView, IntoViewMut, View, ViewMut};
 
 use crate::{Error, Result};
@@ -216,6 +218,11 @@ impl<T: DeviceData> Clone for Matrix<'_, T> {
     }
 }
 impl<T: DeviceData> Copy for Matrix<'_, T> {}
+
+/// The pointer by which a kernel reads what the view has, as elements of another type.
+pub(crate) fn pointer<E: DeviceData>(view: View<'_, impl DeviceData>) -> Global<E> {
+    Global::from_ptr(with_exposed_provenance(view.address() as usize))
+}
 
 /// Refuses an output that overlaps an operand.
 pub(crate) fn disjoint<T: DeviceData, U: DeviceData>(

@@ -9,7 +9,7 @@
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`], [`Seats`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
-//! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
+//! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`Prefetch`], [`elect_one`] |
 
 mod cluster;
 mod dependent_launch;
@@ -19,6 +19,7 @@ mod float8;
 mod mailbox;
 mod mbarrier;
 mod pipeline;
+mod prefetch;
 mod proxy;
 mod registers;
 mod seats;
@@ -41,6 +42,7 @@ pub use float8::{F8E4M3, F8E5M2};
 pub use mailbox::{Exchange, Mailbox, Receiver, Sender};
 pub use mbarrier::Mbarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageIdx};
+pub use prefetch::Prefetch;
 pub use proxy::{fence_async_shared, fence_mbarrier_init};
 pub use registers::{decrease_registers, increase_registers};
 pub use seats::{Seat, Seats};

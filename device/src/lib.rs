@@ -46,7 +46,6 @@ mod kernel;
 mod math;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
-mod prefetch;
 mod ptx_library;
 mod schedule;
 mod shared;
@@ -78,7 +77,6 @@ pub use math::{
     Fma, exp2_approx, fma, log2_approx, max_nan, rcp_approx, rsqrt_approx, tanh_approx,
     tanh_approx_f16,
 };
-pub use prefetch::Prefetch;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use schedule::{Schedule, Steps, Work, cluster_raster};
 pub use shared::{Shared, SharedMemory};

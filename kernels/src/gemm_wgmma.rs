@@ -23,14 +23,14 @@ mod pieces;
 
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
-    OperandTile, Pipeline, Seat, Seats, StageIdx, TensorMap, TileBox, Turns, Wgmma,
+    OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox, Turns, Wgmma,
     WgmmaInstruction, cluster_arrive_relaxed, cluster_wait, decrease_registers, elect_one,
     grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Prefetch, Schedule, SharedMemory, Work, cluster_rank, cluster_raster,
-    lane_idx, sync_threads, warp_idx_sync,
+    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
+    sync_threads, warp_idx_sync,
 };
 use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
 

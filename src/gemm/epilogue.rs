@@ -1,13 +1,12 @@
 //! What [`Gemm`](super::Gemm) does to the product on its way to C: a bias, a residual, an activation.
 
-use std::ptr::with_exposed_provenance;
-
-use cutlet_device::{DeviceData, Float, Global};
+use cutlet_device::{DeviceData, Float};
 use cutlet_host::{Device, IntoView, View};
 pub use cutlet_kernels::gemm_wgmma::Activation;
 use cutlet_kernels::gemm_wgmma::{AnyActivation, BiasAlong, Fused, Linear, Then};
 
 use super::Problem;
+use crate::matrix::pointer;
 use crate::{Error, Matrix, Order, Result};
 
 /// Numbers that are added to the product, the same for a whole row of C or for a whole column.
@@ -152,9 +151,6 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
 
     /// What becomes of them before the activation.
     pub(super) fn linear(&self) -> Linear<D> {
-        let pointer = |view: View<'_, D>| {
-            Global::<D>::from_ptr(with_exposed_provenance(view.address() as usize))
-        };
         let extent = [self.c.rows() as i32, self.c.columns() as i32];
         let mut linear = Linear::new(self.alpha, extent);
         // SAFETY: all of it was checked against C's extents and the memory behind it, is on C's

@@ -1,13 +1,13 @@
 //! What a launch has the second-level cache fetch before it may read it: the beginnings of the operands,
 //! while the kernel before it ends.
 
-use std::ptr::with_exposed_provenance;
-
-use cutlet_device::{DeviceData, Global, Prefetch};
+use cutlet_device::DeviceData;
+use cutlet_device::hopper::Prefetch;
 use cutlet_kernels::gemm_wgmma::K;
 
 use super::choose::{Choice, Shape};
 use crate::Matrix;
+use crate::matrix::pointer;
 
 /// Bytes of A and B that are fetched where blocks share what they load: with more, the first to be loaded
 /// would come late.
@@ -36,7 +36,7 @@ pub fn prefetch<T: DeviceData, Epi>(
             return Prefetch::NOTHING;
         }
         Prefetch::new(
-            Global::from_ptr(with_exposed_provenance(matrix.view.address() as usize)),
+            pointer(matrix.view),
             (matrix.ld() * size_of::<T>()) as i64,
             [rows[operand], bytes],
             choice.blocks,
@@ -75,7 +75,7 @@ fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>
 
 #[cfg(test)]
 mod tests {
-    use cutlet_kernels::gemm_wgmma::instances::BF16;
+    use cutlet_kernels::gemm_wgmma::{instances::BF16, raster};
     use half::bf16;
 
     use super::*;
@@ -93,7 +93,8 @@ mod tests {
         };
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
         let choice = choose::fastest(k_major.collect(), &shape).unwrap();
-        let rows = first_rows(&shape, &choice, 16 / choice.instance.cluster[0]);
+        let raster = raster([m, n], choice.instance.tile, choice.instance.cluster);
+        let rows = first_rows(&shape, &choice, raster.group());
         (rows, bytes_of_row::<bf16, _>(rows, &shape, &choice))
     }
 

@@ -1,7 +1,8 @@
 //! Prefetches: what a launch has the second-level cache fetch before it may read it.
 
-use crate::hopper::{WARPGROUP_SIZE, WarpgroupThread};
 use crate::{DeviceData, Global, block_idx, grid_dim};
+
+use super::{WARPGROUP_SIZE, WarpgroupThread};
 
 /// Bytes of a line of the cache.
 const LINE: usize = 128;
@@ -15,10 +16,12 @@ const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 /// The beginnings of a matrix's rows, which the blocks of a launch have the cache fetch together.
 ///
 /// A kernel that begins while the one before it ends may not read what that one writes yet, but it may have
-/// it fetched: what is written to a line later is in the cache, too.
+/// it fetched: what is written to a line later is in the cache, too. So it calls [`begin`](Self::begin) before
+/// [`grid_dependency_wait`](super::grid_dependency_wait).
 ///
 /// ```
-/// use cutlet_device::{Global, Prefetch};
+/// use cutlet_device::Global;
+/// use cutlet_device::hopper::Prefetch;
 ///
 /// let matrix = [0u8; 4 << 10]; // 4 rows of 1 KiB
 /// let beginnings = Prefetch::new(Global::from_ptr(matrix.as_ptr()), 1 << 10, [4, 256], 2);
