@@ -153,7 +153,8 @@ macro_rules! L {
 /// Calls `f(v)` for every index `v` of `L`'s domain, on a GPU fully unrolled.
 ///
 /// There every `v` is a constant by the time code is generated, so that offsets computed from it are
-/// immediates and register arrays indexed by it stay in registers.
+/// immediates and register arrays indexed by it stay in registers. The compiler unrolls it as it does any loop,
+/// at the threshold that the builder of kernels sets for it.
 ///
 /// # Panics
 /// Does not compile for layouts of more than 256 elements.
@@ -173,54 +174,9 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
             "each: a layout of more than 256 elements cannot be unrolled"
         )
     }
-    // Where registers have no index, `v` must be a constant; elsewhere a loop will do, which is
-    // compiled in a fraction of the time.
-    #[cfg(not(target_arch = "nvptx64"))]
     for v in 0..L::SIZE {
         f(v);
     }
-    #[cfg(target_arch = "nvptx64")]
-    {
-        macro_rules! flights {
-            ($($group:literal: [$($n:literal)+])+) => {$(
-                if const { 64 * $group < L::SIZE } {$(
-                    if const { 16 * $n < L::SIZE } {
-                        if const { 16 * $n + 16 <= L::SIZE } {
-                            full_flight::<$n>(&mut f);
-                        } else {
-                            flight::<L, $n>(&mut f);
-                        }
-                    }
-                )+}
-            )+};
-        }
-        flights!(0: [0 1 2 3] 1: [4 5 6 7] 2: [8 9 10 11] 3: [12 13 14 15]);
-    }
-}
-
-/// Calls `f(v)` for 16 indices.
-#[inline(always)]
-#[cfg(target_arch = "nvptx64")]
-fn full_flight<const N: usize>(f: &mut impl FnMut(usize)) {
-    macro_rules! rungs {
-        ($($i:literal)+) => { $( f(16 * N + $i); )+ };
-    }
-    rungs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-}
-
-/// Calls `f(v)` for those of 16 indices that `L` has.
-///
-/// A rung for each; the compiler removes the dead ones before codegen, so no unrolling pass has to be
-/// persuaded. A ladder of one function would have 256 rungs to look at for each layout and each `f`.
-#[inline(always)]
-#[cfg(target_arch = "nvptx64")]
-fn flight<L: StaticLayout, const N: usize>(f: &mut impl FnMut(usize)) {
-    macro_rules! rungs {
-        ($($i:literal)+) => {
-            $( if const { 16 * N + $i < L::SIZE } { f(16 * N + $i) } )+
-        };
-    }
-    rungs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 }
 
 /// Component `b` of `L(i)` for an index known only at run time: a few shifts and masks where the

@@ -64,11 +64,15 @@ const HOPPER_ISA: &str = "-Ctarget-feature=+ptx81";
 /// Unrolls the loops over a thread's values, without which their arrays end up in memory rather than in
 /// registers. Only the kernels' own crate gets it, which is where their generic code is compiled: the loops
 /// of libraries, over the leaves of a layout for example, take minutes when unrolled like that.
-const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000";
+const UNROLL: &str = "-Cllvm-args=-unroll-threshold=100000";
 
 /// Copies functions of other crates into each text that calls them, as if all were `#[inline]`. Each crate
 /// says at its own compilation what may be copied, `core` too.
 const COPY: &str = "-Zcross-crate-inline-threshold=always";
+
+/// Has small functions merged while they are generic, once for all their instances: layouts consist of such
+/// functions, and it takes LLVM longer to merge an instance's than to make the rest of its code.
+const MERGE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=1000 -Zinline-mir-forwarder-threshold=1000";
 
 /// More modules than a package has: rustc makes a text for each.
 const TEXTS: &str = "-Ccodegen-units=4096";
@@ -229,7 +233,7 @@ impl Compilation<'_> {
 
     /// Flags for every crate that the kernels consist of, `core` included.
     fn rustflags(&self) -> String {
-        let mut flags = format!("-Ctarget-cpu={}", self.target);
+        let mut flags = format!("-Ctarget-cpu={} {MERGE}", self.target);
         if self.target == "sm_90a" {
             flags = format!("{flags} {HOPPER_ISA}");
         }
