@@ -142,8 +142,12 @@ pub struct Producer<const STAGES: usize, const CLUSTER: usize = 1> {
 }
 
 impl<const STAGES: usize, const CLUSTER: usize> Producer<STAGES, CLUSTER> {
+    /// Whether stages are filled in pairs: loads of two go out together. What is next to each other in
+    /// memory arrives faster then; a short ring has no stage to spare for it.
+    const IN_PAIRS: bool = STAGES >= 8 && STAGES.is_multiple_of(2);
+
     /// Waits until the next stage is empty and announces that `bytes` bytes will be copied to it in
-    /// this block.
+    /// this block. Of a ring of many stages, two are waited for every other time.
     ///
     /// The bytes of all loads that complete on the stage's barrier count, those that other blocks
     /// multicast too.
@@ -151,7 +155,12 @@ impl<const STAGES: usize, const CLUSTER: usize> Producer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self, bytes: u32) -> Filling {
         let Cursor { stage, parity } = self.at;
-        self.pipeline.empty(stage).wait(parity);
+        if !Self::IN_PAIRS {
+            self.pipeline.empty(stage).wait(parity);
+        } else if stage.is_multiple_of(2) {
+            // Consumers release stages in order.
+            self.pipeline.empty(stage + 1).wait(parity);
+        }
         let full = self.pipeline.full(stage);
         full.arrive_expect_tx(bytes);
         self.at.advance();
