@@ -40,52 +40,52 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 78 shapes on an H200.
+// The constants are fitted to times of every instance at 141 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.187;
+const MULTIPLY: f64 = 1.089;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 72.33;
+const CACHE_RATE: f64 = 93.8;
 /// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 101.1;
+const SHARED_LOAD: f64 = 39.99;
 /// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 0.7881;
+const SECOND_LINE: f64 = 1.288;
 /// Clocks from one step to the next.
-const STEP: f64 = 78.02;
+const STEP: f64 = 148.2;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 433.7;
+const EPILOGUE: f64 = 612.0;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 2.063;
+const NARROW: f64 = 1.916;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9795;
+const TURNS: f64 = 0.9769;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 606.1;
+const PASS: f64 = 696.2;
 /// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.9882;
+const SEATED: f64 = 0.9724;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 808.7;
+const CLUSTER: f64 = 622.8;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 723.1;
+const START: f64 = 959.8;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 3507.0;
+const EXCHANGE: f64 = 6655.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 17.62;
-/// … the clocks until it does, …
-const MEMORY: f64 = 3916.0;
-/// … and the share of its time that bytes take which only the cache is asked for.
-const ASKED: f64 = 0.002254;
+const MEMORY_RATE: f64 = 18.78;
+/// … the clocks until it does, which the end of the launch before hides from one that leaves multiprocessors for
+/// the next, …
+const MEMORY: f64 = 3820.0;
+/// … and the share of its time that it takes longer for each 64 rows of B that a block reads at a time.
+const ROWS: f64 = 0.06174;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 3.136;
-/// The share of memory's time for the tiles that all blocks store last, under which nothing is
-/// multiplied any more.
-const LAST_STORE: f64 = 0.818;
+const OVERLAP: f64 = 6.191;
+/// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
+/// more.
+const LAST_STORE: f64 = 1.297;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 4875.0;
-/// … and the share of memory's time that it takes to write and read them, where there are several:
-/// then C is small, and the cache has some of them.
-const SUM_MEMORY: f64 = 0.5013;
+const SUM: f64 = 3734.0;
+/// … and how much of memory's time it takes to write and read them, where there are several.
+const SUM_MEMORY: f64 = 1.31;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -173,8 +173,8 @@ fn choice<T, Epi>(
     let most = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
-        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0) + PASS;
-        most * tile + epilogue
+        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
+        most * tile + (most - 1.0) * PASS + epilogue
     } else {
         most * (multiply + epilogue)
     };
@@ -182,16 +182,18 @@ fn choice<T, Epi>(
         computing += CLUSTER;
     }
     let blocks = (clusters * sharing * depth) as u32;
-    if 2 * blocks > shape.processors {
+    let starts_alone = 2 * blocks > shape.processors;
+    if starts_alone {
         computing += START;
     }
     if depth > 1 {
         computing += most * EXCHANGE * n / 64.0;
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
-    let bytes = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
-    let asked_in_all = asked * steps_of_block * (pieces * depth) as f64;
-    let memory = (bytes as f64 + ASKED * asked_in_all) / rate + MEMORY;
+    let operands = (2 * (shape.m * shape.k + shape.n * shape.k)) as f64;
+    let rows_at_a_time = n / 64.0 / cluster_rows as f64;
+    let bytes = operands * (1.0 + ROWS * rows_at_a_time) + (2 * shape.m * shape.n) as f64;
+    let memory = bytes / rate + if starts_alone { MEMORY } else { 0.0 };
     let last_tiles = pieces.min(clusters * sharing) as f64;
     let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
     let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
