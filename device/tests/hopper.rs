@@ -442,6 +442,61 @@ fn a_pipelined_gemm_is_right_at_odd_sizes() {
     check_gemm::<MnMajor, MnMajor>(264, 64, 8);
 }
 
+/// Loads nine tiles through a ring of so many stages, two at a time, and compares what consumers find.
+fn check_pairs<const STAGES: usize>() {
+    type Tile = KMajorTile<f16, 64, 64>;
+    const STEPS: i32 = 9;
+    let matrix = Matrix::<f16>::new(64, 64 * STEPS as usize, 5);
+    let map = matrix.map(Tile::tile_box(1));
+    let wrong = AtomicU32::new(0);
+    launch(256, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let ring = Tile::take_ring::<STAGES>(&mut shared);
+        let pipeline = Pipeline::<STAGES>::take(&mut shared);
+        if thread_idx().is_first() {
+            // SAFETY: nobody uses the barriers before the block's barrier.
+            unsafe { pipeline.init(1, 1) };
+        }
+        sync_threads();
+        let thread = warpgroup_thread_idx();
+        if warpgroup_idx().is_first() {
+            if thread.get() == 0 {
+                let mut producer = pipeline.producer();
+                for step in 0..STEPS {
+                    let filling = producer.acquire_in_pairs(Tile::BYTES);
+                    let tile = ring.stage(filling.stage());
+                    let (at, barrier) = ([0, 64 * step], filling.barrier());
+                    // SAFETY: the map is of this tile; the stage is empty.
+                    unsafe {
+                        tile.load_part::<1, 2>(0u32, &map, at, barrier, LoadOptions::DEFAULT);
+                    }
+                }
+                producer.drain();
+            }
+            return;
+        }
+        let mut consumer = pipeline.consumer();
+        for step in 0..STEPS {
+            let filled = consumer.wait();
+            // SAFETY: the tile is loaded. Its first row is not swizzled.
+            let value = unsafe { ring.stage(filled.stage()).start().load(0) };
+            if value.number() != matrix.at(0, 64 * step as usize) {
+                wrong.fetch_add(1, Relaxed);
+            }
+            consumer.release(filled, thread);
+        }
+    })
+    .unwrap();
+    assert_eq!(wrong.into_inner(), 0);
+}
+
+#[test]
+fn a_ring_filled_in_pairs_keeps_its_order() {
+    check_pairs::<2>();
+    check_pairs::<4>();
+    check_pairs::<3>();
+}
+
 #[test]
 fn blocks_of_a_cluster_share_loads_by_multicast() {
     type Tile = KMajorTile<f16, 64, 64>;

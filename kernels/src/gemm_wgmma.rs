@@ -325,7 +325,11 @@ pub unsafe fn gemm<
             let mut back = false;
             for work in schedule() {
                 for step in work.steps(steps, back) {
-                    let filling = producer.acquire(bytes);
+                    // A short ring has no stage to spare for pairs.
+                    let filling = match STAGES < 8 {
+                        true => producer.acquire(bytes),
+                        false => producer.acquire_in_pairs(bytes),
+                    };
                     let (stage, barrier) = (filling.stage(), filling.barrier());
                     let (a, b) = origins(work, step);
                     // Nothing is read before; all but the first call return at once.

@@ -142,12 +142,8 @@ pub struct Producer<const STAGES: usize, const CLUSTER: usize = 1> {
 }
 
 impl<const STAGES: usize, const CLUSTER: usize> Producer<STAGES, CLUSTER> {
-    /// Whether stages are filled in pairs: loads of two go out together. What is next to each other in
-    /// memory arrives faster then; a short ring has no stage to spare for it.
-    const IN_PAIRS: bool = STAGES >= 8 && STAGES.is_multiple_of(2);
-
     /// Waits until the next stage is empty and announces that `bytes` bytes will be copied to it in
-    /// this block. Of a ring of many stages, two are waited for every other time.
+    /// this block.
     ///
     /// The bytes of all loads that complete on the stage's barrier count, those that other blocks
     /// multicast too.
@@ -155,12 +151,32 @@ impl<const STAGES: usize, const CLUSTER: usize> Producer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self, bytes: u32) -> Filling {
         let Cursor { stage, parity } = self.at;
-        if !Self::IN_PAIRS {
+        self.pipeline.empty(stage).wait(parity);
+        self.announce(stage, bytes)
+    }
+
+    /// As [`acquire`](Self::acquire), but every other time it waits until two stages are empty, and then not at
+    /// all: loads of two go out together. What is next to each other in memory arrives faster then.
+    ///
+    /// It takes a ring of an even number of stages; with another one it is `acquire`. A producer that fills
+    /// one stage so fills all so, and a consumer may not keep more stages than all but two while it waits.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn acquire_in_pairs(&mut self, bytes: u32) -> Filling {
+        let Cursor { stage, parity } = self.at;
+        if !STAGES.is_multiple_of(2) {
             self.pipeline.empty(stage).wait(parity);
         } else if stage.is_multiple_of(2) {
             // Consumers release stages in order.
             self.pipeline.empty(stage + 1).wait(parity);
         }
+        self.announce(stage, bytes)
+    }
+
+    /// Announces the bytes for the next stage, `stage`, which is empty.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn announce(&mut self, stage: u32, bytes: u32) -> Filling {
         let full = self.pipeline.full(stage);
         full.arrive_expect_tx(bytes);
         self.at.advance();
