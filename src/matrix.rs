@@ -1,8 +1,8 @@
 //! Matrices on a device: a view of a buffer with extents, an order and a leading dimension.
 
-use std::ptr::with_exposed_provenance;
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
-use cutlet_device::{DeviceData, Global};
+use cutlet_device::{DeviceData, Global, GlobalMut};
 use cutlet_host::{IntoView, IntoViewMut, View, ViewMut};
 
 use crate::{Error, Result};
@@ -222,6 +222,11 @@ impl<T: DeviceData> Copy for Matrix<'_, T> {}
 /// The pointer by which a kernel reads what the view has, as elements of another type.
 pub(crate) fn pointer<E: DeviceData>(view: View<'_, impl DeviceData>) -> Global<E> {
     Global::from_ptr(with_exposed_provenance(view.address() as usize))
+}
+
+/// The pointer by which a kernel writes what is at an address.
+pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
+    GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
 }
 
 /// Refuses an output that overlaps an operand.

@@ -468,7 +468,7 @@ fn check_pairs<const STAGES: usize>() {
                     let (at, barrier) = ([0, 64 * step], filling.barrier());
                     // SAFETY: the map is of this tile; the stage is empty.
                     unsafe {
-                        tile.load_part::<1, 2>(0u32, &map, at, barrier, LoadOptions::DEFAULT);
+                        tile.load(&map, at, barrier, LoadOptions::DEFAULT);
                     }
                 }
                 producer.drain();

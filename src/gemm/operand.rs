@@ -1,13 +1,11 @@
 //! Operands as TMA needs them: rows that start at multiples of 16 bytes.
 
-use std::ptr::with_exposed_provenance_mut;
-
-use cutlet_device::{DeviceData, GlobalMut};
+use cutlet_device::DeviceData;
 use cutlet_host::{Scratch, Stream};
 use cutlet_kernels::repack::{self, Tile, repack_16};
 use cutlet_layout_core::tiles;
 
-use crate::matrix::{Extents, pointer};
+use crate::matrix::{Extents, pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 
 /// Bytes that TMA needs rows to start at a multiple of.
@@ -82,12 +80,11 @@ fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOp
     };
     let [rows, columns] = tiles::<Tile>([extents.rows, extents.columns]);
     let source = pointer::<u16>(operand.view);
-    let destination = elements.view().address() as usize;
+    let destination = pointer_mut::<u16>(elements.view().address());
     let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
     // SAFETY: the operand was checked against the memory behind it, and the scratch is as large as
     // its extents say; both are there until the stream has got past the launch.
     unsafe {
-        let destination = GlobalMut::<u16>::from_ptr(with_exposed_provenance_mut(destination));
         stream.launch(&function, rows * columns, (source, destination, extents))?;
     }
     let extents = Extents {

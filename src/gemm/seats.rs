@@ -1,11 +1,10 @@
 //! Seats of a launch: clusters whose multiprocessors share reads of the L2 cache work at tiles of the same
 //! rows, so that they share what they read of A, or of the same columns, and share B.
 
-use std::ptr::with_exposed_provenance_mut;
-
-use cutlet_device::GlobalMut;
 use cutlet_device::hopper::Seats;
 use cutlet_host::Stream;
+
+use crate::matrix::pointer_mut;
 
 /// What clusters have in common, each block of which reads it for itself, in a schedule with groups of that
 /// many rows of clusters.
@@ -31,8 +30,7 @@ pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> Sea
     });
     // Without seats the product is only slower, so that this is no reason to refuse it.
     words.ok().flatten().map_or(Seats::NONE, |words| {
-        let address = words.view().address() as usize;
-        Seats::at(GlobalMut::from_ptr(with_exposed_provenance_mut(address)))
+        Seats::at(pointer_mut(words.view().address()))
     })
 }
 

@@ -5,10 +5,8 @@
 //! cannot fuse, is made of sums in f32 that it leaves: in C itself where those are all that is asked
 //! for, else in scratch memory, from where another kernel takes them to C.
 
-use std::ptr::with_exposed_provenance_mut;
-
+use cutlet_device::DeviceData;
 use cutlet_device::hopper::{Seats, TensorMap, TileBox};
-use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
@@ -27,6 +25,7 @@ use super::seats::{Common, seats};
 use super::sums::{Output, SumParts, Sums};
 use super::{Problem, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
+use crate::matrix::pointer_mut;
 use crate::{Error, Matrix, MatrixMut, Result};
 
 /// The share of the time of an instance that fuses, by the model, below which another one leaves its sums to the
@@ -447,13 +446,12 @@ impl<'a, T: Sixteen> Call<'a, T> {
         // A nor B and is borrowed mutably; the workspace has room for every part. All of it is there
         // until the stream has got past the launch.
         unsafe {
-            let pointer = |address: u64| with_exposed_provenance_mut::<T>(address as usize);
             let args = (
                 map_a,
                 map_b,
                 map_c,
-                GlobalMut::from_ptr(pointer(c)),
-                GlobalMut::<f32>::from_ptr(pointer(workspace.address).cast()),
+                pointer_mut(c),
+                pointer_mut(workspace.address),
                 problem,
                 epilogue,
             );
