@@ -70,8 +70,8 @@ const UNROLL: &str = "-Cllvm-args=-unroll-threshold=100000";
 /// says at its own compilation what may be copied, `core` too.
 const COPY: &str = "-Zcross-crate-inline-threshold=always";
 
-/// Has small functions merged while they are generic, once for all their instances: layouts consist of such
-/// functions, and it takes LLVM longer to merge an instance's than to make the rest of its code.
+/// Has small functions merged while they are generic, once for all their instances. Layouts consist of such
+/// functions, and LLVM would merge them for each instance anew.
 const MERGE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=1000 -Zinline-mir-forwarder-threshold=1000";
 
 /// More modules than a package has: rustc makes a text for each.
