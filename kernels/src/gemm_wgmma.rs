@@ -263,9 +263,6 @@ pub unsafe fn gemm<
     }
     if CLUSTER > 1 || DEPTH > 1 {
         cluster_arrive_relaxed();
-    }
-    // Blocks that only exchange sums need each other much later: their loads begin at once.
-    if CLUSTER > 1 {
         cluster_wait();
     } else {
         sync_threads();
@@ -345,9 +342,6 @@ pub unsafe fn gemm<
             }
             producer.drain();
         }
-        if DEPTH > 1 {
-            cluster_wait();
-        }
         return;
     }
 
@@ -377,9 +371,6 @@ pub unsafe fn gemm<
     let mut turns = Turns::new(consumer_idx);
     if !together {
         turns.begin();
-    }
-    if DEPTH > 1 {
-        cluster_wait();
     }
     let mut exchange = mailbox.exchange(consumer_idx);
     grid_dependency_wait();
