@@ -88,6 +88,18 @@ fn check_by<T: Sixteen>(
     check_on(&stream, by, extents, orders, padding, factors);
 }
 
+/// By every instance there is for the type, whatever it was made for.
+fn check_every_instance<T: Sixteen>(extents: (usize, usize, usize), factors: (f32, f32)) {
+    for a in [RowMajor, ColMajor] {
+        for b in [RowMajor, ColMajor] {
+            for name in Gemm::instances::<T>(a, b) {
+                let instance = Gemm::new().instance(name);
+                check_by::<T>(&instance, extents, [a, b, RowMajor], 0, factors);
+            }
+        }
+    }
+}
+
 fn check_on<T: Sixteen>(
     stream: &Stream,
     by: &Gemm<'_, T>,
@@ -320,27 +332,37 @@ fn a_chain_of_products_reads_what_was_written() {
 }
 
 #[test]
-fn every_instance() {
-    for a in [RowMajor, ColMajor] {
-        for b in [RowMajor, ColMajor] {
-            for name in Gemm::instances::<bf16>(a, b) {
-                check_by::<bf16>(
-                    &Gemm::new().instance(name),
-                    (150, 288, 200),
-                    [a, b, RowMajor],
-                    0,
-                    (1.0, 0.0),
-                );
-            }
-            for name in Gemm::instances::<f16>(a, b) {
-                check_by::<f16>(
-                    &Gemm::new().instance(name),
-                    (70, 39, 136),
-                    [a, b, RowMajor],
-                    0,
-                    (2.0, 1.0),
-                );
-            }
+fn every_instance_for_bf16() {
+    check_every_instance::<bf16>((150, 288, 200), (1.0, 0.0));
+}
+
+#[test]
+fn every_instance_for_f16() {
+    check_every_instance::<f16>((70, 39, 136), (2.0, 1.0));
+}
+
+/// The last tiles have their place where C ends, and overlap those before; in rows, in columns, and where a
+/// tile is only there to keep a cluster complete.
+#[test]
+fn last_tiles_store_what_is_theirs() {
+    for name in [
+        "bf16_2x128x224_c2_kk",
+        "bf16_2x256x192_r2_kk",
+        "bf16_2t128x144_c2_kk",
+        "bf16_1x64x160_c4_kk",
+        "bf16_2x128x128_d2_kk",
+        "bf16_2x128x160_c2_kkm",
+        "bf16_2x128x144_d2_kkm",
+    ] {
+        let instance = Gemm::new().instance(name);
+        for extents in [
+            (129, 272, 72),
+            (300, 264, 64),
+            (257, 520, 136),
+            (40, 480, 8),
+        ] {
+            let orders = [RowMajor, ColMajor, RowMajor];
+            check_by::<bf16>(&instance, extents, orders, 0, (1.0, 0.0));
         }
     }
 }

@@ -121,7 +121,9 @@ fn tiles_are_complete_in_any_seats() {
         let map_b = rows(n, k)
             .encode(&on_b, box_b::<bf16, KMajor, 128>(2))
             .unwrap();
-        let map_c = rows(m, n).encode(&on_c, box_c::<bf16, 64, 128>()).unwrap();
+        let map_c = rows(m, n)
+            .encode(&on_c, box_c::<bf16, KMajor, 64, 128>())
+            .unwrap();
         let problem = gemm_wgmma::Problem {
             seats,
             tma_c: 1,

@@ -8,9 +8,10 @@
 //! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
 //! have neighbouring tiles of the same columns and load half of each tile of B for both; or they have
 //! the same tile, each multiplies every other step, and they *exchange* sums. Where there are many tiles,
-//! a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on.
+//! a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have
+//! their *place* where C ends, not where the tiles before do: what they have in common is stored once.
 //!
-//! The tile's extents, the stages, the cluster, the operands' majors, the types and the epilogue are
+//! The tile's extents, the stages, the cluster, the majors of A, B and C, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
 
 mod ahead;
@@ -32,7 +33,9 @@ use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
     sync_threads, warp_idx_sync,
 };
-use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
+use cutlet_layout_core::{
+    ColMajor, Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles,
+};
 
 use ahead::Ahead;
 pub use epilogue::{
@@ -41,8 +44,8 @@ pub use epilogue::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
-pub use pieces::piece_columns;
 use pieces::{BUFFER, Buffer, Pieces};
+pub use pieces::{piece_columns, piece_span};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
@@ -53,6 +56,9 @@ type TileAb<const MN: usize> = (E<MN, 1, 0>, E<K, 1, 1>);
 
 /// The k of a step.
 pub const K: usize = 64;
+
+/// The rows that a warp stores, by which tiles may be moved into C.
+pub const WARP_ROWS: usize = 16;
 
 /// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a
 /// wave of tiles is about as high as it is wide.
@@ -91,8 +97,8 @@ pub const fn box_b<T: DeviceData, JB: Major, const N: usize>(rows: usize) -> Til
 }
 
 /// The box of C's tensor map: a warp's rows of a piece.
-pub const fn box_c<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> TileBox {
-    pieces::tile_box::<T, PIECE, SPAN>()
+pub const fn box_c<T: DeviceData, JC: Major, const PIECE: usize, const SPAN: usize>() -> TileBox {
+    pieces::tile_box::<T, JC, PIECE, SPAN>()
 }
 
 /// Extents of `C[m, n] = epilogue(Σₖ A[m, k]·B[k, n])`, and how the work is dealt out; C is row-major.
@@ -113,6 +119,10 @@ pub struct Problem {
     /// Rows and columns of the workspace, the latter even: those of C, or whole tiles of it, and
     /// those of each part of the steps below those of the part before.
     pub parts: Coord,
+    /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
+    /// as far as they can: TMA takes five times as long for a line that there is not. They overlap the tiles
+    /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten by TMA.
+    pub last: [u32; 2],
     /// Rows of A and C.
     pub m: i32,
     /// Columns of B and C.
@@ -149,6 +159,7 @@ impl Problem {
             ldc,
             ld_parts: 0,
             parts: [0, 0],
+            last: [u32::MAX; 2],
             m,
             n,
             k,
@@ -181,9 +192,12 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// With a `DEPTH` of 2 there are two consumers together: each block finishes the rows of one of them,
 /// with the sums that the other block's consumer of these rows sends.
 ///
+/// `JA`, `JB` and `JC` say whether rows of A, B (as (n, k)) and C lie in lines, or columns do. A C whose
+/// columns do can only be overwritten, by TMA.
+///
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
-/// [`box_a`], [`box_b`] and [`box_c`]; `c` must be C's memory, and the rows to prefetch must be there.
+/// [`box_a`], [`box_b`] and [`box_c`]; `tma_c` must be set for a C whose columns lie in lines; `c` must be C's memory, and the rows to prefetch must be there.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -193,6 +207,7 @@ pub unsafe fn gemm<
     T,
     JA,
     JB,
+    JC,
     Epi,
     const M: usize,
     const N: usize,
@@ -217,6 +232,7 @@ pub unsafe fn gemm<
     T: Float16 + Default,
     JA: Major,
     JB: Major,
+    JC: Major,
     Epi: Epilogue,
     Mma<N, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
 {
@@ -286,6 +302,12 @@ pub unsafe fn gemm<
         }
         schedule
     };
+    let place = |work: Work| {
+        let [last_row, last_column] = problem.last;
+        let row = work.row * const { (M / WARP_ROWS) as u32 };
+        let column = work.column * const { (N / PIECE) as u32 };
+        (row.min(last_row), column.min(last_column))
+    };
     let tile_steps = || {
         let [_, steps] = tiles::<TileAb<M>>([m, k]);
         steps
@@ -313,8 +335,9 @@ pub unsafe fn gemm<
                 _ => CacheHint::EvictFirst,
             });
             let origins = |work: Work, step: u32| {
-                let a = tile_origin::<TileAb<M>>((work.row, step));
-                let b = tile_origin::<TileAb<N>>((work.column, step));
+                let (row, column) = place(work);
+                let a = tile_origin::<TileAb<WARP_ROWS>>((row, step));
+                let b = tile_origin::<TileAb<PIECE>>((column, step));
                 (a, b)
             };
             let mut producer = pipeline.producer();
@@ -382,7 +405,7 @@ pub unsafe fn gemm<
         }
         // SAFETY: the launcher promises that C is there; these rows are this consumer's.
         let tile_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
-            .local_tile::<TileC<M, N>>((work.row, work.column));
+            .local_tile::<TileC<WARP_ROWS, PIECE>>(place(work));
         let rows_c = |block: usize| tile_c.local_tile::<RowsC<N>>((block_idx(block), 0u32));
         let read_ahead = |block: usize| {
             if Ahead::<Epi>::IS_EMPTY {
@@ -432,20 +455,37 @@ pub unsafe fn gemm<
         for block in 0..BLOCKS {
             let sums = &mut sums[block];
             if problem.ld_parts > 0 {
+                let Problem {
+                    parts, ld_parts, ..
+                } = problem;
+                let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
                 // SAFETY: the launcher promises room for each part's tiles; these rows are this
                 // consumer's.
-                unsafe { Tensor::new(workspace, RowMajor::new(problem.parts, problem.ld_parts)) }
-                    .local_tile::<TileC<M, N>>((work.part_row, work.column))
-                    .local_tile::<RowsC<N>>((block_idx(block), 0u32))
-                    .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
-                    .store(sums);
+                unsafe {
+                    if JC::K_IS_CONSECUTIVE {
+                        Tensor::new(workspace, RowMajor::new(parts, ld_parts))
+                            .local_tile::<TileC<M, N>>(part)
+                            .local_tile::<RowsC<N>>(rows)
+                            .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
+                            .store(sums);
+                    } else {
+                        Tensor::new(workspace, ColMajor::new(parts, ld_parts))
+                            .local_tile::<TileC<M, N>>(part)
+                            .local_tile::<RowsC<N>>(rows)
+                            .partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread)
+                            .store(sums);
+                    }
+                }
                 continue;
             }
-            let pieces = Pieces::<T, PIECE, SPAN>::new(buffer, rows_c(block), map_c, thread);
+            let own = tile_origin::<TileC<M, N>>((work.row, work.column));
+            let pieces =
+                Pieces::<T, JC, PIECE, SPAN>::new(buffer, rows_c(block), own, map_c, thread);
             // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
             // consumer's, and so is the buffer.
             unsafe {
                 if BLOCKS > 1
+                    || !JC::K_IS_CONSECUTIVE
                     || !Ahead::<Epi>::IS_EMPTY
                     || (problem.tma_c != 0 && !epilogue.reads_old())
                 {

@@ -132,7 +132,7 @@ fn of_orders<T, Epi>(
 ) -> Vec<&'static Instance<T, Epi>> {
     let k_major = [a == RowMajor, b == ColMajor];
     all.iter()
-        .filter(|instance| instance.k_major == k_major)
+        .filter(|instance| instance.k_major == instance.oriented(k_major))
         .filter(|instance| named.is_none_or(|name| instance.kernel.name() == name))
         .collect()
 }
@@ -345,11 +345,13 @@ impl<'a, T: Sixteen> Call<'a, T> {
         epilogue: Epi,
         c: &mut MatrixMut<'_, D>,
     ) -> Result<()> {
-        let [rows, columns] = [0, 1].map(|direction| {
-            let blocks = choice.instance.cluster[direction] as usize;
-            let tile = choice.instance.tile[direction] as usize * blocks;
-            [self.shape.m, self.shape.n][direction].next_multiple_of(tile)
-        });
+        let instance = choice.instance;
+        let shape = self.shape.oriented(instance);
+        let [rows, columns] = instance.oriented([0, 1].map(|direction| {
+            let blocks = instance.cluster[direction] as usize;
+            let tile = instance.tile[direction] as usize * blocks;
+            [shape.m, shape.n][direction].next_multiple_of(tile)
+        }));
         let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
         let workspace = Workspace {
             address: sums.elements.view().address(),
@@ -381,12 +383,17 @@ impl<'a, T: Sixteen> Call<'a, T> {
         c: Option<&mut MatrixMut<'_, T>>,
         workspace: Option<Workspace>,
     ) -> Result<()> {
-        let (a, b, shape) = (self.a.matrix(), self.b.matrix(), &self.shape);
-        let [box_a, box_b, box_c] = choice.instance.boxes;
+        let instance = choice.instance;
+        let [a, b] = match instance.transposed {
+            false => [self.a.matrix(), self.b.matrix()],
+            true => [self.b.matrix().transposed(), self.a.matrix().transposed()],
+        };
+        let shape = self.shape.oriented(instance);
+        let [box_a, box_b, box_c] = instance.boxes;
         // Rows that A does not have need not be filled with zeros: what becomes of them is not
         // stored. Where the box's lines run along m, it is not rows that are left out.
         let rows = match a.order() {
-            RowMajor if choice.instance.cluster[1] == 1 => {
+            RowMajor if instance.cluster[1] == 1 => {
                 shape.m.next_multiple_of(8).min(box_a.extent[1] as usize) as u32
             }
             RowMajor => box_a.extent[1],
@@ -401,7 +408,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         // Where the map is not used, any will do.
         let (ldc, tma_c, map_c) = match &c {
             Some(c) if tma_stores(c) => {
-                let spec = TensorMapSpec::rows(shape.m as u64, shape.n as u64, c.ld() as u64);
+                let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
                 (c.ld(), true, spec.encode(c.view.view(), box_c)?)
             }
             Some(c) => (c.ld(), false, map_a),
@@ -412,26 +419,28 @@ impl<'a, T: Sixteen> Call<'a, T> {
             ld: 0,
             extent: [0, 0],
         });
-        let raster = gemm_wgmma::raster(
-            [shape.m, shape.n],
-            choice.instance.tile,
-            choice.instance.cluster,
-        );
+        let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice, raster.group()),
-            prefetch: prefetch([a, b], shape, choice, raster.group()),
+            prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
-            parts: workspace.extent.map(|extent| extent as i32),
+            last: match tma_c && !epilogue.reads_old() {
+                true => instance.last([shape.m, shape.n]),
+                false => [u32::MAX; 2],
+            },
+            parts: instance
+                .oriented(workspace.extent)
+                .map(|extent| extent as i32),
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
             raster,
             splits: choice.splits,
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
-                .div_ceil(choice.splits * choice.instance.depth),
-            bytes_a: choice.instance.bytes_a(rows),
-            b_once: (shape.m <= choice.instance.tile[0] as usize).into(),
+                .div_ceil(choice.splits * instance.depth),
+            bytes_a: instance.bytes_a(rows),
+            b_once: (shape.m <= instance.tile[0] as usize).into(),
             tma_c: tma_c.into(),
         };
         let launch = LaunchConfig {
@@ -439,7 +448,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             overlap_previous: true,
         };
         let device = self.stream.device();
-        let function = device.load(&cutlet_kernels::PTX, choice.instance.kernel)?;
+        let function = device.load(&cutlet_kernels::PTX, instance.kernel)?;
         let c = c.map_or(0, |c| c.view.address());
         // SAFETY: the maps describe the matrices, which were checked against the memory behind
         // them; C, like what the epilogue reads, was checked with the problem; it overlaps neither

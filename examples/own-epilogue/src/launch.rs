@@ -41,7 +41,7 @@ pub fn launch(
     };
     let map_a = rows(m, k).encode(a, box_a::<bf16, KMajor, M>(1))?;
     let map_b = rows(n, k).encode(b, box_b::<bf16, KMajor, N>(CLUSTER))?;
-    let map_c = rows(m, n).encode(&*c, box_c::<bf16, PIECE, { 2 * PIECE }>())?;
+    let map_c = rows(m, n).encode(&*c, box_c::<bf16, KMajor, PIECE, { 2 * PIECE }>())?;
     let problem = Problem {
         tma_c: 1,
         ..Problem::new::<bf16>(

@@ -62,7 +62,7 @@ instantiate! {
         workspace: GlobalMut<f32>,
         problem: Problem,
         epilogue: BiasGeluCap,
-    ) = gemm::<bf16, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
+    ) = gemm::<bf16, KMajor, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
         CLUSTER, 1, CONSUMERS, 1, PIECE, { 2 * PIECE }>;
 }
 

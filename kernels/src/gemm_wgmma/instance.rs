@@ -3,7 +3,7 @@
 use cutlet_device::hopper::{TensorMap, TileBox};
 use cutlet_device::{GlobalMut, Kernel};
 
-use super::{K, Problem, Scale};
+use super::{K, Problem, Scale, WARP_ROWS};
 
 /// The arguments of an instance: maps of A, B and C, C, the workspace, the problem and the epilogue.
 pub type Arguments<T, Epi> = (
@@ -36,11 +36,34 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// Whether all that it can do with C is to overwrite it, by TMA: one whose consumers have more
     /// than 64 rows each has no registers for anything else.
     pub overwrites_only: bool,
+    /// Whether C's columns are consecutive, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`: what is said
+    /// here of A, B and C is said of Bᵀ, Aᵀ and Cᵀ then.
+    pub transposed: bool,
     /// The boxes of the tensor maps of A, B and C.
     pub boxes: [TileBox; 3],
 }
 
 impl<T, Epi> Instance<T, Epi> {
+    /// What is said of A and B, or of C's rows and columns, in the order in which the kernel has them: the
+    /// other way around if it computes Cᵀ. What the kernel has, in the problem's order, is the same.
+    pub fn oriented<What>(&self, [first, second]: [What; 2]) -> [What; 2] {
+        if self.transposed {
+            [second, first]
+        } else {
+            [first, second]
+        }
+    }
+
+    /// Where the last tiles of such an extent of the kernel's C begin, as [`Problem::last`] counts it.
+    pub fn last(&self, extents: [usize; 2]) -> [u32; 2] {
+        let [line, lines] = self.boxes[2].extent;
+        let units = [WARP_ROWS as u32, if self.transposed { lines } else { line }];
+        [0, 1].map(|direction| {
+            let outside = (extents[direction] as u32).saturating_sub(self.tile[direction]);
+            outside.div_ceil(units[direction])
+        })
+    }
+
     /// How many consumers are together at a tile.
     pub const fn consumers_of_a_tile(&self) -> u32 {
         if self.alternate { 1 } else { self.consumers }

@@ -4,7 +4,9 @@
 //!
 //! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
 //! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` and `c4` are two and four
-//! blocks one below the other, `r2` two side by side, `d2` two at the same tile; `c1` is no cluster.
+//! blocks one below the other, `r2` two side by side, `d2` two at the same tile; `c1` is no cluster. A
+//! third major is that of C where its columns are consecutive: `bf16_2x128x160_c2_kkm` computes
+//! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -14,7 +16,7 @@ use cutlet_device::hopper::Major;
 
 use super::{
     AtLeast, Gelu, GeluForBf16, Linear, Problem, Scale, Silu, Then, gemm, piece_columns,
-    shared_bytes,
+    piece_span, shared_bytes,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Instance, box_a, box_b, box_c};
@@ -31,7 +33,7 @@ const fn turns(_: usize) -> usize {
 
 /// The instances of both element types: `name for bf16, name for f16 = consumers, whether they are
 /// together at a tile or take turns, tile of C, stages, blocks of a cluster (rows x columns x those at
-/// the same tile), major of A, major of B`.
+/// the same tile), major of A, major of B`, and of C if its columns are consecutive.
 macro_rules! instances {
     ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
@@ -56,18 +58,30 @@ macro_rules! instances {
     };
 }
 
+/// What is consecutive in C where an instance does not say it: its rows.
+macro_rules! major_of_c {
+    () => {
+        KMajor
+    };
+    ($major:ident) => {
+        $major
+    };
+}
+
 /// Instances of an element type with an epilogue.
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty:
         $($name:ident = ($consumers:literal $how:ident $m:literal x $n:literal, $stages:literal,
-            $rows:literal x $columns:literal x $depth:literal, $a:ident, $b:ident);)+
+            $rows:literal x $columns:literal x $depth:literal, $a:ident, $b:ident $(, $c:ident)?);)+
     ) => {
         $(
             #[doc = concat!($consumers, " consumers ", stringify!($how), ", a tile of ", $m, "×", $n, ", ", $stages,
                 " stages, clusters of ", $rows, "×", $columns, "×", $depth, ", A ", stringify!($a), ", B ",
-                stringify!($b), ".")]
+                stringify!($b), $(", C ", stringify!($c),)? ".")]
             pub mod $name {
                 use super::*;
+
+                pub(super) type C = major_of_c!($($c)?);
 
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($element), ".")]
@@ -83,9 +97,9 @@ macro_rules! instances_of {
                         workspace: GlobalMut<f32>,
                         problem: Problem,
                         epilogue: $epilogue,
-                    ) = gemm::<$element, $a, $b, $epilogue, $m, $n, $stages, $rows, $columns,
+                    ) = gemm::<$element, $a, $b, C, $epilogue, $m, $n, $stages, $rows, $columns,
                         { $rows * $columns }, $depth, $consumers, { $m / 64 / $how($consumers) },
-                        { piece_columns($n) }, { 2 * piece_columns($n) }>;
+                        { piece_columns($n) }, { piece_span::<C>(piece_columns($n)) }>;
                 }
             }
         )+
@@ -101,11 +115,12 @@ macro_rules! instances_of {
                 depth: $depth,
                 consumers: $consumers,
                 alternate: $consumers > $how($consumers),
-                overwrites_only: $m / 64 / $how($consumers) > 1,
+                overwrites_only: $m / 64 / $how($consumers) > 1 || !$name::C::K_IS_CONSECUTIVE,
+                transposed: !$name::C::K_IS_CONSECUTIVE,
                 boxes: [
                     box_a::<$element, $a, $m>($columns),
                     box_b::<$element, $b, $n>($rows),
-                    box_c::<$element, { piece_columns($n) }, { 2 * piece_columns($n) }>(),
+                    box_c::<$element, $name::C, { piece_columns($n) }, { piece_span::<$name::C>(piece_columns($n)) }>(),
                 ],
             },
         )+];
@@ -113,7 +128,6 @@ macro_rules! instances_of {
 }
 
 instances! {
-    bf16_2x256x160_r2_kk, f16_2x256x160_r2_kk = (2 together 256 x 160, 3, 1 x 2 x 1, KMajor, KMajor);
     bf16_2x128x256_c2_kk, f16_2x128x256_c2_kk = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor);
@@ -125,14 +139,28 @@ instances! {
     bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x128_c1_kk, f16_2x128x128_c1_kk = (2 together 128 x 128, 6, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_d2_kk, f16_2x128x128_d2_kk = (2 together 128 x 128, 5, 1 x 1 x 2, KMajor, KMajor);
-    bf16_2x128x64_d2_kk, f16_2x128x64_d2_kk = (2 together 128 x 64, 6, 1 x 1 x 2, KMajor, KMajor);
+    bf16_1x64x160_c2_kk, f16_1x64x160_c2_kk = (1 together 64 x 160, 7, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x96_c2_kk, f16_1x64x96_c2_kk = (1 together 64 x 96, 10, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x80_c2_kk, f16_1x64x80_c2_kk = (1 together 64 x 80, 10, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x64_c2_kk, f16_1x64x64_c2_kk = (1 together 64 x 64, 12, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x144_c1_kk, f16_1x64x144_c1_kk = (1 together 64 x 144, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x80_c1_kk, f16_1x64x80_c1_kk = (1 together 64 x 80, 10, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x48_c1_kk, f16_1x64x48_c1_kk = (1 together 64 x 48, 14, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x224_c2_kkm, f16_2x128x224_c2_kkm = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x192_c2_kkm, f16_2x128x192_c2_kkm = (2 together 128 x 192, 4, 2 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x160_c2_kkm, f16_2x128x160_c2_kkm = (2 together 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x144_c2_kkm, f16_2x128x144_c2_kkm = (2 together 128 x 144, 5, 2 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x192_d2_kkm, f16_2x128x192_d2_kkm = (2 together 128 x 192, 3, 1 x 1 x 2, KMajor, KMajor, MnMajor);
+    bf16_2x128x160_d2_kkm, f16_2x128x160_d2_kkm = (2 together 128 x 160, 4, 1 x 1 x 2, KMajor, KMajor, MnMajor);
+    bf16_2x128x144_d2_kkm, f16_2x128x144_d2_kkm = (2 together 128 x 144, 4, 1 x 1 x 2, KMajor, KMajor, MnMajor);
     bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, MnMajor);
     bf16_2t128x128_c2_km, f16_2t128x128_c2_km = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, MnMajor);
     bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, MnMajor);
@@ -152,6 +180,7 @@ instances! {
     bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x160_c2_kk_linear, f16_1x64x160_c2_kk_linear = (1 together 64 x 160, 7, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c2_kk_linear, f16_1x64x128_c2_kk_linear = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
 }
 
@@ -160,6 +189,7 @@ instances! {
     bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x160_c2_kk_gelu, f16_1x64x160_c2_kk_gelu = (1 together 64 x 160, 7, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c2_kk_gelu, f16_1x64x128_c2_kk_gelu = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
 }
 

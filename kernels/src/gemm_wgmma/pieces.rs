@@ -6,18 +6,20 @@
 //! it were unrolled. Registers have no index at run time, so each turn of the loop works on the
 //! first ones and then moves the rest up.
 
+use core::marker::PhantomData;
+
 use cutlet_device::hopper::{
-    AccumulatorLayout, Float16, KMajor, OperandTile, TensorMap, TileBox, WarpgroupThread,
+    AccumulatorLayout, Float16, KMajor, Major, OperandTile, TensorMap, TileBox, WarpgroupThread,
     WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator, tma_store_commit,
     tma_store_wait_read,
 };
 use cutlet_device::{DeviceData, GlobalMut, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
+    Coord, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
 use super::ahead::{self, Ahead};
-use super::{Epilogue, TileC};
+use super::{Epilogue, TileC, WARP_ROWS};
 
 /// Columns of a consumer's pieces that may be on their way.
 const ON_THEIR_WAY: usize = 128;
@@ -25,8 +27,9 @@ const ON_THEIR_WAY: usize = 128;
 pub(super) const BUFFER: usize = 64 * ON_THEIR_WAY;
 /// The shared memory that a consumer has for them.
 pub(super) type Buffer<T> = OperandTile<T, KMajor, 64, ON_THEIR_WAY>;
-/// A piece in shared memory, its rows of `SPAN` bytes each.
-type SharedC<T, const PIECE: usize, const SPAN: usize> = OperandTile<T, KMajor, 64, PIECE, SPAN>;
+/// A piece in shared memory, its lines of `SPAN` bytes each: rows, or columns where these are what is
+/// consecutive in C.
+type SharedC<T, JC, const PIECE: usize, const SPAN: usize> = OperandTile<T, JC, 64, PIECE, SPAN>;
 
 /// The columns of a piece of tiles with `n` columns: the more, the longer the lines that TMA writes.
 pub const fn piece_columns(n: usize) -> usize {
@@ -38,9 +41,16 @@ pub const fn piece_columns(n: usize) -> usize {
     columns
 }
 
+/// Bytes of the lines of a piece of so many columns: a row of it, or the part of a column that a warp has.
+pub const fn piece_span<JC: Major>(columns: usize) -> usize {
+    let elements = if JC::K_IS_CONSECUTIVE { columns } else { 16 };
+    2 * elements
+}
+
 /// The box of C's tensor map: a warp's rows of a piece.
-pub(super) const fn tile_box<T: DeviceData, const PIECE: usize, const SPAN: usize>() -> TileBox {
-    SharedC::<T, PIECE, SPAN>::tile_box(4)
+pub(super) const fn tile_box<T: DeviceData, JC: Major, const PIECE: usize, const SPAN: usize>()
+-> TileBox {
+    SharedC::<T, JC, PIECE, SPAN>::tile_box(4)
 }
 
 /// The columns that [`Pieces::update`] works on in a turn.
@@ -57,31 +67,40 @@ type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!(4:1@0)>;
 
 /// The pieces of 64 rows of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct Pieces<'a, T: Float16, const PIECE: usize, const SPAN: usize> {
+pub(super) struct Pieces<'a, T: Float16, JC, const PIECE: usize, const SPAN: usize> {
     /// Room for those on their way, the consumer's own.
     buffer: Buffer<T>,
-    /// Where they go.
+    /// Where they go. If that is by TMA, only the coordinates count.
     rows: Tensor<GlobalMut<T>, RowMajor>,
-    /// The same, for TMA.
+    /// Where this tile's own rows and columns begin: those before are stored with the tile before.
+    own: Coord,
+    /// The same as `rows`, for TMA.
     map: &'a TensorMap,
     /// Who is running.
     thread: WarpgroupThread,
+    /// What is consecutive in C.
+    major: PhantomData<JC>,
 }
 
-impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a, T, PIECE, SPAN> {
-    /// The pieces of `rows`, on their way through `buffer`.
+impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
+    Pieces<'a, T, JC, PIECE, SPAN>
+{
+    /// The pieces of `rows`, on their way through `buffer`: of a tile whose own rows and columns begin at `own`.
     #[inline(always)]
     pub fn new(
         buffer: Buffer<T>,
         rows: Tensor<GlobalMut<T>, RowMajor>,
+        own: Coord,
         map: &'a TensorMap,
         thread: WarpgroupThread,
     ) -> Self {
         Self {
             buffer,
             rows,
+            own,
             map,
             thread,
+            major: PhantomData,
         }
     }
 
@@ -113,7 +132,20 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
             });
         }
         let at = |v| places().bound().coordinate(v);
+        let to = |piece: u32| self.rows.local_tile::<TileC<64, PIECE>>((0u32, piece));
+        let warp_rows = to(0).local_tile::<TileC<WARP_ROWS, PIECE>>((self.thread.warp(), 0u32));
+        if warp_rows.origin()[0] < self.own[0] {
+            return;
+        }
+        // The stores of the tile before may have ended with any buffer: a tile begins when all are free.
+        if lane_idx().is_first() {
+            tma_store_wait_read::<0>();
+        }
         for piece in 0..const { I::N / PIECE } {
+            let to = to(piece as u32).origin();
+            if to[1] < self.own[1] {
+                continue;
+            }
             if !Ahead::<Epi>::IS_EMPTY {
                 for part in 0..PIECE / ahead::COLUMNS {
                     let nth = piece * (PIECE / ahead::COLUMNS) + part;
@@ -122,15 +154,12 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
             }
             let buffers = const { ON_THEIR_WAY / PIECE };
             let start = (piece % buffers) * const { 64 * PIECE };
-            let tile =
-                SharedC::<T, PIECE, SPAN>::from_shared(self.buffer.start().offset(start as i64));
-            // The stores of the tile before may have ended with any buffer: a tile begins when all
-            // are free.
-            if lane_idx().is_first() {
-                match (piece, buffers) {
-                    (0, _) => tma_store_wait_read::<0>(),
-                    (_, 2) => tma_store_wait_read::<1>(),
-                    (_, 4) => tma_store_wait_read::<3>(),
+            let start = self.buffer.start().offset(start as i64);
+            let tile = SharedC::<T, JC, PIECE, SPAN>::from_shared(start);
+            if lane_idx().is_first() && piece > 0 {
+                match buffers {
+                    2 => tma_store_wait_read::<1>(),
+                    4 => tma_store_wait_read::<3>(),
                     _ => tma_store_wait_read::<7>(),
                 }
             }
@@ -142,10 +171,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
                 fence_async_shared();
                 sync_warp();
                 if lane_idx().is_first() {
-                    let to = self
-                        .rows
-                        .local_tile::<TileC<64, PIECE>>((0u32, piece as u32));
-                    tile.store_part::<4, 2>(self.thread.warp(), self.map, to.origin());
+                    tile.store_part::<4, 2>(self.thread.warp(), self.map, to);
                     tma_store_commit();
                 }
             }
@@ -176,7 +202,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
                 half_c(1, turn).load(T::default()),
             ]
         };
-        let tile = SharedC::<T, TURN, { 2 * TURN }>::from_shared(buffer);
+        let tile = SharedC::<T, KMajor, TURN, { 2 * TURN }>::from_shared(buffer);
 
         let mut next_old = [Fragment::filled(T::default()); 2];
         if epilogue.reads_old() {
@@ -190,7 +216,7 @@ impl<'a, T: Float16 + Default, const PIECE: usize, const SPAN: usize> Pieces<'a,
                 // The swizzle of 8 lines is that of the first 8.
                 let half = |half: u32| {
                     let start = buffer.offset(i64::from(half) * const { 8 * TURN as i64 });
-                    let tile = SharedC::<T, TURN, { 2 * TURN }>::from_shared(start);
+                    let tile = SharedC::<T, KMajor, TURN, { 2 * TURN }>::from_shared(start);
                     tile.tensor().partition::<Lines>(thread)
                 };
                 let places = rows
