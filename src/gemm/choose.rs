@@ -25,6 +25,19 @@ pub struct Shape {
     pub leaves_sums: bool,
 }
 
+impl Shape {
+    /// That of the problem as the instance solves it.
+    pub fn oriented<T, Epi>(&self, instance: &Instance<T, Epi>) -> Shape {
+        let [m, n] = instance.oriented([self.m, self.n]);
+        Shape {
+            m,
+            n,
+            lines: instance.oriented(self.lines),
+            ..*self
+        }
+    }
+}
+
 /// An instance, and how it is to be launched.
 #[derive(Debug)]
 pub struct Choice<T: 'static, Epi: 'static> {
@@ -40,52 +53,49 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 141 shapes on an H200.
+// The constants are fitted to times of every instance at 181 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.089;
+const MULTIPLY: f64 = 1.083;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 93.8;
-/// … clocks that a step's loads take longer where blocks share them, …
-const SHARED_LOAD: f64 = 39.99;
-/// … and how much longer they take where each 128 bytes of a row lie in two lines of the cache.
-const SECOND_LINE: f64 = 1.288;
+const CACHE_RATE: f64 = 82.65;
+/// … and how much longer loads take where each 128 bytes of a row lie in two lines of the cache.
+const SECOND_LINE: f64 = 1.855;
 /// Clocks from one step to the next.
-const STEP: f64 = 148.2;
+const STEP: f64 = 109.8;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 612.0;
+const EPILOGUE: f64 = 575.3;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.916;
+const NARROW: f64 = 2.181;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9769;
+const TURNS: f64 = 0.9738;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 696.2;
+const PASS: f64 = 560.1;
 /// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.9724;
+const SEATED: f64 = 0.9729;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 622.8;
+const CLUSTER: f64 = 2629.0;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 959.8;
+const START: f64 = 848.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 6655.0;
+const EXCHANGE: f64 = 2428.0;
 /// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 18.78;
-/// … the clocks until it does, which the end of the launch before hides from one that leaves multiprocessors for
-/// the next, …
-const MEMORY: f64 = 3820.0;
-/// … and the share of its time that it takes longer for each 64 rows of B that a block reads at a time.
-const ROWS: f64 = 0.06174;
+const MEMORY_RATE: f64 = 29.42;
+/// … the share of its time that it takes longer for each 64 rows of B that a block reads at a time, …
+const ROWS: f64 = 0.2105;
+/// … and the share of a byte's time that memory loses for each byte that the cache is asked for.
+const ASKED: f64 = 0.07006;
 /// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 6.191;
+const OVERLAP: f64 = 2.275;
 /// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
 /// more.
-const LAST_STORE: f64 = 1.297;
+const LAST_STORE: f64 = 1.521;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 3734.0;
+const SUM: f64 = 8342.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 1.31;
+const SUM_MEMORY: f64 = 1.085;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -107,12 +117,14 @@ fn faster<T, Epi>(a: Choice<T, Epi>, b: Choice<T, Epi>) -> Choice<T, Epi> {
     if b.clocks < a.clocks { b } else { a }
 }
 
-/// With or without a split: the one that makes as many tiles as there are multiprocessors.
+/// With or without a split: the one that makes as many tiles as there are multiprocessors. Parts lie one
+/// below the other, for which what computes Cᵀ has no place.
 fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Choice<T, Epi> {
+    let shape = &shape.oriented(instance);
     let whole = choice(instance, shape, 1);
     let blocks = tiles(instance, shape) * instance.depth as usize;
     let most = (shape.processors as usize / blocks).min(MOST_SPLITS);
-    if most < 2 {
+    if most < 2 || instance.transposed {
         return whole;
     }
     faster(whole, choice(instance, shape, most))
@@ -155,9 +167,7 @@ fn choice<T, Epi>(
     let asked = (m.min(shape.m as f64) / cluster_columns as f64 * lines_a
         + n / cluster_rows as f64 * lines_b)
         * (2 * K) as f64;
-    let shared_load = if sharing > 1 { SHARED_LOAD } else { 0.0 };
-    let load = asked / CACHE_RATE + shared_load;
-    let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
+    let step = STEP + (asked / CACHE_RATE).max(m * n / 32.0 * MULTIPLY);
     let steps_of_block = steps.div_ceil(splits * depth) as f64;
     let seated = sharing > 1
         && clusters == shape.processors as usize / sharing
@@ -178,31 +188,32 @@ fn choice<T, Epi>(
     } else {
         most * (multiply + epilogue)
     };
-    if sharing > 1 {
-        computing += CLUSTER;
-    }
-    let blocks = (clusters * sharing * depth) as u32;
-    let starts_alone = 2 * blocks > shape.processors;
-    if starts_alone {
-        computing += START;
-    }
     if depth > 1 {
         computing += most * EXCHANGE * n / 64.0;
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let operands = (2 * (shape.m * shape.k + shape.n * shape.k)) as f64;
     let rows_at_a_time = n / 64.0 / cluster_rows as f64;
-    let bytes = operands * (1.0 + ROWS * rows_at_a_time) + (2 * shape.m * shape.n) as f64;
-    let memory = bytes / rate + if starts_alone { MEMORY } else { 0.0 };
+    let stored = (2 * shape.m * shape.n) as f64;
+    let asked_in_all = asked * steps_of_block * (pieces * depth) as f64;
+    let bytes = operands * (1.0 + ROWS * rows_at_a_time) + stored + ASKED * asked_in_all;
+    let memory = bytes / rate;
     let last_tiles = pieces.min(clusters * sharing) as f64;
     let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
     let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
     let mut clocks = overlapped + LAST_STORE * last_bytes / rate;
+    if sharing > 1 {
+        clocks += CLUSTER;
+    }
+    let blocks = (clusters * sharing * depth) as u32;
+    if 2 * blocks > shape.processors {
+        clocks += START;
+    }
     if splits > 1 || shape.leaves_sums {
         let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
         let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
         clocks += SUM + memory * parts;
-        if !instance.alternate && instance.overwrites_only {
+        if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
             clocks = f64::INFINITY;
