@@ -133,19 +133,18 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
         }
         let at = |v| places().bound().coordinate(v);
         let to = |piece: u32| self.rows.local_tile::<TileC<64, PIECE>>((0u32, piece));
-        let warp_rows = to(0).local_tile::<TileC<WARP_ROWS, PIECE>>((self.thread.warp(), 0u32));
-        if warp_rows.origin()[0] < self.own[0] {
-            return;
-        }
-        // The stores of the tile before may have ended with any buffer: a tile begins when all are free.
-        if lane_idx().is_first() {
-            tma_store_wait_read::<0>();
-        }
-        for piece in 0..const { I::N / PIECE } {
-            let to = to(piece as u32).origin();
-            if to[1] < self.own[1] {
-                continue;
+        // What is another tile's goes below C, where TMA stores nothing: a branch around the store would be the
+        // longer way for all others.
+        let below = self.rows.extent()[0];
+        let first_own = {
+            let warp = (self.thread.warp(), 0u32);
+            let begin = to(0).local_tile::<TileC<WARP_ROWS, PIECE>>(warp).origin();
+            match begin[0] >= self.own[0] {
+                true => (self.own[1] - begin[1]) / PIECE as i32,
+                false => i32::MAX,
             }
+        };
+        for piece in 0..const { I::N / PIECE } {
             if !Ahead::<Epi>::IS_EMPTY {
                 for part in 0..PIECE / ahead::COLUMNS {
                     let nth = piece * (PIECE / ahead::COLUMNS) + part;
@@ -156,10 +155,13 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
             let start = (piece % buffers) * const { 64 * PIECE };
             let start = self.buffer.start().offset(start as i64);
             let tile = SharedC::<T, JC, PIECE, SPAN>::from_shared(start);
-            if lane_idx().is_first() && piece > 0 {
-                match buffers {
-                    2 => tma_store_wait_read::<1>(),
-                    4 => tma_store_wait_read::<3>(),
+            // The stores of the tile before may have ended with any buffer: a tile begins when all
+            // are free.
+            if lane_idx().is_first() {
+                match (piece, buffers) {
+                    (0, _) => tma_store_wait_read::<0>(),
+                    (_, 2) => tma_store_wait_read::<1>(),
+                    (_, 4) => tma_store_wait_read::<3>(),
                     _ => tma_store_wait_read::<7>(),
                 }
             }
@@ -171,6 +173,9 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 fence_async_shared();
                 sync_warp();
                 if lane_idx().is_first() {
+                    let [row, column] = to(piece as u32).origin();
+                    let is_own = piece as i32 >= first_own;
+                    let to = [if is_own { row } else { below }, column];
                     tile.store_part::<4, 2>(self.thread.warp(), self.map, to);
                     tma_store_commit();
                 }
