@@ -120,7 +120,7 @@ pub struct Problem {
     /// those of each part of the steps below those of the part before.
     pub parts: Coord,
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
-    /// as far as they can: TMA takes five times as long for a line that there is not. They overlap the tiles
+    /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
     /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten by TMA.
     pub last: [u32; 2],
     /// Rows of A and C.

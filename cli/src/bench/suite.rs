@@ -5,12 +5,13 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 11] = [
+const SHIPPED: [(&str, &str); 12] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
     ("deepgemm", include_str!("../../suites/deepgemm.toml")),
     ("ragged", include_str!("../../suites/ragged.toml")),
+    ("rows", include_str!("../../suites/rows.toml")),
     ("majors", include_str!("../../suites/majors.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
