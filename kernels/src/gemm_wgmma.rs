@@ -197,7 +197,8 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 ///
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
-/// [`box_a`], [`box_b`] and [`box_c`]; `tma_c` must be set for a C whose columns lie in lines; `c` must be C's memory, and the rows to prefetch must be there.
+/// [`box_a`], [`box_b`] and [`box_c`]; a C whose columns lie in lines must have such a map, if it is not
+/// its sums that are left. `c` must be C's memory, and the rows to prefetch must be there.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -481,8 +482,8 @@ pub unsafe fn gemm<
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));
             let pieces =
                 Pieces::<T, JC, PIECE, SPAN>::new(buffer, rows_c(block), own, map_c, thread);
-            // SAFETY: the launcher promises that the map and C's memory are C; these rows are this
-            // consumer's, and so is the buffer.
+            // SAFETY: the launcher promises that the map and C's memory are C; the tile's own of these
+            // rows are this consumer's, and so is the buffer.
             unsafe {
                 if BLOCKS > 1
                     || !JC::K_IS_CONSECUTIVE

@@ -6,6 +6,8 @@
 //! block has, at least as long as memory needs, and then the last tiles are stored. All in clocks of a
 //! multiprocessor.
 
+use std::iter;
+
 use cutlet_kernels::gemm_wgmma::{Instance, K};
 
 /// What the time depends on.
@@ -103,33 +105,32 @@ const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
-/// The choice among instances that the model holds to be the fastest; none among none.
+/// The choice among instances that the model holds to be the fastest, the first of several; none among none.
 pub fn fastest<T, Epi>(
     instances: Vec<&'static Instance<T, Epi>>,
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
-    let instances = instances.into_iter();
-    instances
-        .map(|instance| fastest_split(instance, shape))
-        .reduce(faster)
+    let mut fastest: Option<Choice<T, Epi>> = None;
+    for instance in instances {
+        let shape = &shape.oriented(instance);
+        for splits in iter::once(1).chain(most_splits(instance, shape)) {
+            let most = fastest.as_ref().map_or(f64::INFINITY, |it| it.clocks);
+            let faster = choice(instance, shape, splits, most);
+            fastest = match (fastest, faster) {
+                (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
+                (fastest, faster) => faster.or(fastest),
+            };
+        }
+    }
+    fastest
 }
 
-/// The faster one; the first, if they are as fast.
-fn faster<T, Epi>(a: Choice<T, Epi>, b: Choice<T, Epi>) -> Choice<T, Epi> {
-    if b.clocks < a.clocks { b } else { a }
-}
-
-/// With or without a split: the one that makes as many tiles as there are multiprocessors. Parts lie one
-/// below the other, for which what computes Cᵀ has no place.
-fn fastest_split<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Choice<T, Epi> {
-    let shape = &shape.oriented(instance);
-    let whole = choice(instance, shape, 1);
+/// The split that makes as many tiles as there are multiprocessors, if any does. Parts lie one below the
+/// other, for which what computes Cᵀ has no place.
+fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Option<usize> {
     let blocks = tiles(instance, shape) * instance.depth as usize;
     let most = (shape.processors as usize / blocks).min(MOST_SPLITS);
-    if most < 2 || instance.transposed {
-        return whole;
-    }
-    faster(whole, choice(instance, shape, most))
+    (most > 1 && !instance.transposed).then_some(most)
 }
 
 /// Tiles of C, those included that only keep a cluster company.
@@ -149,11 +150,13 @@ fn clustered(processors: u32, blocks: usize) -> u32 {
     }
 }
 
+/// The choice of this instance for the shape as it has it; none if it is sure to take more clocks than `most`.
 fn choice<T, Epi>(
     instance: &'static Instance<T, Epi>,
     shape: &Shape,
     splits: usize,
-) -> Choice<T, Epi> {
+    most: f64,
+) -> Option<Choice<T, Epi>> {
     let steps = shape.k.div_ceil(K);
     let splits = splits.min(steps);
     let pieces = tiles(instance, shape) * splits;
@@ -194,16 +197,16 @@ fn choice<T, Epi>(
     };
     let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
     let epilogue = EPILOGUE * narrow * blocks_of_sums;
-    let most = pieces.div_ceil(clusters * sharing) as f64;
+    let rounds = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
         let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
-        most * tile + (most - 1.0) * PASS + epilogue
+        rounds * tile + (rounds - 1.0) * PASS + epilogue
     } else {
-        most * (multiply + epilogue)
+        rounds * (multiply + epilogue)
     };
     if depth > 1 {
-        computing += most * EXCHANGE * n / 64.0;
+        computing += rounds * EXCHANGE * n / 64.0;
     }
     let rate = MEMORY_RATE * f64::from(shape.processors);
     let operands = (2 * (shape.m * shape.k + shape.n * shape.k)) as f64;
@@ -214,30 +217,64 @@ fn choice<T, Epi>(
     let memory = bytes / rate;
     let last_tiles = pieces.min(clusters * sharing) as f64;
     let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
-    let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
-    let mut clocks = overlapped + LAST_STORE * last_bytes / rate;
+    let mut besides = LAST_STORE * last_bytes / rate;
     if sharing > 1 {
-        clocks += CLUSTER;
+        besides += CLUSTER;
     }
     let blocks = (clusters * sharing * depth) as u32;
     if 2 * blocks > shape.processors {
-        clocks += START;
+        besides += START;
     }
     if splits > 1 || shape.leaves_sums {
         let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
         let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
-        clocks += SUM + memory * parts;
+        besides += SUM + memory * parts;
         if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
-            clocks = f64::INFINITY;
+            besides = f64::INFINITY;
         }
     }
-    Choice {
+    if computing.max(memory) + besides > most {
+        return None;
+    }
+    let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
+    Some(Choice {
         instance,
         splits: splits as u32,
         blocks,
         seated,
-        clocks,
+        clocks: overlapped + besides,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cutlet_kernels::gemm_wgmma::instances::BF16;
+
+    use super::*;
+
+    #[test]
+    fn none_of_all_is_faster_than_the_one_that_is_chosen() {
+        for [m, n, k] in [
+            [1, 8192, 8192],
+            [64, 64, 65_536],
+            [257, 8192, 8192],
+            [512, 512, 512],
+            [4095, 4095, 4096],
+        ] {
+            let shape = Shape {
+                m,
+                n,
+                k,
+                processors: 132,
+                lines: [1, 1],
+                leaves_sums: false,
+            };
+            let clocks = |instances| fastest(instances, &shape).unwrap().clocks;
+            let one_by_one = BF16.iter().map(|instance| clocks(vec![instance]));
+            let least = one_by_one.reduce(f64::min).unwrap();
+            assert_eq!(clocks(BF16.iter().collect()), least);
+        }
     }
 }
