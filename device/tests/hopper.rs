@@ -953,10 +953,11 @@ fn stmatrix_stores_rows_or_columns() {
         let (rows, columns): (Shared<u16>, Shared<u16>) = (shared.take(256), shared.take(256));
         let lane = thread_idx().get();
         // Element (r, c) of matrix i is 64 i + 8 r + c.
-        let registers: [u32; 4] = std::array::from_fn(|i| {
+        let register = |i: usize| {
             let first = 64 * i as u32 + lane / 4 * 8 + lane % 4 * 2;
             first | (first + 1) << 16
-        });
+        };
+        let registers: [u32; 4] = std::array::from_fn(register);
         let line = i64::from(8 * lane);
         // SAFETY: each lane has 16 bytes of its own; 256 elements are all that is used.
         unsafe {
@@ -968,6 +969,17 @@ fn stmatrix_stores_rows_or_columns() {
                 assert_eq!(rows.load(line + i), 64 * matrix + 8 * r + i as u16);
                 assert_eq!(columns.load(line + i), 64 * matrix + 8 * i as u16 + r);
             }
+            sync_threads();
+            // Two matrices more, the fifth and the sixth, take the place of the first two.
+            stmatrix(rows.offset(line), [register(4), register(5)]);
+            stmatrix_transposed(columns.offset(line), [register(4), register(5)]);
+            sync_threads();
+            for i in 0..8 {
+                let (matrix, r) = (lane as u16 / 8, lane as u16 % 8);
+                let now = if matrix < 2 { matrix + 4 } else { matrix };
+                assert_eq!(rows.load(line + i), 64 * now + 8 * r + i as u16);
+                assert_eq!(columns.load(line + i), 64 * now + 8 * i as u16 + r);
+            }
         }
     })
     .unwrap();
@@ -976,7 +988,9 @@ fn stmatrix_stores_rows_or_columns() {
 #[test]
 fn sums_are_stored_along_whatever_is_consecutive() {
     type Mma = Wgmma<64, bf16>;
+    // All columns of the sums, in tiles of fewer, too.
     fn check<L: StaticLayout, W: StaticSwizzle>() {
+        let columns = L::LAYOUT.mode(1).size();
         launch(128, 1, 1, || {
             let mut shared = SharedMemory::new();
             let tile = SharedTile::<f16, L, W>::take(&mut shared);
@@ -990,15 +1004,20 @@ fn sums_are_stored_along_whatever_is_consecutive() {
                 };
                 value(at(0), at(1))
             });
-            // SAFETY: nobody else uses the tile.
-            unsafe { store_accumulator::<Mma, _, _, _>(tile, 1, 0, thread, &sums) };
-            sync_threads();
-            for i in (i64::from(thread.get())..64 * 64).step_by(128) {
-                let (m, n) = (i % 64, i / 64);
-                let index = W::apply(L::LAYOUT.at(128 * n + 64 + m) as u32);
-                // SAFETY: all of the block's second half was written.
-                let stored = unsafe { tile.start().load(i64::from(index)) };
-                assert_eq!(stored.to_f32(), value(m, n), "({m}, {n})");
+            for piece in 0..64 / columns {
+                // SAFETY: nobody else uses the tile, and all have read the piece before.
+                unsafe {
+                    store_accumulator::<Mma, _, _, _>(tile, 1, piece as usize, thread, &sums)
+                };
+                sync_threads();
+                for i in (i64::from(thread.get())..64 * columns).step_by(128) {
+                    let (m, n) = (i % 64, i / 64);
+                    let index = W::apply(L::LAYOUT.at(128 * n + 64 + m) as u32);
+                    // SAFETY: all of the block's second half was written.
+                    let stored = unsafe { tile.start().load(i64::from(index)) };
+                    assert_eq!(stored.to_f32(), value(m, piece * columns + n), "({m}, {n})");
+                }
+                sync_threads();
             }
         })
         .unwrap();
@@ -1006,6 +1025,9 @@ fn sums_are_stored_along_whatever_is_consecutive() {
     check::<Blocks<f16, KMajor, 128, 64, 128>, Span<f16, 128>>();
     check::<Blocks<f16, KMajor, 128, 64, 64>, Span<f16, 64>>();
     check::<Blocks<f16, MnMajor, 128, 64, 128>, Span<f16, 128>>();
+    check::<Blocks<f16, KMajor, 128, 16, 32>, Span<f16, 32>>();
+    check::<Blocks<f16, MnMajor, 128, 16, 32>, Span<f16, 32>>();
+    check::<Blocks<f16, MnMajor, 128, 8, 32>, Span<f16, 32>>();
 }
 
 #[test]

@@ -37,13 +37,21 @@ pub const fn piece_columns(n: usize) -> usize {
     while !n.is_multiple_of(columns) {
         columns /= 2;
     }
-    assert!(columns >= 16, "a tile has a multiple of 16 columns");
+    assert!(columns >= 8, "a tile has a multiple of 8 columns");
     columns
 }
 
 /// Bytes of the lines of a piece of so many columns: a row of it, or the part of a column that a warp has.
 pub const fn piece_span<JC: Major>(columns: usize) -> usize {
-    let elements = if JC::K_IS_CONSECUTIVE { columns } else { 16 };
+    let elements = if JC::K_IS_CONSECUTIVE {
+        assert!(
+            columns >= 16,
+            "a tile whose rows are stored has a multiple of 16 columns"
+        );
+        columns
+    } else {
+        16
+    };
     2 * elements
 }
 
@@ -162,7 +170,8 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                     (0, _) => tma_store_wait_read::<0>(),
                     (_, 2) => tma_store_wait_read::<1>(),
                     (_, 4) => tma_store_wait_read::<3>(),
-                    _ => tma_store_wait_read::<7>(),
+                    (_, 8) => tma_store_wait_read::<7>(),
+                    _ => tma_store_wait_read::<15>(),
                 }
             }
             sync_warp();

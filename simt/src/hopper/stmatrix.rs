@@ -1,23 +1,25 @@
-//! `stmatrix`: the lanes of a warp store four 8×8 matrices of 16-bit elements.
+//! `stmatrix`: the lanes of a warp store 8×8 matrices of 16-bit elements.
 
 use crate::shared::shared_bytes;
 use crate::warp::{sync_warp, warp_exchange};
 
-/// Stores four matrices: `registers[i]` is the lane's part of matrix `i`, `row` the shared address
-/// where the lane's row (or column, if `transposed`) of matrix `lane / 8` goes.
+/// Stores as many matrices as there are registers: `registers[i]` is the lane's part of matrix `i`, `row` the
+/// shared address where the lane's row (or column, if `transposed`) of matrix `lane / 8` goes, if there is
+/// that matrix.
 ///
 /// # Panics
 /// If the address is not a multiple of 16 or not in shared memory, if not all lanes call it, or
 /// outside of a kernel.
 #[track_caller]
-pub fn stmatrix(row: u32, registers: [u32; 4], transposed: bool) {
-    let mut bytes = [0u8; 16];
-    for (matrix, register) in registers.into_iter().enumerate() {
+pub fn stmatrix(row: u32, registers: &[u32], transposed: bool) {
+    let mut line = None;
+    for (matrix, &register) in registers.iter().enumerate() {
         let lanes = warp_exchange("stmatrix", register);
         let lane = lanes.lane();
         if lane as usize / 8 != matrix {
             continue;
         }
+        let mut bytes = [0u8; 16];
         for element in 0..8 {
             let (r, c) = if transposed {
                 (element, lane % 8)
@@ -29,8 +31,11 @@ pub fn stmatrix(row: u32, registers: [u32; 4], transposed: bool) {
             let (half, to) = (c as usize % 2 * 2, element as usize * 2);
             bytes[to..to + 2].copy_from_slice(&pair[half..half + 2]);
         }
+        line = Some(bytes);
     }
-    // SAFETY: `shared_bytes` checks the range.
-    unsafe { shared_bytes(row, 16, 16).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    if let Some(bytes) = line {
+        // SAFETY: `shared_bytes` checks the range.
+        unsafe { shared_bytes(row, 16, 16).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
     sync_warp();
 }
