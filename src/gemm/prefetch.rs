@@ -3,7 +3,7 @@
 
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::Prefetch;
-use cutlet_kernels::gemm_wgmma::K;
+use cutlet_kernels::gemm_wgmma::{Instance, K};
 
 use super::choose::{Choice, Shape};
 use crate::Matrix;
@@ -12,7 +12,7 @@ use crate::matrix::pointer;
 /// Bytes of A and B that are fetched where blocks share what they load: with more, the first to be loaded
 /// would come late.
 const SHARED: usize = 1 << 20;
-/// Bytes where each tile of B is loaded once. Memory decides then, and the cache fetches rows in longer
+/// Bytes where each tile of A, or of B, is loaded once. Memory decides then, and the cache fetches rows in longer
 /// pieces than steps are.
 const ONCE: usize = 8 << 20;
 /// Bytes where a block has one such tile, for itself.
@@ -44,26 +44,34 @@ pub fn prefetch<T: DeviceData, Epi>(
     })
 }
 
+/// The rows and columns of an instance's clusters that a C of such a shape has, and their extents.
+fn clusters<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>) -> [(usize, usize); 2] {
+    [(0, shape.m), (1, shape.n)].map(|(direction, extent)| {
+        let Instance { tile, cluster, .. } = choice.instance;
+        let cluster = (tile[direction] * cluster[direction]) as usize;
+        (extent.div_ceil(cluster), cluster)
+    })
+}
+
 /// Rows of A, and rows of B along k, that the first tiles of all blocks are made of.
 fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [usize; 2] {
-    let [tile_rows, tile_columns] = choice.instance.tile.map(|extent| extent as usize);
-    let group = (group * choice.instance.cluster[0]) as usize;
-    let tiles = choice.blocks.div_ceil(choice.instance.depth) as usize;
-    let rows = shape.m.div_ceil(tile_rows).min(group);
-    let columns = tiles.div_ceil(rows);
-    [
-        shape.m.min(rows * tile_rows),
-        shape.n.min(columns * tile_columns),
-    ]
+    let Instance { cluster, depth, .. } = choice.instance;
+    let at_once = (choice.blocks / (cluster[0] * cluster[1] * depth)) as usize;
+    let [(rows, row), (columns, column)] = clusters(shape, choice);
+    let most_columns = at_once.div_ceil(rows.min(group as usize));
+    let columns = columns.min(most_columns);
+    // Where C is not as wide as that, several groups' rows are begun with.
+    let rows = rows.min(at_once.div_ceil(columns));
+    [shape.m.min(rows * row), shape.n.min(columns * column)]
 }
 
 /// Bytes of each of so many rows of A and B: whole steps.
 fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>) -> usize {
-    let [cluster_rows, cluster_columns] = choice.instance.cluster;
-    let [tile_rows, tile_columns] = choice.instance.tile;
-    let is_alone = cluster_rows * cluster_columns * choice.instance.depth == 1
-        && shape.n <= (tile_columns * choice.blocks) as usize;
-    let all = match shape.m <= (tile_rows * cluster_rows) as usize {
+    let Instance { cluster, depth, .. } = choice.instance;
+    let [(cluster_rows, _), (cluster_columns, _)] = clusters(shape, choice);
+    let is_alone = cluster[0] * cluster[1] * depth == 1
+        && cluster_rows * cluster_columns <= choice.blocks as usize;
+    let all = match cluster_rows == 1 || cluster_columns == 1 {
         false => SHARED,
         true if is_alone => ALONE,
         true => ONCE,
@@ -112,6 +120,13 @@ mod tests {
         let ([a, b], bytes) = fetched([8192, 8192, 8192]);
         assert!((1024..=2048).contains(&a) && (1024..=2048).contains(&b));
         assert!((a + b) * bytes <= SHARED && bytes >= 128);
+    }
+
+    /// Where C has fewer columns of tiles than a group has, blocks begin with rows of several groups.
+    #[test]
+    fn all_that_a_narrow_c_begins_with_is_fetched() {
+        let ([a, b], _) = fetched([16_384, 256, 8192]);
+        assert!((8192..=16_384).contains(&a) && b == 256);
     }
 
     #[test]

@@ -165,6 +165,7 @@ instances! {
     bf16_2x128x96_r2_kkm, f16_2x128x96_r2_kkm = (2 together 128 x 96, 6, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x88_r2_kkm, f16_2x128x88_r2_kkm = (2 together 128 x 88, 7, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x80_r2_kkm, f16_2x128x80_r2_kkm = (2 together 128 x 80, 7, 1 x 2 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x160_d2_kkm, f16_2x128x160_d2_kkm = (2 together 128 x 160, 4, 1 x 1 x 2, KMajor, KMajor, MnMajor);
     bf16_2x128x144_d2_kkm, f16_2x128x144_d2_kkm = (2 together 128 x 144, 4, 1 x 1 x 2, KMajor, KMajor, MnMajor);
     bf16_2x128x80_d2_kkm, f16_2x128x80_d2_kkm = (2 together 128 x 80, 6, 1 x 1 x 2, KMajor, KMajor, MnMajor);
     bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, MnMajor);
