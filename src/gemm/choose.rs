@@ -168,8 +168,14 @@ fn choice<T, Epi>(
     let (sharing, depth) = (cluster_rows * cluster_columns, instance.depth as usize);
     let most_clusters = (clustered(shape.processors, sharing * depth) as usize).max(1);
     let clusters = (pieces / sharing).min(most_clusters);
-
+    let rounds = pieces.div_ceil(clusters * sharing) as f64;
+    let steps_of_block = steps.div_ceil(splits * depth) as f64;
     let [m, n] = instance.tile.map(f64::from);
+    let products = m * n / 32.0 * MULTIPLY;
+    if TURNS * SEATED * rounds * steps_of_block * products > most {
+        return None;
+    }
+
     let [lines_a, lines_b] = shape
         .lines
         .map(|lines| 1.0 + SECOND_LINE * (lines - 1) as f64);
@@ -188,8 +194,7 @@ fn choice<T, Epi>(
     };
     let outside = outside_a + outside(n, shape.n, cluster_rows);
     let load = asked / CACHE_RATE + OUTSIDE * outside;
-    let step = STEP + load.max(m * n / 32.0 * MULTIPLY);
-    let steps_of_block = steps.div_ceil(splits * depth) as f64;
+    let step = STEP + load.max(products);
     let seated = sharing > 1
         && clusters == shape.processors as usize / sharing
         && pieces / sharing >= ROUNDS_FOR_SEATS * clusters;
@@ -200,7 +205,6 @@ fn choice<T, Epi>(
     };
     let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
     let epilogue = EPILOGUE * narrow * blocks_of_sums;
-    let rounds = pieces.div_ceil(clusters * sharing) as f64;
     let mut computing = if instance.alternate {
         // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
         let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
