@@ -129,6 +129,14 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
     let device = args.backend.device()?;
     let on_gpu = device.backend() == Kind::Gpu;
     let suites = suites(args, families, on_gpu)?;
+    let failed =
+        |found: String| error::Error::file(format!("writing {}", args.out.display()), found);
+    std::fs::create_dir_all(&args.out).map_err(|error| failed(error.to_string()))?;
+    let keep = |results: &Results| {
+        let json =
+            serde_json::to_string_pretty(results).map_err(|error| failed(error.to_string()))?;
+        put(&args.out, results::FILE, &json)
+    };
     let results = run::run(
         &device,
         &Plan {
@@ -143,13 +151,10 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
             every_instance: args.instances,
             seed: args.seed,
         },
+        &keep,
     )?;
+    keep(&results)?;
     println!("\n{}", table::summary(&results));
-    let failed =
-        |found: String| error::Error::file(format!("writing {}", args.out.display()), found);
-    std::fs::create_dir_all(&args.out).map_err(|error| failed(error.to_string()))?;
-    let json = serde_json::to_string_pretty(&results).map_err(|error| failed(error.to_string()))?;
-    put(&args.out, results::FILE, &json)?;
     write(&results, &args.out)?;
     println!("report in {}", args.out.join(report::FILE).display());
     if results.rows.iter().any(|row| row.is_bad()) {
@@ -195,10 +200,13 @@ fn write(results: &Results, folder: &Path) -> error::Result<()> {
     put(folder, report::FILE, &report::report(results, &plots))
 }
 
+/// Writes a file, which is there as a whole or as it was before.
 fn put(folder: &Path, name: &str, text: &str) -> error::Result<()> {
-    let file = folder.join(name);
+    let (file, unfinished) = (folder.join(name), folder.join(format!("{name}.part")));
     let failed = |error| error::Error::file(format!("writing {}", file.display()), error);
-    std::fs::write(&file, text).map_err(failed)
+    std::fs::write(&unfinished, text)
+        .and_then(|()| std::fs::rename(&unfinished, &file))
+        .map_err(failed)
 }
 
 fn compare(args: &CompareArgs) -> error::Result<ExitCode> {

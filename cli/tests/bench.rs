@@ -2,7 +2,8 @@
 //! references, its files, comparisons of runs, suites of one's own, and what is refused.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -55,6 +56,31 @@ fn tiny(name: &str) -> (PathBuf, String) {
         text(&output.stderr)
     );
     (out, printed)
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_what_it_measured() {
+    let out = folder("interrupted");
+    let file = out.join("results.json");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["bench", "all", "--backend", "cpu", "--rounds", "50"])
+        .args(["--out", path(&out)])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    while !file.exists() {
+        let ended = run.try_wait().expect("the command can be asked");
+        assert!(ended.is_none(), "it ended without results: {ended:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().expect("the command can be stopped");
+    run.wait().expect("the command ends");
+
+    let rows = results(&out)["rows"].as_array().map(Vec::len);
+    assert!(rows.is_some_and(|rows| rows > 0), "{rows:?} rows");
+    let report = cutlet(&["bench", "report", path(&out)]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    assert!(out.join("report.md").exists());
 }
 
 #[test]

@@ -55,12 +55,17 @@ pub enum Families {
     All,
 }
 
-/// Measures what the plan says, printing a line for each row.
+/// Measures what the plan says, printing a line for each row. After each one, `keep` is given what there is, so
+/// that a run that does not get to its end was not for nothing.
 ///
 /// # Errors
-/// If a suite has no such problems, or nothing can run at all; what goes wrong in a row is in the
-/// row's result.
-pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
+/// If a suite has no such problems, or nothing can run at all, or `keep` fails; what goes wrong in a row is in
+/// the row's result.
+pub fn run(
+    device: &Device,
+    plan: &Plan,
+    mut keep: impl FnMut(&Results) -> Result<()>,
+) -> Result<Results> {
     let (began, clock) = (SystemTime::now(), Instant::now());
     let (gemms, gathers) = (
         problems(&Gemm, plan, |suite| &suite.gemm, Families::Gemm)?,
@@ -95,17 +100,12 @@ pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
     };
     machine.copy_gigabytes = bench.copy_speed()?;
     println!("{}", table::header());
-    let mut rows = bench.measure_all(&Gemm, &gemms);
-    rows.extend(bench.measure_all(&Gather, &gathers));
-    bench.progress.finish_and_clear();
-    drop(bench);
-
-    Ok(Results {
+    let mut results = Results {
         schema: SCHEMA,
         program: format!("cutlet {}", env!("CARGO_PKG_VERSION")),
         command: command(std::env::args().skip(1)),
         began: utc(began),
-        seconds: clock.elapsed().as_secs_f64(),
+        seconds: 0.0,
         suites: plan
             .suites
             .iter()
@@ -116,8 +116,21 @@ pub fn run(device: &Device, plan: &Plan) -> Result<Results> {
             .collect(),
         machine,
         protocol: plan.protocol,
-        rows,
-    })
+        rows: Vec::new(),
+    };
+    let mut add = |row| {
+        results.rows.push(row);
+        results.seconds = clock.elapsed().as_secs_f64();
+        keep(&results)
+    };
+    for problem in &gemms {
+        add(bench.measure_row(&Gemm, problem))?;
+    }
+    for problem in &gathers {
+        add(bench.measure_row(&Gather, problem))?;
+    }
+    bench.progress.finish_and_clear();
+    Ok(results)
 }
 
 /// The problems of a family in the plan's suites, each once, one element type after the other.
@@ -188,24 +201,21 @@ impl Bench<'_> {
         Ok(Some(2.0 * COPY_BYTES as f64 / microseconds.median / 1e3))
     }
 
-    fn measure_all<F: Family>(&mut self, family: &F, problems: &[F::Problem]) -> Vec<RowResult> {
-        let measured = problems.iter().map(|problem| {
-            let row = family.row(problem);
-            self.progress.set_message(row.id.clone());
-            let outcome = match family.set_up(problem, self.setting) {
-                Ok(SetUp::Ready(mut case)) => self
-                    .measure(&row, case.as_mut())
-                    .unwrap_or_else(|error| failed(&error)),
-                Ok(SetUp::Skipped(reason)) => Outcome::Skipped { reason },
-                Err(error) => failed(&error),
-            };
-            let result = RowResult { row, outcome };
-            self.progress
-                .suspend(|| println!("{}", table::line(&result)));
-            self.progress.inc(1);
-            result
-        });
-        measured.collect()
+    fn measure_row<F: Family>(&mut self, family: &F, problem: &F::Problem) -> RowResult {
+        let row = family.row(problem);
+        self.progress.set_message(row.id.clone());
+        let outcome = match family.set_up(problem, self.setting) {
+            Ok(SetUp::Ready(mut case)) => self
+                .measure(&row, case.as_mut())
+                .unwrap_or_else(|error| failed(&error)),
+            Ok(SetUp::Skipped(reason)) => Outcome::Skipped { reason },
+            Err(error) => failed(&error),
+        };
+        let result = RowResult { row, outcome };
+        self.progress
+            .suspend(|| println!("{}", table::line(&result)));
+        self.progress.inc(1);
+        result
     }
 
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
