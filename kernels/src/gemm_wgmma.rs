@@ -6,10 +6,10 @@
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
 //! block stays for the whole launch; a *schedule* says which tiles are its. A launch begins while the kernel
 //! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
-//! have neighbouring tiles of the same columns and load half of each tile of B for both; or they have
-//! the same tile, each multiplies every other step, and they *exchange* sums. Where there are many tiles,
-//! a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have
-//! their *place* where C ends, not where the tiles before do: what they have in common is stored once.
+//! have neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that both
+//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Where there are
+//! many tiles, a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles
+//! have their *place* where C ends, not where the tiles before do: what they have in common is stored once.
 //!
 //! The tile's extents, the stages, the cluster, the majors of A, B and C, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.

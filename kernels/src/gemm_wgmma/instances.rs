@@ -5,7 +5,7 @@
 //! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
 //! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` and `c4` are two and four
 //! blocks one below the other, `r2` two side by side, `d2` two at the same tile; `c1` is no cluster. A
-//! third major is that of C where its columns are consecutive: `bf16_2x128x160_c2_kkm` computes
+//! third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
 //! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
