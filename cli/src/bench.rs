@@ -153,6 +153,7 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
         },
         &keep,
     )?;
+    // A run without rows has kept nothing yet.
     keep(&results)?;
     println!("\n{}", table::summary(&results));
     write(&results, &args.out)?;

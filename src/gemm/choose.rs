@@ -38,6 +38,12 @@ impl Shape {
             ..*self
         }
     }
+
+    /// Rows and columns of the instance's clusters that C has, as the instance has it.
+    pub fn clusters<T, Epi>(&self, instance: &Instance<T, Epi>) -> [usize; 2] {
+        let [rows, columns] = instance.cluster_tile();
+        [self.m.div_ceil(rows), self.n.div_ceil(columns)]
+    }
 }
 
 /// An instance, and how it is to be launched.
@@ -139,10 +145,9 @@ fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Op
 
 /// Tiles of C, those included that only keep a cluster company.
 fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
-    let [rows, columns] = instance.tile.map(|extent| extent as usize);
-    let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
-    let rows = shape.m.div_ceil(rows).next_multiple_of(cluster_rows);
-    rows * shape.n.div_ceil(columns).next_multiple_of(cluster_columns)
+    let [rows, columns] = shape.clusters(instance);
+    let tiles_of_cluster = instance.cluster[0] * instance.cluster[1];
+    rows * columns * tiles_of_cluster as usize
 }
 
 /// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor: not all GPCs have
@@ -199,9 +204,10 @@ fn choice<T, Epi>(
         && clusters == shape.processors as usize / sharing
         && pieces / sharing >= ROUNDS_FOR_SEATS * clusters;
     let multiply = steps_of_block * step * if seated { SEATED } else { 1.0 };
-    let narrow = match instance.tile[1] % 32 {
-        0 => 1.0,
-        _ => NARROW,
+    let narrow = if instance.tile[1].is_multiple_of(32) {
+        1.0
+    } else {
+        NARROW
     };
     let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
     let epilogue = EPILOGUE * narrow * blocks_of_sums;
@@ -225,7 +231,7 @@ fn choice<T, Epi>(
     let last_tiles = pieces.min(clusters * sharing) as f64;
     let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
     let mut besides = LAST_STORE * last_bytes / rate;
-    if instance.tile[1] % 16 == 8 {
+    if !instance.tile[1].is_multiple_of(16) {
         besides += rounds * epilogue * EIGHT;
     }
     if instance.transposed {

@@ -44,34 +44,29 @@ pub fn prefetch<T: DeviceData, Epi>(
     })
 }
 
-/// The rows and columns of an instance's clusters that a C of such a shape has, and their extents.
-fn clusters<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>) -> [(usize, usize); 2] {
-    [(0, shape.m), (1, shape.n)].map(|(direction, extent)| {
-        let Instance { tile, cluster, .. } = choice.instance;
-        let cluster = (tile[direction] * cluster[direction]) as usize;
-        (extent.div_ceil(cluster), cluster)
-    })
-}
-
 /// Rows of A, and rows of B along k, that the first tiles of all blocks are made of.
 fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [usize; 2] {
     let Instance { cluster, depth, .. } = choice.instance;
     let at_once = (choice.blocks / (cluster[0] * cluster[1] * depth)) as usize;
-    let [(rows, row), (columns, column)] = clusters(shape, choice);
+    let [rows, columns] = shape.clusters(choice.instance);
     let most_columns = at_once.div_ceil(rows.min(group as usize));
     let columns = columns.min(most_columns);
     // Where C is not as wide as that, several groups' rows are begun with.
     let rows = rows.min(at_once.div_ceil(columns));
-    [shape.m.min(rows * row), shape.n.min(columns * column)]
+    let [rows_of_cluster, columns_of_cluster] = choice.instance.cluster_tile();
+    [
+        shape.m.min(rows * rows_of_cluster),
+        shape.n.min(columns * columns_of_cluster),
+    ]
 }
 
 /// Bytes of each of so many rows of A and B: whole steps.
 fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>) -> usize {
     let Instance { cluster, depth, .. } = choice.instance;
-    let [(cluster_rows, _), (cluster_columns, _)] = clusters(shape, choice);
-    let is_alone = cluster[0] * cluster[1] * depth == 1
-        && cluster_rows * cluster_columns <= choice.blocks as usize;
-    let all = match cluster_rows == 1 || cluster_columns == 1 {
+    let clusters = shape.clusters(choice.instance);
+    let is_alone =
+        cluster[0] * cluster[1] * depth == 1 && clusters[0] * clusters[1] <= choice.blocks as usize;
+    let all = match clusters.contains(&1) {
         false => SHARED,
         true if is_alone => ALONE,
         true => ONCE,

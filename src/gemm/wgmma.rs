@@ -347,11 +347,11 @@ impl<'a, T: Sixteen> Call<'a, T> {
     ) -> Result<()> {
         let instance = choice.instance;
         let shape = self.shape.oriented(instance);
-        let [rows, columns] = instance.oriented([0, 1].map(|direction| {
-            let blocks = instance.cluster[direction] as usize;
-            let tile = instance.tile[direction] as usize * blocks;
-            [shape.m, shape.n][direction].next_multiple_of(tile)
-        }));
+        let [cluster_rows, cluster_columns] = instance.cluster_tile();
+        let [rows, columns] = instance.oriented([
+            shape.m.next_multiple_of(cluster_rows),
+            shape.n.next_multiple_of(cluster_columns),
+        ]);
         let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
         let workspace = Workspace {
             address: sums.elements.view().address(),

@@ -54,6 +54,16 @@ impl<T, Epi> Instance<T, Epi> {
         }
     }
 
+    /// Rows and columns of C that the tiles of a cluster have together.
+    pub const fn cluster_tile(&self) -> [usize; 2] {
+        let [rows, columns] = self.tile;
+        let [blocks_below, blocks_beside] = self.cluster;
+        [
+            (rows * blocks_below) as usize,
+            (columns * blocks_beside) as usize,
+        ]
+    }
+
     /// Where the last tiles of such an extent of the kernel's C begin, as [`Problem::last`] counts it.
     pub fn last(&self, extents: [usize; 2]) -> [u32; 2] {
         let [line, lines] = self.boxes[2].extent;
