@@ -353,7 +353,7 @@ fn last_tiles_store_what_is_theirs() {
         "bf16_2x128x128_d2_kk",
         "bf16_2x128x176_c1_kkm",
         "bf16_2x128x88_r2_kkm",
-        "bf16_2x128x144_d2_kkm",
+        "bf16_2x128x160_d2_kkm",
         "bf16_2x256x88_c1_kkm",
     ] {
         let instance = Gemm::new().instance(name);

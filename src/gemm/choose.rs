@@ -61,55 +61,52 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of every instance at 197 shapes on an H200.
+// The constants are fitted to times of instances at 180 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
-const MULTIPLY: f64 = 1.15;
+const MULTIPLY: f64 = 1.13;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 82.53;
+const CACHE_RATE: f64 = 80.29;
 /// … how much longer loads take where each 128 bytes of a row lie in two lines of the cache, …
-const SECOND_LINE: f64 = 1.849;
+const SECOND_LINE: f64 = 2.052;
 /// … and clocks that TMA takes for a row that there is not.
-const OUTSIDE: f64 = 5.803;
+const OUTSIDE: f64 = 9.535;
 /// Clocks from one step to the next.
-const STEP: f64 = 97.66;
+const STEP: f64 = 102.3;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 612.6;
+const EPILOGUE: f64 = 604.0;
 /// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.859;
+const NARROW: f64 = 1.974;
 /// The share of that time that it takes longer where pieces are 8 columns, …
-const EIGHT: f64 = 1.558;
+const EIGHT: f64 = 1.725;
 /// … and where C lies by columns, whose pieces are stored in runs of 32 bytes.
-const BY_COLUMNS: f64 = 0.686;
+const BY_COLUMNS: f64 = 0.7319;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9795;
+const TURNS: f64 = 0.9669;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 638.9;
-/// How much time steps take where clusters claim seats.
-const SEATED: f64 = 0.9828;
+const PASS: f64 = 806.4;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 2117.0;
+const CLUSTER: f64 = 1812.0;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 871.4;
+const START: f64 = 906.3;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 2106.0;
-/// Bytes that memory brings each multiprocessor in a clock, …
-const MEMORY_RATE: f64 = 30.47;
-/// … the share of its time that it takes longer for each 64 rows of B that a block reads at a time, …
-const ROWS: f64 = 0.1746;
-/// … and the share of a byte's time that memory loses for each byte that the cache is asked for.
-const ASKED: f64 = 0.1021;
-/// How much computing and memory get into each other's way: the less, the higher.
-const OVERLAP: f64 = 2.468;
+const EXCHANGE: f64 = 4473.0;
+/// Bytes that memory brings each multiprocessor in a clock if all of them ask, …
+const MEMORY_RATE: f64 = 20.28;
+/// … how much longer it takes for what few of them ask, times the square of the share that does not, …
+const FEW: f64 = 4.29;
+/// … and the share of a byte's time that memory loses for each byte of B that the cache is asked for: not of
+/// A, for whose rows many ask at a time.
+const ASKED: f64 = 0.1457;
 /// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
 /// more.
-const LAST_STORE: f64 = 1.584;
+const LAST_STORE: f64 = 1.399;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 8039.0;
+const SUM: f64 = 12130.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 0.9509;
+const SUM_MEMORY: f64 = 0.617;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -146,8 +143,13 @@ fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Op
 /// Tiles of C, those included that only keep a cluster company.
 fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = shape.clusters(instance);
-    let tiles_of_cluster = instance.cluster[0] * instance.cluster[1];
-    rows * columns * tiles_of_cluster as usize
+    rows * columns * sharing(instance)
+}
+
+/// Tiles of a cluster.
+fn sharing<T, Epi>(instance: &Instance<T, Epi>) -> usize {
+    let [rows, columns] = instance.cluster;
+    (rows * columns) as usize
 }
 
 /// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor: not all GPCs have
@@ -166,105 +168,200 @@ fn choice<T, Epi>(
     splits: usize,
     most: f64,
 ) -> Option<Choice<T, Epi>> {
-    let steps = shape.k.div_ceil(K);
-    let splits = splits.min(steps);
-    let pieces = tiles(instance, shape) * splits;
-    let [cluster_rows, cluster_columns] = instance.cluster.map(|blocks| blocks as usize);
-    let (sharing, depth) = (cluster_rows * cluster_columns, instance.depth as usize);
-    let most_clusters = (clustered(shape.processors, sharing * depth) as usize).max(1);
-    let clusters = (pieces / sharing).min(most_clusters);
-    let rounds = pieces.div_ceil(clusters * sharing) as f64;
-    let steps_of_block = steps.div_ceil(splits * depth) as f64;
-    let [m, n] = instance.tile.map(f64::from);
-    let products = m * n / 32.0 * MULTIPLY;
-    if TURNS * SEATED * rounds * steps_of_block * products > most {
+    let launch = Launch::new(instance, shape, splits);
+    if TURNS * launch.rounds * launch.steps * launch.products() > most {
         return None;
     }
-
-    let [lines_a, lines_b] = shape
-        .lines
-        .map(|lines| 1.0 + SECOND_LINE * (lines - 1) as f64);
-    let asked = (m.min(shape.m as f64) / cluster_columns as f64 * lines_a
-        + n / cluster_rows as f64 * lines_b)
-        * (2 * K) as f64;
-    // The blocks of a cluster load parts of what they share, and the last ones may have nothing but rows that
-    // there are not. Boxes of an A that is not shared have no such rows.
-    let outside = |tile: f64, extent: usize, blocks: usize| {
-        let most = tile / blocks as f64;
-        (tile - extent as f64).clamp(0.0, most)
-    };
-    let outside_a = match cluster_columns {
-        1 => 0.0,
-        _ => outside(m, shape.m, cluster_columns),
-    };
-    let outside = outside_a + outside(n, shape.n, cluster_rows);
-    let load = asked / CACHE_RATE + OUTSIDE * outside;
-    let step = STEP + load.max(products);
-    let seated = sharing > 1
-        && clusters == shape.processors as usize / sharing
-        && pieces / sharing >= ROUNDS_FOR_SEATS * clusters;
-    let multiply = steps_of_block * step * if seated { SEATED } else { 1.0 };
-    let narrow = if instance.tile[1].is_multiple_of(32) {
-        1.0
-    } else {
-        NARROW
-    };
-    let blocks_of_sums = m * n / 4096.0 / f64::from(instance.consumers_of_a_tile());
-    let epilogue = EPILOGUE * narrow * blocks_of_sums;
-    let mut computing = if instance.alternate {
-        // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
-        let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
-        rounds * tile + (rounds - 1.0) * PASS + epilogue
-    } else {
-        rounds * (multiply + epilogue)
-    };
-    if depth > 1 {
-        computing += rounds * EXCHANGE * n / 64.0;
-    }
-    let rate = MEMORY_RATE * f64::from(shape.processors);
-    let operands = (2 * (shape.m * shape.k + shape.n * shape.k)) as f64;
-    let rows_at_a_time = n / 64.0 / cluster_rows as f64;
-    let stored = (2 * shape.m * shape.n) as f64;
-    let asked_in_all = asked * steps_of_block * (pieces * depth) as f64;
-    let bytes = operands * (1.0 + ROWS * rows_at_a_time) + stored + ASKED * asked_in_all;
-    let memory = bytes / rate;
-    let last_tiles = pieces.min(clusters * sharing) as f64;
-    let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
-    let mut besides = LAST_STORE * last_bytes / rate;
-    if !instance.tile[1].is_multiple_of(16) {
-        besides += rounds * epilogue * EIGHT;
-    }
-    if instance.transposed {
-        besides += rounds * epilogue * BY_COLUMNS;
-    }
-    if sharing > 1 {
-        besides += CLUSTER;
-    }
-    let blocks = (clusters * sharing * depth) as u32;
-    if 2 * blocks > shape.processors {
-        besides += START;
-    }
-    if splits > 1 || shape.leaves_sums {
-        let parts = (8 * splits * shape.m * shape.n) as f64 / rate;
-        let memory = if splits > 1 { SUM_MEMORY } else { 1.0 };
-        besides += SUM + memory * parts;
-        if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
-            // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
-            // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
-            besides = f64::INFINITY;
-        }
-    }
+    let (computing, memory, besides) = (launch.computing(), launch.memory(), launch.besides());
     if computing.max(memory) + besides > most {
         return None;
     }
-    let overlapped = (computing.powf(OVERLAP) + memory.powf(OVERLAP)).powf(1.0 / OVERLAP);
+    // They get into each other's way where they take about the same: the fourth power says how much.
+    let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Choice {
         instance,
-        splits: splits as u32,
-        blocks,
-        seated,
+        splits: launch.splits as u32,
+        blocks: launch.blocks() as u32,
+        seated: launch.seated(),
         clocks: overlapped + besides,
     })
+}
+
+/// An instance that solves a problem, and how its work is dealt out.
+struct Launch<'a, T: 'static, Epi: 'static> {
+    instance: &'static Instance<T, Epi>,
+    /// The problem's shape as the instance has it.
+    shape: &'a Shape,
+    /// Parts that the steps of each tile are split into.
+    splits: usize,
+    /// Tiles, each as often as it has parts.
+    pieces: usize,
+    /// Clusters that run at the same time.
+    clusters: usize,
+    /// Pieces that a block has, at most.
+    rounds: f64,
+    /// Steps that it has of each.
+    steps: f64,
+}
+
+impl<'a, T, Epi> Launch<'a, T, Epi> {
+    fn new(instance: &'static Instance<T, Epi>, shape: &'a Shape, splits: usize) -> Self {
+        let steps = shape.k.div_ceil(K);
+        let splits = splits.min(steps);
+        let pieces = tiles(instance, shape) * splits;
+        let (sharing, depth) = (sharing(instance), instance.depth as usize);
+        let most_clusters = (clustered(shape.processors, sharing * depth) as usize).max(1);
+        let clusters = (pieces / sharing).min(most_clusters);
+        Self {
+            instance,
+            shape,
+            splits,
+            pieces,
+            clusters,
+            rounds: pieces.div_ceil(clusters * sharing) as f64,
+            steps: steps.div_ceil(splits * depth) as f64,
+        }
+    }
+
+    /// Blocks that run at the same time.
+    fn blocks(&self) -> usize {
+        self.clusters * sharing(self.instance) * self.instance.depth as usize
+    }
+
+    /// Whether clusters claim seats.
+    fn seated(&self) -> bool {
+        let sharing = sharing(self.instance);
+        sharing > 1
+            && self.clusters == self.shape.processors as usize / sharing
+            && self.pieces / sharing >= ROUNDS_FOR_SEATS * self.clusters
+    }
+
+    /// Rows and columns of a tile.
+    fn tile(&self) -> [f64; 2] {
+        self.instance.tile.map(f64::from)
+    }
+
+    /// Clocks of the tensor cores for a step.
+    fn products(&self) -> f64 {
+        let [m, n] = self.tile();
+        m * n / 32.0 * MULTIPLY
+    }
+
+    /// Bytes of A, and of B, that a block asks the second-level cache for in a step, those counted as more that
+    /// lie in two lines.
+    fn asked(&self) -> [f64; 2] {
+        let [m, n] = self.tile();
+        let [cluster_rows, cluster_columns] = self.instance.cluster.map(f64::from);
+        let [row_a, row_b] = self.shape.lines.map(|lines| {
+            let longer = 1.0 + SECOND_LINE * (lines - 1) as f64;
+            (2 * K) as f64 * longer
+        });
+        let rows = m.min(self.shape.m as f64);
+        [rows / cluster_columns * row_a, n / cluster_rows * row_b]
+    }
+
+    /// Rows of A and B that a block loads in a step, and that there are not. The blocks of a cluster load parts of
+    /// what they share, and the last ones may have nothing else. Boxes of an A that is not shared have none.
+    fn outside(&self) -> f64 {
+        let [m, n] = self.tile();
+        let [cluster_rows, cluster_columns] = self.instance.cluster;
+        let outside = |tile: f64, extent: usize, blocks: u32| {
+            (tile - extent as f64).clamp(0.0, tile / f64::from(blocks))
+        };
+        let outside_a = match cluster_columns {
+            1 => 0.0,
+            _ => outside(m, self.shape.m, cluster_columns),
+        };
+        outside_a + outside(n, self.shape.n, cluster_rows)
+    }
+
+    /// Clocks from a tile's last step to the next tile's first.
+    fn epilogue(&self) -> f64 {
+        let [m, n] = self.tile();
+        let narrow = match self.instance.tile[1].is_multiple_of(32) {
+            true => 1.0,
+            false => NARROW,
+        };
+        let blocks_of_sums = m * n / 4096.0 / f64::from(self.instance.consumers_of_a_tile());
+        EPILOGUE * narrow * blocks_of_sums
+    }
+
+    /// Clocks that the busiest block computes, its loads included.
+    fn computing(&self) -> f64 {
+        let [asked_a, asked_b] = self.asked();
+        let load = (asked_a + asked_b) / CACHE_RATE + OUTSIDE * self.outside();
+        let multiply = self.steps * (STEP + load.max(self.products()));
+        let (rounds, epilogue) = (self.rounds, self.epilogue());
+        let computing = if self.instance.alternate {
+            // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
+            let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
+            rounds * tile + (rounds - 1.0) * PASS + epilogue
+        } else {
+            rounds * (multiply + epilogue)
+        };
+        let exchanged = match self.instance.depth {
+            1 => 0.0,
+            _ => rounds * EXCHANGE * self.tile()[1] / 64.0,
+        };
+        computing + exchanged
+    }
+
+    /// Bytes that memory brings in a clock if all multiprocessors ask.
+    fn rate(&self) -> f64 {
+        MEMORY_RATE * f64::from(self.shape.processors)
+    }
+
+    /// Clocks that memory takes for A, B and C.
+    fn memory(&self) -> f64 {
+        let Shape { m, n, k, .. } = *self.shape;
+        let blocks = self.blocks() as f64;
+        let all = (self.pieces * self.instance.depth as usize) as f64;
+        let [_, asked_b] = self.asked();
+        let bytes = (2 * (m * k + n * k + m * n)) as f64 + ASKED * asked_b * self.steps * all;
+        let longer = |asking: f64| {
+            let idle = 1.0 - asking / f64::from(self.shape.processors);
+            FEW * idle * idle
+        };
+        let before_last = (self.rounds - 1.0) * blocks;
+        let last = all - before_last;
+        let longer = (before_last * longer(blocks) + last * longer(last)) / all;
+        bytes / self.rate() * (1.0 + longer)
+    }
+
+    /// Clocks in which neither computing nor memory has anything else to do.
+    fn besides(&self) -> f64 {
+        let Self {
+            instance, shape, ..
+        } = *self;
+        let [m, n] = self.tile();
+        let sharing = sharing(instance);
+        let last_tiles = self.pieces.min(self.clusters * sharing) as f64;
+        let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
+        let mut besides = LAST_STORE * last_bytes / self.rate();
+        if !instance.tile[1].is_multiple_of(16) {
+            besides += self.rounds * self.epilogue() * EIGHT;
+        }
+        if instance.transposed {
+            besides += self.rounds * self.epilogue() * BY_COLUMNS;
+        }
+        if sharing > 1 {
+            besides += CLUSTER;
+        }
+        if 2 * self.blocks() > shape.processors as usize {
+            besides += START;
+        }
+        if self.splits == 1 && !shape.leaves_sums {
+            return besides;
+        }
+        if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
+            // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
+            // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
+            return f64::INFINITY;
+        }
+        let parts = (8 * self.splits * shape.m * shape.n) as f64 / self.rate();
+        let memory = if self.splits > 1 { SUM_MEMORY } else { 1.0 };
+        besides + SUM + memory * parts
+    }
 }
 
 #[cfg(test)]
