@@ -12,7 +12,8 @@ use crate::attributes::KernelAttributes;
 const MAX_ARGS: usize = 12;
 
 /// Declares the block's shared memory, `cutlet_device::SharedMemory`, in each module of PTX: they are
-/// compiled apart, and only the name is known to the compiler.
+/// compiled apart, and only the name is known to the compiler. Its size is given at launch, and 1024 bytes are
+/// what the largest swizzle of a tile needs.
 const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 
 /// The items that replace a `#[kernel]` function.

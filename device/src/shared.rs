@@ -186,13 +186,11 @@ impl<T: DeviceData> Shared<T> {
 
 #[cfg(target_arch = "nvptx64")]
 mod imp {
-    use core::arch::{asm, global_asm};
+    use core::arch::asm;
 
     use crate::vector::{load_instruction, store_instruction};
 
-    // The size is given at launch. 1024 bytes is what the largest swizzle of a tile needs.
-    global_asm!(".extern .shared .align 1024 .b8 cutlet_shared[];");
-
+    /// Where the memory begins that `#[kernel]` declares.
     #[inline(always)]
     pub fn base() -> u32 {
         let address;

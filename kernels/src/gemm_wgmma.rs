@@ -24,17 +24,18 @@ mod pieces;
 
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
-    OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox, Turns, Wgmma,
-    WgmmaInstruction, cluster_arrive_relaxed, cluster_wait, decrease_registers, elect_one,
-    grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
-    tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
+    OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox, Turns,
+    WarpgroupThread, Wgmma, WgmmaInstruction, cluster_arrive_relaxed, cluster_wait,
+    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
+    prefetch_tensor_map, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
+    warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
     sync_threads, warp_idx_sync,
 };
 use cutlet_layout_core::{
-    ColMajor, Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles,
+    ColMajor, Coord, Divisor, E, Fragment, Raster, RowMajor, Tensor, tile_origin, tiles,
 };
 
 use ahead::Ahead;
@@ -138,8 +139,8 @@ pub struct Problem {
     pub split_steps: u32,
     /// Bytes of a tile of A that are loaded: all, or only the first rows where C has no others.
     pub bytes_a: u32,
-    /// Not 0 if each tile of B is read once, so that nothing is gained by keeping it in the cache.
-    pub b_once: u32,
+    /// Not 0 if each tile of A, and of B, is read once, so that nothing is gained by keeping it in the cache.
+    pub once: [u32; 2],
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
     /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units. An
     /// epilogue that reads rows or columns ahead needs it, and so do consumers with more than 64 rows,
@@ -167,10 +168,19 @@ impl Problem {
             splits: 1,
             split_steps: (k as u32).div_ceil(K as u32),
             bytes_a: (tile_rows * K * size_of::<T>()) as u32,
-            b_once: (m as usize <= tile_rows) as u32,
+            once: once([m as usize, n as usize], tile),
             tma_c: 0,
         }
     }
+}
+
+/// Whether each tile of A, and of B, is read once, where C has these extents: whether C has one column, or row, of
+/// tiles.
+pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
+    [
+        (n <= tile[1] as usize) as u32,
+        (m <= tile[0] as usize) as u32,
+    ]
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -200,10 +210,6 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// [`box_a`], [`box_b`] and [`box_c`]; a C whose columns lie in lines must have such a map, if it is not
 /// its sums that are left. `c` must be C's memory, and the rows to prefetch must be there.
 #[inline(always)]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "iterators over registers take the compiler a fifth of a kernel's time"
-)]
 pub unsafe fn gemm<
     T,
     JA,
@@ -331,7 +337,13 @@ pub unsafe fn gemm<
             };
             let (part_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
             let (part_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
-            let options_b = options_b.hint(match problem.b_once {
+            let [once_a, once_b] = problem.once;
+            // Where C's rows lie in lines, an A that is read once is small, and there is no register for it.
+            let options_a = match !JC::K_IS_CONSECUTIVE && once_a != 0 {
+                false => options_a,
+                true => options_a.hint(CacheHint::EvictFirst),
+            };
+            let options_b = options_b.hint(match once_b {
                 0 => CacheHint::EvictLast,
                 _ => CacheHint::EvictFirst,
             });
@@ -423,11 +435,11 @@ pub unsafe fn gemm<
             let b = ring_b.stage(stage).operand_b();
             let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
-            for block in 0..BLOCKS {
+            for (block, sums) in sums.iter_mut().enumerate() {
                 let a = tile_a.rows(block_idx(block));
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
                 // SAFETY: the stage is full until it is released.
-                unsafe { batch.mma_four(&mut sums[block], a, b, add) };
+                unsafe { batch.mma_four(sums, a, b, add) };
             }
             batch.commit();
         };
@@ -453,29 +465,15 @@ pub unsafe fn gemm<
             continue;
         }
 
-        for block in 0..BLOCKS {
-            let sums = &mut sums[block];
+        for (block, sums) in sums.iter_mut().enumerate() {
             if problem.ld_parts > 0 {
-                let Problem {
-                    parts, ld_parts, ..
-                } = problem;
                 let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
                 // SAFETY: the launcher promises room for each part's tiles; these rows are this
                 // consumer's.
                 unsafe {
-                    if JC::K_IS_CONSECUTIVE {
-                        Tensor::new(workspace, RowMajor::new(parts, ld_parts))
-                            .local_tile::<TileC<M, N>>(part)
-                            .local_tile::<RowsC<N>>(rows)
-                            .partition::<AccumulatorLayout<Mma<N, T, JA, JB>, 2>>(thread)
-                            .store(sums);
-                    } else {
-                        Tensor::new(workspace, ColMajor::new(parts, ld_parts))
-                            .local_tile::<TileC<M, N>>(part)
-                            .local_tile::<RowsC<N>>(rows)
-                            .partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread)
-                            .store(sums);
-                    }
+                    leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
+                        sums, workspace, &problem, part, rows, thread,
+                    );
                 }
                 continue;
             }
@@ -507,5 +505,40 @@ pub unsafe fn gemm<
     // The block's memory must stay until TMA has read it.
     if lane_idx().is_first() {
         tma_store_wait_read::<0>();
+    }
+}
+
+/// Leaves a consumer's sums of 64 rows in the workspace, for another kernel: rows `rows` of the tile `part` of it.
+///
+/// # Safety
+/// The workspace must have room for them, and nobody else may use it.
+#[inline(always)]
+unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, const N: usize>(
+    sums: &Fragment<f32, I::Values>,
+    workspace: GlobalMut<f32>,
+    problem: &Problem,
+    part: (u32, u32),
+    rows: (u32, u32),
+    thread: WarpgroupThread,
+) {
+    let Problem {
+        parts, ld_parts, ..
+    } = *problem;
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if JC::K_IS_CONSECUTIVE {
+            // A thread has pairs of neighbours of a row.
+            Tensor::new(workspace, RowMajor::new(parts, ld_parts))
+                .local_tile::<TileC<M, N>>(part)
+                .local_tile::<RowsC<N>>(rows)
+                .partition::<AccumulatorLayout<I, 2>>(thread)
+                .store(sums);
+        } else {
+            Tensor::new(workspace, ColMajor::new(parts, ld_parts))
+                .local_tile::<TileC<M, N>>(part)
+                .local_tile::<RowsC<N>>(rows)
+                .partition::<AccumulatorLayout<I>>(thread)
+                .store(sums);
+        }
     }
 }

@@ -4,11 +4,19 @@ use core::num::NonZeroU32;
 
 /// What gives quotients and remainders of numbers below 2³¹.
 pub trait Divide: Copy {
+    /// What it divides by.
+    fn divisor(self) -> u32;
+
     /// Quotient and remainder of `dividend`.
     fn div_rem(self, dividend: u32) -> (u32, u32);
 }
 
 impl Divide for NonZeroU32 {
+    #[inline(always)]
+    fn divisor(self) -> u32 {
+        self.get()
+    }
+
     #[inline(always)]
     fn div_rem(self, dividend: u32) -> (u32, u32) {
         (dividend / self, dividend % self)
@@ -54,6 +62,11 @@ impl Divisor {
 }
 
 impl Divide for Divisor {
+    #[inline(always)]
+    fn divisor(self) -> u32 {
+        self.divisor
+    }
+
     #[inline(always)]
     fn div_rem(self, dividend: u32) -> (u32, u32) {
         debug_assert!(dividend < 1 << 31, "{dividend} is not below 2³¹");

@@ -20,8 +20,6 @@ use crate::{Divide, Divisor, TileIndex};
 #[repr(C)]
 pub struct Raster<D = NonZeroU32> {
     tiles: [u32; 2],
-    /// Rows of a group.
-    group: u32,
     /// Tiles of a group, …
     group_tiles: D,
     /// … its rows, …
@@ -37,7 +35,6 @@ impl Raster {
         let group = at_least_one(group);
         Self {
             tiles,
-            group: group.get(),
             group_tiles: at_least_one(group.get() * tiles[1]),
             group_rows: group,
             last_rows: at_least_one(tiles[0] % group.get()),
@@ -59,7 +56,6 @@ impl Raster<Divisor> {
         let by_numbers = Raster::new(tiles, group);
         Self {
             tiles,
-            group: by_numbers.group,
             group_tiles: Divisor::new(by_numbers.group_tiles),
             group_rows: Divisor::new(by_numbers.group_rows),
             last_rows: Divisor::new(by_numbers.last_rows),
@@ -71,7 +67,7 @@ impl<D: Divide> Raster<D> {
     /// Rows of tiles of a group.
     #[inline(always)]
     pub fn group(&self) -> u32 {
-        self.group
+        self.group_rows.divisor()
     }
 
     /// Rows and columns of tiles.
@@ -90,8 +86,8 @@ impl<D: Divide> Raster<D> {
     #[inline(always)]
     pub fn tile(&self, i: impl TileIndex) -> (u32, u32) {
         let (group, within) = self.group_tiles.div_rem(i.index());
-        let first_row = group * self.group;
-        let (column, row) = if first_row + self.group <= self.tiles[0] {
+        let first_row = group * self.group();
+        let (column, row) = if first_row + self.group() <= self.tiles[0] {
             self.group_rows.div_rem(within)
         } else {
             self.last_rows.div_rem(within)

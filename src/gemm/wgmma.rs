@@ -440,7 +440,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
                 .div_ceil(choice.splits * instance.depth),
             bytes_a: instance.bytes_a(rows),
-            b_once: (shape.m <= instance.tile[0] as usize).into(),
+            once: gemm_wgmma::once([shape.m, shape.n], instance.tile),
             tma_c: tma_c.into(),
         };
         let launch = LaunchConfig {
