@@ -151,6 +151,7 @@ instances! {
     bf16_1x64x144_c1_kk, f16_1x64x144_c1_kk = (1 together 64 x 144, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x112_c1_kk, f16_1x64x112_c1_kk = (1 together 64 x 112, 9, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x80_c1_kk, f16_1x64x80_c1_kk = (1 together 64 x 80, 10, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, KMajor);
