@@ -137,6 +137,7 @@ instances! {
     bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x208_c1_kk, f16_2x128x208_c1_kk = (2 together 128 x 208, 4, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x176_c1_kk, f16_2x128x176_c1_kk = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor);
