@@ -66,47 +66,49 @@ pub struct Choice<T: 'static, Epi: 'static> {
 /// Clocks of the tensor cores for 32 sums of products of a step.
 const MULTIPLY: f64 = 1.13;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 80.29;
+const CACHE_RATE: f64 = 80.36;
 /// … how much longer loads take where each 128 bytes of a row lie in two lines of the cache, …
-const SECOND_LINE: f64 = 2.052;
+const SECOND_LINE: f64 = 2.024;
 /// … and clocks that TMA takes for a row that there is not.
-const OUTSIDE: f64 = 9.535;
+const OUTSIDE: f64 = 9.393;
 /// Clocks from one step to the next.
-const STEP: f64 = 102.3;
+const STEP: f64 = 90.15;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 604.0;
-/// How much longer that takes where pieces of a tile are only 16 columns.
-const NARROW: f64 = 1.974;
+const EPILOGUE: f64 = 594.9;
+/// How much longer that takes where C is stored in pieces of only 16 columns.
+const NARROW: f64 = 1.215;
 /// The share of that time that it takes longer where pieces are 8 columns, …
-const EIGHT: f64 = 1.725;
+const EIGHT: f64 = 1.366;
 /// … and where C lies by columns, whose pieces are stored in runs of 32 bytes.
-const BY_COLUMNS: f64 = 0.7319;
+const BY_COLUMNS: f64 = 1.646;
 /// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.9669;
+const TURNS: f64 = 0.9678;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 806.4;
+const PASS: f64 = 757.8;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 1812.0;
+const CLUSTER: f64 = 1895.0;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 906.3;
+const START: f64 = 871.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 4473.0;
+const EXCHANGE: f64 = 3402.0;
 /// Bytes that memory brings each multiprocessor in a clock if all of them ask, …
-const MEMORY_RATE: f64 = 20.28;
+const MEMORY_RATE: f64 = 19.72;
 /// … how much longer it takes for what few of them ask, times the square of the share that does not, …
-const FEW: f64 = 4.29;
+const FEW: f64 = 2.783;
 /// … and the share of a byte's time that memory loses for each byte of B that the cache is asked for: not of
 /// A, for whose rows many ask at a time.
-const ASKED: f64 = 0.1457;
+const ASKED: f64 = 0.1399;
 /// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
-/// more.
-const LAST_STORE: f64 = 1.399;
+/// more, …
+const LAST_STORE: f64 = 1.07;
+/// … and how much longer that takes where rows are stored in pieces of 16 columns: runs of 32 bytes.
+const RUNS: f64 = 2.854;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 12130.0;
+const SUM: f64 = 9552.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 0.617;
+const SUM_MEMORY: f64 = 0.5835;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -275,13 +277,20 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         outside_a + outside(n, self.shape.n, cluster_rows)
     }
 
+    /// Whether all sums are left to another kernel.
+    fn leaves_sums(&self) -> bool {
+        self.splits > 1 || self.shape.leaves_sums
+    }
+
+    /// Whether C is stored in pieces of 16 columns or less.
+    fn is_narrow(&self) -> bool {
+        !self.leaves_sums() && !self.instance.tile[1].is_multiple_of(32)
+    }
+
     /// Clocks from a tile's last step to the next tile's first.
     fn epilogue(&self) -> f64 {
         let [m, n] = self.tile();
-        let narrow = match self.instance.tile[1].is_multiple_of(32) {
-            true => 1.0,
-            false => NARROW,
-        };
+        let narrow = if self.is_narrow() { NARROW } else { 1.0 };
         let blocks_of_sums = m * n / 4096.0 / f64::from(self.instance.consumers_of_a_tile());
         EPILOGUE * narrow * blocks_of_sums
     }
@@ -337,7 +346,11 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let sharing = sharing(instance);
         let last_tiles = self.pieces.min(self.clusters * sharing) as f64;
         let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
-        let mut besides = LAST_STORE * last_bytes / self.rate();
+        let runs = match self.is_narrow() && !instance.transposed {
+            true => RUNS,
+            false => 1.0,
+        };
+        let mut besides = LAST_STORE * runs * last_bytes / self.rate();
         if !instance.tile[1].is_multiple_of(16) {
             besides += self.rounds * self.epilogue() * EIGHT;
         }
@@ -350,7 +363,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         if 2 * self.blocks() > shape.processors as usize {
             besides += START;
         }
-        if self.splits == 1 && !shape.leaves_sums {
+        if !self.leaves_sums() {
             return besides;
         }
         if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
