@@ -338,7 +338,7 @@ pub unsafe fn gemm<
             let (part_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
             let (part_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
             let [once_a, once_b] = problem.once;
-            // Where C's rows lie in lines, an A that is read once is small, and there is no register for it.
+            // Where C lies by columns, A is the weights. Elsewhere there is no register for a hint.
             let options_a = match !JC::K_IS_CONSECUTIVE && once_a != 0 {
                 false => options_a,
                 true => options_a.hint(CacheHint::EvictFirst),
