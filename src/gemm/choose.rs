@@ -145,21 +145,15 @@ fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Op
 /// Tiles of C, those included that only keep a cluster company.
 fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = shape.clusters(instance);
-    rows * columns * sharing(instance)
-}
-
-/// Tiles of a cluster.
-fn sharing<T, Epi>(instance: &Instance<T, Epi>) -> usize {
-    let [rows, columns] = instance.cluster;
-    (rows * columns) as usize
+    rows * columns * instance.tiles_of_cluster() as usize
 }
 
 /// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor: not all GPCs have
 /// multiprocessors for whole clusters of more than two.
-fn clustered(processors: u32, blocks: usize) -> u32 {
+fn clustered(processors: u32, blocks: u32) -> u32 {
     match blocks {
-        0..=2 => processors / blocks as u32,
-        _ => processors * 10 / 11 / blocks as u32,
+        0..=2 => processors / blocks,
+        _ => processors * 10 / 11 / blocks,
     }
 }
 
@@ -211,9 +205,9 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let steps = shape.k.div_ceil(K);
         let splits = splits.min(steps);
         let pieces = tiles(instance, shape) * splits;
-        let (sharing, depth) = (sharing(instance), instance.depth as usize);
-        let most_clusters = (clustered(shape.processors, sharing * depth) as usize).max(1);
-        let clusters = (pieces / sharing).min(most_clusters);
+        let sharing = instance.tiles_of_cluster() as usize;
+        let most_clusters = clustered(shape.processors, instance.blocks_of_cluster()).max(1);
+        let clusters = (pieces / sharing).min(most_clusters as usize);
         Self {
             instance,
             shape,
@@ -221,18 +215,18 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             pieces,
             clusters,
             rounds: pieces.div_ceil(clusters * sharing) as f64,
-            steps: steps.div_ceil(splits * depth) as f64,
+            steps: steps.div_ceil(splits * instance.depth as usize) as f64,
         }
     }
 
     /// Blocks that run at the same time.
     fn blocks(&self) -> usize {
-        self.clusters * sharing(self.instance) * self.instance.depth as usize
+        self.clusters * self.instance.blocks_of_cluster() as usize
     }
 
     /// Whether clusters claim seats.
     fn seated(&self) -> bool {
-        let sharing = sharing(self.instance);
+        let sharing = self.instance.tiles_of_cluster() as usize;
         sharing > 1
             && self.clusters == self.shape.processors as usize / sharing
             && self.pieces / sharing >= ROUNDS_FOR_SEATS * self.clusters
@@ -277,7 +271,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         outside_a + outside(n, self.shape.n, cluster_rows)
     }
 
-    /// Whether all sums are left to another kernel.
+    /// Whether sums are left to another kernel: those of split steps, or all.
     fn leaves_sums(&self) -> bool {
         self.splits > 1 || self.shape.leaves_sums
     }
@@ -327,13 +321,13 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let all = (self.pieces * self.instance.depth as usize) as f64;
         let [_, asked_b] = self.asked();
         let bytes = (2 * (m * k + n * k + m * n)) as f64 + ASKED * asked_b * self.steps * all;
-        let longer = |asking: f64| {
+        let longer_if = |asking: f64| {
             let idle = 1.0 - asking / f64::from(self.shape.processors);
             FEW * idle * idle
         };
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
-        let longer = (before_last * longer(blocks) + last * longer(last)) / all;
+        let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
         bytes / self.rate() * (1.0 + longer)
     }
 
@@ -343,8 +337,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             instance, shape, ..
         } = *self;
         let [m, n] = self.tile();
-        let sharing = sharing(instance);
-        let last_tiles = self.pieces.min(self.clusters * sharing) as f64;
+        let sharing = instance.tiles_of_cluster() as usize;
+        let last_tiles = (self.clusters * sharing) as f64;
         let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
         let runs = match self.is_narrow() && !instance.transposed {
             true => RUNS,

@@ -3,7 +3,7 @@
 
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::Prefetch;
-use cutlet_kernels::gemm_wgmma::{Instance, K};
+use cutlet_kernels::gemm_wgmma::K;
 
 use super::choose::{Choice, Shape};
 use crate::Matrix;
@@ -46,8 +46,7 @@ pub fn prefetch<T: DeviceData, Epi>(
 
 /// Rows of A, and rows of B along k, that the first tiles of all blocks are made of.
 fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [usize; 2] {
-    let Instance { cluster, depth, .. } = choice.instance;
-    let at_once = (choice.blocks / (cluster[0] * cluster[1] * depth)) as usize;
+    let at_once = (choice.blocks / choice.instance.blocks_of_cluster()) as usize;
     let [rows, columns] = shape.clusters(choice.instance);
     let most_columns = at_once.div_ceil(rows.min(group as usize));
     let columns = columns.min(most_columns);
@@ -62,10 +61,9 @@ fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [us
 
 /// Bytes of each of so many rows of A and B: whole steps.
 fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>) -> usize {
-    let Instance { cluster, depth, .. } = choice.instance;
     let clusters = shape.clusters(choice.instance);
-    let is_alone =
-        cluster[0] * cluster[1] * depth == 1 && clusters[0] * clusters[1] <= choice.blocks as usize;
+    let is_alone = choice.instance.blocks_of_cluster() == 1
+        && clusters[0] * clusters[1] <= choice.blocks as usize;
     let all = match clusters.contains(&1) {
         false => SHARED,
         true if is_alone => ALONE,

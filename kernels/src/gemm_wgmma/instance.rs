@@ -64,6 +64,16 @@ impl<T, Epi> Instance<T, Epi> {
         ]
     }
 
+    /// Tiles of a cluster.
+    pub const fn tiles_of_cluster(&self) -> u32 {
+        self.cluster[0] * self.cluster[1]
+    }
+
+    /// Blocks of a cluster.
+    pub const fn blocks_of_cluster(&self) -> u32 {
+        self.tiles_of_cluster() * self.depth
+    }
+
     /// Where the last tiles of such an extent of the kernel's C begin, as [`Problem::last`] counts it.
     pub fn last(&self, extents: [usize; 2]) -> [u32; 2] {
         let [line, lines] = self.boxes[2].extent;
