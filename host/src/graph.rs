@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode};
 
 use crate::cpu_queue::{CpuQueue, Recording};
 use crate::driver::check;
+use crate::resident::{Kept, Resident};
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
@@ -18,6 +20,8 @@ use crate::{Device, Error, Result, Stream};
 pub struct Graph {
     device: Device,
     recorded: Recorded,
+    /// The memory that its launches use.
+    _keeps: Option<Arc<Kept>>,
 }
 
 enum Recorded {
@@ -56,6 +60,7 @@ impl Stream {
     /// [`Error::Capture`], [`Error::Driver`] if the recorded work makes no graph.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         self.must_not_capture("another capture")?;
+        let memory = GraphMemory::of(self);
         let recorded = match self.queue() {
             Queue::Cpu(queue) => Recorded::Cpu(record_cpu(queue, || work(self))?),
             Queue::Gpu(stream) => {
@@ -66,6 +71,7 @@ impl Stream {
         Ok(Graph {
             device: self.device().clone(),
             recorded,
+            _keeps: memory.end(),
         })
     }
 }
@@ -117,6 +123,25 @@ impl Drop for Graph {
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Graph(on {})", self.device.name())
+    }
+}
+
+/// The memory of the graph that is being recorded, which is given up if that fails or panics.
+struct GraphMemory<'a>(Option<&'a Resident>);
+
+impl<'a> GraphMemory<'a> {
+    fn of(stream: &'a Stream) -> Self {
+        Self(stream.kept().inspect(|it| it.begin_graph()))
+    }
+
+    fn end(&self) -> Option<Arc<Kept>> {
+        self.0.and_then(Resident::end_graph)
+    }
+}
+
+impl Drop for GraphMemory<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

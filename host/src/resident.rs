@@ -1,14 +1,59 @@
-//! Resident memory: words that stay with a stream, in which its launches leave something for its
-//! later ones.
+//! Resident memory: what stays with a stream, or with a graph. Launches leave something in words of it for later
+//! ones, and what one has no more use for is there for the next.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Buffer, Result, Stream};
+use crate::{Buffer, Device, Result, Stream};
 
-/// The words that a stream keeps, by what they are for.
+/// What a stream keeps, and what the graph keeps into which it is being captured.
 #[derive(Default)]
-pub(crate) struct Resident(Mutex<HashMap<[u32; 3], Arc<Buffer<u32>>>>);
+pub(crate) struct Resident {
+    of_stream: Arc<Kept>,
+    of_graph: Mutex<Option<Arc<Kept>>>,
+}
+
+impl Resident {
+    /// From now on, what is kept is a graph's.
+    pub(crate) fn begin_graph(&self) {
+        *lock(&self.of_graph) = Some(Arc::default());
+    }
+
+    /// What the graph keeps; from now on it is the stream that does.
+    pub(crate) fn end_graph(&self) -> Option<Arc<Kept>> {
+        lock(&self.of_graph).take()
+    }
+}
+
+/// Memory that a stream or a graph keeps.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// By what they are for.
+    words: Mutex<HashMap<[u32; 3], Arc<Buffer<u32>>>>,
+    /// What is in no use.
+    free: Mutex<Vec<Buffer<u8>>>,
+}
+
+impl Kept {
+    /// The smallest of what is free and as large as that, or something new.
+    pub(crate) fn take(&self, device: &Device, bytes: usize) -> Result<Buffer<u8>> {
+        let mut free = lock(&self.free);
+        let large_enough = free.iter().enumerate().filter(|(_, it)| it.len() >= bytes);
+        match large_enough.min_by_key(|(_, it)| it.len()) {
+            Some((smallest, _)) => Ok(free.swap_remove(smallest)),
+            None => Buffer::allocate(device, bytes),
+        }
+    }
+
+    /// Keeps it for the next [`take`](Self::take).
+    pub(crate) fn give(&self, memory: Buffer<u8>) {
+        lock(&self.free).push(memory);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Stream {
     /// Words on the device that stay with the stream and its clones: those that `make` gives at the
@@ -16,9 +61,9 @@ impl Stream {
     /// gives none.
     ///
     /// Launches of this stream run one after the other, so that each can rely on what the one before
-    /// left. `None`, too, where that is not sure: while the stream is captured, because the graph may be
-    /// replayed beside it, and for a stream that was made elsewhere, which another one may be a handle
-    /// of.
+    /// left. During a [`capture`](Self::capture) the words are the graph's, whose replays run one after the
+    /// other, too. `None` where that is not sure: for a stream that was made elsewhere, which another one
+    /// may be a handle of, and while it is captured by other means.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -38,21 +83,28 @@ impl Stream {
         key: [u32; 3],
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        let Some(Resident(kept)) = self.kept() else {
+        let keeps = match self.is_capturing()? {
+            false => self.kept().map(|it| it.of_stream.clone()),
+            true => self.graph_keeps(),
+        };
+        let Some(keeps) = keeps else {
             return Ok(None);
         };
-        if self.is_capturing()? {
-            return Ok(None);
-        }
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&keeps.words);
         if let Some(words) = kept.get(&key) {
             return Ok(Some(words.clone()));
         }
         let Some(words) = make()? else {
             return Ok(None);
         };
-        let words = Arc::new(self.upload(&words)?);
+        // By a stream of its own, as nothing can wait for one that is being captured.
+        let words = Arc::new(self.device().stream()?.upload(&words)?);
         kept.insert(key, words.clone());
         Ok(Some(words))
+    }
+
+    /// What the graph keeps into which the stream is being captured; `None` if it is not.
+    pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
+        lock(&self.kept()?.of_graph).clone()
     }
 }

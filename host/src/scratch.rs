@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{
     self, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
@@ -15,14 +15,15 @@ use crate::buffer::too_large;
 use crate::cpu_queue::Work;
 use crate::device::{Gpu, Place};
 use crate::driver::check;
+use crate::resident::Kept;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
 /// `len` elements of `T` that a stream's work uses for a while: any bytes are in them at first.
 ///
 /// Making and dropping it wait for nothing: the memory is there for the work that is put into the
-/// stream between the two, and then for that of a later scratch. Both can be part of a capture; the
-/// graph then has memory of its own.
+/// stream between the two, and then for that of a later scratch. Both can be part of a
+/// [`capture`](Stream::capture); the graph then has memory of its own.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -40,7 +41,17 @@ pub struct Scratch<T: DeviceData> {
 
 enum Memory<T: DeviceData> {
     Cpu(Option<Buffer<T>>),
-    Gpu { address: u64, len: usize },
+    Gpu {
+        address: u64,
+        len: usize,
+    },
+    /// A graph's. If the graph allocated it when it gets there, a launch could not begin before the one before it has
+    /// ended.
+    Graph {
+        memory: Option<Buffer<u8>>,
+        len: usize,
+        keeps: Arc<Kept>,
+    },
 }
 
 impl Stream {
@@ -52,6 +63,13 @@ impl Stream {
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
                 let bytes = len.saturating_mul(size_of::<T>()).max(1);
+                if let Some(keeps) = self.graph_keeps() {
+                    let memory = Some(keeps.take(self.device(), bytes)?);
+                    return Ok(Scratch {
+                        stream: self.clone(),
+                        memory: Memory::Graph { memory, len, keeps },
+                    });
+                }
                 let mut address = 0;
                 let pool = gpu.scratch.pool(gpu)?;
                 gpu.bind()?;
@@ -95,6 +113,9 @@ impl<T: DeviceData> Scratch<T> {
                 .as_ref()
                 .map_or((0, 0), |buffer| (buffer.view().address(), buffer.len())),
             Memory::Gpu { address, len } => (*address, *len),
+            Memory::Graph { memory, len, .. } => {
+                (memory.as_ref().map_or(0, |it| it.view().address()), *len)
+            }
         }
     }
 }
@@ -107,6 +128,11 @@ impl<T: DeviceData> Drop for Scratch<T> {
                     // A capture keeps the memory for the graph's replays; otherwise this is its end.
                     // Work that does nothing does not fail.
                     let _ = queue.submit(Keep(buffer));
+                }
+            }
+            (Memory::Graph { memory, keeps, .. }, _) => {
+                if let Some(memory) = memory.take() {
+                    keeps.give(memory);
                 }
             }
             (Memory::Gpu { address, .. }, Queue::Gpu(stream))

@@ -193,6 +193,32 @@ fn a_captured_graph_replays() -> Result<()> {
 }
 
 #[test]
+fn what_is_resident_during_a_capture_stays_with_the_graph() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let words = |stream: &Stream, first: u32| {
+            let words = stream.resident([1, 2, 3], || Ok(Some(vec![first, 7])))?;
+            Ok::<_, Error>(words.expect("the stream is of our own"))
+        };
+        let own = words(&stream, 1)?;
+        let mut copy = stream.zeroed::<u32>(2)?;
+        let mut of_graph = None;
+        let graph = stream.capture(|stream| {
+            let words = words(stream, 2)?;
+            of_graph = Some(words.view().address());
+            stream.copy(&*words, &mut copy)
+        })?;
+        assert_ne!(of_graph, Some(own.view().address()));
+        let again = words(&stream, 3)?;
+        assert_eq!(again.view().address(), own.view().address());
+        // SAFETY: the graph keeps its words, and the buffer lives past the download.
+        unsafe { graph.launch(&stream)? };
+        assert_eq!(stream.download(&copy)?, [2, 7]);
+    }
+    Ok(())
+}
+
+#[test]
 fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
