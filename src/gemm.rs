@@ -8,6 +8,7 @@
 
 mod choose;
 mod epilogue;
+mod fixups;
 mod operand;
 mod prefetch;
 mod seats;

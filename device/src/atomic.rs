@@ -1,7 +1,7 @@
 //! Atomic operations on global and shared memory, and flags by which blocks signal each other.
 //!
-//! The operations are relaxed: they order nothing but themselves. [`atomic_load`] and
-//! [`atomic_store`] order the memory accesses around them, for one block to hand data to another.
+//! The operations are relaxed: they order nothing but themselves. [`atomic_load`], [`atomic_store`] and
+//! [`atomic_count`] order the memory accesses around them, for one block to hand data to another.
 
 use crate::{DeviceData, GlobalMut, Shared};
 
@@ -150,6 +150,18 @@ pub unsafe fn atomic_store<T: AtomicCell>(memory: GlobalMut<T>, index: i64, valu
     unsafe { T::store(Place::at(memory, index), value) };
 }
 
+/// Adds 1 to element `index`, or makes it 0 if it is `last`, and returns what was there before. What
+/// threads wrote before they counted, whoever counts after them sees.
+///
+/// # Safety
+/// The element must exist, and other threads may access it meanwhile by atomic operations only.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn atomic_count(memory: GlobalMut<u32>, index: i64, last: u32) -> u32 {
+    // SAFETY: as promised by the caller.
+    unsafe { imp::count(Place::at(memory, index), last) }
+}
+
 /// A type that [`atomic_load`] and [`atomic_store`] can move: `u32`, `i32`, `u64`, `i64`.
 pub trait AtomicCell: DeviceData {
     #[doc(hidden)]
@@ -160,11 +172,30 @@ pub trait AtomicCell: DeviceData {
     unsafe fn store(at: Address<Self>, value: Self);
 }
 
+#[cfg(not(target_arch = "nvptx64"))]
+use cpu as imp;
+#[cfg(target_arch = "nvptx64")]
+use ptx as imp;
+
 #[cfg(target_arch = "nvptx64")]
 mod ptx {
     use core::arch::asm;
 
     use super::*;
+
+    #[inline(always)]
+    pub unsafe fn count(at: Address<u32>, last: u32) -> u32 {
+        let Address::Generic(ptr) = at else {
+            unreachable()
+        };
+        let old;
+        // SAFETY: the caller promises that the element exists.
+        unsafe {
+            asm!("atom.acq_rel.gpu.global.inc.u32 {}, [{}], {};",
+                out(reg32) old, in(reg64) ptr, in(reg32) last, options(nostack));
+        }
+        old
+    }
 
     macro_rules! atom {
         ($trait:ident::$method:ident $values:tt = $op:literal: $($type:ty: $ptx:literal $reg:ident;)*) => {
@@ -250,7 +281,7 @@ mod ptx {
     /// Flags are in global memory only.
     #[inline(always)]
     fn unreachable() -> ! {
-        // SAFETY: `atomic_load` and `atomic_store` take a `GlobalMut`.
+        // SAFETY: those for flags take a `GlobalMut`.
         unsafe { core::hint::unreachable_unchecked() }
     }
 }
@@ -262,6 +293,15 @@ mod cpu {
     use cutlet_simt::polled;
 
     use super::*;
+
+    pub unsafe fn count(at: Address<u32>, last: u32) -> u32 {
+        let Address::Generic(ptr) = at;
+        // SAFETY: the caller promises that the element exists; its alignment was checked.
+        let cell = unsafe { AtomicU32::from_ptr(ptr) };
+        let next = |old: u32| Some(if old >= last { 0 } else { old + 1 });
+        let (Ok(old) | Err(old)) = cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
+        old
+    }
 
     macro_rules! integers {
         ($($type:ty: $atomic:ty;)*) => {$(

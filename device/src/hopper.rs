@@ -15,6 +15,7 @@ mod cluster;
 mod dependent_launch;
 mod descriptor;
 mod elect;
+mod fixup;
 mod float8;
 mod mailbox;
 mod mbarrier;
@@ -38,6 +39,7 @@ pub use cluster::{
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
+pub use fixup::{Arrivals, Fixup};
 pub use float8::{F8E4M3, F8E5M2};
 pub use mailbox::{Exchange, Mailbox, Receiver, Sender};
 pub use mbarrier::Mbarrier;

@@ -56,7 +56,8 @@ mod vote;
 
 pub use atomic::{
     AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
-    atomic_add, atomic_cas, atomic_exchange, atomic_load, atomic_max, atomic_min, atomic_store,
+    atomic_add, atomic_cas, atomic_count, atomic_exchange, atomic_load, atomic_max, atomic_min,
+    atomic_store,
 };
 pub use convert::Float;
 #[doc(hidden)]

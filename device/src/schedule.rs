@@ -76,7 +76,9 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
             column,
             first_step: split * DEPTH as u32 + rank.part(DEPTH),
             stride: self.splits * DEPTH as u32,
+            part: split,
             part_row: split * self.raster.tiles()[0] * ROWS as u32 + row,
+            tile: tile * (ROWS * COLUMNS) as u32 + rank.part(ROWS * COLUMNS),
         })
     }
 }
@@ -100,9 +102,13 @@ pub struct Work {
     first_step: u32,
     /// … and how far it is from one to the next.
     stride: u32,
+    /// Which part of the tile's steps it is.
+    pub part: u32,
     /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
+    /// The tile's index among all, those included that only keep a cluster company.
+    pub tile: u32,
 }
 
 impl Work {

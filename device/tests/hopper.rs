@@ -713,6 +713,43 @@ fn two_blocks_exchange_sums() {
     assert_eq!(wrong.into_inner(), 0);
 }
 
+/// Parts of such different sizes that the sum says in which order they were added: 1 is lost beside 1e8.
+#[test]
+fn parts_are_added_in_their_order_whoever_is_last() {
+    type Values = L!(8:1);
+    const PARTS: [f32; 5] = [1e8, 1.0, -1e8, 3.0, 0.25];
+    const PLACES: usize = 2;
+    let values = Fixup::<Values>::VALUES;
+    let mut memory = vec![f32::NAN; PLACES * PARTS.len() * values];
+    let mut words = vec![0u32; PLACES * Arrivals::WARPS as usize];
+    let (memory, words) = (
+        GlobalMut::from_ptr(memory.as_mut_ptr()),
+        GlobalMut::from_ptr(words.as_mut_ptr()),
+    );
+    let count = PARTS.len() as u32;
+    for turned in 0..count {
+        let whole = [const { AtomicU32::new(0) }; PLACES];
+        launch(128, PLACES as u32 * count, 1, || {
+            let block = block_idx().x.get();
+            let (place, part) = (block / count, (block + turned) % count);
+            let thread = warpgroup_thread_idx();
+            let number = PARTS[part as usize] * (1 + place) as f32;
+            let mut sums = Fragment::<f32, Values>::filled(number);
+            let fixup = Fixup::new(memory, Arrivals::at(words), count);
+            // SAFETY: each block has a part of its own, for which there is memory.
+            if unsafe { fixup.add(place, part, thread, &mut sums) } {
+                let expected = 3.25 * (1 + place) as f32;
+                each::<Values>(|v| assert_eq!(sums.get(v), expected));
+                whole[place as usize].fetch_add(1, Relaxed);
+            }
+        })
+        .unwrap();
+        for threads in whole {
+            assert_eq!(threads.into_inner(), 128, "one block's, by warps");
+        }
+    }
+}
+
 #[test]
 fn a_sender_that_does_not_wait_to_be_received_is_reported() {
     type Values = L!(4:1);

@@ -7,7 +7,8 @@
 //! block stays for the whole launch; a *schedule* says which tiles are its. A launch begins while the kernel
 //! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
 //! have neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that both
-//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Where there are
+//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Blocks without a
+//! cluster can share a tile's steps, too: whichever is last adds all parts of the sums, the *fixup*. Where there are
 //! many tiles, a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles
 //! have their *place* where C ends, not where the tiles before do: what they have in common is stored once.
 //!
@@ -23,9 +24,9 @@ pub mod parts;
 mod pieces;
 
 use cutlet_device::hopper::{
-    Accumulator, AccumulatorLayout, CacheHint, Float16, LoadOptions, Mailbox, Major, Multicast,
-    OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox, Turns,
-    WarpgroupThread, Wgmma, WgmmaInstruction, cluster_arrive_relaxed, cluster_wait,
+    Accumulator, AccumulatorLayout, Arrivals, CacheHint, Fixup, Float16, LoadOptions, Mailbox,
+    Major, Multicast, OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox,
+    Turns, WarpgroupThread, Wgmma, WgmmaInstruction, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
     prefetch_tensor_map, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
     warpgroup_thread_idx, warpgroup_wait,
@@ -110,12 +111,15 @@ pub struct Problem {
     /// Seats that clusters of blocks with neighbouring tiles claim, one for each of them. Where several
     /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows, or columns.
     pub seats: Seats,
+    /// Where blocks count themselves that leave their part of a tile's sums in the workspace for one of them to add,
+    /// by a kernel that [`fixes_up`]. The address of the workspace is a multiple of 16 bytes then.
+    pub arrivals: Arrivals,
     /// What is fetched of A, and of B, before they may be read.
     pub prefetch: [Prefetch; 2],
     /// Elements from one row of C to the next.
     pub ldc: i64,
     /// Elements from one row of the workspace to the next: even, as its address is a multiple of 8
-    /// bytes. If it is not 0, the sums go to the workspace, and neither the epilogue nor C is used.
+    /// bytes. If it is not 0, all sums are left in the workspace, and neither the epilogue nor C is used.
     pub ld_parts: i64,
     /// Rows and columns of the workspace, the latter even: those of C, or whole tiles of it, and
     /// those of each part of the steps below those of the part before.
@@ -166,6 +170,7 @@ impl Problem {
             k,
             raster: raster([m as usize, n as usize], tile, cluster),
             splits: 1,
+            arrivals: Arrivals::NONE,
             split_steps: (k as u32).div_ceil(K as u32),
             bytes_a: (tile_rows * K * size_of::<T>()) as u32,
             once: once([m as usize, n as usize], tile),
@@ -181,6 +186,19 @@ pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
         (n <= tile[1] as usize) as u32,
         (m <= tile[0] as usize) as u32,
     ]
+}
+
+/// Whether blocks of so many consumers with such tiles can add parts by themselves, `rows` of them below each other in a
+/// cluster, or `depth` at a tile. Not where a consumer has more than 64 rows, or long ones: there are no registers for
+/// another part then. The others would be slower than those that can, and longer.
+pub const fn fixes_up<Epi: Epilogue>(
+    m: usize,
+    n: usize,
+    consumers: usize,
+    rows: usize,
+    depth: usize,
+) -> bool {
+    m == 64 * consumers && n <= 128 && rows == 1 && depth == 1 && Ahead::<Epi>::IS_EMPTY
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -409,6 +427,7 @@ pub unsafe fn gemm<
         turns.begin();
     }
     let mut exchange = mailbox.exchange(consumer_idx);
+    let fixup = Fixup::new(workspace, problem.arrivals, problem.splits);
     grid_dependency_wait();
     for work in schedule() {
         let steps = work.step_count(tile_steps(), problem.split_steps);
@@ -476,6 +495,13 @@ pub unsafe fn gemm<
                     );
                 }
                 continue;
+            }
+            if const { fixes_up::<Epi>(M, N, CONSUMERS, ROWS, DEPTH) } && problem.splits > 1 {
+                let place = work.tile * const { (M / 64) as u32 } + block_idx(block);
+                // SAFETY: the launcher promises room for each part of 64 rows of each tile.
+                if !unsafe { fixup.add(place, work.part, thread, sums) } {
+                    continue;
+                }
             }
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));
             let pieces =

@@ -25,6 +25,8 @@ pub struct Shape {
     pub lines: [usize; 2],
     /// Whether all sums are left to another kernel, not only those of split steps.
     pub leaves_sums: bool,
+    /// Whether blocks can add parts by themselves, if they do not leave all sums.
+    pub fixes_up: bool,
 }
 
 impl Shape {
@@ -46,6 +48,17 @@ impl Shape {
     }
 }
 
+/// Who makes C of sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The block that has them.
+    Block,
+    /// The last of the blocks that have parts of them.
+    LastBlock,
+    /// Another kernel, to which they are left.
+    Kernel,
+}
+
 /// An instance, and how it is to be launched.
 #[derive(Debug)]
 pub struct Choice<T: 'static, Epi: 'static> {
@@ -53,6 +66,10 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub instance: &'static Instance<T, Epi>,
     /// Parts that the steps of each tile are split into.
     pub splits: u32,
+    /// Who makes C of their sums.
+    pub finish: Finish,
+    /// Tiles, each as often as it has parts.
+    pub pieces: usize,
     /// Blocks: whole clusters, one block a multiprocessor at most.
     pub blocks: u32,
     /// Whether clusters claim seats: they fill the device, and each has tiles enough for it to be worth it.
@@ -105,6 +122,10 @@ const ASKED: f64 = 0.1399;
 const LAST_STORE: f64 = 1.07;
 /// … and how much longer that takes where rows are stored in pieces of 16 columns: runs of 32 bytes.
 const RUNS: f64 = 2.854;
+/// Clocks that it takes a block to leave its part of the sums and to see whether it is the last, …
+const FIXUP: f64 = 3000.0;
+/// … and to read each 64×64 sums of each part, if it is.
+const PART: f64 = 1100.0;
 /// Clocks that the kernel which adds parts takes at least, …
 const SUM: f64 = 9552.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
@@ -122,9 +143,9 @@ pub fn fastest<T, Epi>(
     let mut fastest: Option<Choice<T, Epi>> = None;
     for instance in instances {
         let shape = &shape.oriented(instance);
-        for splits in iter::once(1).chain(most_splits(instance, shape)) {
+        for (splits, finish) in ways(instance, shape) {
             let most = fastest.as_ref().map_or(f64::INFINITY, |it| it.clocks);
-            let faster = choice(instance, shape, splits, most);
+            let faster = choice(Launch::new(instance, shape, splits, finish), most);
             fastest = match (fastest, faster) {
                 (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
                 (fastest, faster) => faster.or(fastest),
@@ -134,12 +155,29 @@ pub fn fastest<T, Epi>(
     fastest
 }
 
-/// The split that makes as many tiles as there are multiprocessors, if any does. Parts lie one below the
-/// other, for which what computes Cᵀ has no place.
+/// The ways in which an instance can be launched: into how many parts steps are split, and who adds them. Parts lie one
+/// below the other for another kernel, for which what computes Cᵀ has no place.
+fn ways<T, Epi>(
+    instance: &'static Instance<T, Epi>,
+    shape: &Shape,
+) -> impl Iterator<Item = (usize, Finish)> {
+    let most = most_splits(instance, shape);
+    let whole = match shape.leaves_sums {
+        false => Finish::Block,
+        true => Finish::Kernel,
+    };
+    let by_last_block = most.filter(|_| shape.fixes_up && instance.fixes_up);
+    let by_kernel = most.filter(|_| !instance.transposed);
+    iter::once((1, whole))
+        .chain(by_last_block.map(|most| (most, Finish::LastBlock)))
+        .chain(by_kernel.map(|most| (most, Finish::Kernel)))
+}
+
+/// The split that makes as many tiles as there are multiprocessors, if any does.
 fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Option<usize> {
     let blocks = tiles(instance, shape) * instance.depth as usize;
     let most = (shape.processors as usize / blocks).min(MOST_SPLITS);
-    (most > 1 && !instance.transposed).then_some(most)
+    (most > 1).then_some(most)
 }
 
 /// Tiles of C, those included that only keep a cluster company.
@@ -157,14 +195,8 @@ fn clustered(processors: u32, blocks: u32) -> u32 {
     }
 }
 
-/// The choice of this instance for the shape as it has it; none if it is sure to take more clocks than `most`.
-fn choice<T, Epi>(
-    instance: &'static Instance<T, Epi>,
-    shape: &Shape,
-    splits: usize,
-    most: f64,
-) -> Option<Choice<T, Epi>> {
-    let launch = Launch::new(instance, shape, splits);
+/// The choice of this launch; none if it is sure to take more clocks than `most`.
+fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi>> {
     if TURNS * launch.rounds * launch.steps * launch.products() > most {
         return None;
     }
@@ -175,8 +207,10 @@ fn choice<T, Epi>(
     // They get into each other's way where they take about the same: the fourth power says how much.
     let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Choice {
-        instance,
+        instance: launch.instance,
         splits: launch.splits as u32,
+        finish: launch.finish,
+        pieces: launch.pieces,
         blocks: launch.blocks() as u32,
         seated: launch.seated(),
         clocks: overlapped + besides,
@@ -190,6 +224,7 @@ struct Launch<'a, T: 'static, Epi: 'static> {
     shape: &'a Shape,
     /// Parts that the steps of each tile are split into.
     splits: usize,
+    finish: Finish,
     /// Tiles, each as often as it has parts.
     pieces: usize,
     /// Clusters that run at the same time.
@@ -201,7 +236,12 @@ struct Launch<'a, T: 'static, Epi: 'static> {
 }
 
 impl<'a, T, Epi> Launch<'a, T, Epi> {
-    fn new(instance: &'static Instance<T, Epi>, shape: &'a Shape, splits: usize) -> Self {
+    fn new(
+        instance: &'static Instance<T, Epi>,
+        shape: &'a Shape,
+        splits: usize,
+        finish: Finish,
+    ) -> Self {
         let steps = shape.k.div_ceil(K);
         let splits = splits.min(steps);
         let pieces = tiles(instance, shape) * splits;
@@ -212,6 +252,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             instance,
             shape,
             splits,
+            finish,
             pieces,
             clusters,
             rounds: pieces.div_ceil(clusters * sharing) as f64,
@@ -271,22 +312,21 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         outside_a + outside(n, self.shape.n, cluster_rows)
     }
 
-    /// Whether sums are left to another kernel: those of split steps, or all.
-    fn leaves_sums(&self) -> bool {
-        self.splits > 1 || self.shape.leaves_sums
-    }
-
     /// Whether C is stored in pieces of 16 columns or less.
     fn is_narrow(&self) -> bool {
-        !self.leaves_sums() && !self.instance.tile[1].is_multiple_of(32)
+        self.finish != Finish::Kernel && !self.instance.tile[1].is_multiple_of(32)
+    }
+
+    /// Blocks of 64×64 sums that a consumer has.
+    fn sums(&self) -> f64 {
+        let [m, n] = self.tile();
+        m * n / 4096.0 / f64::from(self.instance.consumers_of_a_tile())
     }
 
     /// Clocks from a tile's last step to the next tile's first.
     fn epilogue(&self) -> f64 {
-        let [m, n] = self.tile();
         let narrow = if self.is_narrow() { NARROW } else { 1.0 };
-        let blocks_of_sums = m * n / 4096.0 / f64::from(self.instance.consumers_of_a_tile());
-        EPILOGUE * narrow * blocks_of_sums
+        EPILOGUE * narrow * self.sums()
     }
 
     /// Clocks that the busiest block computes, its loads included.
@@ -357,9 +397,19 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         if 2 * self.blocks() > shape.processors as usize {
             besides += START;
         }
-        if !self.leaves_sums() {
-            return besides;
-        }
+        besides
+            + match self.finish {
+                Finish::Block => 0.0,
+                Finish::LastBlock => FIXUP + PART * self.splits as f64 * self.sums(),
+                Finish::Kernel => self.kernel(),
+            }
+    }
+
+    /// Clocks that the other kernel takes to which sums are left.
+    fn kernel(&self) -> f64 {
+        let Self {
+            instance, shape, ..
+        } = *self;
         if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
@@ -367,7 +417,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         }
         let parts = (8 * self.splits * shape.m * shape.n) as f64 / self.rate();
         let memory = if self.splits > 1 { SUM_MEMORY } else { 1.0 };
-        besides + SUM + memory * parts
+        SUM + memory * parts
     }
 }
 
@@ -393,6 +443,7 @@ mod tests {
                 processors: 132,
                 lines: [1, 1],
                 leaves_sums: false,
+                fixes_up: true,
             };
             let clocks = |instances| fastest(instances, &shape).unwrap().clocks;
             let one_by_one = BF16.iter().map(|instance| clocks(vec![instance]));

@@ -91,6 +91,7 @@ mod tests {
             processors: 132,
             lines: [1, 1],
             leaves_sums: false,
+            fixes_up: true,
         };
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
         let choice = choose::fastest(k_major.collect(), &shape).unwrap();

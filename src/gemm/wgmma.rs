@@ -6,7 +6,7 @@
 //! for, else in scratch memory, from where another kernel takes them to C.
 
 use cutlet_device::DeviceData;
-use cutlet_device::hopper::{Seats, TensorMap, TileBox};
+use cutlet_device::hopper::{Arrivals, Seats, TensorMap, TileBox};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
@@ -18,7 +18,8 @@ use cutlet_kernels::gemm_wgmma::{
 };
 use half::{bf16, f16};
 
-use super::choose::{self, Choice, Shape};
+use super::choose::{self, Choice, Finish, Shape};
+use super::fixups::Fixups;
 use super::operand::{TmaOperand, UNIT};
 use super::prefetch::prefetch;
 use super::seats::{Common, seats};
@@ -171,9 +172,17 @@ fn to_same_type<T: Sixteen>(
             .into_iter()
             .partition(|instance| overwrites || !instance.overwrites_only);
         let c = &mut problem.c;
-        return match choose::fastest(writing, &call.shape) {
-            Some(choice) if choice.splits == 1 => call.multiply(&choice, scale, Some(c), None),
-            Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+        let fixups = Fixups::of(stream);
+        let shape = Shape {
+            fixes_up: fixups.is_some(),
+            ..call.shape
+        };
+        return match choose::fastest(writing, &shape) {
+            Some(choice) => match (choice.finish, fixups) {
+                (Finish::Block, _) => call.multiply(&choice, scale, Some(c), Workspace::NONE),
+                (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, c, &fixups),
+                _ => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+            },
             // The one that was named cannot write C by itself.
             None => match choose::fastest(leaving, &call.shape_for_sums()) {
                 Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
@@ -224,9 +233,10 @@ fn fuse<T: Sixteen, A: Epilogue>(
                 first: problem.linear(),
                 second: activation,
             };
-            match choice.splits {
-                1 => call.multiply(&choice, epilogue, Some(&mut problem.c), None),
-                _ => call.by_sums(&choice, epilogue, &T::SUM_PARTS, fused, &mut problem.c),
+            let c = &mut problem.c;
+            match choice.finish {
+                Finish::Block => call.multiply(&choice, epilogue, Some(c), Workspace::NONE),
+                _ => call.by_sums(&choice, epilogue, &T::SUM_PARTS, fused, c),
             }
         }
         (_, Some(choice)) => call.run_by_sums(&choice, fused, &mut problem.c),
@@ -256,8 +266,9 @@ fn to_f32<T: Sixteen>(
                 address: c.view.address(),
                 ld: c.ld(),
                 extent: [c.rows(), c.columns()],
+                arrivals: Arrivals::NONE,
             };
-            call.multiply(&choice, Scale::ONE, None, Some(workspace))
+            call.multiply(&choice, Scale::ONE, None, workspace)
         }
         Some(choice) => call.run_by_sums(&choice, epilogue, &mut c),
         None => Ok(()),
@@ -288,12 +299,25 @@ struct Call<'a, T: DeviceData> {
     shape: Shape,
 }
 
-/// Where sums are left: for each part, rows and columns that contain C's, row-major.
+/// Where sums are left: for each part, rows and columns that contain C's, row-major; or, where blocks add parts, as they
+/// like.
 struct Workspace {
     address: u64,
     ld: usize,
     /// Rows, those of all parts, and columns.
     extent: [usize; 2],
+    /// Where those blocks count themselves.
+    arrivals: Arrivals,
+}
+
+impl Workspace {
+    /// None.
+    const NONE: Self = Self {
+        address: 0,
+        ld: 0,
+        extent: [0, 0],
+        arrivals: Arrivals::NONE,
+    };
 }
 
 impl<'a, T: Sixteen> Call<'a, T> {
@@ -309,6 +333,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             k: k.max(1),
             processors: stream.device().multiprocessors(),
             leaves_sums: false,
+            fixes_up: false,
         };
         Ok(Call {
             stream,
@@ -357,10 +382,29 @@ impl<'a, T: Sixteen> Call<'a, T> {
             address: sums.elements.view().address(),
             ld: columns,
             extent: [rows * choice.splits as usize, columns],
+            arrivals: Arrivals::NONE,
         };
-        self.multiply(choice, unused, None, Some(workspace))?;
+        self.multiply(choice, unused, None, workspace)?;
         // SAFETY: what the epilogue reads was checked with the problem.
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
+    }
+
+    /// Computes C, the last block of each tile adding its parts.
+    fn fix_up<Epi: Epilogue>(
+        &self,
+        choice: &Choice<T, Epi>,
+        epilogue: Epi,
+        c: &mut MatrixMut<'_, T>,
+        fixups: &Fixups,
+    ) -> Result<()> {
+        let [rows, columns] = choice.instance.tile.map(|extent| extent as usize);
+        let parts = self.stream.scratch::<f32>(choice.pieces * rows * columns)?;
+        let workspace = Workspace {
+            address: parts.view().address(),
+            arrivals: fixups.arrivals(),
+            ..Workspace::NONE
+        };
+        self.multiply(choice, epilogue, Some(c), workspace)
     }
 
     /// The seats that the instance's clusters claim, which visit groups of so many rows of clusters.
@@ -381,7 +425,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         choice: &Choice<T, Epi>,
         epilogue: Epi,
         c: Option<&mut MatrixMut<'_, T>>,
-        workspace: Option<Workspace>,
+        workspace: Workspace,
     ) -> Result<()> {
         let instance = choice.instance;
         let [a, b] = match instance.transposed {
@@ -414,11 +458,6 @@ impl<'a, T: Sixteen> Call<'a, T> {
             Some(c) => (c.ld(), false, map_a),
             None => (0, false, map_a),
         };
-        let workspace = workspace.unwrap_or(Workspace {
-            address: 0,
-            ld: 0,
-            extent: [0, 0],
-        });
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice, raster.group()),
@@ -437,6 +476,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             k: shape.k as i32,
             raster,
             splits: choice.splits,
+            arrivals: workspace.arrivals,
             split_steps: (shape.k.div_ceil(gemm_wgmma::K) as u32)
                 .div_ceil(choice.splits * instance.depth),
             bytes_a: instance.bytes_a(rows),

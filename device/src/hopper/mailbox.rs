@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Values that are sent at a time: 16 bytes.
-const WORD: usize = 4;
+pub(super) const WORD: usize = 4;
 /// Warps that receive.
 const WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
 
@@ -127,7 +127,7 @@ impl<L: StaticLayout> Mailbox<L> {
 
 /// The first value, counted from a mailbox's first, of a thread's `nth` four.
 #[inline(always)]
-fn first_of_word(nth: usize, thread: WarpgroupThread) -> i64 {
+pub(super) fn first_of_word(nth: usize, thread: WarpgroupThread) -> i64 {
     let word = nth as u32 * WARPGROUP_SIZE + thread.get();
     i64::from(word) * WORD as i64
 }

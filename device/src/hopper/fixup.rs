@@ -1,0 +1,172 @@
+//! Fixups: how blocks that each have a part of the same sums make whole ones of them.
+//!
+//! Each warp leaves its part in global memory, and the one that comes last adds all parts. Nobody waits for
+//! another one, so the blocks need not run at the same time; and parts are added in their order, whoever
+//! comes last, so the result is always the same.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{E, Fragment, StaticLayout, each};
+
+use crate::{DeviceData, GlobalMut, WARP_SIZE, atomic_count, lane_idx, shfl, sync_warp};
+
+use super::mailbox::{WORD, first_of_word};
+use super::{WARPGROUP_SIZE, WarpgroupThread};
+
+/// Values that a thread reads at a time, so that reads overlap: the more parts, the fewer values each has.
+const AT_A_TIME: usize = 128;
+/// Parts that it reads at a time at most.
+type MostParts = E<8, 1, 0>;
+
+/// For each warp that leaves a part of something, how many parts of that there are already.
+///
+/// All zero, before and after each sum.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Arrivals(GlobalMut<u32>);
+
+// SAFETY: the only field is device data.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for Arrivals {}
+
+impl Arrivals {
+    /// None: nothing is to be added.
+    pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
+
+    /// Those at `words`: [`WARPS`](Self::WARPS) for each place.
+    #[inline(always)]
+    pub const fn at(words: GlobalMut<u32>) -> Self {
+        Self(words)
+    }
+
+    /// Words of a place: a warpgroup's warps count for themselves.
+    pub const WARPS: u32 = WARPGROUP_SIZE / WARP_SIZE;
+}
+
+/// Parts of sums, each a fragment of layout `L` of each thread of a warpgroup, in global memory.
+///
+/// ```no_run
+/// use cutlet_device::GlobalMut;
+/// use cutlet_device::hopper::{Arrivals, Fixup, warpgroup_thread_idx};
+/// use cutlet_device::block_idx;
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// # let (memory, words) = (GlobalMut::<f32>::from_ptr(core::ptr::null_mut()), GlobalMut::<u32>::from_ptr(core::ptr::null_mut()));
+/// // Three blocks of a warpgroup each have a part of the only sums.
+/// let fixup = Fixup::<L!(8:1)>::new(memory, Arrivals::at(words), 3);
+/// let mut sums = Fragment::filled(1.0);
+/// // SAFETY: the memory is there, and no other block has this part.
+/// if unsafe { fixup.add(0, block_idx().x.get(), warpgroup_thread_idx(), &mut sums) } {
+///     // They are 3.0 here; the warps of two blocks have nothing more to do.
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Fixup<L> {
+    /// For each place, each part, the first four values of each thread, then the next four.
+    memory: GlobalMut<f32>,
+    arrivals: Arrivals,
+    parts: u32,
+    layout: PhantomData<L>,
+}
+
+impl<L: StaticLayout> Fixup<L> {
+    /// Values of a part.
+    pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
+    const WORDS: usize = {
+        assert!(
+            L::SIZE.is_multiple_of(WORD),
+            "what is left has a multiple of four values for each thread"
+        );
+        L::SIZE / WORD
+    };
+
+    /// Of `parts` parts for each place, with [`VALUES`](Self::VALUES) values for each of them in `memory`.
+    #[inline(always)]
+    pub fn new(memory: GlobalMut<f32>, arrivals: Arrivals, parts: u32) -> Self {
+        Self {
+            memory,
+            arrivals,
+            parts,
+            layout: PhantomData,
+        }
+    }
+
+    /// Leaves part `part` of the sums at `place`, or makes them whole if it is the last: whether they are. All
+    /// threads of the warpgroup call it; the answer may differ between its warps.
+    ///
+    /// # Safety
+    /// There is memory for the place's parts, 16-byte aligned, and for its arrivals, which nobody else uses; and
+    /// each part is left once.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn add(
+        &self,
+        place: u32,
+        part: u32,
+        thread: WarpgroupThread,
+        sums: &mut Fragment<f32, L>,
+    ) -> bool {
+        let part_at = |part: u32| {
+            let nth = i64::from(place * self.parts + part);
+            self.memory.offset(nth * Self::VALUES as i64)
+        };
+        let own = part_at(part);
+        for word in 0..Self::WORDS {
+            let four = [0, 1, 2, 3].map(|v| sums.get(WORD * word + v));
+            // SAFETY: the caller promises that it is there, and nobody reads it before it has arrived.
+            unsafe { own.store_vec(first_of_word(word, thread), four) };
+        }
+        let counter = i64::from(place * Arrivals::WARPS + thread.warp());
+        // SAFETY: as promised by the caller.
+        if !unsafe { self.arrive_last(counter) } {
+            return false;
+        }
+        *sums = Fragment::filled(0.0);
+        let at_a_time = const { AT_A_TIME / L::SIZE };
+        let mut next = 0;
+        while next < self.parts {
+            let mut parts = [Fragment::<f32, L>::filled(0.0); MostParts::SIZE];
+            each::<MostParts>(|nth| {
+                let part = next + nth as u32;
+                if nth < at_a_time && part < self.parts {
+                    let from = part_at(part);
+                    for word in 0..Self::WORDS {
+                        // SAFETY: all parts have been left.
+                        let four = unsafe { from.load_vec::<WORD>(first_of_word(word, thread)) };
+                        for (v, value) in four.iter().enumerate() {
+                            parts[nth].set(WORD * word + v, *value);
+                        }
+                    }
+                }
+            });
+            each::<MostParts>(|nth| {
+                if nth < at_a_time {
+                    *sums = sums.map(|v, sum| sum + parts[nth].get(v));
+                }
+            });
+            next += at_a_time as u32;
+        }
+        true
+    }
+
+    /// Whether the running warp is the last to count itself there. What the others wrote before they did, it sees
+    /// then.
+    ///
+    /// # Safety
+    /// The counter is there.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn arrive_last(&self, counter: i64) -> bool {
+        let Arrivals(words) = self.arrivals;
+        let last = self.parts - 1;
+        let mut before = 0;
+        sync_warp();
+        if lane_idx().is_first() {
+            // SAFETY: as promised by the caller.
+            before = unsafe { atomic_count(words, counter, last) };
+        }
+        // A shuffle alone would not let the other lanes see what the first one does.
+        sync_warp();
+        shfl(before, 0) == last
+    }
+}

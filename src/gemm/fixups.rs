@@ -1,0 +1,33 @@
+//! Fixups: the memory of a launch whose blocks add the parts of tiles themselves.
+
+use std::sync::Arc;
+
+use cutlet_device::hopper::Arrivals;
+use cutlet_host::{Buffer, Stream};
+
+use crate::matrix::pointer_mut;
+
+/// What the words are for that stay with a stream: seats have others, of clusters of two blocks or more.
+const ARRIVALS: [u32; 3] = [0, 0, 0];
+
+/// Where the blocks of a launch count themselves, which stays with the stream.
+#[derive(Clone, Debug)]
+pub struct Fixups(Arc<Buffer<u32>>);
+
+impl Fixups {
+    /// Those of the stream; none where its launches cannot have any.
+    pub fn of(stream: &Stream) -> Option<Self> {
+        let words = stream.resident(ARRIVALS, || {
+            // No more than half as many tiles have several parts, and each has 128 rows or less.
+            let places = stream.device().multiprocessors();
+            Ok(Some(vec![0; (places * Arrivals::WARPS) as usize]))
+        });
+        // Without them, another kernel adds the parts: this is no reason to refuse the product.
+        words.ok().flatten().map(Self)
+    }
+
+    /// As the kernel has them.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals::at(pointer_mut(self.0.view().address()))
+    }
+}
