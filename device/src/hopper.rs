@@ -8,6 +8,7 @@
 //! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`], [`Seats`] |
+//! | sums of several blocks | [`Fixup`], [`Arrivals`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`Prefetch`], [`elect_one`] |
 

@@ -9,7 +9,7 @@
 //! | waiting for each other | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
-//! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`] |
+//! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | work of persistent blocks | [`Schedule`], [`multiprocessor_idx`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |

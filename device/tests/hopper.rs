@@ -718,7 +718,9 @@ fn two_blocks_exchange_sums() {
 fn parts_are_added_in_their_order_whoever_is_last() {
     type Values = L!(8:1);
     const PARTS: [f32; 5] = [1e8, 1.0, -1e8, 3.0, 0.25];
-    const PLACES: usize = 2;
+    const TILES: u32 = 3;
+    const AT_TILE: u32 = 2;
+    const PLACES: usize = (TILES * AT_TILE) as usize;
     let values = Fixup::<Values>::VALUES;
     let mut memory = vec![f32::NAN; PLACES * PARTS.len() * values];
     let mut words = vec![0u32; PLACES * Arrivals::WARPS as usize];
@@ -735,9 +737,10 @@ fn parts_are_added_in_their_order_whoever_is_last() {
             let thread = warpgroup_thread_idx();
             let number = PARTS[part as usize] * (1 + place) as f32;
             let mut sums = Fragment::<f32, Values>::filled(number);
-            let fixup = Fixup::new(memory, Arrivals::at(words), count);
+            let fixup = Fixup::new(memory, Arrivals::at(words), AT_TILE, count);
+            let place_of_tile = (place / AT_TILE, place % AT_TILE);
             // SAFETY: each block has a part of its own, for which there is memory.
-            if unsafe { fixup.add(place, part, thread, &mut sums) } {
+            if unsafe { fixup.add(place_of_tile, part, thread, &mut sums) } {
                 let expected = 3.25 * (1 + place) as f32;
                 each::<Values>(|v| assert_eq!(sums.get(v), expected));
                 whole[place as usize].fetch_add(1, Relaxed);

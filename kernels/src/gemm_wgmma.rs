@@ -7,10 +7,10 @@
 //! block stays for the whole launch; a *schedule* says which tiles are its. A launch begins while the kernel
 //! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
 //! have neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that both
-//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Blocks without a
-//! cluster can share a tile's steps, too: whichever is last adds all parts of the sums, the *fixup*. Where there are
-//! many tiles, a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles
-//! have their *place* where C ends, not where the tiles before do: what they have in common is stored once.
+//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Clusters can share
+//! a tile's steps, too: whichever block comes last adds all parts of the sums, the *fixup*. Where there are many
+//! tiles, a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have
+//! their *place* where C ends, not where the tiles before do: what they have in common is stored once.
 //!
 //! The tile's extents, the stages, the cluster, the majors of A, B and C, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
@@ -188,17 +188,10 @@ pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
     ]
 }
 
-/// Whether blocks of so many consumers with such tiles can add parts by themselves, `rows` of them below each other in a
-/// cluster, or `depth` at a tile. Not where a consumer has more than 64 rows, or long ones: there are no registers for
-/// another part then. The others would be slower than those that can, and longer.
-pub const fn fixes_up<Epi: Epilogue>(
-    m: usize,
-    n: usize,
-    consumers: usize,
-    rows: usize,
-    depth: usize,
-) -> bool {
-    m == 64 * consumers && n <= 128 && rows == 1 && depth == 1 && Ahead::<Epi>::IS_EMPTY
+/// Whether blocks of so many consumers with such tiles can add parts by themselves, `depth` of them at each. Not where a
+/// consumer has more than 64 rows, or long ones: there are no registers for another part then.
+pub const fn fixes_up<Epi: Epilogue>(m: usize, n: usize, consumers: usize, depth: usize) -> bool {
+    m == 64 * consumers && n <= 128 && depth == 1 && Ahead::<Epi>::IS_EMPTY
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -427,7 +420,8 @@ pub unsafe fn gemm<
         turns.begin();
     }
     let mut exchange = mailbox.exchange(consumer_idx);
-    let fixup = Fixup::new(workspace, problem.arrivals, problem.splits);
+    let places = const { (M / 64) as u32 };
+    let fixup = Fixup::new(workspace, problem.arrivals, places, problem.splits);
     grid_dependency_wait();
     for work in schedule() {
         let steps = work.step_count(tile_steps(), problem.split_steps);
@@ -496,8 +490,8 @@ pub unsafe fn gemm<
                 }
                 continue;
             }
-            if const { fixes_up::<Epi>(M, N, CONSUMERS, ROWS, DEPTH) } && problem.splits > 1 {
-                let place = work.tile * const { (M / 64) as u32 } + block_idx(block);
+            if const { fixes_up::<Epi>(M, N, CONSUMERS, DEPTH) } && problem.splits > 1 {
+                let place = (work.tile, block_idx(block));
                 // SAFETY: the launcher promises room for each part of 64 rows of each tile.
                 if !unsafe { fixup.add(place, work.part, thread, sums) } {
                     continue;

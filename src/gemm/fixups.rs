@@ -10,6 +10,10 @@ use crate::matrix::pointer_mut;
 /// What the words are for that stay with a stream: seats have others, of clusters of two blocks or more.
 const ARRIVALS: [u32; 3] = [0, 0, 0];
 
+/// Times that 64 rows of a tile have parts that blocks add: as many as multiprocessors, as no more than half as many
+/// tiles have several parts, and these have 128 rows at most.
+const PLACES: u32 = 1024;
+
 /// Where the blocks of a launch count themselves, which stays with the stream.
 #[derive(Clone, Debug)]
 pub struct Fixups(Arc<Buffer<u32>>);
@@ -17,10 +21,11 @@ pub struct Fixups(Arc<Buffer<u32>>);
 impl Fixups {
     /// Those of the stream; none where its launches cannot have any.
     pub fn of(stream: &Stream) -> Option<Self> {
+        if stream.device().multiprocessors() > PLACES {
+            return None;
+        }
         let words = stream.resident(ARRIVALS, || {
-            // No more than half as many tiles have several parts, and each has 128 rows or less.
-            let places = stream.device().multiprocessors();
-            Ok(Some(vec![0; (places * Arrivals::WARPS) as usize]))
+            Ok(Some(vec![0; (PLACES * Arrivals::WARPS) as usize]))
         });
         // Without them, another kernel adds the parts: this is no reason to refuse the product.
         words.ok().flatten().map(Self)

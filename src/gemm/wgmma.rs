@@ -529,3 +529,104 @@ fn operand_map<T: TensorMapElement>(operand: &Matrix<'_, T>, tile: TileBox) -> R
     let spec = TensorMapSpec::rows(count as u64, run as u64, operand.ld() as u64);
     Ok(spec.encode(operand.view, tile)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use cutlet_host::{Buffer, Device};
+
+    use super::*;
+    use crate::gemm::Extras;
+
+    /// Numbers whose products and sums are exact.
+    fn small(count: usize) -> Vec<bf16> {
+        let small = |i: usize| bf16::from_f32((i * 7 % 11 % 3) as f32 - 1.0);
+        (0..count).map(small).collect()
+    }
+
+    /// C = A·B + beta·C by that instance, each tile's steps in so many parts, which the last block adds.
+    fn fix_up(
+        stream: &Stream,
+        instance: &'static Instance<bf16>,
+        splits: u32,
+        [a, b]: [Matrix<'_, bf16>; 2],
+        beta: f32,
+        c: &mut Buffer<bf16>,
+    ) -> Result<()> {
+        let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
+        let mut problem = Problem::new(1.0, a, b, beta, c, Extras::default())?;
+        let call = Call::new(stream, &problem)?;
+        let [rows, columns] = call.shape.oriented(instance).clusters(instance);
+        let pieces = rows * columns * (instance.tiles_of_cluster() * splits) as usize;
+        let choice = Choice {
+            instance,
+            splits,
+            finish: Finish::LastBlock,
+            pieces,
+            blocks: pieces as u32,
+            seated: false,
+            clocks: 0.0,
+        };
+        let fixups = Fixups::of(stream).expect("the stream is of our own");
+        let scale = Scale { alpha: 1.0, beta };
+        call.fix_up(&choice, scale, &mut problem.c, &fixups)
+    }
+
+    /// Again and again, as each launch leaves the counters as it found them, and in a graph.
+    fn check_fix_up(name: &str, [m, n, k]: [usize; 3], splits: u32, beta: f32) {
+        let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
+        let instance = instances.next().expect("there is such an instance");
+        assert!(instance.fixes_up, "{name}");
+        let stream = Device::auto().stream().unwrap();
+        let (a, b, old) = (small(m * k), small(k * n), small(m * n));
+        let mut expected = old.clone();
+        for (i, c) in expected.iter_mut().enumerate() {
+            let (row_a, column_b) = (&a[i / n * k..][..k], &b[i % n * k..][..k]);
+            let products = row_a.iter().zip(column_b);
+            let sum: f32 = products.map(|(a, b)| a.to_f32() * b.to_f32()).sum();
+            *c = bf16::from_f32(sum + beta * c.to_f32());
+        }
+        let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+        let operands = [
+            Matrix::row_major(&on_a, m, k).unwrap(),
+            Matrix::col_major(&on_b, k, n).unwrap(),
+        ];
+        let mut on_c = stream.upload(&old).unwrap();
+        for _ in 0..2 {
+            stream.copy_from_host(&old, &mut on_c).unwrap();
+            fix_up(&stream, instance, splits, operands, beta, &mut on_c).unwrap();
+            assert_eq!(stream.download(&on_c).unwrap(), expected, "{name}");
+        }
+        let captured = stream.capture(|stream| {
+            let fixed_up = fix_up(stream, instance, splits, operands, beta, &mut on_c);
+            fixed_up.expect("what has run can be captured");
+            Ok(())
+        });
+        let graph = captured.unwrap();
+        for _ in 0..2 {
+            stream.copy_from_host(&old, &mut on_c).unwrap();
+            // SAFETY: the matrices live past the download.
+            unsafe { graph.launch(&stream).unwrap() };
+            assert_eq!(
+                stream.download(&on_c).unwrap(),
+                expected,
+                "{name}, in a graph"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_block_adds_the_parts_of_a_tile() {
+        for (name, beta) in [
+            ("bf16_1x64x32_c1_kk", 0.0),
+            ("bf16_1x64x64_c1_kk", 2.0),
+            ("bf16_1x64x96_c2_kk", 0.0),
+            ("bf16_2x128x128_c1_kk", -1.0),
+            ("bf16_2x128x104_c1_kkm", 0.0),
+            ("bf16_2x128x96_r2_kkm", 0.0),
+        ] {
+            check_fix_up(name, [70, 200, 640], 2, beta);
+            check_fix_up(name, [129, 72, 200], 3, beta);
+            check_fix_up(name, [30, 40, 1000], 9, beta);
+        }
+    }
+}

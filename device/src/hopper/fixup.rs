@@ -52,11 +52,11 @@ impl Arrivals {
 /// use cutlet_layout_core::{Fragment, L};
 ///
 /// # let (memory, words) = (GlobalMut::<f32>::from_ptr(core::ptr::null_mut()), GlobalMut::<u32>::from_ptr(core::ptr::null_mut()));
-/// // Three blocks of a warpgroup each have a part of the only sums.
-/// let fixup = Fixup::<L!(8:1)>::new(memory, Arrivals::at(words), 3);
+/// // Three blocks of a warpgroup each have a part of the only tile's only sums.
+/// let fixup = Fixup::<L!(8:1)>::new(memory, Arrivals::at(words), 1, 3);
 /// let mut sums = Fragment::filled(1.0);
 /// // SAFETY: the memory is there, and no other block has this part.
-/// if unsafe { fixup.add(0, block_idx().x.get(), warpgroup_thread_idx(), &mut sums) } {
+/// if unsafe { fixup.add((0, 0), block_idx().x.get(), warpgroup_thread_idx(), &mut sums) } {
 ///     // They are 3.0 here; the warps of two blocks have nothing more to do.
 /// }
 /// ```
@@ -65,6 +65,9 @@ pub struct Fixup<L> {
     /// For each place, each part, the first four values of each thread, then the next four.
     memory: GlobalMut<f32>,
     arrivals: Arrivals,
+    /// Places at a tile.
+    at_tile: u32,
+    /// Parts for each place.
     parts: u32,
     layout: PhantomData<L>,
 }
@@ -80,19 +83,21 @@ impl<L: StaticLayout> Fixup<L> {
         L::SIZE / WORD
     };
 
-    /// Of `parts` parts for each place, with [`VALUES`](Self::VALUES) values for each of them in `memory`.
+    /// Of `parts` parts for each of `at_tile` places at each tile: a part has [`VALUES`](Self::VALUES) values in
+    /// `memory`.
     #[inline(always)]
-    pub fn new(memory: GlobalMut<f32>, arrivals: Arrivals, parts: u32) -> Self {
+    pub fn new(memory: GlobalMut<f32>, arrivals: Arrivals, at_tile: u32, parts: u32) -> Self {
         Self {
             memory,
             arrivals,
+            at_tile,
             parts,
             layout: PhantomData,
         }
     }
 
-    /// Leaves part `part` of the sums at `place`, or makes them whole if it is the last: whether they are. All
-    /// threads of the warpgroup call it; the answer may differ between its warps.
+    /// Leaves part `part` of the sums at a tile's place, (tile, place), or makes them whole if it is the last:
+    /// whether they are. All threads of the warpgroup call it; the answer may differ between its warps.
     ///
     /// # Safety
     /// There is memory for the place's parts, 16-byte aligned, and for its arrivals, which nobody else uses; and
@@ -101,11 +106,12 @@ impl<L: StaticLayout> Fixup<L> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn add(
         &self,
-        place: u32,
+        (tile, place): (u32, u32),
         part: u32,
         thread: WarpgroupThread,
         sums: &mut Fragment<f32, L>,
     ) -> bool {
+        let place = tile * self.at_tile + place;
         let part_at = |part: u32| {
             let nth = i64::from(place * self.parts + part);
             self.memory.offset(nth * Self::VALUES as i64)
