@@ -188,10 +188,10 @@ pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
     ]
 }
 
-/// Whether blocks of so many consumers with such tiles can add parts by themselves, `depth` of them at each. Not where a
-/// consumer has more than 64 rows, or long ones: there are no registers for another part then.
-pub const fn fixes_up<Epi: Epilogue>(m: usize, n: usize, consumers: usize, depth: usize) -> bool {
-    m == 64 * consumers && n <= 128 && depth == 1 && Ahead::<Epi>::IS_EMPTY
+/// Whether blocks, `depth` of them at a tile of `n` columns, can add parts by themselves, if a consumer has `blocks`
+/// times 64 rows. Not where these are several, or long: there are no registers for another part then.
+pub const fn fixes_up<Epi: Epilogue>(n: usize, blocks: usize, depth: usize) -> bool {
+    n <= 128 && blocks == 1 && depth == 1 && Ahead::<Epi>::IS_EMPTY
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -490,7 +490,7 @@ pub unsafe fn gemm<
                 }
                 continue;
             }
-            if const { fixes_up::<Epi>(M, N, CONSUMERS, DEPTH) } && problem.splits > 1 {
+            if const { fixes_up::<Epi>(N, BLOCKS, DEPTH) } && problem.splits > 1 {
                 let place = (work.tile, block_idx(block));
                 // SAFETY: the launcher promises room for each part of 64 rows of each tile.
                 if !unsafe { fixup.add(place, work.part, thread, sums) } {

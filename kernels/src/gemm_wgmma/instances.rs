@@ -116,7 +116,7 @@ macro_rules! instances_of {
                 consumers: $consumers,
                 alternate: $consumers > $how($consumers),
                 overwrites_only: $m / 64 / $how($consumers) > 1 || !$name::C::K_IS_CONSECUTIVE,
-                fixes_up: fixes_up::<$epilogue>($m, $n, $consumers, $depth),
+                fixes_up: fixes_up::<$epilogue>($n, $m / 64 / $how($consumers), $depth),
                 transposed: !$name::C::K_IS_CONSECUTIVE,
                 boxes: [
                     box_a::<$element, $a, $m>($columns),
