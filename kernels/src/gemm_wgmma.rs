@@ -479,22 +479,26 @@ pub unsafe fn gemm<
         }
 
         for (block, sums) in sums.iter_mut().enumerate() {
-            if problem.ld_parts > 0 {
-                let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
-                // SAFETY: the launcher promises room for each part's tiles; these rows are this
-                // consumer's.
-                unsafe {
-                    leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
-                        sums, workspace, &problem, part, rows, thread,
-                    );
-                }
-                continue;
-            }
-            if const { fixes_up::<Epi>(N, BLOCKS, DEPTH) } && problem.splits > 1 {
-                let place = (work.tile, block_idx(block));
-                // SAFETY: the launcher promises room for each part of 64 rows of each tile.
-                if !unsafe { fixup.add(place, work.part, thread, sums) } {
+            let fixes_up = const { fixes_up::<Epi>(N, BLOCKS, DEPTH) };
+            // One question for both: most launches do neither, and wait for the answer.
+            if (fixes_up && problem.splits > 1) || problem.ld_parts > 0 {
+                if problem.ld_parts > 0 {
+                    let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
+                    // SAFETY: the launcher promises room for each part's tiles; these rows are this
+                    // consumer's.
+                    unsafe {
+                        leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
+                            sums, workspace, &problem, part, rows, thread,
+                        );
+                    }
                     continue;
+                }
+                if fixes_up {
+                    let place = (work.tile, block_idx(block));
+                    // SAFETY: the launcher promises room for each part of 64 rows of each tile.
+                    if !unsafe { fixup.add(place, work.part, thread, sums) } {
+                        continue;
+                    }
                 }
             }
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));

@@ -83,53 +83,53 @@ pub struct Choice<T: 'static, Epi: 'static> {
 /// Clocks of the tensor cores for 32 sums of products of a step.
 const MULTIPLY: f64 = 1.13;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 81.2;
+const CACHE_RATE: f64 = 81.55;
 /// … how much longer loads take where each 128 bytes of a row lie in two lines of the cache, …
-const SECOND_LINE: f64 = 1.313;
+const SECOND_LINE: f64 = 1.562;
 /// … and clocks that TMA takes for a row that there is not.
-const OUTSIDE: f64 = 9.743;
+const OUTSIDE: f64 = 9.864;
 /// Clocks from one step to the next.
-const STEP: f64 = 76.92;
+const STEP: f64 = 77.67;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 575.6;
+const EPILOGUE: f64 = 529.7;
 /// How much longer that takes where C is stored in pieces of only 16 columns.
-const NARROW: f64 = 1.038;
+const NARROW: f64 = 1.018;
 /// The share of that time that it takes longer where pieces are 8 columns, …
-const EIGHT: f64 = 2.468;
+const EIGHT: f64 = 2.87;
 /// … and where C lies by columns, whose pieces are stored in runs of 32 bytes.
-const BY_COLUMNS: f64 = 1.253;
-/// How much time two consumers that take turns need for a tile's steps, …
-const TURNS: f64 = 0.991;
+const BY_COLUMNS: f64 = 0.9311;
+/// How much time two consumers that take turns need for the steps of a tile that is not the first, …
+const TURNS: f64 = 0.9795;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 686.5;
+const PASS: f64 = 681.4;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 602.5;
+const CLUSTER: f64 = 562.4;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 810.3;
+const START: f64 = 805.3;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 2154.0;
+const EXCHANGE: f64 = 1647.0;
 /// Bytes that memory brings each multiprocessor in a clock if all of them ask, …
-const MEMORY_RATE: f64 = 24.59;
+const MEMORY_RATE: f64 = 24.17;
 /// … how much longer it takes for what few of them ask, times the square of the share that does not, …
-const FEW: f64 = 3.531;
+const FEW: f64 = 2.593;
 /// … and the share of a byte's time that memory loses for each byte of B that the cache is asked for: not of
 /// A, for whose rows many ask at a time.
-const ASKED: f64 = 0.1997;
+const ASKED: f64 = 0.2094;
 /// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
 /// more, …
-const LAST_STORE: f64 = 0.9368;
+const LAST_STORE: f64 = 0.9953;
 /// … and how much longer that takes where rows are stored in pieces of 16 columns: runs of 32 bytes.
-const RUNS: f64 = 3.219;
+const RUNS: f64 = 2.191;
 /// Clocks that it takes a block to leave its part of the sums and to see whether it is the last, …
-const FIXUP: f64 = 4265.0;
+const FIXUP: f64 = 4377.0;
 /// … and to read each 64×64 sums of each part, if it is.
-const PART: f64 = 784.9;
+const PART: f64 = 599.3;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 10010.0;
+const SUM: f64 = 7933.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 0.4335;
+const SUM_MEMORY: f64 = 0.5929;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -337,8 +337,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let (rounds, epilogue) = (self.rounds, self.epilogue());
         let computing = if self.instance.alternate {
             // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
-            let tile = (TURNS * multiply).max((multiply + epilogue) / 2.0);
-            rounds * tile + (rounds - 1.0) * PASS + epilogue
+            let next = (TURNS * multiply).max((multiply + epilogue) / 2.0);
+            multiply + (rounds - 1.0) * (next + PASS) + epilogue
         } else {
             rounds * (multiply + epilogue)
         };

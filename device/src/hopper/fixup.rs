@@ -13,10 +13,11 @@ use crate::{DeviceData, GlobalMut, WARP_SIZE, atomic_count, lane_idx, shfl, sync
 use super::mailbox::{WORD, first_of_word};
 use super::{WARPGROUP_SIZE, WarpgroupThread};
 
-/// Values that a thread reads at a time, so that reads overlap: the more parts, the fewer values each has.
-const AT_A_TIME: usize = 128;
-/// Parts that it reads at a time at most.
-type MostParts = E<8, 1, 0>;
+/// Registers for the sums and the parts that a thread reads at a time, so that reads overlap. With more of them,
+/// kernels are slower even where there is nothing to add.
+const REGISTERS: usize = 128;
+/// Parts that a thread reads at a time at most.
+type MostParts = E<7, 1, 0>;
 
 /// For each warp that leaves a part of something, how many parts of that there are already.
 ///
@@ -128,7 +129,12 @@ impl<L: StaticLayout> Fixup<L> {
             return false;
         }
         *sums = Fragment::filled(0.0);
-        let at_a_time = const { AT_A_TIME / L::SIZE };
+        let at_a_time = const {
+            match (REGISTERS / L::SIZE).saturating_sub(1) {
+                0 => 1,
+                parts => parts,
+            }
+        };
         let mut next = 0;
         while next < self.parts {
             let mut parts = [Fragment::<f32, L>::filled(0.0); MostParts::SIZE];
