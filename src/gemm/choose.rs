@@ -102,7 +102,7 @@ const BY_COLUMNS: f64 = 0.9311;
 /// How much time two consumers that take turns need for the steps of a tile that is not the first, …
 const TURNS: f64 = 0.9795;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 681.4;
+const PASS: f64 = 705.0;
 /// Clocks that clusters take to start.
 const CLUSTER: f64 = 562.4;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
@@ -127,9 +127,9 @@ const FIXUP: f64 = 4377.0;
 /// … and to read each 64×64 sums of each part, if it is.
 const PART: f64 = 599.3;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 7933.0;
+const SUM: f64 = 7790.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 0.5929;
+const SUM_MEMORY: f64 = 0.67;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
