@@ -46,6 +46,17 @@ impl Shape {
         let [rows, columns] = instance.cluster_tile();
         [self.m.div_ceil(rows), self.n.div_ceil(columns)]
     }
+
+    /// Bytes of A, B and C.
+    fn bytes(&self) -> f64 {
+        let Self { m, n, k, .. } = *self;
+        (2 * (m * k + n * k + m * n)) as f64
+    }
+
+    /// Bytes that memory brings in a clock if all multiprocessors ask.
+    fn rate(&self) -> f64 {
+        MEMORY_RATE * f64::from(self.processors)
+    }
 }
 
 /// Who makes C of sums.
@@ -57,6 +68,17 @@ pub enum Finish {
     LastBlock,
     /// Another kernel, to which they are left.
     Kernel,
+}
+
+impl Finish {
+    /// Clocks that it takes at least.
+    fn least(self) -> f64 {
+        match self {
+            Self::Block => 0.0,
+            Self::LastBlock => FIXUP,
+            Self::Kernel => SUM,
+        }
+    }
 }
 
 /// An instance, and how it is to be launched.
@@ -140,12 +162,17 @@ pub fn fastest<T, Epi>(
     instances: Vec<&'static Instance<T, Epi>>,
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
+    let least = shape.bytes() / shape.rate();
     let mut fastest: Option<Choice<T, Epi>> = None;
     for instance in instances {
         let shape = &shape.oriented(instance);
-        for (splits, finish) in ways(instance, shape) {
+        let tiles = tiles(instance, shape);
+        for (splits, finish) in ways(instance, shape, tiles) {
             let most = fastest.as_ref().map_or(f64::INFINITY, |it| it.clocks);
-            let faster = choice(Launch::new(instance, shape, splits, finish), most);
+            if least + finish.least() > most {
+                continue;
+            }
+            let faster = choice(Launch::new(instance, shape, tiles, splits, finish), most);
             fastest = match (fastest, faster) {
                 (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
                 (fastest, faster) => faster.or(fastest),
@@ -160,8 +187,11 @@ pub fn fastest<T, Epi>(
 fn ways<T, Epi>(
     instance: &'static Instance<T, Epi>,
     shape: &Shape,
+    tiles: usize,
 ) -> impl Iterator<Item = (usize, Finish)> {
-    let most = most_splits(instance, shape);
+    // The split that makes as many tiles as there are multiprocessors, if any does.
+    let most = (shape.processors as usize / (tiles * instance.depth as usize)).min(MOST_SPLITS);
+    let most = (most > 1).then_some(most);
     let whole = match shape.leaves_sums {
         false => Finish::Block,
         true => Finish::Kernel,
@@ -171,13 +201,6 @@ fn ways<T, Epi>(
     iter::once((1, whole))
         .chain(by_last_block.map(|most| (most, Finish::LastBlock)))
         .chain(by_kernel.map(|most| (most, Finish::Kernel)))
-}
-
-/// The split that makes as many tiles as there are multiprocessors, if any does.
-fn most_splits<T, Epi>(instance: &'static Instance<T, Epi>, shape: &Shape) -> Option<usize> {
-    let blocks = tiles(instance, shape) * instance.depth as usize;
-    let most = (shape.processors as usize / blocks).min(MOST_SPLITS);
-    (most > 1).then_some(most)
 }
 
 /// Tiles of C, those included that only keep a cluster company.
@@ -197,11 +220,16 @@ fn clustered(processors: u32, blocks: u32) -> u32 {
 
 /// The choice of this launch; none if it is sure to take more clocks than `most`.
 fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi>> {
-    if TURNS * launch.rounds * launch.steps * launch.products() > most {
+    let multiply = launch.rounds * launch.steps * (STEP + launch.products());
+    if TURNS * multiply + launch.finish.least() > most {
         return None;
     }
-    let (computing, memory, besides) = (launch.computing(), launch.memory(), launch.besides());
-    if computing.max(memory) + besides > most {
+    let (computing, besides) = (launch.computing(), launch.besides());
+    if computing + besides > most {
+        return None;
+    }
+    let memory = launch.memory();
+    if memory + besides > most {
         return None;
     }
     // They get into each other's way where they take about the same: the fourth power says how much.
@@ -239,12 +267,13 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
     fn new(
         instance: &'static Instance<T, Epi>,
         shape: &'a Shape,
+        tiles: usize,
         splits: usize,
         finish: Finish,
     ) -> Self {
         let steps = shape.k.div_ceil(K);
         let splits = splits.min(steps);
-        let pieces = tiles(instance, shape) * splits;
+        let pieces = tiles * splits;
         let sharing = instance.tiles_of_cluster() as usize;
         let most_clusters = clustered(shape.processors, instance.blocks_of_cluster()).max(1);
         let clusters = (pieces / sharing).min(most_clusters as usize);
@@ -349,18 +378,12 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         computing + exchanged
     }
 
-    /// Bytes that memory brings in a clock if all multiprocessors ask.
-    fn rate(&self) -> f64 {
-        MEMORY_RATE * f64::from(self.shape.processors)
-    }
-
     /// Clocks that memory takes for A, B and C.
     fn memory(&self) -> f64 {
-        let Shape { m, n, k, .. } = *self.shape;
         let blocks = self.blocks() as f64;
         let all = (self.pieces * self.instance.depth as usize) as f64;
         let [_, asked_b] = self.asked();
-        let bytes = (2 * (m * k + n * k + m * n)) as f64 + ASKED * asked_b * self.steps * all;
+        let bytes = self.shape.bytes() + ASKED * asked_b * self.steps * all;
         let longer_if = |asking: f64| {
             let idle = 1.0 - asking / f64::from(self.shape.processors);
             FEW * idle * idle
@@ -368,7 +391,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
         let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
-        bytes / self.rate() * (1.0 + longer)
+        bytes / self.shape.rate() * (1.0 + longer)
     }
 
     /// Clocks in which neither computing nor memory has anything else to do.
@@ -384,7 +407,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             true => RUNS,
             false => 1.0,
         };
-        let mut besides = LAST_STORE * runs * last_bytes / self.rate();
+        let mut besides = LAST_STORE * runs * last_bytes / self.shape.rate();
         if !instance.tile[1].is_multiple_of(16) {
             besides += self.rounds * self.epilogue() * EIGHT;
         }
@@ -415,7 +438,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
             return f64::INFINITY;
         }
-        let parts = (8 * self.splits * shape.m * shape.n) as f64 / self.rate();
+        let parts = (8 * self.splits * shape.m * shape.n) as f64 / self.shape.rate();
         let memory = if self.splits > 1 { SUM_MEMORY } else { 1.0 };
         SUM + memory * parts
     }
