@@ -3,7 +3,8 @@
 //!
 //! An instance writes C of its operands' type itself. Any other C, and what the instances at hand
 //! cannot fuse, is made of sums in f32 that it leaves: in C itself where those are all that is asked
-//! for, else in scratch memory, from where another kernel takes them to C.
+//! for, else in scratch memory, from where another kernel takes them to C. Where blocks share a tile's steps, the
+//! parts of its sums go to scratch memory, too, and either the last of these blocks adds them or that kernel does.
 
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::{Arrivals, Seats, TensorMap, TileBox};
