@@ -219,7 +219,8 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
 /// [`box_a`], [`box_b`] and [`box_c`]; a C whose columns lie in lines must have such a map, if it is not
-/// its sums that are left. `c` must be C's memory, and the rows to prefetch must be there.
+/// its sums that are left. `c` must be C's memory, and the rows to prefetch must be there. Where sums are left, or
+/// parts of them added, the workspace must have room for them, and the arrivals must be there, all zero.
 #[inline(always)]
 pub unsafe fn gemm<
     T,
