@@ -100,7 +100,7 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of instances at 184 shapes on an H200.
+// The constants are fitted to times of instances at 183 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
 const MULTIPLY: f64 = 1.13;
