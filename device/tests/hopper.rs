@@ -713,35 +713,33 @@ fn two_blocks_exchange_sums() {
     assert_eq!(wrong.into_inner(), 0);
 }
 
-/// Parts of such different sizes that the sum says in which order they were added: 1 is lost beside 1e8.
-#[test]
-fn parts_are_added_in_their_order_whoever_is_last() {
-    type Values = L!(8:1);
-    const PARTS: [f32; 5] = [1e8, 1.0, -1e8, 3.0, 0.25];
+/// Has the blocks of a launch leave these parts at each of several places, each of them last once, and checks that
+/// the one which is has their sum.
+fn check_fixup<Values: StaticLayout>(parts: &[f32], sum: f32) {
     const TILES: u32 = 3;
     const AT_TILE: u32 = 2;
     const PLACES: usize = (TILES * AT_TILE) as usize;
     let values = Fixup::<Values>::VALUES;
-    let mut memory = vec![f32::NAN; PLACES * PARTS.len() * values];
+    let mut memory = vec![f32::NAN; PLACES * parts.len() * values];
     let mut words = vec![0u32; PLACES * Arrivals::WARPS as usize];
     let (memory, words) = (
         GlobalMut::from_ptr(memory.as_mut_ptr()),
         GlobalMut::from_ptr(words.as_mut_ptr()),
     );
-    let count = PARTS.len() as u32;
+    let count = parts.len() as u32;
     for turned in 0..count {
         let whole = [const { AtomicU32::new(0) }; PLACES];
         launch(128, PLACES as u32 * count, 1, || {
             let block = block_idx().x.get();
             let (place, part) = (block / count, (block + turned) % count);
             let thread = warpgroup_thread_idx();
-            let number = PARTS[part as usize] * (1 + place) as f32;
+            let number = parts[part as usize] * (1 + place) as f32;
             let mut sums = Fragment::<f32, Values>::filled(number);
             let fixup = Fixup::new(memory, Arrivals::at(words), AT_TILE, count);
             let place_of_tile = (place / AT_TILE, place % AT_TILE);
             // SAFETY: each block has a part of its own, for which there is memory.
             if unsafe { fixup.add(place_of_tile, part, thread, &mut sums) } {
-                let expected = 3.25 * (1 + place) as f32;
+                let expected = sum * (1 + place) as f32;
                 each::<Values>(|v| assert_eq!(sums.get(v), expected));
                 whole[place as usize].fetch_add(1, Relaxed);
             }
@@ -751,6 +749,20 @@ fn parts_are_added_in_their_order_whoever_is_last() {
             assert_eq!(threads.into_inner(), 128, "one block's, by warps");
         }
     }
+}
+
+/// Parts of such different sizes that the sum says in which order they were added: 1 is lost beside 1e8.
+#[test]
+fn parts_are_added_in_their_order_whoever_is_last() {
+    check_fixup::<L!(8:1)>(&[1e8, 1.0, -1e8, 3.0, 0.25], 3.25);
+}
+
+#[test]
+fn more_parts_than_are_read_at_a_time_are_added() {
+    let parts: Vec<f32> = (1..=19).map(|part| part as f32).collect();
+    check_fixup::<L!(4:1)>(&parts, 190.0);
+    check_fixup::<L!(8:1)>(&parts, 190.0);
+    check_fixup::<L!(64:1)>(&parts, 190.0);
 }
 
 #[test]

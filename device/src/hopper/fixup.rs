@@ -132,6 +132,7 @@ impl<L: StaticLayout> Fixup<L> {
         let at_a_time = const {
             match (REGISTERS / L::SIZE).saturating_sub(1) {
                 0 => 1,
+                parts if parts > MostParts::SIZE => MostParts::SIZE,
                 parts => parts,
             }
         };
