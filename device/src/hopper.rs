@@ -32,6 +32,7 @@ mod tma;
 mod turns;
 mod warpgroup;
 mod wgmma;
+mod words;
 
 pub use cluster::{
     Multicast, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,

@@ -8,9 +8,10 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{E, Fragment, StaticLayout, each};
 
-use crate::{DeviceData, GlobalMut, WARP_SIZE, atomic_count, lane_idx, shfl, sync_warp};
+use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
 
-use super::mailbox::{WORD, first_of_word};
+use super::warpgroup::WARPS;
+use super::words::{WORD, first_of_word, set_word, word_of, words};
 use super::{WARPGROUP_SIZE, WarpgroupThread};
 
 /// Registers for the sums and the parts that a thread reads at a time, so that reads overlap. With more of them,
@@ -41,7 +42,7 @@ impl Arrivals {
     }
 
     /// Words of a place: a warpgroup's warps count for themselves.
-    pub const WARPS: u32 = WARPGROUP_SIZE / WARP_SIZE;
+    pub const WARPS: u32 = WARPS;
 }
 
 /// Parts of sums, each a fragment of layout `L` of each thread of a warpgroup, in global memory.
@@ -76,13 +77,7 @@ pub struct Fixup<L> {
 impl<L: StaticLayout> Fixup<L> {
     /// Values of a part.
     pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
-    const WORDS: usize = {
-        assert!(
-            L::SIZE.is_multiple_of(WORD),
-            "what is left has a multiple of four values for each thread"
-        );
-        L::SIZE / WORD
-    };
+    const WORDS: usize = words::<L>();
 
     /// Of `parts` parts for each of `at_tile` places at each tile: a part has [`VALUES`](Self::VALUES) values in
     /// `memory`.
@@ -119,9 +114,8 @@ impl<L: StaticLayout> Fixup<L> {
         };
         let own = part_at(part);
         for word in 0..Self::WORDS {
-            let four = [0, 1, 2, 3].map(|v| sums.get(WORD * word + v));
             // SAFETY: the caller promises that it is there, and nobody reads it before it has arrived.
-            unsafe { own.store_vec(first_of_word(word, thread), four) };
+            unsafe { own.store_vec(first_of_word(word, thread), word_of(sums, word)) };
         }
         let counter = i64::from(place * Arrivals::WARPS + thread.warp());
         // SAFETY: as promised by the caller.
@@ -146,9 +140,7 @@ impl<L: StaticLayout> Fixup<L> {
                     for word in 0..Self::WORDS {
                         // SAFETY: all parts have been left.
                         let four = unsafe { from.load_vec::<WORD>(first_of_word(word, thread)) };
-                        for (v, value) in four.iter().enumerate() {
-                            parts[nth].set(WORD * word + v, *value);
-                        }
+                        set_word(&mut parts[nth], word, four);
                     }
                 }
             });

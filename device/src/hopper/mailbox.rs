@@ -10,15 +10,12 @@ use cutlet_layout_core::{Fragment, StaticLayout};
 
 use crate::{Shared, SharedMemory, cluster_rank, lane_idx, sync_warp};
 
+use super::warpgroup::WARPS;
+use super::words::{WORD, first_of_word, set_word, word_of, words};
 use super::{
     Mbarrier, WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, fence_mbarrier_init, map_shared,
     store_async,
 };
-
-/// Values that are sent at a time: 16 bytes.
-pub(super) const WORD: usize = 4;
-/// Warps that receive.
-const WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
 
 /// Room for a fragment of layout `L` of each thread of a warpgroup.
 #[derive(Debug)]
@@ -44,13 +41,7 @@ impl<L> Copy for Mailbox<L> {}
 impl<L: StaticLayout> Mailbox<L> {
     /// Bytes of the fragments.
     pub const BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
-    const WORDS: usize = {
-        assert!(
-            L::SIZE.is_multiple_of(WORD),
-            "what is sent has a multiple of four values for each thread"
-        );
-        L::SIZE / WORD
-    };
+    const WORDS: usize = words::<L>();
 
     /// Takes the mailbox's memory; the same for every thread, in the same place of every block.
     #[inline(always)]
@@ -125,13 +116,6 @@ impl<L: StaticLayout> Mailbox<L> {
     }
 }
 
-/// The first value, counted from a mailbox's first, of a thread's `nth` four.
-#[inline(always)]
-pub(super) fn first_of_word(nth: usize, thread: WarpgroupThread) -> i64 {
-    let word = nth as u32 * WARPGROUP_SIZE + thread.get();
-    i64::from(word) * WORD as i64
-}
-
 /// Sends to another block's mailbox.
 #[derive(Debug)]
 pub struct Sender<L> {
@@ -151,7 +135,7 @@ impl<L: StaticLayout> Sender<L> {
         let words = map_shared(mailbox.words, to);
         let full = map_shared(mailbox.full, to);
         for word in 0..Mailbox::<L>::WORDS {
-            let four = [0, 1, 2, 3].map(|v| values.get(WORD * word + v));
+            let four = word_of(values, word);
             // SAFETY: the place is empty, and its block does not end before it has received.
             unsafe { store_async(words.offset(first_of_word(word, thread)), four, full) };
         }
@@ -198,9 +182,7 @@ impl<L: StaticLayout> Receiver<L> {
         for word in 0..Mailbox::<L>::WORDS {
             // SAFETY: the values have come.
             let four = unsafe { mailbox.words.load_vec::<WORD>(first_of_word(word, thread)) };
-            for (v, value) in four.iter().enumerate() {
-                values.set(WORD * word + v, *value);
-            }
+            set_word(&mut values, word, four);
         }
         sync_warp();
         mailbox

@@ -9,6 +9,8 @@ use crate::{barrier_sync, shfl, thread_idx};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP_SIZE: u32 = 128;
+/// Warps of a warpgroup.
+pub(super) const WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
 
 index! {
     /// Index of a warpgroup in its block.
