@@ -12,7 +12,6 @@ use cudarc::driver::sys::{
 use cutlet_device::DeviceData;
 
 use crate::buffer::too_large;
-use crate::cpu_queue::Work;
 use crate::device::{Gpu, Place};
 use crate::driver::check;
 use crate::resident::Kept;
@@ -40,13 +39,13 @@ pub struct Scratch<T: DeviceData> {
 }
 
 enum Memory<T: DeviceData> {
-    Cpu(Option<Buffer<T>>),
+    Cpu(Buffer<T>),
     Gpu {
         address: u64,
         len: usize,
     },
-    /// A graph's. If the graph allocated it when it gets there, a launch could not begin before the one before it has
-    /// ended.
+    /// A graph's. If a CUDA graph allocated it when it gets there, a launch could not begin before the one before it
+    /// has ended.
     Graph {
         memory: Option<Buffer<u8>>,
         len: usize,
@@ -60,16 +59,16 @@ impl Stream {
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
+        let bytes = len.saturating_mul(size_of::<T>()).max(1);
+        if let Some(keeps) = self.graph_keeps() {
+            let memory = Some(keeps.take(self.device(), bytes)?);
+            return Ok(Scratch {
+                stream: self.clone(),
+                memory: Memory::Graph { memory, len, keeps },
+            });
+        }
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
-                let bytes = len.saturating_mul(size_of::<T>()).max(1);
-                if let Some(keeps) = self.graph_keeps() {
-                    let memory = Some(keeps.take(self.device(), bytes)?);
-                    return Ok(Scratch {
-                        stream: self.clone(),
-                        memory: Memory::Graph { memory, len, keeps },
-                    });
-                }
                 let mut address = 0;
                 let pool = gpu.scratch.pool(gpu)?;
                 gpu.bind()?;
@@ -85,7 +84,7 @@ impl Stream {
                 }
                 Memory::Gpu { address, len }
             }
-            _ => Memory::Cpu(Some(Buffer::allocate(self.device(), len)?)),
+            _ => Memory::Cpu(Buffer::allocate(self.device(), len)?),
         };
         Ok(Scratch {
             stream: self.clone(),
@@ -109,9 +108,7 @@ impl<T: DeviceData> Scratch<T> {
 
     fn place(&self) -> (u64, usize) {
         match &self.memory {
-            Memory::Cpu(buffer) => buffer
-                .as_ref()
-                .map_or((0, 0), |buffer| (buffer.view().address(), buffer.len())),
+            Memory::Cpu(buffer) => (buffer.view().address(), buffer.len()),
             Memory::Gpu { address, len } => (*address, *len),
             Memory::Graph { memory, len, .. } => {
                 (memory.as_ref().map_or(0, |it| it.view().address()), *len)
@@ -123,13 +120,6 @@ impl<T: DeviceData> Scratch<T> {
 impl<T: DeviceData> Drop for Scratch<T> {
     fn drop(&mut self) {
         match (&mut self.memory, self.stream.queue()) {
-            (Memory::Cpu(buffer), Queue::Cpu(queue)) => {
-                if let Some(buffer) = buffer.take() {
-                    // A capture keeps the memory for the graph's replays; otherwise this is its end.
-                    // Work that does nothing does not fail.
-                    let _ = queue.submit(Keep(buffer));
-                }
-            }
             (Memory::Graph { memory, keeps, .. }, _) => {
                 if let Some(memory) = memory.take() {
                     keeps.give(memory);
@@ -151,16 +141,6 @@ impl<T: DeviceData> fmt::Debug for Scratch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, len) = self.place();
         write!(f, "Scratch({len} elements at {address:#x})")
-    }
-}
-
-/// Memory that a recording owns.
-struct Keep<T: DeviceData>(Buffer<T>);
-
-impl<T: DeviceData> Work for Keep<T> {
-    unsafe fn run(&self) -> Result<()> {
-        let Keep(_memory) = self;
-        Ok(())
     }
 }
 
