@@ -159,12 +159,12 @@ const MOST_SPLITS: usize = 64;
 
 /// The choice among instances that the model holds to be the fastest, the first of several; none among none.
 pub fn fastest<T, Epi>(
-    instances: Vec<&'static Instance<T, Epi>>,
+    instances: &[&'static Instance<T, Epi>],
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
     let least = shape.bytes() / shape.rate();
     let mut fastest: Option<Choice<T, Epi>> = None;
-    for instance in instances {
+    for &instance in instances {
         let shape = &shape.oriented(instance);
         let tiles = tiles(instance, shape);
         for (splits, finish) in ways(instance, shape, tiles) {
@@ -204,7 +204,7 @@ fn ways<T, Epi>(
 }
 
 /// Tiles of C, those included that only keep a cluster company.
-fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
+pub fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
     let [rows, columns] = shape.clusters(instance);
     rows * columns * instance.tiles_of_cluster() as usize
 }
@@ -468,10 +468,11 @@ mod tests {
                 leaves_sums: false,
                 fixes_up: true,
             };
-            let clocks = |instances| fastest(instances, &shape).unwrap().clocks;
-            let one_by_one = BF16.iter().map(|instance| clocks(vec![instance]));
+            let clocks = |instances: &[_]| fastest(instances, &shape).unwrap().clocks;
+            let one_by_one = BF16.iter().map(|instance| clocks(&[instance]));
             let least = one_by_one.reduce(f64::min).unwrap();
-            assert_eq!(clocks(BF16.iter().collect()), least);
+            let all: Vec<_> = BF16.iter().collect();
+            assert_eq!(clocks(&all), least);
         }
     }
 }

@@ -94,7 +94,8 @@ mod tests {
             fixes_up: true,
         };
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
-        let choice = choose::fastest(k_major.collect(), &shape).unwrap();
+        let k_major: Vec<_> = k_major.collect();
+        let choice = choose::fastest(&k_major, &shape).unwrap();
         let raster = raster([m, n], choice.instance.tile, choice.instance.cluster);
         let rows = first_rows(&shape, &choice, raster.group());
         (rows, bytes_of_row::<bf16, _>(rows, &shape, &choice))

@@ -173,19 +173,14 @@ fn to_same_type<T: Sixteen>(
             .into_iter()
             .partition(|instance| overwrites || !instance.overwrites_only);
         let c = &mut problem.c;
-        let fixups = Fixups::of(stream);
-        let shape = Shape {
-            fixes_up: fixups.is_some(),
-            ..call.shape
-        };
-        return match choose::fastest(writing, &shape) {
-            Some(choice) => match (choice.finish, fixups) {
+        return match call.fastest(&writing) {
+            Some((choice, fixups)) => match (choice.finish, fixups) {
                 (Finish::Block, _) => call.multiply(&choice, scale, Some(c), Workspace::NONE),
                 (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, c, &fixups),
                 _ => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
             },
             // The one that was named cannot write C by itself.
-            None => match choose::fastest(leaving, &call.shape_for_sums()) {
+            None => match choose::fastest(&leaving, &call.shape_for_sums()) {
                 Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
                 None => Ok(()),
             },
@@ -221,8 +216,8 @@ fn fuse<T: Sixteen, A: Epilogue>(
     let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(fusing.len() + leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
-    let by_itself = choose::fastest(fusing, &call.shape);
-    let by_sums = choose::fastest(leaving, &call.shape_for_sums());
+    let by_itself = choose::fastest(&fusing, &call.shape);
+    let by_sums = choose::fastest(&leaving, &call.shape_for_sums());
     let fused = problem.fused();
     match (by_itself, by_sums) {
         (Some(choice), other)
@@ -261,7 +256,7 @@ fn to_f32<T: Sixteen>(
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
     let (epilogue, mut c) = (problem.fused(), problem.c);
-    match choose::fastest(leaving, &call.shape) {
+    match choose::fastest(&leaving, &call.shape) {
         Some(choice) if choice.splits == 1 => {
             let workspace = Workspace {
                 address: c.view.address(),
@@ -286,7 +281,7 @@ fn to_other_type<T: Sixteen, D: Output>(
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
     let epilogue = problem.fused();
-    match choose::fastest(leaving, &call.shape_for_sums()) {
+    match choose::fastest(&leaving, &call.shape_for_sums()) {
         Some(choice) => call.run_by_sums(&choice, epilogue, &mut problem.c),
         None => Ok(()),
     }
@@ -388,6 +383,26 @@ impl<'a, T: Sixteen> Call<'a, T> {
         self.multiply(choice, unused, None, workspace)?;
         // SAFETY: what the epilogue reads was checked with the problem.
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
+    }
+
+    /// The choice among instances that write C, and where their blocks count themselves if they add parts, which a
+    /// stream may have no words for.
+    fn fastest(
+        &self,
+        instances: &[&'static Instance<T>],
+    ) -> Option<(Choice<T, Scale>, Option<Fixups>)> {
+        let with_fixups = Shape {
+            fixes_up: true,
+            ..self.shape
+        };
+        let choice = choose::fastest(instances, &with_fixups)?;
+        if choice.finish != Finish::LastBlock {
+            return Some((choice, None));
+        }
+        match Fixups::of(self.stream) {
+            Some(fixups) => Some((choice, Some(fixups))),
+            None => Some((choose::fastest(instances, &self.shape)?, None)),
+        }
     }
 
     /// Computes C, the last block of each tile adding its parts.
@@ -556,8 +571,8 @@ mod tests {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
         let mut problem = Problem::new(1.0, a, b, beta, c, Extras::default())?;
         let call = Call::new(stream, &problem)?;
-        let [rows, columns] = call.shape.oriented(instance).clusters(instance);
-        let pieces = rows * columns * (instance.tiles_of_cluster() * splits) as usize;
+        let tiles = choose::tiles(instance, &call.shape.oriented(instance));
+        let pieces = tiles * splits as usize;
         let choice = Choice {
             instance,
             splits,
