@@ -31,6 +31,17 @@ pub trait AccessWidth: Copy + 'static {
     /// As [`Engine::load_vector`].
     unsafe fn load<E: Engine>(engine: E, index: i64, each: impl FnMut(usize, E::Element));
 
+    /// Copies the values from `index` on to those from `to_index` on, with one access each.
+    ///
+    /// # Safety
+    /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
+    unsafe fn copy<E: Engine, F: EngineMut<Element = E::Element>>(
+        from: E,
+        index: i64,
+        to: F,
+        to_index: i64,
+    );
+
     /// Replaces the values from `index` on by `f(n, value n)`, with one access each way.
     ///
     /// # Safety
@@ -64,6 +75,17 @@ impl<const N: usize> AccessWidth for Width<N> {
             each(n, *entry(&vector, n));
             n += 1;
         }
+    }
+
+    #[inline(always)]
+    unsafe fn copy<E: Engine, F: EngineMut<Element = E::Element>>(
+        from: E,
+        index: i64,
+        to: F,
+        to_index: i64,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { to.store_vector::<N>(to_index, from.load_vector::<N>(index)) };
     }
 
     #[inline(always)]

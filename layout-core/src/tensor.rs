@@ -188,6 +188,40 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     }
 }
 
+impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    /// Copies the values that lie inside both tensors, each to the same one of `to`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{ColMajor, L, RowMajor, Tensor, Tv};
+    ///
+    /// type Pair = Tv<L!(2:1@1), L!(2:1@0)>; // two threads, a column of two values each
+    ///
+    /// let (from, mut to) = ([1, 2, 3, 4], [0; 4]);
+    /// // SAFETY: the extents and the leading dimensions stay inside the arrays.
+    /// let (rows, columns) = unsafe {
+    ///     let rows = Tensor::new(from.as_ptr(), RowMajor::new([2, 2], 2));
+    ///     (rows, Tensor::new(to.as_mut_ptr(), ColMajor::new([2, 2], 2)))
+    /// };
+    /// for thread in 0..2u32 {
+    ///     rows.partition::<Pair>(thread).copy_to(&columns.partition(thread));
+    /// }
+    /// assert_eq!(to, [1, 3, 2, 4]);
+    /// ```
+    #[inline(always)]
+    pub fn copy_to<F: EngineMut<Element = E::Element>, J: Inner>(&self, to: &Partition<F, J, C>) {
+        const { Self::WIDTH_FITS }
+        const { Partition::<F, J, C>::WIDTH_FITS }
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(v) && to.bound.holds(v) {
+                let (index, to_index) = (self.bound.index(v), to.bound.index(v));
+                // SAFETY: as in `load_into`.
+                unsafe { C::Width::copy(self.engine, index, to.engine, to_index) };
+            }
+        });
+    }
+}
+
 impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Writes all values that lie inside the tensor.
     #[inline(always)]
