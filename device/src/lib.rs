@@ -7,7 +7,7 @@
 //! |---|---|
 //! | who is running | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | waiting for each other | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
-//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`any`], [`all`], [`ballot`] |
+//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | work of persistent blocks | [`Schedule`], [`multiprocessor_idx`] |
@@ -81,7 +81,7 @@ pub use math::{
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use schedule::{Schedule, Steps, Work, cluster_raster};
 pub use shared::{Shared, SharedMemory};
-pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor};
+pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};
 pub use sync::{
     barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,
     wait_until,

@@ -44,6 +44,14 @@ pub fn shfl<T: Shuffle>(value: T, lane: u32) -> T {
     T::from_bits(imp::idx(value.to_bits(), lane))
 }
 
+/// `value`, which is the same for all lanes: read from the first, so that the compiler knows that, too, and neither
+/// keeps it once a lane nor works it out once a lane.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn uniform<T: Shuffle>(value: T) -> T {
+    shfl(value, 0)
+}
+
 /// The value of the lane whose number differs from this lane's by the bits of `mask`, which is
 /// below 32.
 #[inline(always)]

@@ -373,8 +373,8 @@ where
             let mut last = None;
             for step in 0..steps {
                 let filled = consumer.wait();
-                let a = ring_a.stage(filled.stage()).operand_a().rows(me);
-                let b = ring_b.stage(filled.stage()).operand_b();
+                let a = ring_a.operand_a(filled.stage()).rows(me);
+                let b = ring_b.operand_b(filled.stage());
                 let batch = warpgroup_arrive();
                 for i in 0..4 {
                     // SAFETY: the stage is full until it is released.

@@ -51,6 +51,7 @@ fn indices() {
         assert_eq!((block_dim().x, grid_dim().x, cluster_size()), (70, 1, 1));
         assert_eq!(cluster_rank().get(), 0);
         assert_eq!(warp_idx_sync(), warp_idx());
+        assert_eq!(uniform(warp_idx().get()), warp_idx().get());
         [
             thread_idx().get() as u16,
             warp_idx().get() as u16,

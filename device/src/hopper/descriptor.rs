@@ -23,7 +23,7 @@ use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
 use crate::DeviceData;
 
-use super::{Major, SharedTile, WgmmaInstruction};
+use super::{Major, SharedTile, StageIdx, TileRing, WgmmaInstruction};
 
 /// Which operand of which instruction.
 pub trait OperandKind: Copy + 'static {
@@ -164,6 +164,28 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
     }
 }
 
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle, const STAGES: usize>
+    TileRing<T, L, W, STAGES>
+{
+    /// The tile of a stage as operand A of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_a<I: WgmmaInstruction<A = T>>(
+        self,
+        stage: StageIdx,
+    ) -> Operand<OperandA<I>, L, W> {
+        Operand::of_ring(self, stage)
+    }
+
+    /// The tile of a stage as operand B of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_b<I: WgmmaInstruction<B = T>>(
+        self,
+        stage: StageIdx,
+    ) -> Operand<OperandB<I>, L, W> {
+        Operand::of_ring(self, stage)
+    }
+}
+
 impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     /// How many instructions it takes to go through the tile's k.
     pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
@@ -189,6 +211,20 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
             // In a cluster, the bits above are the block's rank; they must not reach the next field.
             low: (address & 0x3_FFFF) / 16 + const { Self::DERIVED.fields as u32 },
             types: PhantomData,
+        }
+    }
+
+    /// The tile of a ring's stage. From a stage to its descriptors it is one multiplication, since all else is the
+    /// same for every stage.
+    #[inline(always)]
+    fn of_ring<T: DeviceData, const STAGES: usize>(
+        ring: TileRing<T, L, W, STAGES>,
+        stage: StageIdx,
+    ) -> Self {
+        let first = Self::at(ring.tile(0u32).start().address());
+        Self {
+            low: first.low + stage.get() * const { SharedTile::<T, L, W>::BYTES / 16 },
+            ..first
         }
     }
 

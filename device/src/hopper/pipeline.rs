@@ -5,7 +5,7 @@
 //! know the stage they are at and its phase, and hand out a stage only in exchange for the wait:
 //! there is no phase to get wrong.
 
-use crate::{Shared, SharedMemory};
+use crate::{Shared, SharedMemory, uniform};
 
 use super::{Mbarrier, WarpgroupThread, fence_mbarrier_init};
 
@@ -232,15 +232,17 @@ pub struct Consumer<const STAGES: usize, const CLUSTER: usize = 1> {
 }
 
 impl<const STAGES: usize, const CLUSTER: usize> Consumer<STAGES, CLUSTER> {
-    /// Waits until the next stage is full.
+    /// Waits until the next stage is full. All lanes of the warp call it: which stage it is, and what follows
+    /// from that, the compiler knows to be the same for all of them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(&mut self) -> Filled {
         let Cursor { stage, parity } = self.at;
+        let of_all_lanes = uniform(stage);
         self.pipeline.full(stage).wait(parity);
         self.at.advance();
         Filled {
-            stage: StageIdx(stage),
+            stage: StageIdx(of_all_lanes),
         }
     }
 
