@@ -3,14 +3,16 @@
 //! A block has two roles. One thread of the first warpgroup *produces*: it has TMA load tiles of A
 //! and B into a ring of shared-memory stages. The other warpgroups *consume*: each multiplies its
 //! rows of the block's tile of C with `wgmma`, takes the sums through the *epilogue*, and writes
-//! them to shared memory, from where TMA stores them while the next tile is being multiplied. The
-//! block stays for the whole launch; a *schedule* says which tiles are its. A launch begins while the kernel
-//! before it ends: until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster
-//! have neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that both
-//! need; or they have the same tile, each multiplies every other step, and they *exchange* sums. Clusters can share
-//! a tile's steps, too: whichever block comes last adds all parts of the sums, the *fixup*. Where there are many
-//! tiles, a cluster claims a *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have
-//! their *place* where C ends, not where the tiles before do: what they have in common is stored once.
+//! them to shared memory, from where TMA stores them while the next tile is being multiplied; a
+//! consumer that is alone in its block has its threads *store* them. The block stays for the whole
+//! launch; a *schedule* says which tiles are its. A launch begins while the kernel before it ends:
+//! until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster have
+//! neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that
+//! both need; or they have the same tile, each multiplies every other step, and they *exchange* sums.
+//! Clusters can share a tile's steps, too: whichever block comes last adds all parts of the sums, the
+//! *fixup*. Where there are many tiles, a cluster claims a *seat* in the schedule that suits the
+//! multiprocessors it runs on. The last tiles have their *place* where C ends, not where the tiles
+//! before do: what they have in common is stored once.
 //!
 //! The tile's extents, the stages, the cluster, the majors of A, B and C, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
@@ -33,7 +35,7 @@ use cutlet_device::hopper::{
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
-    sync_threads, warp_idx_sync,
+    sync_threads, uniform, warp_idx_sync,
 };
 use cutlet_layout_core::{
     ColMajor, Coord, Divisor, E, Fragment, Raster, RowMajor, Tensor, tile_origin, tiles,
@@ -47,7 +49,7 @@ pub use epilogue::{
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
 use pieces::{BUFFER, Buffer, Pieces};
-pub use pieces::{piece_columns, piece_span};
+pub use pieces::{MajorC, piece_columns, piece_span};
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC<const M: usize, const N: usize> = (E<M, 1, 0>, E<N, 1, 1>);
@@ -251,7 +253,7 @@ pub unsafe fn gemm<
     T: Float16 + Default,
     JA: Major,
     JB: Major,
-    JC: Major,
+    JC: MajorC,
     Epi: Epilogue,
     Mma<N, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
 {
@@ -267,6 +269,8 @@ pub unsafe fn gemm<
         );
         M == rows * CONSUMERS
     };
+    let stores_itself = const { CONSUMERS == 1 && JC::K_IS_CONSECUTIVE && Ahead::<Epi>::IS_EMPTY };
+    let clustered = const { CLUSTER > 1 || DEPTH > 1 };
     let Problem { ldc, m, n, k, .. } = problem;
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
@@ -276,13 +280,20 @@ pub unsafe fn gemm<
     let seat = Seat::take(&mut shared);
     let claims_seat = CLUSTER > 1 && !problem.seats.is_none();
     let mailbox = Mailbox::<Sums<N, T, JA, JB>>::take(&mut shared);
+    let (warp, warpgroup) = (warp_idx_sync(), warpgroup_idx());
+    let thread = warpgroup_thread_idx();
+    // The next kernel may start where this one's blocks have ended. What it reads or writes it waits for, as
+    // this one does for the kernel before it: each role where it comes to that. Seats are claimed before.
+    if !claims_seat {
+        launch_dependents();
+    }
     // Two warps, so that neither waits for the other one's share.
-    if warp_idx_sync().is_first() && elect_one() {
+    if warp.is_first() && elect_one() {
         prefetch_tensor_map(map_a);
         prefetch_tensor_map(map_b);
         prefetch_tensor_map(map_c);
     }
-    if warp_idx_sync().is(1) && elect_one() {
+    if warp.is(1) && elect_one() {
         // SAFETY: nobody uses the barriers before the cluster has met.
         unsafe {
             pipeline.init(1, if together { CONSUMERS as u32 } else { 1 });
@@ -296,14 +307,28 @@ pub unsafe fn gemm<
             }
         }
     }
-    if CLUSTER > 1 || DEPTH > 1 {
+    if clustered {
         cluster_arrive_relaxed();
+    }
+    // The operands' beginnings are on their way to the cache while the kernel before this one ends, and the block
+    // meets.
+    let [beginnings_a, beginnings_b] = problem.prefetch;
+    // SAFETY: the launcher promises that these rows are there.
+    unsafe {
+        if warpgroup.is(1) {
+            beginnings_a.begin(thread);
+        }
+        if warpgroup.is(CONSUMERS as u32) {
+            beginnings_b.begin(thread);
+        }
+    }
+    if clustered {
         cluster_wait();
     } else {
         sync_threads();
     }
     if claims_seat {
-        if warp_idx_sync().is_first() && elect_one() {
+        if warp.is_first() && elect_one() {
             seat.expect();
             if cluster_rank().is_first() {
                 // SAFETY: the launcher promises a seat for each cluster. The next launch begins after
@@ -312,6 +337,7 @@ pub unsafe fn gemm<
             }
         }
         seat.wait();
+        launch_dependents();
     }
     // Each role computes these for itself: what it were given would cost it registers all the time.
     let schedule = || {
@@ -331,15 +357,12 @@ pub unsafe fn gemm<
         let [_, steps] = tiles::<TileAb<M>>([m, k]);
         steps
     };
-    // The next kernel may start where this one's blocks have ended. What it reads or writes it waits for, as
-    // this one does for the kernel before it: each role where it comes to that.
-    launch_dependents();
 
-    if warpgroup_idx().is_first() {
+    if warpgroup.is_first() {
         if CONSUMERS > 1 {
             decrease_registers::<40>();
         }
-        if warp_idx_sync().is_first() && elect_one() {
+        if warp.is_first() && elect_one() {
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
             let own = LoadOptions::DEFAULT;
             let all = own.multicast(Multicast::first(CLUSTER as u32));
@@ -396,19 +419,7 @@ pub unsafe fn gemm<
     if CONSUMERS > 1 {
         increase_registers::<232>();
     }
-    let consumer_idx = warpgroup_idx().after(1);
-    let thread = warpgroup_thread_idx();
-    // The operands' beginnings are on their way to the cache while the kernel before this one ends.
-    let [beginnings_a, beginnings_b] = problem.prefetch;
-    // SAFETY: the launcher promises that these rows are there.
-    unsafe {
-        if CONSUMERS == 1 || consumer_idx.is_first() {
-            beginnings_a.begin(thread);
-        }
-        if CONSUMERS == 1 || !consumer_idx.is_first() {
-            beginnings_b.begin(thread);
-        }
-    }
+    let consumer_idx = warpgroup.after(1);
     let mut consumer = pipeline.consumer();
     let buffer = buffers.tile(consumer_idx);
     // Which 64 rows of the tile this consumer's blocks are.
@@ -420,6 +431,8 @@ pub unsafe fn gemm<
     if !together {
         turns.begin();
     }
+    // Asked after the last product, it would be a constant that has to be read again.
+    let is_identity = stores_itself && uniform(u32::from(epilogue.is_identity())) != 0;
     let mut exchange = mailbox.exchange(consumer_idx);
     let places = const { (M / 64) as u32 };
     let fixup = Fixup::new(workspace, problem.arrivals, places, problem.splits);
@@ -445,8 +458,8 @@ pub unsafe fn gemm<
         let ahead = read_ahead(0);
         let mut sums: [_; BLOCKS] = Accumulator::<Mma<N, T, JA, JB>>::several();
         let multiply = |sums: &mut [_; BLOCKS], stage: StageIdx, add: bool| {
-            let tile_a = ring_a.stage(stage).operand_a();
-            let b = ring_b.stage(stage).operand_b();
+            let tile_a = ring_a.operand_a(stage);
+            let b = ring_b.operand_b(stage);
             let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
             for (block, sums) in sums.iter_mut().enumerate() {
@@ -517,7 +530,14 @@ pub unsafe fn gemm<
                         0 => ahead,
                         _ => read_ahead(block),
                     };
-                    pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
+                    if stores_itself {
+                        if !is_identity {
+                            pieces.apply::<Mma<N, T, JA, JB>, _>(sums, epilogue);
+                        }
+                        JC::store::<Mma<N, T, JA, JB>, _, _, _>(&pieces, sums);
+                    } else {
+                        pieces.store_by_tma::<Mma<N, T, JA, JB>, _>(sums, epilogue, ahead);
+                    }
                 } else {
                     pieces.update::<Mma<N, T, JA, JB>, _>(sums, epilogue);
                 }
@@ -528,7 +548,7 @@ pub unsafe fn gemm<
         exchange.drain();
     }
     // The block's memory must stay until TMA has read it.
-    if lane_idx().is_first() {
+    if !stores_itself && lane_idx().is_first() {
         tma_store_wait_read::<0>();
     }
 }

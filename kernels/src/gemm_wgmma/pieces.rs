@@ -1,7 +1,9 @@
 //! The way of a consumer's sums to C: in pieces of some columns, each through shared memory.
 //!
 //! Usually TMA takes the pieces from there while the block goes on: [`Pieces::store_by_tma`], all
-//! unrolled. Where old C is read, or TMA cannot store C, [`Pieces::update`] does whatever it takes.
+//! unrolled. A consumer that is alone in its block mostly has one tile, and nothing to go on with: its threads
+//! store the pieces themselves, which ends sooner: [`MajorC::store`]. Where old C is read, or TMA cannot
+//! store C, [`Pieces::update`] does whatever it takes.
 //! That is a loop at run time, because it is used less, and would be half of each kernel's code if
 //! it were unrolled. Registers have no index at run time, so each turn of the loop works on the
 //! first ones and then moves the rest up.
@@ -9,13 +11,14 @@
 use core::marker::PhantomData;
 
 use cutlet_device::hopper::{
-    AccumulatorLayout, Float16, KMajor, Major, OperandTile, TensorMap, TileBox, WarpgroupThread,
-    WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator, tma_store_commit,
-    tma_store_wait_read,
+    AccumulatorLayout, Float16, KMajor, Major, MnMajor, OperandTile, TensorMap, TileBox,
+    WarpgroupThread, WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator,
+    tma_store_commit, tma_store_wait_read,
 };
 use cutlet_device::{DeviceData, GlobalMut, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Coord, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
+    Coord, Fragment, L, Layout, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each,
+    tiles,
 };
 
 use super::ahead::{self, Ahead};
@@ -73,9 +76,43 @@ type HalfC = TileC<8, TURN>;
 /// alignment.
 type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!(4:1@0)>;
 
+/// Who stores what of a piece: 16 bytes of a row each, neighbours what is next to each other, so that a warp stores
+/// whole rows of it at once.
+type Rows<const PIECE: usize> = Tv<RowThreads<PIECE>, RowValues<PIECE>, 8>;
+
+/// How often a thread stores 16 bytes of a piece of so many columns.
+const fn stores(columns: usize) -> usize {
+    WARP_ROWS * columns / 256
+}
+
+/// The threads of [`Rows`]: a warp's are at as many of its rows as have 256 elements.
+#[derive(Clone, Copy)]
+struct RowThreads<const PIECE: usize>;
+
+impl<const PIECE: usize> StaticLayout for RowThreads<PIECE> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode((PIECE / 8) as i64, 8, 1),
+        Layout::static_basis_mode((256 / PIECE) as i64, 1, 0),
+        Layout::static_basis_mode(4, WARP_ROWS as i64, 0),
+    ]);
+    type Storage<V: Copy> = [V; 128];
+}
+
+/// The values of [`Rows`]: 8 of a row, and so on through the warp's rows. They are never in a fragment.
+#[derive(Clone, Copy)]
+struct RowValues<const PIECE: usize>;
+
+impl<const PIECE: usize> StaticLayout for RowValues<PIECE> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(8, 1, 1),
+        Layout::static_basis_mode(stores(PIECE) as i64, (256 / PIECE) as i64, 0),
+    ]);
+    type Storage<V: Copy> = [V; PIECE];
+}
+
 /// The pieces of 64 rows of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct Pieces<'a, T: Float16, JC, const PIECE: usize, const SPAN: usize> {
+pub struct Pieces<'a, T: Float16, JC, const PIECE: usize, const SPAN: usize> {
     /// Room for those on their way, the consumer's own.
     buffer: Buffer<T>,
     /// Where they go. If that is by TMA, only the coordinates count.
@@ -112,6 +149,33 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
         }
     }
 
+    /// `sums = epilogue(sums)` where old C is not read.
+    #[inline(always)]
+    pub fn apply<I: WgmmaInstruction, Epi: Epilogue>(
+        &self,
+        sums: &mut Fragment<f32, I::Values>,
+        epilogue: Epi,
+    ) {
+        let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
+        each::<I::Values>(|v| {
+            let at = places.bound().coordinate(v);
+            sums.set(v, epilogue.apply(sums.get(v), None, at));
+        });
+    }
+
+    /// The first of the running warp's pieces that is this tile's own, not the tile's before.
+    #[inline(always)]
+    fn first_own(&self) -> i32 {
+        let begin = self
+            .rows
+            .local_tile::<TileC<WARP_ROWS, PIECE>>((self.thread.warp(), 0u32))
+            .origin();
+        match begin[0] >= self.own[0] {
+            true => (self.own[1] - begin[1]) / PIECE as i32,
+            false => i32::MAX,
+        }
+    }
+
     /// `C = epilogue(sums)` where old C is not read, by TMA. The stores may still be under way
     /// afterwards.
     ///
@@ -119,7 +183,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     /// The map must describe C, with boxes of [`tile_box`], and nobody else may use the rows and the
     /// buffer.
     #[inline(always)]
-    pub unsafe fn store_by_tma<I: WgmmaInstruction, Epi: Epilogue>(
+    pub(super) unsafe fn store_by_tma<I: WgmmaInstruction, Epi: Epilogue>(
         &self,
         sums: &mut Fragment<f32, I::Values>,
         epilogue: Epi,
@@ -131,27 +195,16 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 "an epilogue that reads of columns takes tiles with a multiple of 32"
             );
         }
-        let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         if Ahead::<Epi>::IS_EMPTY && !epilogue.is_identity() {
-            let places = places();
-            each::<I::Values>(|v| {
-                let at = places.bound().coordinate(v);
-                sums.set(v, epilogue.apply(sums.get(v), None, at));
-            });
+            self.apply::<I, _>(sums, epilogue);
         }
+        let places = || self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         let at = |v| places().bound().coordinate(v);
         let to = |piece: u32| self.rows.local_tile::<TileC<64, PIECE>>((0u32, piece));
         // What is another tile's goes below C, where TMA stores nothing: a branch around the store would be the
         // longer way for all others.
         let below = self.rows.extent()[0];
-        let first_own = {
-            let warp = (self.thread.warp(), 0u32);
-            let begin = to(0).local_tile::<TileC<WARP_ROWS, PIECE>>(warp).origin();
-            match begin[0] >= self.own[0] {
-                true => (self.own[1] - begin[1]) / PIECE as i32,
-                false => i32::MAX,
-            }
-        };
+        let first_own = self.first_own();
         for piece in 0..const { I::N / PIECE } {
             if !Ahead::<Epi>::IS_EMPTY {
                 for part in 0..PIECE / ahead::COLUMNS {
@@ -160,9 +213,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 }
             }
             let buffers = const { ON_THEIR_WAY / PIECE };
-            let start = (piece % buffers) * const { 64 * PIECE };
-            let start = self.buffer.start().offset(start as i64);
-            let tile = SharedC::<T, JC, PIECE, SPAN>::from_shared(start);
+            let tile = self.shared(piece);
             // The stores of the tile before may have ended with any buffer: a tile begins when all
             // are free.
             if lane_idx().is_first() {
@@ -190,6 +241,13 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 }
             }
         }
+    }
+
+    /// Where a piece is in shared memory, from which others have gone before.
+    #[inline(always)]
+    fn shared(&self, piece: usize) -> SharedC<T, JC, PIECE, SPAN> {
+        let start = piece % const { ON_THEIR_WAY / PIECE } * const { 64 * PIECE };
+        SharedC::from_shared(self.buffer.start().offset(start as i64))
     }
 
     /// `C = epilogue(sums, C)`, or without old C if the epilogue does not read it, without TMA.
@@ -262,5 +320,72 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
             }
             *sums = sums.rotated(Values::SIZE);
         }
+    }
+}
+
+/// A major of C, and how a consumer's threads store sums in it, which the epilogue has been applied to.
+pub trait MajorC: Major + Sized {
+    /// `C = sums`, 16 bytes at a time: C's rows, or columns, must be a multiple of 16 bytes apart, and begin and
+    /// end at one.
+    ///
+    /// # Safety
+    /// Nobody else may use the rows and the buffer.
+    unsafe fn store<I: WgmmaInstruction, T, const PIECE: usize, const SPAN: usize>(
+        pieces: &Pieces<T, Self, PIECE, SPAN>,
+        sums: &Fragment<f32, I::Values>,
+    ) where
+        T: Float16 + Default;
+}
+
+impl MajorC for KMajor {
+    #[inline(always)]
+    unsafe fn store<I: WgmmaInstruction, T, const PIECE: usize, const SPAN: usize>(
+        pieces: &Pieces<T, Self, PIECE, SPAN>,
+        sums: &Fragment<f32, I::Values>,
+    ) where
+        T: Float16 + Default,
+    {
+        let Pieces { rows, thread, .. } = *pieces;
+        let buffers = const { ON_THEIR_WAY / PIECE };
+        let count = const { I::N / PIECE };
+        // All at once, where there is room for all.
+        let together = if count <= buffers { count } else { 1 };
+        // What is another tile's goes below C, where nothing is stored: no branch is as short.
+        let [below, _] = tiles::<TileC<64, PIECE>>(rows.extent());
+        let first_own = pieces.first_own();
+        for first in (0..count).step_by(together) {
+            // SAFETY: each warp touches only the 16 rows whose sums it has, and its lanes meet between one's
+            // accesses and another's; the rest as promised by the caller.
+            unsafe {
+                if first >= buffers {
+                    sync_warp();
+                }
+                for piece in first..first + together {
+                    let tile = pieces.shared(piece);
+                    store_accumulator::<I, _, _, _>(tile, 0u32, piece, thread, sums);
+                }
+                sync_warp();
+                for piece in first..first + together {
+                    let is_own = piece as i32 >= first_own;
+                    let to = (if is_own { 0 } else { below }, piece as u32);
+                    let from = pieces.shared(piece).tensor();
+                    from.partition::<Rows<PIECE>>(thread)
+                        .copy_to(&rows.local_tile::<TileC<64, PIECE>>(to).partition(thread));
+                }
+            }
+        }
+        sync_warp();
+    }
+}
+
+impl MajorC for MnMajor {
+    #[inline(always)]
+    unsafe fn store<I: WgmmaInstruction, T, const PIECE: usize, const SPAN: usize>(
+        _: &Pieces<T, Self, PIECE, SPAN>,
+        _: &Fragment<f32, I::Values>,
+    ) where
+        T: Float16 + Default,
+    {
+        unreachable!("TMA stores a C whose columns are consecutive")
     }
 }
