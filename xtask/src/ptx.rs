@@ -81,7 +81,7 @@ pub fn run() -> Outcome {
     if faults.is_empty() {
         println!(
             "\n{entries} entries in {} modules: no spills, no local memory, no calls, no warnings; \
-             no memory barrier in the {hot_loops} loops with wgmma",
+             no memory barrier and no yield in the {hot_loops} loops with wgmma",
             built.modules().len()
         );
         Ok(())
@@ -154,8 +154,8 @@ impl Findings {
         {
             println!("{entry:<32} {:>18} {:>6}", hot.instructions, hot.wgmma);
             self.faults
-                .extend(hot.barriers.iter().map(|(line, barrier)| {
-                    format!("{entry}: `{barrier}` in the loop with wgmma, {listing}:{line}")
+                .extend(hot.misplaced.iter().map(|(line, misplaced)| {
+                    format!("{entry}: `{misplaced}` in the loop with wgmma, {listing}:{line}")
                 }));
             self.hot_loops += 1;
         }
