@@ -128,7 +128,8 @@ pub struct Problem {
     pub parts: Coord,
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
     /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
-    /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten by TMA.
+    /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten, in units of 16
+    /// bytes.
     pub last: [u32; 2],
     /// Rows of A and C.
     pub m: i32,
@@ -148,7 +149,8 @@ pub struct Problem {
     /// Not 0 if each tile of A, and of B, is read once, so that nothing is gained by keeping it in the cache.
     pub once: [u32; 2],
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
-    /// its columns are a multiple of 16 bytes, too, because TMA writes them in such units. An
+    /// its columns are a multiple of 16 bytes, too, because TMA, and whoever stores in its place, writes
+    /// them in such units. An
     /// epilogue that reads rows or columns ahead needs it, and so do consumers with more than 64 rows,
     /// with an epilogue that does not read C.
     pub tma_c: u32,
