@@ -150,9 +150,8 @@ pub struct Problem {
     pub once: [u32; 2],
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
     /// its columns are a multiple of 16 bytes, too, because TMA, and whoever stores in its place, writes
-    /// them in such units. An
-    /// epilogue that reads rows or columns ahead needs it, and so do consumers with more than 64 rows,
-    /// with an epilogue that does not read C.
+    /// them in such units. An epilogue that reads rows or columns ahead needs it, and so do consumers with
+    /// more than 64 rows, with an epilogue that does not read C.
     pub tma_c: u32,
 }
 
