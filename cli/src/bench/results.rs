@@ -275,3 +275,16 @@ pub fn kind(row: &Row) -> String {
 struct Version {
     schema: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_number_that_is_read_is_the_one_that_was_written() {
+        let mut numbers = fastrand::Rng::with_seed(1);
+        for _ in 0..10_000 {
+            let number = 10.0 * numbers.f64();
+            let written = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&written).unwrap(), number);
+        }
+    }
+}
