@@ -10,6 +10,8 @@ use crate::{Matrix, Order, Result};
 
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const UNIT: usize = 16;
+/// Bytes of a line of the cache.
+pub const LINE: usize = 128;
 
 /// An operand of 16-bit elements, or a copy of it where TMA could not read it.
 #[derive(Debug)]
@@ -67,10 +69,16 @@ fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'sta
     Ok(TmaOperand::Copied { elements, extents })
 }
 
+/// Bytes from one row of so many bytes to the next in a copy. Where a row has whole lines of the cache, it
+/// starts with one: a step's 128 bytes would lie in two lines otherwise.
+const fn distance(row: usize) -> usize {
+    row.next_multiple_of(if row < LINE { UNIT } else { LINE })
+}
+
 fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOperand<'static, T>> {
     const { assert!(size_of::<T>() == 2, "the kernel copies elements of 16 bits") };
     let (run, count) = operand.extents.run_and_count();
-    let ld = run.next_multiple_of(UNIT / size_of::<T>());
+    let ld = distance(run * size_of::<T>()) / size_of::<T>();
     let elements = stream.scratch(ld * count)?;
     let extents = repack::Extents {
         ld_source: operand.ld() as i64,

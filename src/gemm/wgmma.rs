@@ -21,7 +21,7 @@ use half::{bf16, f16};
 
 use super::choose::{self, Choice, Finish, Shape};
 use super::fixups::Fixups;
-use super::operand::{TmaOperand, UNIT};
+use super::operand::{LINE, TmaOperand, UNIT};
 use super::prefetch::prefetch;
 use super::seats::{Common, seats};
 use super::sums::{Output, SumParts, Sums};
@@ -528,7 +528,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
 
 /// Lines of the cache that 128 bytes of a row of the operand lie in.
 fn cache_lines<T: DeviceData>(operand: &Matrix<'_, T>) -> usize {
-    match operand.starts_runs_at(128) {
+    match operand.starts_runs_at(LINE) {
         true => 1,
         false => 2,
     }
