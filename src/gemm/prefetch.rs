@@ -9,14 +9,19 @@ use super::choose::{Choice, Shape};
 use crate::Matrix;
 use crate::matrix::pointer;
 
-/// Bytes of A and B that are fetched where blocks share what they load: with more, the first to be loaded
-/// would come late.
-const SHARED: usize = 1 << 20;
+/// Bytes of A and B that are fetched where blocks share what they load, …
+const SHARED: usize = 3 << 19;
+/// … and where they share a tile's steps as well, so that there are more of them at a time.
+const SPLIT: usize = 4 << 20;
 /// Bytes where each tile of A, or of B, is loaded once. Memory decides then, and the cache fetches rows in longer
 /// pieces than steps are.
 const ONCE: usize = 8 << 20;
 /// Bytes where a block has one such tile, for itself.
-const ALONE: usize = 16 << 20;
+const ALONE: usize = 24 << 20;
+/// Steps of a block that are fetched of such tiles, and one more for every eight that it has, …
+const FIRST_STEPS: usize = 3;
+/// … up to so many. What is fetched beyond those comes when the block loads others already, and takes their time.
+const MOST_STEPS: usize = 12;
 
 /// What is fetched of A and B, by an instance whose clusters visit groups of so many rows of clusters.
 pub fn prefetch<T: DeviceData, Epi>(
@@ -59,19 +64,36 @@ fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [us
     ]
 }
 
-/// Bytes of each of so many rows of A and B: whole steps.
+/// Bytes of each of so many rows of A and B: as many steps of each block.
 fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>) -> usize {
-    let clusters = shape.clusters(choice.instance);
-    let is_alone = choice.instance.blocks_of_cluster() == 1
-        && clusters[0] * clusters[1] <= choice.blocks as usize;
-    let all = match clusters.contains(&1) {
-        false => SHARED,
-        true if is_alone => ALONE,
-        true => ONCE,
+    let instance = choice.instance;
+    // Blocks at the same tile have every so many of its steps.
+    let sharing_steps = (choice.splits * instance.depth) as usize;
+    let step = K * size_of::<T>() * sharing_steps;
+    let steps_in = |bytes: usize| bytes / (step * (rows[0] + rows[1]));
+    let clusters = shape.clusters(instance);
+    let is_alone =
+        instance.blocks_of_cluster() == 1 && clusters[0] * clusters[1] <= choice.blocks as usize;
+    let steps = match clusters.contains(&1) {
+        false if choice.splits > 1 => steps_in(SPLIT),
+        false => steps_in(SHARED),
+        true => {
+            let all = shape.k.div_ceil(K * sharing_steps);
+            let in_time = steps_in_time(all, choice.blocks, shape.processors);
+            steps_in(if is_alone { ALONE } else { ONCE }).min(in_time)
+        }
     };
-    let step = K * size_of::<T>();
-    let steps = all / (step * (rows[0] + rows[1]));
     (steps * step).min(shape.k * size_of::<T>())
+}
+
+/// Of all steps that a block has of a tile that is read once, those that are fetched before it may load them.
+fn steps_in_time(all: usize, blocks: u32, processors: u32) -> usize {
+    let most = MOST_STEPS.min(FIRST_STEPS + all / 8);
+    // On multiprocessors that have none of a launch's blocks, the next one's begin while others still load.
+    match 8 * blocks < 7 * processors {
+        true => most.div_ceil(2),
+        false => most,
+    }
 }
 
 #[cfg(test)]
@@ -126,8 +148,18 @@ mod tests {
 
     #[test]
     fn weights_that_are_read_once_are_fetched_further() {
-        assert_eq!(fetched([1, 8192, 8192]), ([1, 8192], 2 * 15 * K));
+        assert_eq!(fetched([1, 8192, 8192]), ([1, 8192], 2 * MOST_STEPS * K));
         let ([_, b], bytes) = fetched([16, 57_344, 8192]);
         assert!(b < 57_344 && (ONCE / 2..=ONCE).contains(&(b * bytes)));
+    }
+
+    #[test]
+    fn less_is_fetched_where_a_block_has_few_steps_or_the_next_launch_begins_early() {
+        assert_eq!(steps_in_time(128, 128, 132), MOST_STEPS);
+        assert_eq!(steps_in_time(16, 128, 132), 5);
+        assert_eq!(steps_in_time(16, 112, 132), 3);
+        let split = fetched([64, 64, 65_536]);
+        assert_eq!(split.0, [64, 64]);
+        assert!(split.1 > 2 * 16 * K, "{split:?}");
     }
 }

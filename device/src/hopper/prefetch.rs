@@ -1,6 +1,10 @@
 //! Prefetches: what a launch has the second-level cache fetch before it may read it.
 
-use crate::{DeviceData, Global, block_idx, grid_dim};
+use core::num::NonZeroU32;
+
+use cutlet_layout_core::{Divide, Divisor};
+
+use crate::{DeviceData, Global, block_idx};
 
 use super::{WARPGROUP_SIZE, WarpgroupThread};
 
@@ -31,11 +35,17 @@ const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 #[repr(C)]
 pub struct Prefetch {
     start: Global<u8>,
-    /// Bytes from one row to the next.
+    /// Bytes from one row to the next, …
     distance: i64,
-    /// Rows of a block: every so many, beginning with that of its own number.
+    /// … and from one of a block's rows to its next.
+    apart: i64,
+    /// Blocks that share rows: each has other bytes of them.
+    pieces: Divisor,
+    /// Groups of such blocks.
+    groups: u32,
+    /// Rows of a block, …
     rows: i32,
-    /// Bytes of each row.
+    /// … and bytes of each.
     bytes: i32,
 }
 
@@ -45,15 +55,11 @@ unsafe impl DeviceData for Prefetch {}
 
 impl Prefetch {
     /// Nothing.
-    pub const NOTHING: Self = Self {
-        start: Global::from_ptr(core::ptr::null()),
-        distance: 0,
-        rows: 0,
-        bytes: 0,
-    };
+    pub const NOTHING: Self = Self::new(Global::from_ptr(core::ptr::null()), 0, [0, 0], 1);
 
-    /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most
-    /// 2 KiB of at most 64 rows a block. Rows that not every block has one of are left out.
+    /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most 2 KiB
+    /// of at most 64 rows a block. Where they are longer, several blocks share rows. What is left over after
+    /// each has got as much is not asked for.
     ///
     /// # Panics
     /// If there are no blocks.
@@ -63,17 +69,33 @@ impl Prefetch {
         [rows, bytes]: [usize; 2],
         blocks: u32,
     ) -> Self {
-        let rows = rows / blocks as usize;
-        let most_bytes = MOST_LINES * LINE;
+        let lines = bytes.div_ceil(LINE);
+        let mut pieces = NonZeroU32::MIN;
+        loop {
+            let groups = (blocks / pieces.get()) as usize;
+            let are_enough = groups <= rows || pieces.get() as usize >= lines;
+            let are_small = lines <= MOST_LINES * pieces.get() as usize;
+            if (are_enough && are_small) || groups <= 1 {
+                break;
+            }
+            pieces = pieces.saturating_add(1);
+        }
+        let groups = blocks / pieces.get();
+        let rows = rows / groups as usize;
+        let lines = lines / pieces.get() as usize;
         Self {
             start,
             distance,
+            apart: groups as i64 * distance,
+            pieces: Divisor::new(pieces),
+            groups,
             rows: if rows < MOST_ROWS { rows } else { MOST_ROWS } as i32,
-            bytes: if bytes < most_bytes {
-                bytes
-            } else {
-                most_bytes
-            } as i32,
+            bytes: LINE as i32
+                * if lines < MOST_LINES {
+                    lines
+                } else {
+                    MOST_LINES
+                } as i32,
         }
     }
 
@@ -83,26 +105,28 @@ impl Prefetch {
     /// The rows must exist.
     #[inline(always)]
     pub unsafe fn begin(&self, thread: WarpgroupThread) {
-        self.lines(thread.get(), block_idx().x.get(), grid_dim().x, |at| {
+        self.lines(thread.get(), block_idx().x.get(), |at| {
             // SAFETY: as promised by the caller.
             unsafe { self.start.prefetch(at) };
         });
     }
 
-    /// Calls `each` with where the lines begin that a thread of a block, of so many blocks, asks for.
+    /// Calls `each` with where the lines begin that a thread of a block asks for.
     #[inline(always)]
-    fn lines(&self, thread: u32, block: u32, blocks: u32, mut each: impl FnMut(i64)) {
+    fn lines(&self, thread: u32, block: u32, mut each: impl FnMut(i64)) {
+        let (group, piece) = self.pieces.div_rem(block);
         let row = (thread / MOST_LINES as u32) as i32;
         let byte = (thread % MOST_LINES as u32) as i32 * LINE as i32;
-        let rows_left = match byte < self.bytes {
+        let rows_left = match byte < self.bytes && group < self.groups {
             true => self.rows - row,
             false => 0,
         };
-        let apart = i64::from(blocks) * self.distance;
-        let first = i64::from(block) * self.distance + i64::from(row) * apart + i64::from(byte);
+        let first = i64::from(group) * self.distance
+            + i64::from(row) * self.apart
+            + i64::from(piece as i32 * self.bytes + byte);
         for nth in 0..MOST_ROWS / ROWS {
             if ((nth * ROWS) as i32) < rows_left {
-                each(first + (nth * ROWS) as i64 * apart);
+                each(first + (nth * ROWS) as i64 * self.apart);
             }
         }
     }
@@ -119,7 +143,7 @@ mod tests {
         let mut asked = Vec::new();
         for block in 0..blocks {
             for thread in 0..WARPGROUP_SIZE {
-                prefetch.lines(thread, block, blocks, |at| asked.push(at));
+                prefetch.lines(thread, block, |at| asked.push(at));
             }
         }
         asked.sort_unstable();
@@ -142,6 +166,9 @@ mod tests {
             (96, 2000, 2000, 3),
             (8, 10_000, 200, 8),
             (64, 4096, 1, 1),
+            (40, 1 << 14, 6 * 1024, 60),
+            (16, 1 << 14, 1024, 64),
+            (2, 1 << 16, 1 << 16, 64),
         ] {
             let prefetch = Prefetch::new(start, distance, [rows, bytes], blocks);
             let expected = lines(rows as i64, distance, bytes as i64);
@@ -153,10 +180,10 @@ mod tests {
     fn blocks_ask_for_no_more_than_they_can_and_the_rows_have() {
         let start = Prefetch::NOTHING.start;
         let prefetch = Prefetch::new(start, 1 << 14, [1000, 1 << 14], 2);
-        assert_eq!(asked_for(prefetch, 2), lines(128, 1 << 14, 2048));
+        assert_eq!(asked_for(prefetch, 2), lines(64, 1 << 14, 4096));
         let uneven = Prefetch::new(start, 256, [11, 256], 4);
         assert_eq!(asked_for(uneven, 4), lines(8, 256, 256));
-        assert_eq!(asked_for(Prefetch::new(start, 256, [3, 256], 4), 4), []);
+        assert_eq!(asked_for(Prefetch::new(start, 256, [1, 256], 4), 4), []);
         assert_eq!(asked_for(Prefetch::NOTHING, 4), []);
     }
 }
