@@ -78,7 +78,8 @@ fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>
         false if choice.splits > 1 => steps_in(SPLIT),
         false => steps_in(SHARED),
         true => {
-            let all = shape.k.div_ceil(K * sharing_steps);
+            let tiles = choice.pieces * instance.depth as usize;
+            let all = shape.k.div_ceil(K * sharing_steps) * tiles.div_ceil(choice.blocks as usize);
             let in_time = steps_in_time(all, choice.blocks, shape.processors);
             steps_in(if is_alone { ALONE } else { ONCE }).min(in_time)
         }
@@ -86,7 +87,7 @@ fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>
     (steps * step).min(shape.k * size_of::<T>())
 }
 
-/// Of all steps that a block has of a tile that is read once, those that are fetched before it may load them.
+/// Of all steps that a block has, of tiles that are read once, those that are fetched before it may load them.
 fn steps_in_time(all: usize, blocks: u32, processors: u32) -> usize {
     let most = MOST_STEPS.min(FIRST_STEPS + all / 8);
     // On multiprocessors that have none of a launch's blocks, the next one's begin while others still load.
