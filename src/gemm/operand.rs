@@ -101,3 +101,14 @@ fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOp
     };
     Ok(TmaOperand::Copied { elements, extents })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_copy_start_lines_if_they_are_as_long() {
+        assert_eq!([1, 16, 126].map(distance), [16, 16, 128]);
+        assert_eq!([128, 130, 2038].map(distance), [128, 256, 2048]);
+    }
+}

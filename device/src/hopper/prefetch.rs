@@ -1,10 +1,6 @@
 //! Prefetches: what a launch has the second-level cache fetch before it may read it.
 
-use core::num::NonZeroU32;
-
-use cutlet_layout_core::{Divide, Divisor};
-
-use crate::{DeviceData, Global, block_idx};
+use crate::{DeviceData, Global, block_idx, grid_dim};
 
 use super::{WARPGROUP_SIZE, WarpgroupThread};
 
@@ -35,18 +31,14 @@ const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 #[repr(C)]
 pub struct Prefetch {
     start: Global<u8>,
-    /// Bytes from one row to the next, …
+    /// Bytes from one row to the next.
     distance: i64,
-    /// … and from one of a block's rows to its next.
-    apart: i64,
-    /// Blocks that share rows: each has other bytes of them.
-    pieces: Divisor,
-    /// Groups of such blocks.
-    groups: u32,
-    /// Rows of a block, …
+    /// Rows of a block.
     rows: i32,
-    /// … and bytes of each.
-    bytes: i32,
+    /// Bytes of each: a block of a group has other ones than the rest, of the same rows.
+    bytes: u16,
+    /// The logarithm of how many blocks a group has.
+    log_group: u16,
 }
 
 // SAFETY: a `repr(C)` struct of a pointer and numbers, without padding.
@@ -58,8 +50,7 @@ impl Prefetch {
     pub const NOTHING: Self = Self::new(Global::from_ptr(core::ptr::null()), 0, [0, 0], 1);
 
     /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most 2 KiB
-    /// of at most 64 rows a block. Where they are longer, several blocks share rows. What is left over after
-    /// each has got as much is not asked for.
+    /// of at most 64 rows a block. Where rows are longer, or fewer, 2, 4, 8 … blocks share them. What is left over after each has got as much is not asked for.
     ///
     /// # Panics
     /// If there are no blocks.
@@ -69,33 +60,29 @@ impl Prefetch {
         [rows, bytes]: [usize; 2],
         blocks: u32,
     ) -> Self {
+        assert!(blocks > 0, "rows are fetched by blocks");
         let lines = bytes.div_ceil(LINE);
-        let mut pieces = NonZeroU32::MIN;
-        loop {
-            let groups = (blocks / pieces.get()) as usize;
-            let are_enough = groups <= rows || pieces.get() as usize >= lines;
-            let are_small = lines <= MOST_LINES * pieces.get() as usize;
-            if (are_enough && are_small) || groups <= 1 {
-                break;
-            }
-            pieces = pieces.saturating_add(1);
+        let mut log_group = 0;
+        // Larger while rows are too long for a block, or too few for all groups.
+        while groups(blocks, log_group) > 1
+            && (lines >> log_group > MOST_LINES
+                || (rows < groups(blocks, log_group) as usize && lines >> log_group > 1))
+        {
+            log_group += 1;
         }
-        let groups = blocks / pieces.get();
-        let rows = rows / groups as usize;
-        let lines = lines / pieces.get() as usize;
+        let rows = rows / groups(blocks, log_group) as usize;
+        let lines = lines >> log_group;
+        let lines = if lines < MOST_LINES {
+            lines
+        } else {
+            MOST_LINES
+        };
         Self {
             start,
             distance,
-            apart: groups as i64 * distance,
-            pieces: Divisor::new(pieces),
-            groups,
             rows: if rows < MOST_ROWS { rows } else { MOST_ROWS } as i32,
-            bytes: LINE as i32
-                * if lines < MOST_LINES {
-                    lines
-                } else {
-                    MOST_LINES
-                } as i32,
+            bytes: (lines * LINE) as u16,
+            log_group: log_group as u16,
         }
     }
 
@@ -105,31 +92,40 @@ impl Prefetch {
     /// The rows must exist.
     #[inline(always)]
     pub unsafe fn begin(&self, thread: WarpgroupThread) {
-        self.lines(thread.get(), block_idx().x.get(), |at| {
+        self.lines(thread.get(), block_idx().x.get(), grid_dim().x, |at| {
             // SAFETY: as promised by the caller.
             unsafe { self.start.prefetch(at) };
         });
     }
 
-    /// Calls `each` with where the lines begin that a thread of a block asks for.
+    /// Calls `each` with where the lines begin that a thread of a block, of so many blocks, asks for.
     #[inline(always)]
-    fn lines(&self, thread: u32, block: u32, mut each: impl FnMut(i64)) {
-        let (group, piece) = self.pieces.div_rem(block);
+    fn lines(&self, thread: u32, block: u32, blocks: u32, mut each: impl FnMut(i64)) {
+        let (bytes, log_group) = (i32::from(self.bytes), u32::from(self.log_group));
+        let group = block >> log_group;
+        let piece = (block - (group << log_group)) as i32;
         let row = (thread / MOST_LINES as u32) as i32;
         let byte = (thread % MOST_LINES as u32) as i32 * LINE as i32;
-        let rows_left = match byte < self.bytes && group < self.groups {
+        let rows_left = match byte < bytes {
             true => self.rows - row,
             false => 0,
         };
+        let apart = i64::from(groups(blocks, log_group)) * self.distance;
         let first = i64::from(group) * self.distance
-            + i64::from(row) * self.apart
-            + i64::from(piece as i32 * self.bytes + byte);
+            + i64::from(row) * apart
+            + i64::from(piece * bytes + byte);
         for nth in 0..MOST_ROWS / ROWS {
             if ((nth * ROWS) as i32) < rows_left {
-                each(first + (nth * ROWS) as i64 * self.apart);
+                each(first + (nth * ROWS) as i64 * apart);
             }
         }
     }
+}
+
+/// Groups of so many blocks, of which the last may be smaller.
+#[inline(always)]
+const fn groups(blocks: u32, log_group: u32) -> u32 {
+    ((blocks - 1) >> log_group) + 1
 }
 
 #[cfg(test)]
@@ -143,7 +139,7 @@ mod tests {
         let mut asked = Vec::new();
         for block in 0..blocks {
             for thread in 0..WARPGROUP_SIZE {
-                prefetch.lines(thread, block, |at| asked.push(at));
+                prefetch.lines(thread, block, blocks, |at| asked.push(at));
             }
         }
         asked.sort_unstable();
@@ -166,7 +162,7 @@ mod tests {
             (96, 2000, 2000, 3),
             (8, 10_000, 200, 8),
             (64, 4096, 1, 1),
-            (40, 1 << 14, 6 * 1024, 60),
+            (40, 1 << 14, 6 * 1024, 80),
             (16, 1 << 14, 1024, 64),
             (2, 1 << 16, 1 << 16, 64),
         ] {
