@@ -20,7 +20,7 @@ const ONCE: usize = 8 << 20;
 const ALONE: usize = 24 << 20;
 /// Steps of a block that are fetched of such tiles, and one more for every eight that it has, …
 const FIRST_STEPS: usize = 3;
-/// … up to so many. What is fetched beyond those comes when the block loads others already, and takes their time.
+/// … up to so many: with more, a launch takes longer, a third at 1×8192×1024.
 const MOST_STEPS: usize = 12;
 
 /// What is fetched of A and B, by an instance whose clusters visit groups of so many rows of clusters.
