@@ -16,9 +16,17 @@ use crate::{
 pub fn build() -> Outcome<Built> {
     process::run(&mut cargo("build --package cutlet-kernels"))?;
     // Nothing is left to build, and the messages tell where it is.
-    let (messages, _) = output(&mut cargo(
+    let (messages, complaints) = output(&mut cargo(
         "build --package cutlet-kernels --message-format json",
     ))?;
+    // That all kernels are compiled together, for example, which takes minutes at each edit.
+    let warnings: Vec<_> = warnings(&complaints).collect();
+    if !warnings.is_empty() {
+        return Err(format!(
+            "the build of cutlet-kernels warns:\n{}",
+            warnings.join("\n")
+        ));
+    }
     let folder = out_dir(&messages)
         .ok_or("cargo did not say where the build script of cutlet-kernels wrote its output")?
         .join("ptx");
@@ -27,6 +35,13 @@ pub fn build() -> Outcome<Built> {
         return Err(format!("{} holds no PTX", folder.display()));
     }
     Ok(built)
+}
+
+/// What the build script of the kernels package warns of, from what cargo prints.
+fn warnings(complaints: &str) -> impl Iterator<Item = &str> {
+    complaints
+        .lines()
+        .filter(|line| line.starts_with("warning: cutlet-kernels@"))
 }
 
 /// The `OUT_DIR` of the kernels package, from cargo's messages.
@@ -270,6 +285,17 @@ mod tests {
                 "8 bytes of spill stores",
                 "4 bytes of spill loads"
             ]
+        );
+    }
+
+    #[test]
+    fn warnings_of_the_kernels_build_are_found() {
+        let complaints = "   Compiling cutlet-kernels v0.1.0\n\
+            warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together\n\
+            warning: other@0.1.0: something\n    Finished `dev` profile\n";
+        assert_eq!(
+            warnings(complaints).collect::<Vec<_>>(),
+            ["warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together"]
         );
     }
 
