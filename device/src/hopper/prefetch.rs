@@ -50,7 +50,8 @@ impl Prefetch {
     pub const NOTHING: Self = Self::new(Global::from_ptr(core::ptr::null()), 0, [0, 0], 1);
 
     /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks: at most 2 KiB
-    /// of at most 64 rows a block. Where rows are longer, or fewer, 2, 4, 8 … blocks share them. What is left over after each has got as much is not asked for.
+    /// of at most 64 rows a block. Where rows are longer, or fewer, 2, 4, 8 … blocks share them. What is left over
+    /// after each has got as much is not asked for.
     ///
     /// # Panics
     /// If there are no blocks.
@@ -181,5 +182,16 @@ mod tests {
         assert_eq!(asked_for(uneven, 4), lines(8, 256, 256));
         assert_eq!(asked_for(Prefetch::new(start, 256, [1, 256], 4), 4), []);
         assert_eq!(asked_for(Prefetch::NOTHING, 4), []);
+    }
+
+    #[test]
+    fn a_group_that_is_not_whole_asks_for_its_part() {
+        let (rows, distance, bytes) = (128, 1 << 14, 100 * 128);
+        let prefetch = Prefetch::new(Prefetch::NOTHING.start, distance, [rows, bytes], 132);
+        let asked = asked_for(prefetch, 132);
+        let all = lines(rows as i64, distance, bytes as i64);
+        assert!(asked.is_sorted_by(|a, b| a < b), "each once");
+        assert!(asked.iter().all(|line| all.binary_search(line).is_ok()));
+        assert!(8 * asked.len() > 6 * all.len(), "{} lines", asked.len());
     }
 }
