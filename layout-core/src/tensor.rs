@@ -167,9 +167,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
             }
         });
     }
-}
 
-impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Reads the values that lie inside the tensor, one vector after the other, and calls
     /// `f(v, value)` for each.
     ///
@@ -186,9 +184,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
             }
         });
     }
-}
 
-impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Copies the values that lie inside both tensors, each to the same one of `to`.
     ///
     /// ```

@@ -72,14 +72,13 @@ fn bytes_of_row<T, Epi>(rows: [usize; 2], shape: &Shape, choice: &Choice<T, Epi>
     let step = K * size_of::<T>() * sharing_steps;
     let steps_in = |bytes: usize| bytes / (step * (rows[0] + rows[1]));
     let clusters = shape.clusters(instance);
-    let is_alone =
-        instance.blocks_of_cluster() == 1 && clusters[0] * clusters[1] <= choice.blocks as usize;
+    let tiles_of_block = (choice.pieces * instance.depth as usize).div_ceil(choice.blocks as usize);
+    let is_alone = instance.blocks_of_cluster() == 1 && tiles_of_block == 1;
     let steps = match clusters.contains(&1) {
         false if choice.splits > 1 => steps_in(SPLIT),
         false => steps_in(SHARED),
         true => {
-            let tiles = choice.pieces * instance.depth as usize;
-            let all = shape.k.div_ceil(K * sharing_steps) * tiles.div_ceil(choice.blocks as usize);
+            let all = shape.k.div_ceil(K * sharing_steps) * tiles_of_block;
             let in_time = steps_in_time(all, choice.blocks, shape.processors);
             steps_in(if is_alone { ALONE } else { ONCE }).min(in_time)
         }

@@ -130,6 +130,9 @@ pub struct Pieces<'a, T: Float16, JC, const PIECE: usize, const SPAN: usize> {
 impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     Pieces<'a, T, JC, PIECE, SPAN>
 {
+    /// Pieces that may be on their way.
+    const BUFFERS: usize = ON_THEIR_WAY / PIECE;
+
     /// The pieces of `rows`, on their way through `buffer`: of a tile whose own rows and columns begin at `own`.
     #[inline(always)]
     pub fn new(
@@ -212,12 +215,11 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                     ahead.apply(epilogue, sums, nth, at);
                 }
             }
-            let buffers = const { ON_THEIR_WAY / PIECE };
             let tile = self.shared(piece);
             // The stores of the tile before may have ended with any buffer: a tile begins when all
             // are free.
             if lane_idx().is_first() {
-                match (piece, buffers) {
+                match (piece, Self::BUFFERS) {
                     (0, _) => tma_store_wait_read::<0>(),
                     (_, 2) => tma_store_wait_read::<1>(),
                     (_, 4) => tma_store_wait_read::<3>(),
@@ -246,7 +248,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     /// Where a piece is in shared memory, from which others have gone before.
     #[inline(always)]
     fn shared(&self, piece: usize) -> SharedC<T, JC, PIECE, SPAN> {
-        let start = piece % const { ON_THEIR_WAY / PIECE } * const { 64 * PIECE };
+        let start = piece % Self::BUFFERS * const { 64 * PIECE };
         SharedC::from_shared(self.buffer.start().offset(start as i64))
     }
 
@@ -346,7 +348,7 @@ impl MajorC for KMajor {
         T: Float16 + Default,
     {
         let Pieces { rows, thread, .. } = *pieces;
-        let buffers = const { ON_THEIR_WAY / PIECE };
+        let buffers = Pieces::<T, Self, PIECE, SPAN>::BUFFERS;
         let count = const { I::N / PIECE };
         // All at once, where there is room for all.
         let together = if count <= buffers { count } else { 1 };
