@@ -268,6 +268,7 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         disjoint("gemm", "B", &b, &c)?;
         extras.check(c.rows(), c.columns(), c.addresses())?;
 
+        let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
         Ok(match c.order() {
             Order::RowMajor => Problem {
                 alpha,

@@ -25,6 +25,12 @@ impl Order {
     }
 }
 
+/// No extent may be larger, so that coordinates beyond the edge of the last tile are still numbers.
+const MOST: usize = i32::MAX as usize - 1023;
+
+/// Elements of which a row has a whole number if it is to suit the widest accesses: lines of the cache.
+const WIDE: usize = 128;
+
 /// Extents, order and leading dimension, checked against the memory behind them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents {
@@ -74,8 +80,8 @@ impl Extents {
             }
             None => "its elements cannot be counted in 64 bits".to_string(),
             Some(_) if self.ld < run => format!("its contiguous runs of {run} elements overlap"),
-            Some(_) if self.rows.max(self.columns) > i32::MAX as usize => {
-                "no extent may be beyond 2^31 - 1".to_string()
+            Some(_) if self.rows.max(self.columns) > MOST => {
+                format!("no extent may be beyond {MOST}")
             }
             Some(_) => return Ok(self),
         };
@@ -93,6 +99,23 @@ impl Extents {
             columns: self.rows,
             ld: self.ld,
             order: self.order.flipped(),
+        }
+    }
+
+    /// The same elements in one run, if they lie one after the other: a vector has either order. Where a second run
+    /// would begin does not matter then, so that it is said to begin where it suits all accesses.
+    fn in_one_run(self) -> Self {
+        let order = match self.run_and_count() {
+            (0, _) | (_, 0) => return self,
+            (_, 1) => self.order,
+            (1, _) if self.ld == 1 => self.order.flipped(),
+            _ => return self,
+        };
+        let vector = Extents { order, ..self };
+        let (run, _) = vector.run_and_count();
+        Extents {
+            ld: run.next_multiple_of(WIDE),
+            ..vector
         }
     }
 }
@@ -165,6 +188,11 @@ macro_rules! matrix {
             /// The same memory seen as the transposed matrix.
             pub fn transposed(self) -> Self {
                 Self { extents: self.extents.transposed(), ..self }
+            }
+
+            /// The same elements in one run, if they lie one after the other.
+            pub(crate) fn in_one_run(self) -> Self {
+                Self { extents: self.extents.in_one_run(), ..self }
             }
 
             /// Rows.
@@ -241,4 +269,58 @@ pub(crate) fn disjoint<T: DeviceData, U: DeviceData>(
         return Err(Error::Overlap { operation, operand });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extents(rows: usize, columns: usize, order: Order, ld: usize) -> Extents {
+        Extents {
+            rows,
+            columns,
+            ld,
+            order,
+        }
+    }
+
+    #[test]
+    fn a_vector_is_one_run_in_either_order() {
+        use Order::{ColMajor, RowMajor};
+        for (rows, columns, order, ld) in [
+            (1, 1000, RowMajor, 1000),
+            (1, 1000, RowMajor, usize::MAX),
+            (1, 1000, ColMajor, 1),
+        ] {
+            let given = extents(rows, columns, order, ld);
+            for vector in [
+                given.in_one_run(),
+                given.transposed().in_one_run().transposed(),
+            ] {
+                assert_eq!(vector.order, RowMajor, "{given:?}");
+                assert_eq!(vector.run_and_count(), (1000, 1));
+                assert_eq!(vector.ld, 1024);
+            }
+        }
+        for matrix in [
+            extents(1, 1000, ColMajor, 2),
+            extents(2, 1000, RowMajor, 1000),
+            extents(0, 1, RowMajor, 1),
+        ] {
+            assert_eq!(matrix.in_one_run().ld, matrix.ld, "{matrix:?}");
+            assert_eq!(matrix.in_one_run().order, matrix.order, "{matrix:?}");
+        }
+    }
+
+    #[test]
+    fn extents_leave_room_for_a_tile_beyond_them() {
+        let most = extents(MOST, 1, Order::ColMajor, MOST);
+        assert!(most.checked(MOST).is_ok());
+        let more = extents(MOST + 1, 1, Order::ColMajor, MOST + 1);
+        let refused = more.checked(MOST + 1).unwrap_err().to_string();
+        assert!(
+            refused.contains("no extent may be beyond 2147482624"),
+            "{refused}"
+        );
+    }
 }

@@ -266,6 +266,61 @@ fn matrices_at_odd_addresses() {
     }
 }
 
+/// Packed, of lengths that are no multiple of what TMA needs: a vector has no second row that would have to start at
+/// one, in whichever order it is given.
+#[test]
+fn products_with_vectors() {
+    let stream = Device::auto().stream().unwrap();
+    let number = |i: usize| (i * 7 % 11 % 3) as f32 - 1.0;
+    let elements = |count: usize| -> Vec<bf16> { (0..count).map(number).map(bf16::of).collect() };
+    let orders = [RowMajor, ColMajor];
+    for [m, n, k] in [
+        [1, 131, 67],
+        [131, 1, 67],
+        [1, 40, 1027],
+        [40, 1, 1027],
+        [33, 72, 1],
+        [1, 72, 1],
+        [1, 1, 100],
+    ] {
+        let of_a = |row: usize, l: usize, order| match order {
+            RowMajor => row * k + l,
+            ColMajor => l * m + row,
+        };
+        let of_b = |l: usize, column: usize, order| match order {
+            RowMajor => l * n + column,
+            ColMajor => column * k + l,
+        };
+        let on_a = stream.upload(&elements(m * k)).unwrap();
+        let on_b = stream.upload(&elements(k * n)).unwrap();
+        for [a, b, c] in (0..8).map(|i| [i & 1, i >> 1 & 1, i >> 2].map(|order| orders[order])) {
+            let mut on_c = stream.filled::<bf16>(m * n, 0xff).unwrap();
+            gemm(
+                &stream,
+                1.0,
+                Matrix::packed(&on_a, m, k, a).unwrap(),
+                Matrix::packed(&on_b, k, n, b).unwrap(),
+                0.0,
+                MatrixMut::packed(&mut on_c, m, n, c).unwrap(),
+            )
+            .unwrap();
+            let found = stream.download(&on_c).unwrap();
+            for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+                let product = |l| number(of_a(row, l, a)) * number(of_b(l, column, b));
+                let expected = bf16::of((0..k).map(product).sum());
+                let at = match c {
+                    RowMajor => row * n + column,
+                    ColMajor => column * m + row,
+                };
+                assert_eq!(
+                    found[at], expected,
+                    "({row}, {column}) of {m}×{n}×{k}, {a:?} {b:?} {c:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn without_k_c_is_scaled() {
     for orders in [
