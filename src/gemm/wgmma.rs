@@ -476,7 +476,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         };
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
-            seats: self.seats(choice, raster.group()),
+            seats: self.seats(choice, raster.group().min(raster.tiles()[0])),
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
