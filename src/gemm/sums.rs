@@ -7,8 +7,6 @@ use cutlet_kernels::gemm_wgmma::parts::{
     sum_parts_bf16_fused, sum_parts_f16_fused, sum_parts_f32_fused,
 };
 use cutlet_kernels::gemm_wgmma::{Epilogue, Fused};
-use cutlet_layout_core::tiles;
-
 use crate::{MatrixMut, Result};
 
 /// The most parts that one warpgroup adds.
@@ -78,6 +76,7 @@ impl Sums {
     ) -> Result<()> {
         let [part_rows, ld] = self.extent;
         let together = self.count > MOST_FOR_ONE;
+        let raster = parts::raster([c.rows() as i32, c.columns() as i32], together);
         let extents = Parts {
             ldc: c.ld() as i64,
             ld: ld as i64,
@@ -86,13 +85,11 @@ impl Sums {
             n: c.columns() as i32,
             count: self.count,
             together: together.into(),
+            raster,
+            padding: 0,
         };
-        let [mut rows, columns] = tiles::<parts::Tile>([extents.m, extents.n]);
-        if !together {
-            rows = rows.div_ceil(parts::WARPGROUPS);
-        }
         let launch = LaunchConfig {
-            grid: (rows, columns).into(),
+            grid: raster.size().into(),
             overlap_previous: by.waits,
         };
         let function = stream.device().load(&cutlet_kernels::PTX, by.kernel)?;

@@ -12,13 +12,14 @@ use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
 };
 use cutlet_layout_core::{
-    E, Engine, Fragment, L, NoSwizzle, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
+    Divisor, E, Engine, Fragment, L, NoSwizzle, Raster, RowMajor, StaticLayout, Tensor,
+    ThreadValue, Tv, each, tiles,
 };
 
 use super::{Epilogue, Fused, Scale};
 
 /// The tile of C that a warpgroup adds, or all warpgroups of a block together.
-pub type Tile = L!((4, 128):(1@0, 1@1));
+type Tile = L!((4, 128):(1@0, 1@1));
 /// Which of its sums each thread of a warpgroup adds.
 type Threads<const WIDTH: usize> = Tv<L!((32, 4):(4@1, 1@0)), L!(4:1@1), WIDTH>;
 /// A thread's sums.
@@ -27,7 +28,7 @@ type Values = <Threads<1> as ThreadValue>::Val;
 type Batch = E<16, 1, 0>;
 
 /// Warpgroups of a block.
-pub const WARPGROUPS: u32 = 4;
+const WARPGROUPS: u32 = 4;
 /// Threads of a block.
 const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
 /// The tiles of a block whose warpgroups have one each.
@@ -56,12 +57,29 @@ pub struct Parts {
     /// Not 0 if the warpgroups of a block are together at a tile, each with some of its parts: that
     /// is faster where there are many. Else each has a tile of its own, one below the other.
     pub together: u32,
+    /// Which tiles are whose: see [`raster`].
+    pub raster: Raster<Divisor>,
+    /// Nothing.
+    pub padding: u32,
 }
 
-/// The tile of the running warpgroup, or, if they are together, of its block.
+/// Which tiles of a C of so many rows and columns are whose, one for each block of the grid; by whether the warpgroups
+/// of a block are together.
+pub fn raster(extents: [i32; 2], together: bool) -> Raster<Divisor> {
+    let tiles = match together {
+        true => tiles::<Tile>(extents),
+        false => tiles::<Tiles>(extents),
+    };
+    Raster::planned(tiles, tiles[0])
+}
+
+/// The tile of the running warpgroup, or, if they are together, of its block, which has this place.
 #[inline(always)]
-fn tile_of<E: Engine>(tensor: Tensor<E, RowMajor>, together: bool) -> Tensor<E, RowMajor> {
-    let of_block = (block_idx().x, block_idx().y);
+fn tile_of<E: Engine>(
+    tensor: Tensor<E, RowMajor>,
+    of_block: (u32, u32),
+    together: bool,
+) -> Tensor<E, RowMajor> {
     match together {
         true => tensor.local_tile::<Tile>(of_block),
         false => tensor
@@ -70,11 +88,11 @@ fn tile_of<E: Engine>(tensor: Tensor<E, RowMajor>, together: bool) -> Tensor<E, 
     }
 }
 
-/// `C = epilogue(Σ parts)`, by a grid with x along rows, of which there may be more.
-/// A `DEPENDENT` one may be launched while the kernel before it ends.
+/// `C = epilogue(Σ parts)`. A `DEPENDENT` one may be launched while the kernel before it ends.
 ///
 /// # Safety
-/// C and the parts must be as their extents say; parts have whole tiles.
+/// C and the parts must be as their extents say. Elements of a part that lie in its rows, up to a multiple of 4, are
+/// read.
 #[inline(always)]
 unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
     parts: Global<f32>,
@@ -98,19 +116,20 @@ unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
     let thread = warpgroup_thread_idx();
     let warpgroup = warpgroup_idx();
     let together = extents.together != 0;
+    let of_block = extents.raster.tile(block_idx().x);
     let own_parts = match together {
         true => warpgroup.share::<WARPGROUPS>(count),
         false => 0..count,
     };
     // SAFETY: the launcher promises the extents.
     let (to, part) = unsafe {
-        let to = tile_of(Tensor::new(c, RowMajor::new([m, n], ldc)), together);
+        let to = tile_of(Tensor::new(c, RowMajor::new([m, n], ldc)), of_block, together);
         let part = |nth: u32| {
             // Beyond the warpgroup's last part there are no rows.
             let rows = if nth < own_parts.end { m } else { 0 };
             let start = parts.offset(i64::from(nth) * distance);
             let part = Tensor::new(start, RowMajor::new([rows, n], ld));
-            tile_of(part, together).partition::<Threads<4>>(thread)
+            tile_of(part, of_block, together).partition::<Threads<4>>(thread)
         };
         (to.partition::<Threads<1>>(thread), part)
     };
@@ -195,4 +214,16 @@ instantiate! {
         extents: Parts,
         epilogue: Fused<f32>,
     ) = sum::<f32, Fused<f32>, false>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_has_one_direction_however_long_rows_are() {
+        assert_eq!(raster([1, (1 << 30) + 1], false).size(), (1 << 23) + 1);
+        assert_eq!(raster([17, 129], false).size(), 4);
+        assert_eq!(raster([17, 129], true).size(), 10);
+    }
 }
