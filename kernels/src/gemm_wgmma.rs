@@ -434,7 +434,8 @@ pub unsafe fn gemm<
     }
     // Asked after the last product, it would be a constant that has to be read again.
     let is_identity = stores_itself && uniform(u32::from(epilogue.is_identity())) != 0;
-    let mut exchange = mailbox.exchange(consumer_idx);
+    // SAFETY: where two blocks share steps, both consumers of each exchange sums of every tile.
+    let mut exchange = unsafe { mailbox.exchange(consumer_idx) };
     let places = const { (M / 64) as u32 };
     let fixup = Fixup::new(workspace, problem.arrivals, places, problem.splits);
     grid_dependency_wait();

@@ -72,8 +72,12 @@ impl<L: StaticLayout> Mailbox<L> {
 
     /// The side of the warpgroup that sends to the mailbox of the block with rank `to`. Each of its
     /// threads has one.
+    ///
+    /// # Safety
+    /// There must be such a block in the cluster, with this mailbox, which no other warpgroup sends to and which it has
+    /// made before the first thing is sent. The block must receive all that is sent before it ends.
     #[inline(always)]
-    pub fn sender(self, to: u32) -> Sender<L> {
+    pub unsafe fn sender(self, to: u32) -> Sender<L> {
         Sender {
             mailbox: self,
             to,
@@ -94,13 +98,18 @@ impl<L: StaticLayout> Mailbox<L> {
     }
 
     /// The part of warpgroup `warpgroup` in an exchange of sums with the other one of two blocks.
+    ///
+    /// # Safety
+    /// Where something is exchanged, the cluster must have two blocks, which have met after making this mailbox, and two
+    /// warpgroups of each must exchange the same number of times, and [`drain`](Exchange::drain) at last.
     #[inline(always)]
-    pub fn exchange(self, warpgroup: WarpgroupIdx) -> Exchange<L> {
+    pub unsafe fn exchange(self, warpgroup: WarpgroupIdx) -> Exchange<L> {
         let rank = cluster_rank().get();
         let other = rank ^ 1;
         Exchange {
             receives: warpgroup.get() == rank,
-            sender: self.sender(other),
+            // SAFETY: as promised by the caller.
+            sender: unsafe { self.sender(other) },
             receiver: self.receiver(other),
         }
     }
@@ -136,7 +145,7 @@ impl<L: StaticLayout> Sender<L> {
         let full = map_shared(mailbox.full, to);
         for word in 0..Mailbox::<L>::WORDS {
             let four = word_of(values, word);
-            // SAFETY: the place is empty, and its block does not end before it has received.
+            // SAFETY: the place is empty, and its block does not end before it has received, as was promised.
             unsafe { store_async(words.offset(first_of_word(word, thread)), four, full) };
         }
     }
@@ -210,7 +219,8 @@ impl<L: StaticLayout> Receiver<L> {
 /// }
 /// cluster_arrive_relaxed();
 /// cluster_wait();
-/// let mut exchange = mailbox.exchange(warpgroup_idx());
+/// // SAFETY: the two blocks of the cluster have met, and both of their warpgroups exchange once.
+/// let mut exchange = unsafe { mailbox.exchange(warpgroup_idx()) };
 /// let mut sums = Fragment::filled(1.0);
 /// if exchange.add(warpgroup_thread_idx(), &mut sums) {
 ///     // They are 2.0 here, and the other warpgroup has nothing more to do.

@@ -189,7 +189,9 @@ mod imp {
 
     /// Without `.release.cluster`, which makes the compiler emit a fence of the whole GPU: what a
     /// consumer releases a stage for is that its reads are over, and `wgmma` reads are when
-    /// their group has been waited for.
+    /// their group has been waited for. Of ordinary reads, those of a mailbox, PTX does not promise
+    /// it; Hopper does a warp's accesses of shared memory in order, and this one leaves the
+    /// multiprocessor after them.
     #[inline(always)]
     pub fn arrive_remote(barrier: u32, rank: u32) {
         // SAFETY: counts in a word that is a barrier.
