@@ -27,19 +27,32 @@ pub enum Error {
         found: String,
     },
 
-    /// The extents of a call's operands do not agree.
-    #[error("{operation}: {found}; make them agree")]
+    /// The extents or orders of a call's operands are not what it needs.
+    #[error("{operation}: {found}")]
     Extents {
         /// The operation.
         operation: &'static str,
-        /// Which extents differ.
+        /// Which are not, and what to do.
+        found: String,
+    },
+
+    /// The device cannot run what was asked for.
+    #[error(
+        "{asked} was asked for on {found}; use a device that can, `Device::cpu()`, or another \
+         element type"
+    )]
+    Device {
+        /// What was asked for, and what it needs.
+        asked: &'static str,
+        /// The device.
         found: String,
     },
 
     /// There is no such kernel instance for the operands.
     #[error(
         "gemm: the instance `{asked}` was asked for, and none of that name multiplies matrices of \
-         this type and order; `Gemm::instances` lists them"
+         this type, order and alignment; `Gemm::instances` and `Gemm::fused_instances` list those \
+         for a type and order"
     )]
     Instance {
         /// The name asked for.

@@ -170,18 +170,18 @@ fn check_extents<T: DeviceData, X: Index>(
         })
     };
     if table.order() != Order::RowMajor || output.order() != Order::RowMajor {
-        return refuse("table and output must be row-major".to_string());
+        return refuse("a column-major table or output was given; give row-major ones".to_string());
     }
     if table.columns() != output.columns() {
         let (table, output) = (table.columns(), output.columns());
         return refuse(format!(
-            "the table has {table} columns and the output {output}"
+            "the table has {table} columns and the output {output}; make them agree"
         ));
     }
     if indices.len() != output.rows() {
         let (indices, rows) = (indices.len(), output.rows());
         return refuse(format!(
-            "there are {indices} indices and the output has {rows} rows"
+            "there are {indices} indices and the output has {rows} rows; make them agree"
         ));
     }
     disjoint("gather", "the table", table, output)

@@ -30,11 +30,13 @@ use epilogue::Extras;
 ///
 /// A is m×k, B is k×n, C is m×n, each row- or column-major with any leading dimension. Where `beta`
 /// is 0, C is not read, so that it may hold anything. A problem with m = 0 or n = 0 does nothing;
-/// one with k = 0 scales C. Sums are in f32, and C may be of another type than A and B: see
-/// [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the product.
+/// one with k = 0 scales C. A and B are read whatever `alpha` is, so that a NaN in them reaches C. Sums are in f32, and C
+/// may be of another type than A and B: see [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the
+/// product.
 ///
 /// # Errors
-/// If extents disagree, C overlaps A or B, or the matrices are not on the stream's device.
+/// If extents disagree, C overlaps A or B, the matrices are not on the stream's device, that has no kernels for the
+/// element type, or it has no memory left for copies and sums.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gemm};
@@ -203,10 +205,15 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32` | on any GPU |
+/// | `f32` | `f32`, `bf16`, `f16` | on any GPU, by one kernel with tiles of 128×128, made for large problems |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+///
+/// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. An
+/// `f32` C of `alpha = 1` and `beta = 0` is made in one, where its columns are even.
 pub trait Element<D: DeviceData = Self>: sealed::Launch<D> {}
 impl Element for f32 {}
+impl Element<bf16> for f32 {}
+impl Element<f16> for f32 {}
 impl Element for bf16 {}
 impl Element<f16> for bf16 {}
 impl Element<f32> for bf16 {}
@@ -258,7 +265,7 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
             }
             Err(Error::Extents {
                 operation: "gemm",
-                found: format!("{what} are {left} and {right}"),
+                found: format!("{what} are {left} and {right}; make them agree"),
             })
         };
         agree("the rows of A and C", a.rows(), c.rows())?;

@@ -2,7 +2,7 @@
 //! on whatever device there is. Outputs hold NaN before; what lies around them must stay.
 
 use cutlet::Order::{self, ColMajor, RowMajor};
-use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream};
+use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream, ViewMut};
 use cutlet_device::DeviceData;
 use half::{bf16, f16};
 
@@ -427,6 +427,8 @@ fn a_c_of_another_type() {
         check::<f16, f32>(case);
         check::<bf16, f16>(case);
         check::<f16, bf16>(case);
+        check::<f32, bf16>(case);
+        check::<f32, f16>(case);
     }
 }
 
@@ -442,6 +444,28 @@ fn without_k_the_rest_is_left() {
         check::<bf16, bf16>(case);
         check::<f32, f32>(case);
         check::<bf16, f32>(case);
+    }
+    check::<bf16, f32>(Case {
+        extents: [20, 34, 0],
+        bias: None,
+        activation: None,
+        ..LINEAR
+    });
+}
+
+#[test]
+fn without_rows_or_columns_nothing_is_done() {
+    for [m, n] in [[0, 8], [8, 0], [0, 0]] {
+        let case = Case {
+            extents: [m, n, 72],
+            factors: (1.0, 2.0),
+            residual: Some(RowMajor),
+            ..LINEAR
+        };
+        check::<bf16, bf16>(case);
+        check::<f16, f32>(case);
+        check::<bf16, f16>(case);
+        check::<f32, bf16>(case);
     }
 }
 
@@ -498,6 +522,12 @@ fn what_does_not_fit_is_refused() {
     let said = refusal(&stream, Gemm::new().residual(narrow));
     assert!(said.contains("the residual is 8×7 and C 8×8"), "{said}");
 
+    let said = refusal(&stream, Gemm::new().bias(Bias::columns(&elements)));
+    assert!(
+        said.contains("the bias and the columns of C are 64 and 8"),
+        "{said}"
+    );
+
     let elsewhere = Device::cpu().stream().unwrap();
     if elsewhere.device() != stream.device() {
         let bias = elsewhere.zeroed::<bf16>(8).unwrap();
@@ -510,4 +540,45 @@ fn what_does_not_fit_is_refused() {
         Gemm::new().activation(Activation::Relu).instance(plain),
     );
     assert!(said.contains(plain), "{said}");
+}
+
+/// C may begin where an operand ends, and overlap none.
+#[test]
+fn a_c_that_overlaps_an_operand_is_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let buffer = stream.zeroed::<bf16>(5 * 64).unwrap();
+    let address = buffer.view().address();
+    let operand = |nth: usize| buffer.slice(64 * nth..64 * (nth + 1)).unwrap();
+    let matrix = |nth| Matrix::row_major(operand(nth), 8, 8).unwrap();
+    let bias = operand(2).slice(..8).unwrap();
+    let run = |first: usize| {
+        let device = stream.device();
+        // SAFETY: the memory is the buffer's, which nothing else uses before the download below.
+        let c = unsafe { ViewMut::from_raw(device, address + 2 * first as u64, 64) }.unwrap();
+        Gemm::new()
+            .bias(Bias::columns(bias))
+            .residual(matrix(3))
+            .run(
+                &stream,
+                1.0,
+                matrix(0),
+                matrix(1),
+                1.0,
+                MatrixMut::row_major(c, 8, 8).unwrap(),
+            )
+    };
+    for (first, overlapped) in [
+        (0, "A"),
+        (63, "A"),
+        (127, "B"),
+        (135, "the bias"),
+        (192, "the residual"),
+        (255, "the residual"),
+    ] {
+        let said = run(first).unwrap_err().to_string();
+        let expected = format!("gemm: the output overlaps {overlapped};");
+        assert!(said.starts_with(&expected), "{first}: {said}");
+    }
+    run(256).unwrap();
+    stream.synchronize().unwrap();
 }

@@ -4,7 +4,7 @@
 mod reference;
 
 use cutlet::Order::{ColMajor, RowMajor};
-use cutlet::{Device, Error, Matrix, MatrixMut, Order, gemm};
+use cutlet::{Device, Error, Gemm, Matrix, MatrixMut, Order, gemm};
 use reference::{Host, assert_close};
 
 /// A call of `gemm`: extents, the three orders, how much wider than needed leading dimensions are,
@@ -203,6 +203,38 @@ fn empty_problems() {
         beta: 2.0,
         ..PLAIN
     });
+}
+
+#[test]
+fn every_instance() {
+    let stream = Device::auto().stream().unwrap();
+    let run = |(order_a, order_b), name, offset: usize| {
+        let a = stream.upload(&[1.0f32; 65][..64 + offset]).unwrap();
+        let mut c = stream.zeroed::<f32>(64).unwrap();
+        let result = Gemm::new().instance(name).run(
+            &stream,
+            1.0,
+            Matrix::packed(a.slice(offset..).unwrap(), 8, 8, order_a).unwrap(),
+            Matrix::packed(a.slice(offset..).unwrap(), 8, 8, order_b).unwrap(),
+            0.0,
+            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+        );
+        result.map(|()| stream.download(&c).unwrap())
+    };
+    for orders in [RowMajor, ColMajor]
+        .map(|a| [(a, RowMajor), (a, ColMajor)])
+        .concat()
+    {
+        let names = Gemm::instances::<f32>(orders.0, orders.1);
+        let [vectors, scalars] = names[..] else {
+            panic!("there are two: {names:?}");
+        };
+        for (name, offset) in [(vectors, 0), (scalars, 0), (scalars, 1)] {
+            assert_eq!(run(orders, name, offset).unwrap(), [8.0; 64], "{name}");
+        }
+        let said = run(orders, vectors, 1).unwrap_err().to_string();
+        assert!(said.contains(vectors), "{said}");
+    }
 }
 
 #[test]

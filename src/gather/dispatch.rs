@@ -84,7 +84,7 @@ impl Access {
         if columns > i32::MAX as usize {
             return Err(Error::Extents {
                 operation: "gather",
-                found: format!("a row has {columns} units, which is more than 2^31 - 1"),
+                found: format!("a row has {columns} units, more than 2^31 - 1; gather parts of it"),
             });
         }
         Ok((

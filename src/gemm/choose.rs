@@ -19,6 +19,8 @@ pub struct Shape {
     pub n: usize,
     /// Columns of A.
     pub k: usize,
+    /// Bytes of an element of C. Where they are four, C is the sums themselves, if nothing else makes it of them.
+    pub bytes_c: usize,
     /// Multiprocessors of the device.
     pub processors: u32,
     /// Lines of the cache that 128 bytes of A, and of B, lie in: 1, or 2 where rows start anywhere.
@@ -49,8 +51,10 @@ impl Shape {
 
     /// Bytes of A, B and C.
     fn bytes(&self) -> f64 {
-        let Self { m, n, k, .. } = *self;
-        (2 * (m * k + n * k + m * n)) as f64
+        let Self {
+            m, n, k, bytes_c, ..
+        } = *self;
+        (2 * (m * k + n * k) + bytes_c * m * n) as f64
     }
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
@@ -402,7 +406,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let [m, n] = self.tile();
         let sharing = instance.tiles_of_cluster() as usize;
         let last_tiles = (self.clusters * sharing) as f64;
-        let last_bytes = last_tiles * 2.0 * m.min(shape.m as f64) * n;
+        let last_bytes = last_tiles * shape.bytes_c as f64 * m.min(shape.m as f64) * n;
         let runs = match self.is_narrow() && !instance.transposed {
             true => RUNS,
             false => 1.0,
@@ -422,25 +426,30 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         }
         besides
             + match self.finish {
+                Finish::Block if shape.bytes_c == size_of::<f32>() => self.leaving(),
                 Finish::Block => 0.0,
                 Finish::LastBlock => FIXUP + PART * self.splits as f64 * self.sums(),
                 Finish::Kernel => self.kernel(),
             }
     }
 
-    /// Clocks that the other kernel takes to which sums are left.
-    fn kernel(&self) -> f64 {
-        let Self {
-            instance, shape, ..
-        } = *self;
-        if !instance.alternate && instance.tile[0] > 64 * instance.consumers {
+    /// Clocks that it takes to leave sums instead of C.
+    fn leaving(&self) -> f64 {
+        let instance = self.instance;
+        match !instance.alternate && instance.tile[0] > 64 * instance.consumers {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
-            return f64::INFINITY;
+            true => f64::INFINITY,
+            false => 0.0,
         }
-        let parts = (8 * self.splits * shape.m * shape.n) as f64 / self.shape.rate();
+    }
+
+    /// Clocks that it takes to leave sums to the other kernel, and that kernel takes.
+    fn kernel(&self) -> f64 {
+        let Shape { m, n, .. } = *self.shape;
+        let parts = (8 * self.splits * m * n) as f64 / self.shape.rate();
         let memory = if self.splits > 1 { SUM_MEMORY } else { 1.0 };
-        SUM + memory * parts
+        self.leaving() + SUM + memory * parts
     }
 }
 
@@ -463,6 +472,7 @@ mod tests {
                 m,
                 n,
                 k,
+                bytes_c: 2,
                 processors: 132,
                 lines: [1, 1],
                 leaves_sums: false,

@@ -118,7 +118,10 @@ impl<D: DeviceData> Extras<'_, D> {
             };
             let len = elements.len();
             agree(
-                format!("the elements of the bias and the {of} of C are {len} and {count}"),
+                format!(
+                    "the elements of the bias and the {of} of C are {len} and {count}; make them \
+                     agree"
+                ),
                 len == count,
             )?;
             let first = elements.address();
@@ -128,7 +131,7 @@ impl<D: DeviceData> Extras<'_, D> {
             let found = [residual.rows(), residual.columns()];
             agree(
                 format!(
-                    "the residual is {}×{} and C {rows}×{columns}",
+                    "the residual is {}×{} and C {rows}×{columns}; make them agree",
                     found[0], found[1]
                 ),
                 found == [rows, columns],

@@ -110,6 +110,7 @@ mod tests {
             m,
             n,
             k,
+            bytes_c: 2,
             processors: 132,
             lines: [1, 1],
             leaves_sums: false,

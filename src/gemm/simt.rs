@@ -1,5 +1,5 @@
 //! GEMM in f32 on the CUDA cores: the instance of `gemm_f32` for a problem, and its launch. A bias, a
-//! residual and an activation are another kernel's, which reads the sums.
+//! residual, an activation and a C of another type are another kernel's, which reads the sums.
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::Stream;
@@ -12,6 +12,7 @@ use cutlet_kernels::gemm_f32::{
 };
 
 use cutlet_layout_core::tile_extent;
+use half::{bf16, f16};
 
 use super::epilogue::Extras;
 use super::sums::{Output, Sums};
@@ -20,50 +21,72 @@ use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
 use crate::{Error, MatrixMut, Result};
 
-impl sealed::Launch<f32> for f32 {
-    fn launch(stream: &Stream, mut problem: Problem<'_, f32>, named: Option<&str>) -> Result<()> {
-        if problem.extras.are_none() {
-            return multiply(stream, &mut problem, named);
+macro_rules! launch {
+    ($($c:ty: $launch:ident;)+) => {$(
+        impl sealed::Launch<$c> for f32 {
+            fn launch(
+                stream: &Stream,
+                problem: Problem<'_, f32, $c>,
+                named: Option<&str>,
+            ) -> Result<()> {
+                $launch(stream, problem, named)
+            }
+
+            fn instances(a: Order, b: Order) -> Vec<&'static str> {
+                [true, false]
+                    .map(|vectors| of_orders(a, b, vectors).name())
+                    .to_vec()
+            }
+
+            fn fused_instances(_: Order, _: Order, _: Option<Activation>) -> Vec<&'static str> {
+                Vec::new()
+            }
         }
-        let (m, n, _) = problem.extents();
-        let mut sums = Sums::new(stream, [m, n.next_multiple_of(4)], 1)?;
-        let fused = problem.fused();
-        let ld = sums.extent[1];
-        let product = MatrixMut::with_ld(sums.elements.view_mut(), m, n, RowMajor, ld)?;
-        let mut plain = Problem {
-            alpha: 1.0,
-            a: problem.a,
-            b: problem.b,
-            beta: 0.0,
-            c: product,
-            extras: Extras::default(),
-        };
-        multiply(stream, &mut plain, named)?;
-        // SAFETY: what is fused was checked with the problem.
-        unsafe { sums.finish(stream, &f32::SUM_PARTS, fused, &mut problem.c) }
-    }
+    )+};
+}
+launch! {
+    f32: to_f32;
+    bf16: by_sums;
+    f16: by_sums;
+}
 
-    fn instances(a: Order, b: Order) -> Vec<&'static str> {
-        [true, false]
-            .map(|vectors| of_orders(a, b, vectors).name())
-            .to_vec()
+/// C of f32: by the kernel itself, if nothing is fused.
+fn to_f32(stream: &Stream, mut problem: Problem<'_, f32>, named: Option<&str>) -> Result<()> {
+    match problem.extras.are_none() {
+        true => multiply(stream, &mut problem, named),
+        false => by_sums(stream, problem, named),
     }
+}
 
-    fn fused_instances(_: Order, _: Order, _: Option<Activation>) -> Vec<&'static str> {
-        Vec::new()
-    }
+/// C of any type, with anything fused: by way of sums.
+fn by_sums<D: Output>(
+    stream: &Stream,
+    mut problem: Problem<'_, f32, D>,
+    named: Option<&str>,
+) -> Result<()> {
+    let (m, n, _) = problem.extents();
+    let mut sums = Sums::new(stream, [m, n.next_multiple_of(4)], 1)?;
+    let fused = problem.fused();
+    let ld = sums.extent[1];
+    let product = MatrixMut::with_ld(sums.elements.view_mut(), m, n, RowMajor, ld)?;
+    let mut plain = Problem {
+        alpha: 1.0,
+        a: problem.a,
+        b: problem.b,
+        beta: 0.0,
+        c: product,
+        extras: Extras::default(),
+    };
+    multiply(stream, &mut plain, named)?;
+    // SAFETY: what is fused was checked with the problem.
+    unsafe { sums.finish(stream, &D::SUM_PARTS, fused, &mut problem.c) }
 }
 
 /// `C = alpha·A·B + beta·C`.
 fn multiply(stream: &Stream, problem: &mut Problem<'_, f32>, named: Option<&str>) -> Result<()> {
-    let instance = instance(problem);
-    if let Some(asked) = named.filter(|&name| name != instance.name()) {
-        return Err(Error::Instance {
-            asked: asked.to_string(),
-        });
-    }
+    let instance = instance(problem, named)?;
     let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
-    let (blocks, extents) = (blocks(problem)?, kernel_problem(problem));
+    let (blocks, extents) = (blocks(problem), kernel_problem(problem));
     let args = (problem.a.view, problem.b.view, &mut problem.c.view, extents);
     // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps
     // neither A nor B, is borrowed mutably.
@@ -79,17 +102,24 @@ const VECTOR: usize = 16;
 /// A kernel of the family.
 type Instance = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, gemm_f32::Problem)>;
 
-/// The instance for the problem's orders and alignment.
-fn instance(problem: &Problem<'_, f32>) -> &'static Instance {
+/// The instance for the problem's orders and alignment, or the one of that name, if it can do with that alignment.
+fn instance(problem: &Problem<'_, f32>, named: Option<&str>) -> Result<&'static Instance> {
     let Problem { a, b, c, .. } = problem;
-    let vectors = [
+    let aligned = [
         (a.starts_runs_at(VECTOR), &a.extents),
         (b.starts_runs_at(VECTOR), &b.extents),
         (c.starts_runs_at(VECTOR), &c.extents),
     ]
     .into_iter()
     .all(|(starts, extents)| starts && whole_vectors(extents));
-    of_orders(a.order(), b.order(), vectors)
+    let mut possible = [true, false]
+        .into_iter()
+        .filter(|&vectors| aligned || !vectors)
+        .map(|vectors| of_orders(a.order(), b.order(), vectors))
+        .filter(|instance| named.is_none_or(|name| instance.name() == name));
+    possible.next().ok_or_else(|| Error::Instance {
+        asked: named.unwrap_or_default().to_string(),
+    })
 }
 
 /// The instance for operands of these orders, with vector accesses or without.
@@ -107,14 +137,12 @@ fn of_orders(a: Order, b: Order, vectors: bool) -> &'static Instance {
 }
 
 /// Blocks to launch: one for each tile of C.
-fn blocks(problem: &Problem<'_, f32>) -> Result<u32> {
+fn blocks(problem: &Problem<'_, f32>) -> u32 {
     let (m, n, _) = problem.extents();
     let [tile_m, tile_n] = const { tile_extent::<TileC>() };
     let tiles = m.div_ceil(tile_m as usize) * n.div_ceil(tile_n as usize);
-    u32::try_from(tiles).map_err(|_| Error::Extents {
-        operation: "gemm",
-        found: format!("a {m}×{n} C has more than 2^32 tiles of {tile_m}×{tile_n}"),
-    })
+    // No grid has as many, so that the launch is refused.
+    u32::try_from(tiles).unwrap_or(u32::MAX)
 }
 
 fn kernel_problem(problem: &Problem<'_, f32>) -> gemm_f32::Problem {

@@ -6,6 +6,8 @@
 //! for, else in scratch memory, from where another kernel takes them to C. Where blocks share a tile's steps, the
 //! parts of its sums go to scratch memory, too, and either the last of these blocks adds them or that kernel does.
 
+use std::fmt::Display;
+
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::{Arrivals, Seats, TensorMap, TileBox};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
@@ -51,7 +53,7 @@ trait Sixteen: TensorMapElement + Output {
     fn gelu() -> &'static [Fusing<Self, Self::Gelu>];
     /// Those that fuse something and silu.
     fn silu() -> &'static [Fusing<Self, Silu>];
-    /// What follows a split one of the former.
+    /// What makes C where one without anything fused leaves its sums, in parts or whole.
     const SUM_PARTS_PLAIN: SumParts<Self, Scale>;
 }
 
@@ -93,6 +95,8 @@ macro_rules! launch {
                 problem: Problem<'_, Self, $c>,
                 named: Option<&str>,
             ) -> Result<()> {
+                let device = stream.device();
+                can_run(device.compute_capability(), device.describe())?;
                 $launch(stream, problem, named)
             }
 
@@ -123,6 +127,20 @@ launch! {
     f16 => f32: to_f32;
     bf16 => f16: to_other_type;
     f16 => bf16: to_other_type;
+}
+
+/// The compute capability that has `wgmma`, and that the instances are compiled for.
+const HOPPER: (u32, u32) = (9, 0);
+
+/// Refuses a GPU of this compute capability if it cannot run the instances.
+fn can_run(capability: Option<(u32, u32)>, device: impl Display) -> Result<()> {
+    match capability {
+        Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
+            asked: "gemm of bf16 or f16, whose kernels are for Hopper (compute capability 9.0),",
+            found: format!("{device}, compute capability {major}.{minor}"),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The instances for operands of these orders, or the one of them that is named.
@@ -327,6 +345,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             n,
             // Without any k, zeros are multiplied.
             k: k.max(1),
+            bytes_c: size_of::<D>(),
             processors: stream.device().multiprocessors(),
             leaves_sums: false,
             fixes_up: false,
@@ -627,6 +646,17 @@ mod tests {
                 expected,
                 "{name}, in a graph"
             );
+        }
+    }
+
+    #[test]
+    fn only_hopper_and_the_cpu_run_the_instances() {
+        assert!(can_run(None, "cpu").is_ok() && can_run(Some((9, 0)), "gpu").is_ok());
+        for capability in [(8, 0), (10, 0), (12, 0)] {
+            let refused = can_run(Some(capability), "gpu 0").unwrap_err().to_string();
+            let (major, minor) = capability;
+            let found = format!("was asked for on gpu 0, compute capability {major}.{minor};");
+            assert!(refused.contains(&found), "{refused}");
         }
     }
 

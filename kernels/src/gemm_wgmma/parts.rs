@@ -123,7 +123,11 @@ unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
     };
     // SAFETY: the launcher promises the extents.
     let (to, part) = unsafe {
-        let to = tile_of(Tensor::new(c, RowMajor::new([m, n], ldc)), of_block, together);
+        let to = tile_of(
+            Tensor::new(c, RowMajor::new([m, n], ldc)),
+            of_block,
+            together,
+        );
         let part = |nth: u32| {
             // Beyond the warpgroup's last part there are no rows.
             let rows = if nth < own_parts.end { m } else { 0 };
