@@ -75,7 +75,10 @@ impl Event {
                 Ok(())
             }
             (Mark::Cpu(at), Queue::Cpu(queue)) => {
-                let now = (!queue.is_recording()).then(Instant::now);
+                let now = (!queue.is_recording()).then(|| {
+                    queue.wait();
+                    Instant::now()
+                });
                 *at.lock().unwrap_or_else(PoisonError::into_inner) = now;
                 Ok(())
             }

@@ -16,7 +16,7 @@ use crate::{Device, Error, Result, Stream};
 ///
 /// On a GPU this is a CUDA graph: a replay costs one call, however much was recorded. On the CPU it
 /// is the list of recorded work, done in order when replayed; nothing runs during the capture on
-/// either.
+/// either. Replays of one graph run one after the other, in whatever streams they are.
 pub struct Graph {
     device: Device,
     recorded: Recorded,
@@ -91,9 +91,9 @@ impl Graph {
             .expect(stream.device(), || "the graph".to_string())?;
         stream.must_not_capture("launching a graph")?;
         match (&self.recorded, stream.queue()) {
-            (Recorded::Cpu(recording), Queue::Cpu(_)) => {
+            (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
                 // SAFETY: the caller's promise.
-                recording.iter().try_for_each(|work| unsafe { work.run() })
+                unsafe { recording.replay(queue) }
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
                 stream.device().make_current()?;

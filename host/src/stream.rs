@@ -19,8 +19,9 @@ use crate::{Buffer, Device, Error, Result, View, ViewMut};
 /// A queue of work on a device: launches, copies and fills run in the order they were put in.
 ///
 /// On a GPU, work runs some time after the call that put it in; [`synchronize`](Self::synchronize)
-/// waits. On the CPU it is done when the call returns. Work of two streams is not ordered unless an
-/// [`Event`](crate::Event) orders it. Cloning is cheap; clones are the same stream.
+/// waits. On the CPU it is done when the call returns, which waits for what other threads have running
+/// in the stream. Work of two streams is not ordered unless an [`Event`](crate::Event) orders it.
+/// Cloning is cheap; clones are the same stream.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -122,12 +123,15 @@ impl Stream {
     /// [`Error::Capturing`] during a capture.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("waiting for the stream")?;
-        match self.gpu() {
-            None => Ok(()),
-            Some((gpu, stream)) => {
-                gpu.bind()?;
+        match &self.queue {
+            Queue::Cpu(queue) => {
+                queue.wait();
+                Ok(())
+            }
+            Queue::Gpu(stream) => {
+                self.device.make_current()?;
                 // SAFETY: the stream is alive.
-                let code = unsafe { sys::cuStreamSynchronize(stream) };
+                let code = unsafe { sys::cuStreamSynchronize(stream.cu_stream()) };
                 check("waiting for the stream", code)
             }
         }
