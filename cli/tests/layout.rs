@@ -392,7 +392,7 @@ fn documents_are_written() {
 
 /// The guide's figures are what the command draws today.
 #[test]
-fn seed_004_figures_are_regenerated_by_one_command() {
+fn figures_are_regenerated_by_one_command() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
     printed(&["--figures", folder.to_str().expect("UTF-8")]);
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures");

@@ -3,7 +3,7 @@
 use cutlet_layout_core::{Operation, Tiler, explain, layout, tile};
 
 #[test]
-fn seed_004_composition_mode_by_mode() {
+fn composition_mode_by_mode() {
     let words = explain(
         Operation::Composition,
         &layout!((10, 2):(16, 4)),
@@ -22,7 +22,7 @@ composition: A = (_10,_2):(_16,_4) o B = (_5,_4):(_1,_5)
 }
 
 #[test]
-fn seed_004_product_in_three_steps() {
+fn product_in_three_steps() {
     let words = explain(
         Operation::LogicalProduct,
         &layout!((2, 2):(4, 1)),

@@ -1,4 +1,4 @@
-//! Tables, lists, LaTeX and SVG, held to the seeds' text.
+//! Tables, lists, LaTeX and SVG, held to the text that CuTe and tutorials on it show.
 
 use cutlet_layout_core::{
     ComposedLayout, IntTuple, Layout, Swizzle, identity, layout, picture, shape, tile,
@@ -10,7 +10,7 @@ fn dynamic(text: &str) -> Layout {
 }
 
 #[test]
-fn seed_002_print_layout_of_example_1() {
+fn print_layout_of_example_1() {
     assert_eq!(
         picture::table(&dynamic("(2,3):(1,2)")).to_string(),
         concat!(
@@ -26,7 +26,7 @@ fn seed_002_print_layout_of_example_1() {
 }
 
 #[test]
-fn seed_002_print_layout_of_example_2() {
+fn print_layout_of_example_2() {
     assert_eq!(
         picture::table(&dynamic("(2,3):(3,1)")).to_string(),
         concat!(
@@ -42,7 +42,7 @@ fn seed_002_print_layout_of_example_2() {
 }
 
 #[test]
-fn seed_002_print_layout_of_example_3() {
+fn print_layout_of_example_3() {
     assert_eq!(
         picture::table(&dynamic("((2,2),2):((4,2),1)")).to_string(),
         concat!(
@@ -62,7 +62,7 @@ fn seed_002_print_layout_of_example_3() {
 }
 
 #[test]
-fn seed_002_print_layout_of_example_4() {
+fn print_layout_of_example_4() {
     assert_eq!(
         picture::table(&dynamic("(8,(2,2)):(2,(1,16))")).to_string(),
         concat!(
@@ -90,7 +90,7 @@ fn seed_002_print_layout_of_example_4() {
 }
 
 #[test]
-fn seed_002_vectors_are_listed() {
+fn vectors_are_listed() {
     assert_eq!(
         picture::table(&dynamic("8:1")).to_string(),
         concat!(
@@ -110,7 +110,7 @@ fn seed_002_vectors_are_listed() {
 }
 
 #[test]
-fn seed_002_nested_vectors_are_drawn_as_what_they_nest() {
+fn nested_vectors_are_drawn_as_what_they_nest() {
     assert_eq!(
         picture::table(&dynamic("((4,2)):((2,1))")).to_string(),
         concat!(
@@ -150,7 +150,7 @@ fn seed_002_nested_vectors_are_drawn_as_what_they_nest() {
 }
 
 #[test]
-fn seed_002_annotated_table_and_the_coordinates_of_index_17() {
+fn annotated_table_and_the_coordinates_of_index_17() {
     let layout = dynamic("(3,(2,3)):(3,(12,1))");
     assert_eq!(
         picture::annotated_table(&layout).to_string(),
@@ -188,7 +188,7 @@ fn all_coordinates_of_an_index_are_found() {
 }
 
 #[test]
-fn seed_003_idx2crd_list() {
+fn idx2crd_list() {
     let list = picture::coordinate_list(&shape!(((2, 2), (4, 2), (2, 3)))).to_string();
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 192);

@@ -23,9 +23,9 @@ fn elements_are_found_by_coordinates_in_any_form() {
     assert_eq!((tensor.size(), tensor.rank()), (18, 2));
 }
 
-/// Seed 002 writes that 5 is found at 4; it stands at 13, and 4 has 15.
+/// A tutorial writes that 5 is found at 4; it stands at 13, and 4 has 15.
 #[test]
-fn seed_002_tensor_of_4_is_15() {
+fn the_element_at_4_is_15() {
     let tensor = ValueTensor::new(Counting, layout!((3, (2, 3)):(3, (12, 1))));
     assert_eq!(tensor.at(4), 15.into());
     assert_eq!(tensor.at((1, 1)), 15.into());
@@ -166,9 +166,9 @@ fn divisions_and_groups_act_on_the_layout() {
     );
 }
 
-/// Seed 001's listing, with a table in place of its random one, and what it leaves open: the tensor.
+/// A tutorial's listing, with a table in place of its random one, and what it leaves open: the tensor.
 #[test]
-fn seed_001_a_tensor_over_a_gather() {
+fn a_tensor_over_a_gather() {
     let table: [i64; 16] = std::array::from_fn(|i| (i as i64 * 37 + 11) % 256);
     let inner = |c: &IntTuple| IntTuple::from(table[c.leaf(0).value() as usize]);
     let gather = ComposedLayout::new(inner, IntTuple::from(0), layout!((16)));

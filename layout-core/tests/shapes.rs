@@ -1,40 +1,14 @@
-//! The examples of the seed "cutlass cute": coalescing, coordinates, and dividing by an integer.
+//! Examples from tutorials on CuTe: nested shapes, their coordinates, and what is left of them when an integer divides.
 
 use cutlet_layout_core::*;
-
-#[test]
-fn coalescing() {
-    assert_eq!(
-        coalesce(&layout!((2, (1, 6)):(1, (6, 2)))).to_string(),
-        "_12:_1"
-    );
-    let (s, d, n) = (4, 3, 7);
-    // s0:d0 ++ _1:d1 => s0:d0
-    assert_eq!(
-        coalesce(&layout!((dyn s, 1):(dyn d, dyn n))).to_string(),
-        "4:3"
-    );
-    // _1:d0 ++ s1:d1 => s1:d1
-    assert_eq!(
-        coalesce(&layout!((1, dyn s):(dyn n, dyn d))).to_string(),
-        "4:3"
-    );
-    // s0:d0 ++ s1:s0*d0 => s0*s1:d0
-    assert_eq!(coalesce(&layout!((4, 5):(3, 12))).to_string(), "_20:_3");
-    // s0:d0 ++ s1:d1 => (s0,s1):(d0,d1)
-    assert_eq!(
-        coalesce(&layout!((4, 5):(3, 13))).to_string(),
-        "(_4,_5):(_3,_13)"
-    );
-}
 
 #[test]
 fn natural_coordinates() {
     let s = shape!(((2, 2), (4, 2), (2, 3)));
     assert_eq!(idx2crd(&191.into(), &s).to_string(), "((1,1),(3,1),(1,2))");
     assert_eq!(product_each(&s).to_string(), "(_4,_8,_6)");
-    // The steps on the way: 191 -> (31,5) -> (31,(1,2)) -> (3,7,(1,2)), where the seed's "32/4"
-    // should read 31/4.
+    // The steps on the way: 191 -> (31,5) -> (31,(1,2)) -> (3,7,(1,2)), where the tutorial's
+    // "32/4" should read 31/4.
     assert_eq!((191 % 32, 191 / 32, 31 % 4, 31 / 4), (31, 5, 3, 7));
     assert_eq!(
         idx2crd(&(3, 7, (1, 2)).into(), &s),

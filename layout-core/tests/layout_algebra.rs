@@ -1,4 +1,4 @@
-//! The examples of the seed "CuTe Layout Algebra".
+//! Examples from CuTe's documentation: the layout algebra, from coalescing to products.
 
 use cutlet_layout_core::*;
 
@@ -15,6 +15,32 @@ fn coalescing() {
     assert_eq!(
         by_mode,
         Layout::concat2(&coalesce(&a.mode(0)), &coalesce(&a.mode(1)))
+    );
+}
+
+#[test]
+fn coalescing_neighbours() {
+    assert_eq!(
+        coalesce(&layout!((2, (1, 6)):(1, (6, 2)))).to_string(),
+        "_12:_1"
+    );
+    let (s, d, n) = (4, 3, 7);
+    // s0:d0 ++ _1:d1 => s0:d0
+    assert_eq!(
+        coalesce(&layout!((dyn s, 1):(dyn d, dyn n))).to_string(),
+        "4:3"
+    );
+    // _1:d0 ++ s1:d1 => s1:d1
+    assert_eq!(
+        coalesce(&layout!((1, dyn s):(dyn n, dyn d))).to_string(),
+        "4:3"
+    );
+    // s0:d0 ++ s1:s0*d0 => s0*s1:d0
+    assert_eq!(coalesce(&layout!((4, 5):(3, 12))).to_string(), "_20:_3");
+    // s0:d0 ++ s1:d1 => (s0,s1):(d0,d1)
+    assert_eq!(
+        coalesce(&layout!((4, 5):(3, 13))).to_string(),
+        "(_4,_5):(_3,_13)"
     );
 }
 

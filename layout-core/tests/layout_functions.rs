@@ -1,4 +1,4 @@
-//! The examples of the seed "什么是 CuTe": layouts as functions, and all forms of coordinates.
+//! Examples from tutorials on CuTe: layouts as functions, and all forms of coordinates.
 
 use cutlet_layout_core::*;
 

@@ -1,4 +1,4 @@
-//! The examples of the seed "cute 教程 01": integers, int tuples, layouts and their basic operations.
+//! Examples from tutorials on CuTe: integers, int tuples, layouts and their basic operations.
 
 use cutlet_layout_core::*;
 
@@ -88,7 +88,7 @@ fn compatibility_is_a_weak_partial_order() {
 
 #[test]
 fn coordinates_of_3_2_2() {
-    // The seed's table runs to (2,(1,2)): its shape is (3,(2,3)).
+    // The tutorial's table runs to (2,(1,2)): its shape is (3,(2,3)).
     let s = shape!((3, (2, 3)));
     let table = [
         (0, (0, 0), (0, (0, 0))),

@@ -1,4 +1,4 @@
-//! The examples of the seed "Composed Layout in CuTe": any inner function over an offset layout.
+//! Examples from tutorials on CuTe: composed layouts, which are any inner function over an offset layout.
 
 use cutlet_layout_core::*;
 
