@@ -31,9 +31,12 @@ const INDEX_FUNCTIONS: &[&str] = &[
     "warp_idx_sync",
     "block_idx",
     "cluster_rank",
+    "multiprocessor_idx",
+    "warpgroup_idx",
+    "warpgroup_thread_idx",
 ];
 
-/// The types of those indices.
+/// The types of those indices, where they have one of their own.
 const INDEX_TYPES: &[&str] = &[
     "ThreadIdx",
     "LaneIdx",
@@ -41,7 +44,12 @@ const INDEX_TYPES: &[&str] = &[
     "BlockIdx",
     "BlockCoord",
     "ClusterRank",
+    "WarpgroupIdx",
+    "WarpgroupThread",
 ];
+
+/// The methods that make an index of an index.
+const INDEX_METHODS: &[&str] = &["x", "y", "z", "clone", "after"];
 
 /// The methods that return an index as a plain number; layouts call them.
 const NUMBER_OF_AN_INDEX: &[&str] = &["get", "index"];
@@ -63,6 +71,7 @@ const FORBIDDEN_TEXT: &[&str] = &[
     "%ctaid",
     "%laneid",
     "%warpid",
+    "%smid",
     "%clusterid",
     "%cluster_ctaid",
     "%cluster_ctarank",
@@ -248,8 +257,8 @@ impl Arithmetic<'_> {
                 .is_some_and(|name| self.indices.contains(&name.to_string())),
             Expr::Field(field) => self.is_index(&field.base),
             Expr::MethodCall(call) => {
-                let axis = ["x", "y", "z", "clone"];
-                axis.contains(&call.method.to_string().as_str()) && self.is_index(&call.receiver)
+                INDEX_METHODS.contains(&call.method.to_string().as_str())
+                    && self.is_index(&call.receiver)
             }
             Expr::Paren(inner) => self.is_index(&inner.expr),
             Expr::Group(inner) => self.is_index(&inner.expr),
@@ -261,6 +270,19 @@ impl Arithmetic<'_> {
                 _ => false,
             },
             _ => false,
+        }
+    }
+
+    /// Binds what a `let` gives names to; of a tuple, each part by itself.
+    fn bind_value(&mut self, pattern: &Pat, value: Option<&Expr>) {
+        if let (Pat::Tuple(patterns), Some(Expr::Tuple(values))) = (pattern, value)
+            && patterns.elems.len() == values.elems.len()
+        {
+            for (pattern, value) in patterns.elems.iter().zip(&values.elems) {
+                self.bind_value(pattern, Some(value));
+            }
+        } else {
+            self.bind(pattern, value.is_some_and(|value| self.is_index(value)));
         }
     }
 
@@ -276,6 +298,11 @@ impl Arithmetic<'_> {
             }
             Pat::Type(typed) => self.bind(&typed.pat, holds_index || is_index_type(&typed.ty)),
             Pat::Reference(inner) => self.bind(&inner.pat, holds_index),
+            Pat::Tuple(parts) => {
+                for part in &parts.elems {
+                    self.bind(part, false);
+                }
+            }
             Pat::Struct(pattern) => {
                 for field in &pattern.fields {
                     self.bind(&field.pat, holds_index);
@@ -347,11 +374,8 @@ impl<'ast> Visit<'ast> for Arithmetic<'_> {
 
     fn visit_local(&mut self, local: &'ast Local) {
         visit::visit_local(self, local);
-        let holds_index = local
-            .init
-            .as_ref()
-            .is_some_and(|init| self.is_index(&init.expr));
-        self.bind(&local.pat, holds_index);
+        let value = local.init.as_ref().map(|init| &*init.expr);
+        self.bind_value(&local.pat, value);
     }
 
     fn visit_expr_binary(&mut self, binary: &'ast syn::ExprBinary) {
@@ -448,27 +472,33 @@ mod tests {
 
     #[test]
     fn every_index_of_the_device_crate_is_known() {
-        let text = std::fs::read_to_string(root().join("device/src/index.rs")).unwrap();
-        let mut seen = 0;
-        for item in syn::parse_file(&text).unwrap().items {
-            let syn::Item::Fn(function) = item else {
-                continue;
-            };
-            let syn::ReturnType::Type(_, returned) = &function.sig.output else {
-                continue;
-            };
-            let returned = quote::quote!(#returned).to_string();
-            if !["u32", "Dim3"].contains(&returned.as_str()) {
+        let sources = [
+            ("device/src/index.rs", 5),
+            ("device/src/hopper/warpgroup.rs", 2),
+        ];
+        for (source, least) in sources {
+            let text = std::fs::read_to_string(root().join(source)).unwrap();
+            let mut seen = 0;
+            for item in syn::parse_file(&text).unwrap().items {
+                let syn::Item::Fn(function) = item else {
+                    continue;
+                };
+                let syn::ReturnType::Type(_, returned) = &function.sig.output else {
+                    continue;
+                };
                 let name = function.sig.ident.to_string();
-                assert!(INDEX_FUNCTIONS.contains(&name.as_str()), "{name}");
-                assert!(INDEX_TYPES.contains(&returned.as_str()), "{returned}");
-                seen += 1;
+                let returned = quote::quote!(#returned).to_string();
+                let has_type = !["u32", "Dim3"].contains(&returned.as_str());
+                if has_type || name.ends_with("_idx") {
+                    assert!(INDEX_FUNCTIONS.contains(&name.as_str()), "{name}");
+                    seen += 1;
+                }
+                if has_type {
+                    assert!(INDEX_TYPES.contains(&returned.as_str()), "{returned}");
+                }
             }
+            assert!(seen >= least, "{source} no longer defines the indices");
         }
-        assert!(
-            seen >= 5,
-            "device/src/index.rs no longer defines the indices"
-        );
     }
 
     #[test]
@@ -476,6 +506,8 @@ mod tests {
         good("fn k() { let t = thread_idx(); let mine = tile.partition::<Tv>(t); mine.load(); }");
         good("fn k() { let c = LAYOUT.apply(block_idx().x); store(c * 4 + 1); }");
         good("fn k() { if thread_idx().x == 0 { barrier.init(); } }");
+        good("fn k() { let consumer = warpgroup_idx().after(1); f(consumer.own(2, 0) + 1) }");
+        good("fn k() { if warpgroup_thread_idx().warp() % 2 == 0 { arrive(); } }");
         good("fn k(n: u32) { let rows = grid_dim() * block_dim(); f(rows / n) }");
         good("use device::index::{ThreadIdx, thread_idx};");
         good("fn k() { let x = table.get(3); let y = map.get(&key); f(x, y) }");
@@ -484,6 +516,8 @@ mod tests {
     #[test]
     fn a_name_bound_again_is_no_index() {
         good("fn k() { let t = thread_idx(); let t = view(t); f(t + 1) }");
+        good("fn k() { let t = thread_idx(); let (t, u) = (view(t), 2); f(t + u) }");
+        good("fn k() { let t = thread_idx(); let (t, u) = views(t); f(t + u) }");
         good("fn a() { let t = thread_idx(); f(t) } fn b(t: u32) -> u32 { t * 2 }");
     }
 
@@ -536,6 +570,27 @@ mod tests {
                 &expected,
             );
         }
+        for index in [
+            "warpgroup_idx()",
+            "warpgroup_idx().after(1)",
+            "warpgroup_thread_idx()",
+            "multiprocessor_idx()",
+        ] {
+            bad(
+                &format!("fn k() {{ f({index} * 64) }}"),
+                "kernel.rs:1: `*` is applied to an index",
+            );
+            bad(
+                &format!("fn k() {{ let (warp, index) = (warp_idx(), {index}); f(index * 64) }}"),
+                "kernel.rs:1: `*` is applied to an index",
+            );
+        }
+        for index in ["WarpgroupIdx", "WarpgroupThread"] {
+            bad(
+                &format!("fn k(index: {index}) {{ f(index / 2) }}"),
+                "kernel.rs:1: `/` is applied to an index",
+            );
+        }
         bad(
             "fn k() { let mut t = warp_idx(); t *= 2; }",
             "kernel.rs:1: `*=` is applied to an index",
@@ -559,6 +614,14 @@ mod tests {
         bad(
             "fn k() { f(u32::from(lane_idx())) }",
             "kernel.rs:1: `from` converts an index",
+        );
+        bad(
+            "fn k() { f(i64::from(multiprocessor_idx())) }",
+            "kernel.rs:1: `from` converts an index",
+        );
+        bad(
+            "fn k(thread: WarpgroupThread) { f(thread as u32) }",
+            "kernel.rs:1: `as` casts an index",
         );
         bad(
             "fn k() { let t: u32 = block_idx().x.into(); }",
