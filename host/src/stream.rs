@@ -170,10 +170,17 @@ impl Stream {
     /// A copy of `from` on the host, after everything put in before.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    /// [`Error::OutOfMemory`] when the host has too little for it, [`Error::WrongDevice`],
+    /// [`Error::Driver`]; [`Error::Capturing`] during a capture.
     pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
         let from = from.into_view();
-        let mut data = Vec::with_capacity(from.len());
+        let mut data = Vec::new();
+        data.try_reserve_exact(from.len())
+            .map_err(|_| Error::OutOfMemory {
+                bytes: from.bytes(),
+                device: "the host".to_string(),
+                found: "there is not that much memory".to_string(),
+            })?;
         self.must_not_capture("a copy to the host that is complete when it returns")?;
         // SAFETY: the vector has room for the elements and nothing else uses it; the wait below
         // keeps it until the copy is done.
