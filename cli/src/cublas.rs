@@ -56,7 +56,7 @@ pub enum CublasError {
     /// The baseline needs a GPU.
     #[error("cuBLAS was asked for on the CPU backend; it needs a GPU")]
     NoGpu,
-    /// The problem does not fit its buffers or cuBLAS' integers.
+    /// The problem does not fit its buffers or cuBLAS' integers, or is none that cuBLAS does.
     #[error("cuBLAS: {0}")]
     BadProblem(String),
     /// A call failed.
@@ -146,10 +146,16 @@ impl Drop for Cublas {
     }
 }
 
+/// `CUBLAS_STATUS_NOT_SUPPORTED`: the call is right, and there is no such algorithm.
+const NOT_SUPPORTED: i32 = 15;
+
 /// Turns a `cublasStatus_t` into a result.
 fn check(call: &'static str, status: i32) -> Result<(), CublasError> {
     match status {
         0 => Ok(()),
+        NOT_SUPPORTED => Err(CublasError::BadProblem(format!(
+            "{call} does not support these types, layouts, or what is to be done to the product"
+        ))),
         status => Err(CublasError::Status { call, status }),
     }
 }
@@ -229,6 +235,18 @@ mod tests {
             result[entry] = problem.alpha * sum + problem.beta * c[entry];
         }
         result
+    }
+
+    #[test]
+    fn what_it_does_not_support_is_no_failed_call() {
+        assert!(check("cublasLtMatmul", 0).is_ok());
+        let unsupported = check("cublasLtMatmulAlgoGetHeuristic", 15);
+        assert!(matches!(unsupported, Err(CublasError::BadProblem(_))));
+        let failed = check("cublasLtMatmulAlgoGetHeuristic", 14);
+        assert!(matches!(
+            failed,
+            Err(CublasError::Status { status: 14, .. })
+        ));
     }
 
     #[test]

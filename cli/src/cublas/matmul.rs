@@ -270,8 +270,8 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
     /// 0 is the one that cuBLASLt takes by itself.
     ///
     /// # Errors
-    /// [`CublasError::BadProblem`] when an operand does not fit its buffer or there is no such
-    /// algorithm, [`CublasError::Status`].
+    /// [`CublasError::BadProblem`] when an operand does not fit its buffer, there is no such
+    /// algorithm or it does not support the product, [`CublasError::Status`].
     pub fn run(
         &self,
         pick: usize,
