@@ -45,6 +45,16 @@ impl Deviation {
         deviation
     }
 
+    /// How many entries are no numbers, in words; `None` if all are numbers.
+    pub fn no_numbers(&self) -> Option<String> {
+        let Deviation {
+            entries,
+            not_numbers,
+            ..
+        } = self;
+        (*not_numbers > 0).then(|| format!("{not_numbers} of {entries} entries are no numbers"))
+    }
+
     /// Whether every entry is a number and the relative distance is at most `tolerance`.
     pub fn within(&self, tolerance: f64) -> bool {
         self.not_numbers == 0 && self.relative <= tolerance
@@ -67,6 +77,9 @@ mod tests {
     fn a_nan_is_never_within() {
         let deviation = Deviation::of([(f64::NAN, 1.0), (1.0, 1.0)]);
         assert_eq!(deviation.not_numbers, 1);
+        let in_words = "1 of 2 entries are no numbers";
+        assert_eq!(deviation.no_numbers().as_deref(), Some(in_words));
         assert!(!deviation.within(f64::INFINITY));
+        assert_eq!(Deviation::of([(1.0, 1.0)]).no_numbers(), None);
     }
 }

@@ -117,6 +117,19 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn a_check_says_how_many_entries_are_no_numbers() {
+    let output = cutlet("gemm --m 8 --n 8 --k 8 --alpha nan --backend cpu --check --iters 1");
+    assert_eq!(output.status.code(), Some(1));
+    for printed in [text(&output.stdout), text(&output.stderr)] {
+        assert!(
+            printed.contains("64 of 64 entries are no numbers"),
+            "{printed}"
+        );
+    }
+    assert!(!text(&output.stdout).contains("relative"));
+}
+
+#[test]
 fn a_gpu_that_is_not_there_is_one_line_and_exit_code_2() {
     let output = Command::new(env!("CARGO_BIN_EXE_cutlet"))
         .args(["gemm", "--backend", "gpu"])

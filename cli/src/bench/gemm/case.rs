@@ -177,14 +177,9 @@ impl<T: Types> GemmCase<'_, T> {
     fn wrong(&self, deviation: &Deviation, tolerance: f64) -> Option<String> {
         // An entry is about √k large; a single wrong one shows in the maximum, not in the mean.
         let most = 8.0 * tolerance * (self.problem.k as f64).sqrt();
-        let Deviation {
-            relative,
-            max,
-            not_numbers,
-            entries,
-        } = *deviation;
-        if not_numbers > 0 {
-            Some(format!("{not_numbers} of {entries} entries are no numbers"))
+        let Deviation { relative, max, .. } = *deviation;
+        if let Some(no_numbers) = deviation.no_numbers() {
+            Some(no_numbers)
         } else if relative > tolerance {
             Some(format!(
                 "the relative distance is {relative:.1e}, at most {tolerance:.1e} is right"
