@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use cutlet::{Gather, Index, Matrix, MatrixMut, Stream};
 use serde::Serialize;
 
+use crate::host_memory::room;
 use crate::timed::{TimedArgs, extent};
 
 /// Gather rows of a table by random indices and say how fast: output[r] = table[indices[r]].
@@ -114,21 +115,18 @@ fn gather<X: Index>(
         row_bytes,
         ..
     } = *args;
-    if matches!(args.index, IndexType::I32) && table_rows > i32::MAX as usize {
-        return Err("a table of so many rows needs --index i64".into());
-    }
-    let bytes = |rows: usize| {
-        rows.checked_mul(row_bytes)
-            .ok_or("the rows have more bytes than can be counted")
-    };
+    let bytes = |rows: usize| rows * row_bytes;
+    // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    let mut table = room::<u8>(bytes(table_rows))?;
+    let (mut picks, mut indices) = (room::<usize>(rows)?, room::<X>(rows)?);
+    let mut output = stream.filled::<u8>(bytes(rows), 0xff)?;
     let mut random = fastrand::Rng::with_seed(args.timed.seed);
-    let mut table = vec![0u8; bytes(table_rows)?];
+    table.resize(bytes(table_rows), 0);
     random.fill(&mut table);
-    let picks: Vec<usize> = (0..rows).map(|_| random.usize(..table_rows)).collect();
-    let indices: Vec<X> = picks.iter().map(|&pick| to_index(pick)).collect();
+    picks.extend((0..rows).map(|_| random.usize(..table_rows)));
+    indices.extend(picks.iter().map(|&pick| to_index(pick)));
 
     let (on_table, on_indices) = (stream.upload(&table)?, stream.upload(&indices)?);
-    let mut output = stream.filled::<u8>(bytes(rows)?, 0xff)?;
     let mut plan = Gather::new(stream)?;
     let mut enqueue = |output: &mut cutlet::Buffer<u8>| {
         plan.enqueue(
@@ -147,12 +145,12 @@ fn gather<X: Index>(
         &on_indices,
     )?;
 
-    let source = stream.zeroed::<u8>(bytes(rows)?)?;
+    let source = stream.zeroed::<u8>(bytes(rows))?;
     let copy = args
         .timed
         .median(stream, || stream.copy(&source, &mut output))?;
 
-    let moved = 2.0 * bytes(rows)? as f64;
+    let moved = 2.0 * bytes(rows) as f64;
     let wrong = || {
         let expected = picks
             .iter()

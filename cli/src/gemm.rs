@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::bench::{Dtype, Epilogue, Nearest, Number};
 use crate::deviation::Deviation;
+use crate::host_memory::room;
 use crate::normal::normal;
 use crate::timed::{TimedArgs, extent};
 use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
@@ -202,22 +203,21 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
     let GemmArgs { m, n, k, beta, .. } = *args;
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
-    let len = |rows: usize, columns: usize| {
-        rows.checked_mul(columns)
-            .ok_or("the matrices have more elements than can be counted")
+    // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
+    let mut bias = room(n)?;
+    let random = |len: usize, nth: u64| {
+        let numbers = normal(seed.wrapping_add(nth)).take(len);
+        numbers.map(T::nearest)
     };
-    let random = |len: usize, seed: u64| -> Vec<T> {
-        let numbers = normal(len, seed).into_iter();
-        numbers.map(T::nearest).collect()
-    };
-    let a = random(len(m, k)?, seed);
-    let b = random(len(k, n)?, seed + 1);
-    let c = if beta == 0.0 {
-        vec![T::nearest(f32::NAN); len(m, n)?]
+    a.extend(random(m * k, 0));
+    b.extend(random(k * n, 1));
+    if beta == 0.0 {
+        c.resize(m * n, T::nearest(f32::NAN));
     } else {
-        random(len(m, n)?, seed + 2)
-    };
-    let bias = random(n, seed + 3);
+        c.extend(random(m * n, 2));
+    }
+    bias.extend(random(n, 3));
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let on_bias = Rc::new(stream.upload(&bias)?);
     let mut on_c = stream.upload(&c)?;

@@ -6,6 +6,7 @@ mod deviation;
 mod doctor;
 mod gather;
 mod gemm;
+mod host_memory;
 mod layout;
 mod normal;
 mod timed;

@@ -63,11 +63,15 @@ impl TimedArgs {
     }
 }
 
-/// An extent of a problem, as an option's value: at least 1.
+/// The largest extent of a matrix that the library takes.
+const MOST: usize = i32::MAX as usize - 1023;
+
+/// An extent of a problem, as an option's value: at least 1, and so small that two of them can be
+/// multiplied.
 pub fn extent(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("an extent must be at least 1".to_string()),
-        Ok(extent) if extent <= u32::MAX as usize => Ok(extent),
-        _ => Err("an extent must be a whole number from 1 to 4294967295".to_string()),
+        Ok(extent) if extent <= MOST => Ok(extent),
+        _ => Err(format!("an extent must be a whole number from 1 to {MOST}")),
     }
 }

@@ -100,12 +100,18 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --m -3",
         "gemm --n x",
         "gemm --k 99999999999999999999",
+        "gemm --m 3000000000",
+        "gemm --n 2147482625",
+        "gemm --k 2147482625",
         "gemm --iters 0",
         "gemm --dtype tf32",
         "gemm --activation tanh",
         "gemm --backend tpu",
         "gather --rows 0",
         "gather --row-bytes -1",
+        "gather --row-bytes 2147482625",
+        "gather --table-rows 3000000000 --index i32",
+        "gather --table-rows 3000000000 --index i64",
         "nonsense",
     ] {
         let output = cutlet(arguments);
@@ -114,6 +120,32 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
         assert!(complaint.starts_with("error: "), "{arguments}: {complaint}");
     }
+}
+
+/// No matter how much memory there is: so much cannot be addressed.
+#[test]
+fn a_problem_that_the_host_cannot_hold_is_one_line_and_exit_code_2() {
+    for arguments in [
+        "gemm --m 2147482624 --n 2147482624 --k 1 --backend cpu",
+        "gemm --m 2147482624 --n 1 --k 2147482624 --dtype bf16 --backend cpu",
+        "gather --table-rows 2147482624 --row-bytes 2147482624 --backend cpu",
+        "gather --rows 2147482624 --row-bytes 2147482624 --backend cpu",
+    ] {
+        let output = cutlet(arguments);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
+        for expected in ["error: ", "were asked for on", "a smaller problem"] {
+            assert!(complaint.contains(expected), "{arguments}: {complaint}");
+        }
+    }
+}
+
+#[test]
+fn every_seed_is_a_seed() {
+    let problem = "--m 8 --n 8 --k 8 --beta 1 --bias --backend cpu --check --iters 1";
+    let output = cutlet(&format!("gemm --seed {} {problem}", u64::MAX));
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub fn set_up<'a>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> 
     let sets = setting.sets(2 * rows * row_bytes);
     let indices = (0..sets as u64)
         .map(|set| {
-            let indices = indices.indices(rows, table_rows, setting.seed + set);
+            let indices = indices.indices(rows, table_rows, setting.seed.wrapping_add(set));
             let on_device = stream.upload(&indices)?;
             Ok((indices, on_device))
         })

@@ -65,7 +65,7 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
 /// A number for each column of C.
 fn bias<T: Types>(problem: &Problem, setting: &Setting) -> Result<Rc<Buffer<T::Out>>> {
     let mut bias = setting.stream.zeroed(problem.n)?;
-    let random = random(&setting.stream, problem.n, setting.seed + 2)?;
+    let random = random(&setting.stream, problem.n, setting.seed.wrapping_add(2))?;
     setting.stream.copy(random.slice(..problem.n)?, &mut bias)?;
     Ok(Rc::new(bias))
 }
@@ -111,7 +111,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
             sets,
             strides,
             a: random(stream, sets * strides[0], setting.seed)?,
-            b: random(stream, sets * strides[1], setting.seed + 1)?,
+            b: random(stream, sets * strides[1], setting.seed.wrapping_add(1))?,
             c: stream.filled(sets * strides[2], POISON)?,
             bias,
             other: stream.filled(strides[2], POISON)?,
