@@ -1,6 +1,6 @@
 //! Prefetches: what a launch has the second-level cache fetch before it may read it.
 
-use crate::{DeviceData, Global, block_idx, grid_dim};
+use crate::{DeviceData, Global, block_idx};
 
 use super::{WARPGROUP_SIZE, WarpgroupThread};
 
@@ -33,9 +33,9 @@ pub struct Prefetch {
     start: Global<u8>,
     /// Bytes from one row to the next.
     distance: i64,
-    /// Rows of a block.
+    /// Rows of a group of blocks, one after the other.
     rows: i32,
-    /// Bytes of each: a block of a group has other ones than the rest, of the same rows.
+    /// Bytes of each for a block: those of a group have other ones of the same rows.
     bytes: u16,
     /// The logarithm of how many blocks a group has.
     log_group: u16,
@@ -93,15 +93,15 @@ impl Prefetch {
     /// The rows must exist.
     #[inline(always)]
     pub unsafe fn begin(&self, thread: WarpgroupThread) {
-        self.lines(thread.get(), block_idx().x.get(), grid_dim().x, |at| {
+        self.lines(thread.get(), block_idx().x.get(), |at| {
             // SAFETY: as promised by the caller.
             unsafe { self.start.prefetch(at) };
         });
     }
 
-    /// Calls `each` with where the lines begin that a thread of a block, of so many blocks, asks for.
+    /// Calls `each` with where the lines begin that a thread of a block asks for.
     #[inline(always)]
-    fn lines(&self, thread: u32, block: u32, blocks: u32, mut each: impl FnMut(i64)) {
+    fn lines(&self, thread: u32, block: u32, mut each: impl FnMut(i64)) {
         let (bytes, log_group) = (i32::from(self.bytes), u32::from(self.log_group));
         let group = block >> log_group;
         let piece = (block - (group << log_group)) as i32;
@@ -111,20 +111,17 @@ impl Prefetch {
             true => self.rows - row,
             false => 0,
         };
-        let apart = i64::from(groups(blocks, log_group)) * self.distance;
-        let first = i64::from(group) * self.distance
-            + i64::from(row) * apart
+        let first = i64::from(group as i32 * self.rows + row) * self.distance
             + i64::from(piece * bytes + byte);
         for nth in 0..MOST_ROWS / ROWS {
             if ((nth * ROWS) as i32) < rows_left {
-                each(first + (nth * ROWS) as i64 * apart);
+                each(first + (nth * ROWS) as i64 * self.distance);
             }
         }
     }
 }
 
 /// Groups of so many blocks, of which the last may be smaller.
-#[inline(always)]
 const fn groups(blocks: u32, log_group: u32) -> u32 {
     ((blocks - 1) >> log_group) + 1
 }
@@ -140,7 +137,7 @@ mod tests {
         let mut asked = Vec::new();
         for block in 0..blocks {
             for thread in 0..WARPGROUP_SIZE {
-                prefetch.lines(thread, block, blocks, |at| asked.push(at));
+                prefetch.lines(thread, block, |at| asked.push(at));
             }
         }
         asked.sort_unstable();
