@@ -199,34 +199,97 @@ pub fn warpgroup_wait<const PENDING: u32>() {
     imp::wait::<PENDING>();
 }
 
-/// Expands `instruction!` for every N, with the numbers of the N / 2 registers that its sums take:
+/// The rows of the table of instructions: expands `$each!` with what it is given in braces, and then every N
+/// that exists, with the numbers of the registers of a thread's sums that the N before does not have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __wgmma_n {
+    ($each:ident! { $($given:tt)* }) => {
+        $each! {
+            { $($given)* }
+            8: [0 1 2 3],
+            16: [4 5 6 7],
+            24: [8 9 10 11],
+            32: [12 13 14 15],
+            40: [16 17 18 19],
+            48: [20 21 22 23],
+            56: [24 25 26 27],
+            64: [28 29 30 31],
+            72: [32 33 34 35],
+            80: [36 37 38 39],
+            88: [40 41 42 43],
+            96: [44 45 46 47],
+            104: [48 49 50 51],
+            112: [52 53 54 55],
+            120: [56 57 58 59],
+            128: [60 61 62 63],
+            136: [64 65 66 67],
+            144: [68 69 70 71],
+            152: [72 73 74 75],
+            160: [76 77 78 79],
+            168: [80 81 82 83],
+            176: [84 85 86 87],
+            184: [88 89 90 91],
+            192: [92 93 94 95],
+            200: [96 97 98 99],
+            208: [100 101 102 103],
+            216: [104 105 106 107],
+            224: [108 109 110 111],
+            232: [112 113 114 115],
+            240: [116 117 118 119],
+            248: [120 121 122 123],
+            256: [124 125 126 127],
+        }
+    };
+}
+
+/// The columns of the table of instructions: expands `$each!` with what it is given in braces, and then what
+/// exists for every N: a name, k, the types of A and B and what they are called in PTX, and the majors that they
+/// may have, which are `any` or `k`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __wgmma_types {
+    ($each:ident! { $($given:tt)* }) => {
+        $each! {
+            { $($given)* }
+            bf16_bf16: 16, bf16, bf16, "bf16.bf16", any;
+            f16_f16: 16, f16, f16, "f16.f16", any;
+            tf32_tf32: 8, f32, f32, "tf32.tf32", k;
+            e4m3_e4m3: 32, F8E4M3, F8E4M3, "e4m3.e4m3", k;
+            e4m3_e5m2: 32, F8E4M3, F8E5M2, "e4m3.e5m2", k;
+            e5m2_e4m3: 32, F8E5M2, F8E4M3, "e5m2.e4m3", k;
+            e5m2_e5m2: 32, F8E5M2, F8E5M2, "e5m2.e5m2", k;
+        }
+    };
+}
+
+/// Expands `instructions!` for every N, with the numbers of the N / 2 registers that its sums take:
 /// each row of the table adds four to those of the row before.
 macro_rules! for_each_n {
-    ([$($registers:literal)*]) => {};
-    ([$($registers:literal)*] $n:literal: [$($more:literal)*], $($rest:tt)*) => {
-        instructions!($n, [$($registers)* $($more)*]);
-        for_each_n!([$($registers)* $($more)*] $($rest)*);
+    ({ $($registers:literal)* }) => {};
+    ({ $($registers:literal)* } $n:literal: [$($more:literal)*], $($rest:tt)*) => {
+        __wgmma_types! { instructions! { $n, [$($registers)* $($more)*] } }
+        for_each_n! { { $($registers)* $($more)* } $($rest)* }
     };
 }
 
 /// Every type that exists, for one N.
 macro_rules! instructions {
-    ($n:literal, $registers:tt) => {
-        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, bf16, bf16, "bf16.bf16", majors,
-            $registers);
-        instruction!([JA: Major, JB: Major] JA, JB, $n, 16, f16, f16, "f16.f16", majors,
-            $registers);
-        instruction!([] KMajor, KMajor, $n, 8, f32, f32, "tf32.tf32", none, $registers);
-        instruction!([] KMajor, KMajor, $n, 32, F8E4M3, F8E4M3, "e4m3.e4m3", none, $registers);
-        instruction!([] KMajor, KMajor, $n, 32, F8E4M3, F8E5M2, "e4m3.e5m2", none, $registers);
-        instruction!([] KMajor, KMajor, $n, 32, F8E5M2, F8E4M3, "e5m2.e4m3", none, $registers);
-        instruction!([] KMajor, KMajor, $n, 32, F8E5M2, F8E5M2, "e5m2.e5m2", none, $registers);
+    ({ $n:literal, $registers:tt }
+        $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
+        $(instruction! { $majors $n, $k, $a, $b, $types, $registers })*
     };
 }
 
 macro_rules! instruction {
-    ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
-        $majors:ident, $registers:tt) => {
+    (any $($of:tt)*) => {
+        instruction! { @ [JA: Major, JB: Major] JA, JB, any, $($of)* }
+    };
+    (k $($of:tt)*) => {
+        instruction! { @ [] KMajor, KMajor, k, $($of)* }
+    };
+    (@ [$($generics:tt)*] $ja:ty, $jb:ty, $majors:ident, $n:literal, $k:literal, $a:ty, $b:ty,
+        $types:literal, $registers:tt) => {
         impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
             type A = $a;
             type B = $b;
@@ -358,14 +421,14 @@ mod imp {
 
     macro_rules! issue {
         ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
-            majors, $registers:tt) => {
+            any, $registers:tt) => {
             imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
                 ", {ja}, {jb};",
                 ja = const !<$ja as Major>::K_IS_CONSECUTIVE as u32,
                 jb = const !<$jb as Major>::K_IS_CONSECUTIVE as u32,);
         };
         ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
-            none, $registers:tt) => {
+            k, $registers:tt) => {
             imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
                 ";",);
         };
@@ -582,38 +645,4 @@ mod imp {
     pub(super) use issue;
 }
 
-for_each_n! {
-    []
-    8: [0 1 2 3],
-    16: [4 5 6 7],
-    24: [8 9 10 11],
-    32: [12 13 14 15],
-    40: [16 17 18 19],
-    48: [20 21 22 23],
-    56: [24 25 26 27],
-    64: [28 29 30 31],
-    72: [32 33 34 35],
-    80: [36 37 38 39],
-    88: [40 41 42 43],
-    96: [44 45 46 47],
-    104: [48 49 50 51],
-    112: [52 53 54 55],
-    120: [56 57 58 59],
-    128: [60 61 62 63],
-    136: [64 65 66 67],
-    144: [68 69 70 71],
-    152: [72 73 74 75],
-    160: [76 77 78 79],
-    168: [80 81 82 83],
-    176: [84 85 86 87],
-    184: [88 89 90 91],
-    192: [92 93 94 95],
-    200: [96 97 98 99],
-    208: [100 101 102 103],
-    216: [104 105 106 107],
-    224: [108 109 110 111],
-    232: [112 113 114 115],
-    240: [116 117 118 119],
-    248: [120 121 122 123],
-    256: [124 125 126 127],
-}
+__wgmma_n! { for_each_n! {} }
