@@ -351,6 +351,9 @@ mod imp {
                 // SAFETY: there are as many registers as values.
                 unsafe { first.add(v).write(values.get(v)) };
             });
+            // The values are to be there before the batch begins, not between its instructions.
+            // SAFETY: as in `issue`.
+            I::settle(unsafe { registers.assume_init_mut() });
             Self(registers)
         }
 
