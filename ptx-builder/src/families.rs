@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::entry;
+use crate::isa;
 use crate::module::{Kind, Module, names};
 
 /// The PTX of one family for one target.
@@ -68,8 +69,7 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
     for (family, entries) in families {
         let kept = reached_from.closure(entries);
         let mut declared = HashSet::new();
-        let mut ptx = module.header.join("\n");
-        ptx.push('\n');
+        let mut items = String::new();
         for (index, item) in module.items.iter().enumerate() {
             let item_text = match item.kind {
                 Kind::Entry if !kept.contains(item.name) => continue,
@@ -80,13 +80,13 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
                 Kind::Variable if item.is_extern() && !declared.insert(item.text) => continue,
                 _ => item.text,
             };
-            ptx.push('\n');
-            ptx.push_str(item_text);
-            ptx.push('\n');
+            items.push('\n');
+            items.push_str(item_text);
+            items.push('\n');
         }
         texts.push(FamilyText {
             family: family.to_owned(),
-            ptx,
+            ptx: isa::header(&module.header, &items)? + &items,
         });
     }
     Ok(texts)

@@ -26,7 +26,8 @@
 //! 3. Comment lines that `#[kernel]` left in the text carry what rustc has no attribute for: launch
 //!    bounds, cluster size, alignment of parameters. They are written into the entries.
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
-//!    compiles its own family only.
+//!    compiles its own family only. It is of the version that the compiler writes, or of a later one that
+//!    assembly in it asks for (`// cutlet-isa 8.3`).
 //! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
 //!
 //! The build script runs again when a source file, a manifest or the lock file of the package or of
@@ -48,6 +49,7 @@ mod entry;
 mod environment;
 mod error;
 mod families;
+mod isa;
 mod leftovers;
 mod library;
 mod metadata;

@@ -35,12 +35,18 @@ mod imp {
         unsafe { asm!("fence.mbarrier_init.release.cluster;", options(nostack)) };
     }
 
+    /// The builder gives PTX with such a comment this version or a later one.
     #[inline(always)]
     pub fn fence_tensor_map(map: *const u8) {
         // SAFETY: a fence only orders.
         unsafe {
-            asm!("fence.proxy.tensormap::generic.acquire.gpu [{}], 128;", in(reg64) map, options(nostack))
-        };
+            asm!(
+                "// cutlet-isa 8.3",
+                "fence.proxy.tensormap::generic.acquire.gpu [{}], 128;",
+                in(reg64) map,
+                options(nostack)
+            );
+        }
     }
 }
 

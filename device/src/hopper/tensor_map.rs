@@ -46,7 +46,7 @@ impl TensorMap {
     /// them.
     ///
     /// All threads that use it call this, after whoever wrote it: the fence makes it visible to
-    /// TMA. The PTX must be of version 8.3 or later (feature `ptx83` of the device compiler).
+    /// TMA. It makes the kernel's PTX one of version 8.3, which drivers know since CUDA 12.3.
     ///
     /// # Safety
     /// The map must be there, and stay as it is while the kernel runs.
