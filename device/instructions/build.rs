@@ -1,0 +1,11 @@
+//! Compiles the kernels for the GPU, for the same targets as the library's.
+
+use cutlet_ptx_builder::{Builder, Leftovers};
+
+fn main() {
+    Builder::new()
+        .target("sm_80")
+        .target("sm_90a")
+        .leftovers(Leftovers::Deny)
+        .build();
+}

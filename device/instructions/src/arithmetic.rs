@@ -1,0 +1,54 @@
+//! Conversions of floats, and arithmetic that has an instruction of its own.
+
+use cutlet_device::{
+    Float, GlobalMut, exp2_approx, fma, kernel, log2_approx, max_nan, rcp_approx, rsqrt_approx,
+    tanh_approx, tanh_approx_f16,
+};
+use half::{bf16, f16};
+
+/// Conversions from `T` and to it.
+///
+/// # Safety
+/// There are places for a value at `wide`, and for three at `narrow`.
+#[inline(always)]
+unsafe fn conversions<T: Float>(wide: GlobalMut<f32>, narrow: GlobalMut<T>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let value = wide.load(0);
+        wide.store(0, narrow.load(0).to_f32());
+        narrow.store(0, T::from_f32(value));
+        narrow.store_vec(1, T::pair_from_f32([value, 1.0]));
+    }
+}
+
+/// Conversions between `f32` and the 16-bit floats.
+///
+/// # Safety
+/// There are places for two values at `wide`, and for three each at `halves` and `brains`.
+#[kernel(threads = 32)]
+pub unsafe fn floats(wide: GlobalMut<f32>, halves: GlobalMut<f16>, brains: GlobalMut<bf16>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        conversions(wide, halves);
+        conversions(wide.offset(1), brains);
+    }
+}
+
+/// Functions of one number and of several.
+///
+/// # Safety
+/// There are places for eight values at `values`, and for one at `double`.
+#[kernel(threads = 32)]
+pub unsafe fn functions(x: f32, values: GlobalMut<f32>, double: GlobalMut<f64>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        values.store(0, exp2_approx(x));
+        values.store(1, log2_approx(x));
+        values.store(2, rcp_approx(x));
+        values.store(3, rsqrt_approx(x));
+        values.store(4, tanh_approx(x));
+        values.store_vec(6, tanh_approx_f16([x, 1.0]));
+        values.store(5, max_nan(x, fma(x, x, 1.0)));
+        double.store(0, fma(f64::from(x), f64::from(x), 1.0));
+    }
+}

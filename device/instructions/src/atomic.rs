@@ -1,0 +1,114 @@
+//! Atomic operations on global and shared memory, of every type that each takes.
+
+use cutlet_device::{
+    AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
+    DeviceData, GlobalMut, SharedMemory, atomic_add, atomic_cas, atomic_count, atomic_exchange,
+    atomic_load, atomic_max, atomic_min, atomic_store, kernel, wait_until,
+};
+
+/// What the first element of each is, or was.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Cells {
+    u32: GlobalMut<u32>,
+    i32: GlobalMut<i32>,
+    u64: GlobalMut<u64>,
+    i64: GlobalMut<i64>,
+    f32: GlobalMut<f32>,
+    f64: GlobalMut<f64>,
+}
+
+/// Operations of numbers.
+///
+/// # Safety
+/// There is an element at `memory`.
+#[inline(always)]
+unsafe fn of_numbers<M: AtomicMemory>(memory: M, value: M::Element)
+where
+    M::Element: AtomicAdd + AtomicExchange,
+{
+    // SAFETY: as promised by the caller.
+    unsafe {
+        atomic_add(memory, 0, value);
+        atomic_exchange(memory, 0, value);
+    }
+}
+
+/// Operations of integers.
+///
+/// # Safety
+/// There is an element at `memory`.
+#[inline(always)]
+unsafe fn of_integers<M: AtomicMemory>(memory: M, value: M::Element)
+where
+    M::Element: AtomicAdd + AtomicExchange + AtomicMin + AtomicMax + AtomicCas,
+{
+    // SAFETY: as promised by the caller.
+    unsafe {
+        of_numbers(memory, value);
+        atomic_min(memory, 0, value);
+        atomic_max(memory, 0, value);
+        atomic_cas(memory, 0, value, value);
+    }
+}
+
+/// A flag is waited for, and raised.
+///
+/// # Safety
+/// There is an element at `flag`.
+#[inline(always)]
+unsafe fn signal<T: AtomicCell + PartialEq>(flag: GlobalMut<T>, value: T) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        wait_until(|| atomic_load(flag, 0) == value);
+        atomic_store(flag, 0, value);
+    }
+}
+
+/// On global memory.
+///
+/// # Safety
+/// There is an element in each of the cells.
+#[kernel(threads = 32)]
+pub unsafe fn atomic_in_global(cells: Cells) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        of_integers(cells.u32, 1);
+        of_integers(cells.i32, 1);
+        of_integers(cells.u64, 1);
+        of_integers(cells.i64, 1);
+        of_numbers(cells.f32, 1.0);
+        of_numbers(cells.f64, 1.0);
+    }
+}
+
+/// On shared memory.
+#[kernel(threads = 32, shared = 96)]
+pub fn atomic_in_shared() {
+    let mut shared = SharedMemory::new();
+    // SAFETY: each piece has an element.
+    unsafe {
+        of_integers(shared.take::<u32>(1), 1);
+        of_integers(shared.take::<i32>(1), 1);
+        of_integers(shared.take::<u64>(1), 1);
+        of_integers(shared.take::<i64>(1), 1);
+        of_numbers(shared.take::<f32>(1), 1.0);
+        of_numbers(shared.take::<f64>(1), 1.0);
+    }
+}
+
+/// Between blocks.
+///
+/// # Safety
+/// There is an element in each of the cells.
+#[kernel(threads = 32)]
+pub unsafe fn atomic_signals(cells: Cells) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        signal(cells.u32, 1);
+        signal(cells.i32, 1);
+        signal(cells.u64, 1);
+        signal(cells.i64, 1);
+        atomic_count(cells.u32, 0, 7);
+    }
+}

@@ -1,0 +1,33 @@
+//! What a launch's warps do besides computing: registers change hands, one lane is elected, the next launch begins.
+
+use cutlet_device::hopper::{
+    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
+    warpgroup_idx,
+};
+use cutlet_device::{Global, GlobalMut, kernel};
+
+/// A warpgroup gives up registers, another takes them.
+#[kernel(threads = 256, min_blocks = 1, arch = "sm_90a")]
+pub fn registers() {
+    if warpgroup_idx().is_first() {
+        decrease_registers::<24>();
+    } else {
+        increase_registers::<232>();
+    }
+}
+
+/// Begins while the launch before it ends.
+///
+/// # Safety
+/// There is a value at `from`, and a place for one at `to`.
+#[kernel(threads = 32, arch = "sm_90a")]
+pub unsafe fn dependent(from: Global<f32>, to: GlobalMut<f32>) {
+    // SAFETY: as promised by the caller.
+    unsafe { from.prefetch(0) };
+    grid_dependency_wait();
+    launch_dependents();
+    if elect_one() {
+        // SAFETY: as promised by the caller.
+        unsafe { to.store(0, from.load(0)) };
+    }
+}

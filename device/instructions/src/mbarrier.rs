@@ -1,0 +1,32 @@
+//! Barriers in shared memory.
+
+use cutlet_device::hopper::{Mbarrier, fence_mbarrier_init};
+use cutlet_device::{SharedMemory, kernel, sync_threads, thread_idx};
+
+/// A barrier's life.
+#[kernel(threads = 32, cluster = 2, shared = 16, arch = "sm_90a")]
+pub fn mbarriers() {
+    let barrier = Mbarrier::take(&mut SharedMemory::new());
+    let first = thread_idx().is_first();
+    if first {
+        // SAFETY: nobody uses it before the barrier of the block.
+        unsafe { barrier.init(5) };
+        fence_mbarrier_init();
+    }
+    sync_threads();
+    if first {
+        barrier.expect_tx(16);
+        barrier.arrive_expect_tx(16);
+        barrier.arrive();
+        barrier.arrive_remote(1);
+    }
+    barrier.arrive_if(first);
+    barrier.arrive_remote_if(1, first);
+    while !barrier.try_wait(0) {}
+    barrier.wait(1);
+    sync_threads();
+    if first {
+        // SAFETY: everybody is done with it.
+        unsafe { barrier.invalidate() };
+    }
+}

@@ -1,0 +1,28 @@
+//! Barriers of a block, of its warps and warpgroups, and fences.
+
+use cutlet_device::hopper::{fence_async_shared, warpgroup_idx, warpgroup_sync};
+use cutlet_device::{
+    barrier_arrive, barrier_sync, kernel, sync_threads, sync_warp, thread_fence,
+    thread_fence_block, warp_idx,
+};
+
+/// Barriers, with fences between them.
+#[kernel(threads = 64)]
+pub fn barriers() {
+    sync_warp();
+    thread_fence_block();
+    sync_threads();
+    thread_fence();
+    if warp_idx().is_first() {
+        barrier_arrive(1, 64);
+    } else {
+        barrier_sync(1, 64);
+    }
+}
+
+/// Those of a warpgroup, and of what it gives to the asynchronous units.
+#[kernel(threads = 256, arch = "sm_90a")]
+pub fn barriers_of_warpgroups() {
+    fence_async_shared();
+    warpgroup_sync(warpgroup_idx());
+}

@@ -1,0 +1,68 @@
+//! Tensor maps, and loads and stores of boxes of every rank.
+
+use cutlet_device::hopper::{
+    CacheHint, LoadOptions, Mbarrier, Multicast, TensorMap, prefetch_tensor_map, tma_load,
+    tma_store, tma_store_commit, tma_store_wait, tma_store_wait_read,
+};
+use cutlet_device::{Global, Shared, SharedMemory, kernel};
+
+/// A box to shared memory, in each way, and back.
+///
+/// # Safety
+/// The map's boxes fit `shared`, and there is a box at `at`.
+#[inline(always)]
+unsafe fn boxes<const R: usize>(
+    map: &TensorMap,
+    at: [i32; R],
+    shared: Shared<f32>,
+    barrier: Mbarrier,
+) {
+    let hinted = LoadOptions::DEFAULT.hint(CacheHint::EvictFirst);
+    let to_others = LoadOptions::DEFAULT.hint(CacheHint::EvictLast);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        tma_load(map, at, shared, barrier, LoadOptions::DEFAULT);
+        tma_load(map, at, shared, barrier, hinted);
+        for blocks in [
+            Multicast::first(2),
+            Multicast::every(1, 2, 2),
+            Multicast::own(),
+        ] {
+            tma_load(map, at, shared, barrier, to_others.multicast(blocks));
+        }
+        tma_store(map, at, shared);
+    }
+    tma_store_commit();
+    tma_store_wait_read::<1>();
+    tma_store_wait::<0>();
+}
+
+/// Boxes of matrices, and of stacks of them.
+///
+/// # Safety
+/// The first map is of rank 2, the second of rank 3, and their boxes are of 128 bytes.
+#[kernel(threads = 32, cluster = 4, shared = 144, arch = "sm_90a")]
+pub unsafe fn boxes_of_every_rank(
+    #[grid_constant] matrix: &TensorMap,
+    #[grid_constant] stack: &TensorMap,
+) {
+    let mut memory = SharedMemory::new();
+    let shared = memory.take_aligned::<f32, 128>(32);
+    let barrier = Mbarrier::take(&mut memory);
+    prefetch_tensor_map(matrix);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        boxes(matrix, [0, 1], shared, barrier);
+        boxes(stack, [0, 1, 2], shared, barrier);
+    }
+}
+
+/// A map in global memory.
+///
+/// # Safety
+/// There is a map.
+#[kernel(threads = 32, arch = "sm_90a")]
+pub unsafe fn map_in_global(map: Global<TensorMap>) {
+    // SAFETY: as promised by the caller.
+    prefetch_tensor_map(unsafe { TensorMap::in_global(map) });
+}

@@ -1,0 +1,225 @@
+//! Whether every instruction of the device crate is in the PTX of the kernels: what is not there, no assembler reads.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cutlet_device::{__wgmma_n, __wgmma_types};
+use proc_macro2::{TokenStream, TokenTree};
+
+/// All PTX, for every target.
+fn ptx() -> impl Iterator<Item = &'static str> {
+    let families = cutlet_instructions::PTX.families.iter();
+    families.flat_map(|family| family.modules.iter().map(|module| module.ptx))
+}
+
+/// How often a kernel issues each instruction of a type: `Batch::mma` once, `Batch::mma_four` four times.
+const TIMES: usize = 5;
+
+/// Every instruction of the device crate's table, and the two numbers at its end, if there are any: whether A is
+/// MN-major, and whether B is.
+fn table() -> Vec<(String, Option<[u32; 2]>)> {
+    let mut all = Vec::new();
+    let mut add = |n: u32, k: u32, types: &str, majors: &str| {
+        let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{types}");
+        match majors {
+            "any" => {
+                all.extend([[0, 0], [0, 1], [1, 0], [1, 1]].map(|of| (name.clone(), Some(of))))
+            }
+            "k" => all.push((name, None)),
+            _ => panic!("{name} may have majors `{majors}`, which this test does not know"),
+        }
+    };
+    macro_rules! of_n {
+        ({ $k:literal, $types:literal, $majors:ident, $add:ident } $($n:literal: $registers:tt,)*) => {
+            $($add($n, $k, $types, stringify!($majors));)*
+        };
+    }
+    macro_rules! of_types {
+        ({ $add:ident } $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
+            $(__wgmma_n! { of_n! { $k, $types, $majors, $add } })*
+        };
+    }
+    __wgmma_types! { of_types! { add } }
+    all
+}
+
+/// The instruction of a line of PTX, as the table has it.
+fn wgmma(line: &str) -> Option<(String, Option<[u32; 2]>)> {
+    let line = line.strip_suffix(';')?;
+    if !line.starts_with("wgmma.mma_async") {
+        return None;
+    }
+    let (name, operands) = line.split_once(' ')?;
+    let (_, end) = operands.split_once(", 1, 1")?;
+    let mut majors = end.split(", ").skip(1).map(|major| major.parse().unwrap());
+    let majors = majors.next().zip(majors.next());
+    Some((name.to_owned(), majors.map(|(a, b)| [a, b])))
+}
+
+#[test]
+fn every_row_of_the_table_is_issued_in_every_major() {
+    let mut expected = BTreeMap::new();
+    for instruction in table() {
+        let before = expected.insert(instruction.clone(), TIMES);
+        assert_eq!(before, None, "{instruction:?} is in the table twice");
+    }
+    // Every N, in four majors of each 16-bit type, and in one of tf32 and of each pair of 8-bit types.
+    assert!(expected.len() >= 32 * (2 * 4 + 5), "{}", expected.len());
+
+    let mut found = BTreeMap::new();
+    // The family `wgmma` has instructions that are issued once more.
+    let families = cutlet_instructions::PTX.families.iter();
+    for family in families.filter(|family| family.name.starts_with("wgmma::")) {
+        for module in family.modules {
+            for instruction in module.ptx.lines().filter_map(wgmma) {
+                *found.entry(instruction).or_insert(0) += 1;
+            }
+        }
+    }
+    for (instruction, times) in &expected {
+        let found = found.get(instruction).copied().unwrap_or(0);
+        assert_eq!(found, *times, "{instruction:?} is not issued {times} times");
+    }
+    assert_eq!(found, expected, "something is issued that the table lacks");
+}
+
+/// The Rust files in a folder and those within.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Calls `each` with every string of the code, but not with documentation.
+fn strings(code: TokenStream, each: &mut impl FnMut(&str)) {
+    let mut documents = false;
+    for token in code {
+        match token {
+            TokenTree::Group(group) => strings(group.stream(), each),
+            TokenTree::Ident(name) => documents = name == "doc",
+            TokenTree::Literal(literal) if !documents => {
+                let text = literal.to_string();
+                if let Some(text) = text
+                    .strip_prefix('"')
+                    .and_then(|text| text.strip_suffix('"'))
+                {
+                    each(text);
+                }
+            }
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// Whether a string of the code is assembly that begins with an instruction, or a part of an instruction's name.
+fn is_instruction(text: &str) -> bool {
+    let text = match text.strip_prefix('@') {
+        Some(predicated) => predicated.split_once(' ').map_or("", |(_, rest)| rest),
+        None => text,
+    };
+    let name = text.split([' ', ';']).next().unwrap_or_default();
+    let in_names = |letter: char| letter.is_ascii_alphanumeric() || "_.:".contains(letter);
+    // Those that begin with `llvm.` are names for rustc, which knows them.
+    name.contains('.')
+        && name.contains(char::is_alphabetic)
+        && name.chars().all(in_names)
+        && !name.starts_with("llvm.")
+}
+
+/// What stands between the operands of a piece of assembly.
+fn between_operands(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '{' | '}' if letters.next_if_eq(&letter).is_none() => {
+                letters.by_ref().find(|letter| *letter == '}');
+                pieces.push(String::new());
+            }
+            _ => pieces.last_mut().unwrap().push(letter),
+        }
+    }
+    pieces
+}
+
+/// Whether the line has these pieces, in this order.
+fn has(line: &str, pieces: &[String]) -> bool {
+    let mut rest = line;
+    pieces.iter().all(|piece| match rest.split_once(piece) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[test]
+fn instructions_are_told_from_other_strings_and_found() {
+    for (text, line) in [
+        ("fence.acq_rel.cta;", "fence.acq_rel.cta;"),
+        ("@!p bra.uni AGAIN;", "@!p bra.uni AGAIN;"),
+        ("max.NaN.f32 {}, {a};", "max.NaN.f32 %r1, %r2;"),
+        ("mov.u32 {}, %smid;", "mov.u32 %r1, %smid;"),
+        (
+            "d.shared::cluster.b16 [{to}], {{{a}, {b}}}",
+            "st.2d.shared::cluster.b16 [%r1], {%r2, %r3};",
+        ),
+    ] {
+        assert!(is_instruction(text), "{text}");
+        assert!(has(line, &between_operands(text)), "{text}");
+        assert!(
+            !has("mov.u32 %r1, %laneid;", &between_operands(text)),
+            "{text}"
+        );
+    }
+    for other in [
+        "{{",
+        " {}, {};",
+        "AGAIN:",
+        "nvptx64",
+        "// settled: {",
+        "llvm.fma.f32",
+        "1.0",
+    ] {
+        assert!(!is_instruction(other), "{other}");
+    }
+}
+
+#[test]
+fn every_instruction_of_the_source_is_there() {
+    let lines: Vec<&str> = ptx().flat_map(str::lines).collect();
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"),
+        &mut files,
+    );
+    let mut count = 0;
+    let mut missing = Vec::new();
+    for file in files {
+        let code: TokenStream = fs::read_to_string(&file).unwrap().parse().unwrap();
+        strings(code, &mut |text| {
+            if is_instruction(text) {
+                count += 1;
+
+                let pieces = between_operands(text);
+                if !lines.iter().any(|line| has(line, &pieces)) {
+                    missing.push(format!("`{text}` of {}", file.display()));
+                }
+            }
+        });
+    }
+
+    assert!(count > 100, "only {count} instructions were found");
+    assert!(
+        missing.is_empty(),
+        "kernels of `cutlet-instructions` must use what these belong to:\n{}",
+        missing.join("\n")
+    );
+}
