@@ -5,6 +5,8 @@
 mod ci;
 mod demo;
 mod hot_loop;
+mod instructions;
+mod kernel_package;
 mod lint_kernels;
 mod nvdisasm;
 mod package;
@@ -25,8 +27,8 @@ usage: cargo xtask <task>
   setup         finds a toolchain that compiles kernels to PTX, or installs one
   ci            formatting, clippy, documentation, and the three tasks below
     lint-kernels  no index arithmetic in kernels/: layouts do it
-    ptx           assembles every kernel's PTX for every target; no spills, calls or local memory, no memory
-                  barrier in a loop with wgmma
+    ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
+                  spills, calls or local memory, no memory barrier in a loop with wgmma
     package       packages every crate as for a registry, PTX included, and builds the packages";
 
 fn main() -> ExitCode {

@@ -3,8 +3,8 @@
 use std::{path::Path, process::Command};
 
 use crate::{
+    kernel_package::KERNELS,
     process::{self, Outcome, cargo, output, root, target_dir},
-    ptx,
 };
 
 /// Packages, unpacks and builds.
@@ -39,7 +39,7 @@ fn ship_ptx() -> Outcome {
     remove_folder(&folder)?;
     std::fs::create_dir(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    for module in ptx::build()?.modules() {
+    for module in KERNELS.build()?.modules() {
         let name = module.path.file_name().unwrap_or_default();
         std::fs::copy(&module.path, folder.join(name))
             .map_err(|error| format!("cannot copy {}: {error}", module.path.display()))?;

@@ -1,68 +1,23 @@
 //! Assembles every kernel's PTX for every target, and holds it, and the machine code, to what a fast
 //! kernel needs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cutlet_ptx_builder::{Built, BuiltModule};
+use cutlet_ptx_builder::BuiltModule;
 
 use crate::{
-    hot_loop,
+    hot_loop, instructions,
+    kernel_package::KERNELS,
     nvdisasm::Nvdisasm,
-    process::{self, Outcome, cargo, output, root, target_dir},
+    process::{Outcome, target_dir},
     ptxas::{Ptxas, Usage},
 };
 
-/// Compiles the kernels and lists their PTX.
-pub fn build() -> Outcome<Built> {
-    process::run(&mut cargo("build --package cutlet-kernels"))?;
-    // Nothing is left to build, and the messages tell where it is.
-    let (messages, complaints) = output(&mut cargo(
-        "build --package cutlet-kernels --message-format json",
-    ))?;
-    // That all kernels are compiled together, for example, which takes minutes at each edit.
-    let warnings: Vec<_> = warnings(&complaints).collect();
-    if !warnings.is_empty() {
-        return Err(format!(
-            "the build of cutlet-kernels warns:\n{}",
-            warnings.join("\n")
-        ));
-    }
-    let folder = out_dir(&messages)
-        .ok_or("cargo did not say where the build script of cutlet-kernels wrote its output")?
-        .join("ptx");
-    let built = Built::read(&folder).map_err(|error| error.to_string())?;
-    if built.modules().is_empty() {
-        return Err(format!("{} holds no PTX", folder.display()));
-    }
-    Ok(built)
-}
-
-/// What the build script of the kernels package warns of, from what cargo prints.
-fn warnings(complaints: &str) -> impl Iterator<Item = &str> {
-    complaints
-        .lines()
-        .filter(|line| line.starts_with("warning: cutlet-kernels@"))
-}
-
-/// The `OUT_DIR` of the kernels package, from cargo's messages.
-fn out_dir(messages: &str) -> Option<PathBuf> {
-    let package = root().join("kernels").display().to_string();
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["reason"] == "build-script-executed")
-        .find(|message| {
-            message["package_id"]
-                .as_str()
-                .is_some_and(|id| id.contains(&format!("{package}#")))
-        })
-        .and_then(|message| Some(PathBuf::from(message["out_dir"].as_str()?)))
-}
-
-/// Assembles and checks them all.
+/// Assembles and checks them all, and before them the instructions that they are made of.
 pub fn run() -> Outcome {
-    let built = build()?;
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
+    instructions::assemble(&ptxas)?;
+    let built = KERNELS.build()?;
     let folder = target_dir().join("machine-code");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
@@ -286,33 +241,5 @@ mod tests {
                 "4 bytes of spill loads"
             ]
         );
-    }
-
-    #[test]
-    fn warnings_of_the_kernels_build_are_found() {
-        let complaints = "   Compiling cutlet-kernels v0.1.0\n\
-            warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together\n\
-            warning: other@0.1.0: something\n    Finished `dev` profile\n";
-        assert_eq!(
-            warnings(complaints).collect::<Vec<_>>(),
-            ["warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together"]
-        );
-    }
-
-    #[test]
-    fn the_output_folder_is_read_from_cargos_messages() {
-        let kernels = root().join("kernels");
-        let line = |package: &str, folder: &str| {
-            format!(
-                "{{\"reason\":\"build-script-executed\",\"package_id\":\"path+file://{package}#0.1.0\",\
-                 \"out_dir\":\"{folder}\"}}\n"
-            )
-        };
-        let messages = format!(
-            "{}not json\n{}",
-            line("/elsewhere/kernels", "/out/other"),
-            line(&kernels.display().to_string(), "/out/ours")
-        );
-        assert_eq!(out_dir(&messages), Some(PathBuf::from("/out/ours")));
     }
 }

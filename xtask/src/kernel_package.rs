@@ -1,0 +1,113 @@
+//! The packages of this repository with kernels that are assembled here, and the PTX that their build scripts make.
+
+use std::path::PathBuf;
+
+use cutlet_ptx_builder::Built;
+
+use crate::process::{self, Outcome, cargo, output, root};
+
+/// A package whose build script compiles kernels.
+pub struct KernelPackage {
+    name: &'static str,
+    /// Where it is in the repository.
+    folder: &'static str,
+}
+
+/// The kernels of cutlet.
+pub const KERNELS: KernelPackage = KernelPackage {
+    name: "cutlet-kernels",
+    folder: "kernels",
+};
+
+/// Kernels that are only assembled, with every instruction of the device crate.
+pub const INSTRUCTIONS: KernelPackage = KernelPackage {
+    name: "cutlet-instructions",
+    folder: "device/instructions",
+};
+
+impl KernelPackage {
+    /// Compiles the kernels and lists their PTX.
+    pub fn build(&self) -> Outcome<Built> {
+        let Self { name, folder } = self;
+        process::run(&mut cargo(&format!("build --package {name}")))?;
+        // Nothing is left to build, and the messages tell where it is.
+        let (messages, complaints) = output(&mut cargo(&format!(
+            "build --package {name} --message-format json"
+        )))?;
+        // That all kernels are compiled together, for example, which takes minutes at each edit.
+        let warnings: Vec<_> = self.warnings(&complaints).collect();
+        if !warnings.is_empty() {
+            return Err(format!(
+                "the build of {name} warns:\n{}",
+                warnings.join("\n")
+            ));
+        }
+        let ptx = self
+            .out_dir(&messages)
+            .ok_or_else(|| {
+                format!("cargo did not say where the build script of {name}, in {folder}, wrote its output")
+            })?
+            .join("ptx");
+        let built = Built::read(&ptx).map_err(|error| error.to_string())?;
+        if built.modules().is_empty() {
+            return Err(format!("{} holds no PTX", ptx.display()));
+        }
+        Ok(built)
+    }
+
+    /// What the package's build script warns of, from what cargo prints.
+    fn warnings<'a>(&self, complaints: &'a str) -> impl Iterator<Item = &'a str> {
+        let start = format!("warning: {}@", self.name);
+        complaints
+            .lines()
+            .filter(move |line| line.starts_with(&start))
+    }
+
+    /// The `OUT_DIR` of the package, from cargo's messages.
+    fn out_dir(&self, messages: &str) -> Option<PathBuf> {
+        let package = format!("{}#", root().join(self.folder).display());
+        messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|message| message["reason"] == "build-script-executed")
+            .find(|message| {
+                message["package_id"]
+                    .as_str()
+                    .is_some_and(|id| id.contains(&package))
+            })
+            .and_then(|message| Some(PathBuf::from(message["out_dir"].as_str()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_the_kernels_build_are_found() {
+        let complaints = "   Compiling cutlet-kernels v0.1.0\n\
+            warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together\n\
+            warning: other@0.1.0: something\n    Finished `dev` profile\n";
+        assert_eq!(
+            KERNELS.warnings(complaints).collect::<Vec<_>>(),
+            ["warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together"]
+        );
+    }
+
+    #[test]
+    fn the_output_folder_is_read_from_cargos_messages() {
+        let kernels = root().join("kernels");
+        let line = |package: &str, folder: &str| {
+            format!(
+                "{{\"reason\":\"build-script-executed\",\"package_id\":\"path+file://{package}#0.1.0\",\
+                 \"out_dir\":\"{folder}\"}}\n"
+            )
+        };
+        let messages = format!(
+            "{}not json\n{}",
+            line("/elsewhere/kernels", "/out/other"),
+            line(&kernels.display().to_string(), "/out/ours")
+        );
+        assert_eq!(KERNELS.out_dir(&messages), Some(PathBuf::from("/out/ours")));
+    }
+}
