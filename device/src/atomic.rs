@@ -290,7 +290,7 @@ mod ptx {
 mod cpu {
     use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-    use cutlet_simt::polled;
+    use cutlet_simt::{fence, polled};
 
     use super::*;
 
@@ -300,6 +300,7 @@ mod cpu {
         let cell = unsafe { AtomicU32::from_ptr(ptr) };
         let next = |old: u32| Some(if old >= last { 0 } else { old + 1 });
         let (Ok(old) | Err(old)) = cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
+        fence();
         old
     }
 
@@ -333,12 +334,14 @@ mod cpu {
                     // checked.
                     let cell = unsafe { <$atomic>::from_ptr(ptr) };
                     let value = cell.load(Ordering::Acquire);
+                    fence();
                     polled(ptr.addr(), value as u64, || cell.load(Ordering::Relaxed) != value);
                     value
                 }
 
                 unsafe fn store(at: Address<Self>, value: Self) {
                     let Address::Generic(ptr) = at;
+                    fence();
                     // SAFETY: the caller promises that the element exists; its alignment was
                     // checked.
                     unsafe { <$atomic>::from_ptr(ptr) }.store(value, Ordering::Release);

@@ -121,6 +121,8 @@ mod imp {
 mod imp {
     use core::sync::atomic::{Ordering, fence};
 
+    /// Threads of a block take turns on one core and see each other's writes without more.
+    pub use cutlet_simt::fence as fence_block;
     use cutlet_simt::{WaitKind, yield_until};
     pub use cutlet_simt::{barrier_arrive, barrier_sync, sync_threads, sync_warp};
 
@@ -133,10 +135,8 @@ mod imp {
         );
     }
 
-    /// Threads of a block take turns on one core and see each other's writes without more.
-    pub fn fence_block() {}
-
     pub fn fence_device() {
         fence(Ordering::AcqRel);
+        fence_block();
     }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::hopper::*;
 use cutlet_device::{
-    DeviceData, GlobalMut, Shared, SharedMemory, block_idx, cluster_rank, sync_threads, thread_idx,
+    DeviceData, GlobalMut, Shared, SharedMemory, atomic_load, atomic_store, block_idx,
+    cluster_rank, sync_threads, sync_warp, thread_idx, wait_until, warp_idx,
 };
 use cutlet_layout_core::{Fragment, L, StaticLayout, StaticSwizzle, each};
 use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};
@@ -1164,7 +1165,7 @@ fn wrong_byte_counts_are_reported() {
         &misuse(|barrier, tile| {
             barrier.arrive_expect_tx(1024);
             load(barrier, tile.cast::<u8>());
-            load(barrier, tile.cast::<u8>());
+            load(barrier, tile.cast::<u8>().offset(1024));
         }),
         &[
             "the kernel ends while the mbarrier",
@@ -1340,4 +1341,349 @@ fn a_stage_released_too_early_gives_wrong_sums() {
     })
     .unwrap();
     assert_ne!(f32::from_bits(sum.into_inner()), 16.0);
+}
+
+/// What a block of 64 threads says, of which the first loads 1024 bytes to `tile`, which begins at address 0, in
+/// phase 0 of the first barrier, and all then do `what`.
+fn loaded(what: impl Fn(Shared<f32>, [Mbarrier; 2]) + Sync) -> Result<(), SimtError> {
+    let matrix = Matrix::<f32>::new(16, 16, 7);
+    let map = matrix.map(TileBox {
+        extent: [16, 16],
+        span: 16,
+    });
+    launch(64, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let tile: Shared<f32> = shared.take_aligned::<f32, 1024>(256);
+        let barriers = [(); 2].map(|()| Mbarrier::take(&mut shared));
+        if thread_idx().is_first() {
+            // SAFETY: nobody uses the barriers yet, and the map has the tile's box.
+            unsafe {
+                for barrier in barriers {
+                    barrier.init(1);
+                }
+                barriers[0].arrive_expect_tx(1024);
+                tma_load(&map, [0, 0], tile, barriers[0], LoadOptions::DEFAULT);
+            }
+        }
+        sync_threads();
+        what(tile, barriers);
+    })
+}
+
+/// Reads the first element of a tile.
+fn first(tile: Shared<f32>) -> f32 {
+    // SAFETY: shared memory has a value from the start.
+    unsafe { tile.load(0) }
+}
+
+const TOO_EARLY: &[&str] = &[
+    "shared memory at address 0",
+    "too early",
+    "count in phase 0 of the mbarrier at shared address 1024",
+    "has not waited for the end of that phase (parity 0)",
+];
+
+#[test]
+fn what_was_not_waited_for_cannot_be_used() {
+    let fails = |parts: &[&str], what: &(dyn Fn(Shared<f32>, [Mbarrier; 2]) + Sync)| {
+        let message = failure(loaded(what));
+        says(&message, TOO_EARLY);
+        says(&message, parts);
+    };
+    // Its phase has long ended; this thread does not know.
+    fails(&["thread (33, 0, 0)", "is used"], &|tile, _| {
+        if thread_idx().get() == 33 {
+            first(tile);
+        }
+    });
+    fails(&["thread (5, 0, 0)", "is used"], &|tile, _| {
+        if thread_idx().get() == 5 {
+            // SAFETY: it is not kept here, which is what the test is about.
+            unsafe { tile.store(0, 1.0) };
+        }
+    });
+    // The phase before the first has ended for whoever asks for it, which is no news.
+    fails(&["is used"], &|tile, barriers| {
+        barriers[1].wait(1);
+        first(tile);
+    });
+    let target = Matrix::<f32>::new(16, 16, 8);
+    let map = target.map(TileBox {
+        extent: [16, 16],
+        span: 16,
+    });
+    fails(&["is read by a TMA store"], &|tile, barriers| {
+        // SAFETY: the map has the tile's box.
+        unsafe { tma_store(&map, [0, 0], tile) };
+        tma_store_commit();
+        // Too late.
+        barriers[0].wait(0);
+        tma_store_wait_read::<0>();
+    });
+    fails(&["is overwritten"], &|tile, barriers| {
+        if thread_idx().get() == 33 {
+            barriers[1].arrive_expect_tx(1024);
+            // SAFETY: the map has the tile's box.
+            unsafe { tma_load(&map, [0, 0], tile, barriers[1], LoadOptions::DEFAULT) };
+        }
+    });
+}
+
+#[test]
+fn who_waited_tells_others_when_they_meet() {
+    let value = Matrix::<f32>::new(16, 16, 7).at(0, 0);
+    let check = |tile| assert_eq!(first(tile), value);
+    loaded(|tile, barriers| {
+        barriers[0].wait(0);
+        check(tile);
+    })
+    .unwrap();
+    loaded(|tile, barriers| {
+        while !barriers[0].try_wait(0) {}
+        check(tile);
+    })
+    .unwrap();
+    // One for its block.
+    loaded(|tile, barriers| {
+        if thread_idx().get() == 33 {
+            barriers[0].wait(0);
+        }
+        sync_threads();
+        check(tile);
+    })
+    .unwrap();
+    // One for its warp, and for no other.
+    let for_warp = |all: bool| {
+        loaded(|tile, barriers| {
+            if thread_idx().get() == 33 {
+                barriers[0].wait(0);
+            }
+            sync_warp();
+            if all || warp_idx().get() == 1 {
+                check(tile);
+            }
+        })
+    };
+    for_warp(false).unwrap();
+    says(&failure(for_warp(true)), TOO_EARLY);
+    // From one to another by a barrier, ...
+    loaded(|tile, barriers| match thread_idx().get() {
+        33 => {
+            barriers[0].wait(0);
+            barriers[1].arrive();
+        }
+        34 => {
+            barriers[1].wait(0);
+            check(tile);
+        }
+        _ => {}
+    })
+    .unwrap();
+    // ... or by a flag.
+    let mut flag = 0u32;
+    let flag = GlobalMut::from_ptr(&raw mut flag)
+        .as_ptr()
+        .expose_provenance();
+    let flag = || GlobalMut::<u32>::from_ptr(std::ptr::with_exposed_provenance_mut(flag));
+    // SAFETY: the flag is there.
+    loaded(|tile, barriers| unsafe {
+        match thread_idx().get() {
+            33 => {
+                barriers[0].wait(0);
+                atomic_store(flag(), 0, 1);
+            }
+            34 => {
+                wait_until(|| atomic_load(flag(), 0) == 1);
+                check(tile);
+            }
+            _ => {}
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_barrier_can_be_initialised_again() {
+    let matrix = Matrix::<f32>::new(16, 16, 7);
+    let map = matrix.map(TileBox {
+        extent: [16, 16],
+        span: 16,
+    });
+    let run = |waits: u32| {
+        launch(32, 1, 1, || {
+            let mut shared = SharedMemory::new();
+            let tile: Shared<f32> = shared.take_aligned::<f32, 1024>(256);
+            let barrier = Mbarrier::take(&mut shared);
+            for life in 0..3 {
+                if thread_idx().is_first() {
+                    // SAFETY: nobody uses the barrier, and the map has the tile's box.
+                    unsafe {
+                        barrier.init(1);
+                        barrier.arrive_expect_tx(1024);
+                        tma_load(&map, [0, 0], tile, barrier, LoadOptions::DEFAULT);
+                    }
+                }
+                sync_threads();
+                if life < waits {
+                    barrier.wait(0);
+                }
+                assert_eq!(first(tile), matrix.at(0, 0));
+                sync_threads();
+                if thread_idx().is_first() {
+                    // SAFETY: nobody uses the barrier any more.
+                    unsafe { barrier.invalidate() };
+                }
+            }
+        })
+    };
+    run(3).unwrap();
+    says(&failure(run(2)), &["is used too early", "(parity 0)"]);
+}
+
+#[test]
+fn what_other_blocks_send_must_be_waited_for() {
+    let matrix = Matrix::<f32>::new(16, 16, 7);
+    let map = matrix.map(TileBox {
+        extent: [16, 16],
+        span: 16,
+    });
+    // Block 0 sends all it has to block 1, or a value alone.
+    let run = |waits: bool, multicast: bool| {
+        launch(32, 2, 2, || {
+            let mut shared = SharedMemory::new();
+            let tile: Shared<f32> = shared.take_aligned::<f32, 1024>(256);
+            let words: Shared<u64> = shared.take(1);
+            let barrier = Mbarrier::from_shared(words);
+            if thread_idx().is_first() {
+                // SAFETY: nobody uses the barrier yet.
+                unsafe { barrier.init(1) };
+                barrier.arrive_expect_tx(if multicast { 1024 } else { 4 });
+            }
+            cluster_sync();
+            if thread_idx().is_first() && cluster_rank().is_first() {
+                let options = LoadOptions::DEFAULT.multicast(Multicast::first(2));
+                // SAFETY: the map has the tile's box, and all blocks wait below.
+                unsafe {
+                    if multicast {
+                        tma_load(&map, [0, 0], tile, barrier, options);
+                    } else {
+                        for rank in 0..2 {
+                            let (to, full) = (map_shared(tile, rank), map_shared(words, rank));
+                            store_async(to, [matrix.at(0, 0)], full);
+                        }
+                    }
+                }
+            }
+            cluster_sync();
+            if waits || cluster_rank().is_first() {
+                barrier.wait(0);
+            }
+            assert_eq!(first(tile), matrix.at(0, 0));
+            cluster_sync();
+        })
+    };
+    for multicast in [false, true] {
+        run(true, multicast).unwrap();
+        let message = failure(run(false, multicast));
+        says(&message, &["block (1, 0, 0)", "is used"]);
+        says(&message, TOO_EARLY);
+    }
+}
+
+/// What is wrong with the threads of a [`ring`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Nothing,
+    ConsumerDoesNotWait,
+    ConsumerIsOneParityOff,
+    ConsumerForgetsToFlip,
+    ConsumerReleasesEarly,
+    ProducerDoesNotWait,
+}
+
+/// One stage that warpgroup `producer` of two fills and the other one multiplies, three times.
+fn ring(producer: u32, wrong: Wrong) -> Result<(), SimtError> {
+    type Mma = Wgmma<8, bf16>;
+    type TileA = KMajorTile<bf16, 64, 16, 32>;
+    type TileB = KMajorTile<bf16, 8, 16, 32>;
+    const ROUNDS: i32 = 3;
+    let a = Matrix::<bf16>::new(64, 16 * ROUNDS as usize, 9);
+    let b = Matrix::<bf16>::new(8, 16 * ROUNDS as usize, 10);
+    let (map_a, map_b) = (a.map(TileA::tile_box(1)), b.map(TileB::tile_box(1)));
+    let expected: f32 = (0..a.columns).map(|k| a.at(0, k) * b.at(0, k)).sum();
+    launch(256, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let (tile_a, tile_b) = (TileA::take(&mut shared), TileB::take(&mut shared));
+        let (full, empty) = (Mbarrier::take(&mut shared), Mbarrier::take(&mut shared));
+        if thread_idx().is_first() {
+            // SAFETY: nobody uses the barriers yet.
+            unsafe {
+                full.init(1);
+                empty.init(1);
+            }
+        }
+        sync_threads();
+        let thread = warpgroup_thread_idx().get();
+        if warpgroup_idx().get() == producer {
+            for round in 0..if thread == 0 { ROUNDS } else { 0 } {
+                if wrong != Wrong::ProducerDoesNotWait {
+                    empty.wait((round as u32 + 1) % 2);
+                }
+                full.arrive_expect_tx(TileA::BYTES + TileB::BYTES);
+                // SAFETY: the maps have these tiles' boxes.
+                unsafe {
+                    tile_a.load(&map_a, [0, 16 * round], full, LoadOptions::DEFAULT);
+                    tile_b.load(&map_b, [0, 16 * round], full, LoadOptions::DEFAULT);
+                }
+            }
+            return;
+        }
+        let mut sums = Accumulator::<Mma>::new();
+        for round in 0..ROUNDS as u32 {
+            match wrong {
+                Wrong::ConsumerDoesNotWait => {}
+                Wrong::ConsumerIsOneParityOff => full.wait((round + 1) % 2),
+                Wrong::ConsumerForgetsToFlip => full.wait(0),
+                _ => full.wait(round % 2),
+            }
+            let batch = warpgroup_arrive();
+            let (a, b) = (tile_a.operand_a().k_step(0), tile_b.operand_b().k_step(0));
+            // SAFETY: the stage is full, if nothing is wrong.
+            unsafe { batch.mma(&mut sums, a, b, round > 0) };
+            batch.commit();
+            let release = || empty.arrive_if(thread == 0);
+            if wrong == Wrong::ConsumerReleasesEarly {
+                release();
+            }
+            warpgroup_wait::<0>();
+            if wrong != Wrong::ConsumerReleasesEarly {
+                release();
+            }
+        }
+        let sums = sums.wait();
+        if thread == 0 {
+            assert_eq!(sums.get(0), expected);
+        }
+    })
+}
+
+#[test]
+fn a_ring_with_a_wrong_phase_ends_in_an_error() {
+    let read = "is read by wgmma too early: the bytes on their way there count in phase 0";
+    let stuck = "waits for the phase of parity 1 of the mbarrier at shared address 2304";
+    let reused = "has read it by wgmma, and thread";
+    let filled = "is overwritten too early: the bytes on their way there count in phase 0";
+    // Whoever has the lower index runs first.
+    for (wrong, producer_first, consumer_first) in [
+        (Wrong::ConsumerDoesNotWait, read, reused),
+        (Wrong::ConsumerIsOneParityOff, stuck, reused),
+        (Wrong::ConsumerForgetsToFlip, reused, reused),
+        (Wrong::ConsumerReleasesEarly, reused, reused),
+        (Wrong::ProducerDoesNotWait, filled, filled),
+    ] {
+        says(&failure(ring(0, wrong)), &[producer_first]);
+        says(&failure(ring(1, wrong)), &[consumer_first]);
+    }
+    ring(0, Wrong::Nothing).unwrap();
+    ring(1, Wrong::Nothing).unwrap();
 }

@@ -3,32 +3,27 @@
 use std::cell::Cell;
 use std::fmt::{self, Display};
 
-use crate::context::{BARRIERS, current};
+use crate::context::{BARRIERS, Thread, current};
+use crate::knowledge::Meeting;
 use crate::wait::{WaitKind, yield_until};
 
 /// One numbered barrier of a block.
+#[derive(Default)]
 pub(crate) struct Barrier {
     arrived: Cell<u32>,
     expected: Cell<u32>,
     phase: Cell<u32>,
+    meeting: Meeting,
 }
 
 impl Barrier {
-    pub(crate) const fn new() -> Self {
-        Self {
-            arrived: Cell::new(0),
-            expected: Cell::new(0),
-            phase: Cell::new(0),
-        }
-    }
-
     pub(crate) fn arrived(&self) -> u32 {
         self.arrived.get()
     }
 
-    /// Counts one thread in and returns the phase it arrived in.
+    /// Counts a thread in and returns the phase it arrived in.
     #[track_caller]
-    fn arrive(&self, id: u32, threads: u32) -> u32 {
+    fn arrive(&self, thread: &Thread, id: u32, threads: u32) -> u32 {
         let phase = self.phase.get();
         let arrived = self.arrived.get() + 1;
         if arrived == 1 {
@@ -40,7 +35,9 @@ impl Barrier {
                 arrived - 1
             );
         }
+        self.meeting.arrive(thread);
         if arrived == threads {
+            self.meeting.end(None);
             self.arrived.set(0);
             self.phase.set(phase.wrapping_add(1));
         } else {
@@ -57,14 +54,16 @@ impl Barrier {
 #[inline]
 #[track_caller]
 pub fn sync_threads() {
-    let block = current().block();
+    let thread = current();
+    let block = thread.block();
     let barrier = &block.barriers[0];
-    let phase = barrier.arrive(0, block.threads);
+    let phase = barrier.arrive(thread, 0, block.threads);
     yield_until(
         WaitKind::BlockBarrier,
         format_args!("waits at sync_threads"),
         || barrier.phase.get() != phase,
     );
+    barrier.meeting.leave(thread);
 }
 
 /// Waits at barrier `id` until `threads` threads of the block, this one included, have reached it,
@@ -75,8 +74,9 @@ pub fn sync_threads() {
 /// block has, or if a thread already there gave another number.
 #[track_caller]
 pub fn barrier_sync(id: u32, threads: u32) {
-    let barrier = named(id, threads);
-    let phase = barrier.arrive(id, threads);
+    let thread = current();
+    let barrier = named(thread, id, threads);
+    let phase = barrier.arrive(thread, id, threads);
     yield_until(
         WaitKind::Cluster,
         format_args!(
@@ -86,18 +86,20 @@ pub fn barrier_sync(id: u32, threads: u32) {
         ),
         || barrier.phase.get() != phase,
     );
+    barrier.meeting.leave(thread);
 }
 
 /// Counts the thread in at barrier `id` without waiting. Arguments and panics as for
 /// [`barrier_sync`].
 #[track_caller]
 pub fn barrier_arrive(id: u32, threads: u32) {
-    named(id, threads).arrive(id, threads);
+    let thread = current();
+    named(thread, id, threads).arrive(thread, id, threads);
 }
 
 #[track_caller]
-fn named<'a>(id: u32, threads: u32) -> &'a Barrier {
-    let block = current().block();
+fn named(thread: &Thread, id: u32, threads: u32) -> &Barrier {
+    let block = thread.block();
     assert!(
         (id as usize) < BARRIERS,
         "barrier {id} does not exist: a block has barriers 0 to 15"

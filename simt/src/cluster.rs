@@ -1,6 +1,6 @@
 //! Running one cluster: all threads of all its blocks, in turn, on one OS thread.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
@@ -86,6 +86,7 @@ impl<'g> Run<'g> {
                     yielder: Cell::new(ptr::null()),
                     wait: Cell::new(None),
                     poll: Cell::new(Poll::default()),
+                    knows: RefCell::default(),
                     hopper: hopper::ThreadState::default(),
                     exited: Cell::new(false),
                     trap: Cell::new(None),

@@ -1,7 +1,7 @@
 //! Who is running: the GPU thread, its block and its cluster, and the questions a kernel asks about
 //! them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 
 use corosensei::Yielder;
@@ -10,6 +10,7 @@ use corosensei::trap::CoroutineTrapHandler;
 use crate::barrier::Barrier;
 use crate::cluster::Outcome;
 use crate::hopper;
+use crate::knowledge::{Knowledge, Meeting};
 use crate::panic::PanicReport;
 use crate::shared::{SharedMemory, own_window};
 use crate::wait::{Poll, Wait};
@@ -39,6 +40,8 @@ pub(crate) struct Block {
     pub(crate) barriers: [Barrier; BARRIERS],
     pub(crate) warps: Box<[Warp]>,
     pub(crate) hopper: hopper::BlockState,
+    /// Where threads of the cluster hand over data by flags; the one of the block with rank 0 is used.
+    pub(crate) flags: Meeting,
     /// All blocks of the cluster, this one included, by rank.
     pub(crate) cluster: Cell<*const [Block]>,
 }
@@ -57,11 +60,24 @@ impl Block {
             threads,
             shared,
             shared_window: own_window(rank, dims.cluster),
-            barriers: [const { Barrier::new() }; BARRIERS],
+            barriers: std::array::from_fn(|_| Barrier::default()),
             warps,
             hopper: hopper::BlockState::default(),
+            flags: Meeting::default(),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
+    }
+
+    /// All blocks of the cluster, by rank.
+    pub(crate) fn all_of_cluster(&self) -> &[Block] {
+        // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs,
+        // and they outlive the threads.
+        unsafe { &*self.cluster.get() }
+    }
+
+    /// The block with rank 0, which keeps what is the whole cluster's.
+    pub(crate) fn first_of_cluster(&self) -> &Block {
+        &self.all_of_cluster()[0]
     }
 
     /// The `[x, y, z]` index of the block's `linear`-th thread.
@@ -79,6 +95,8 @@ pub(crate) struct Thread {
     /// What the thread waits for while it is suspended.
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) poll: Cell<Poll>,
+    /// What it knows to have ended.
+    pub(crate) knows: RefCell<Knowledge>,
     pub(crate) hopper: hopper::ThreadState,
     pub(crate) exited: Cell<bool>,
     /// How a stack overflow ends the coroutine; set when it starts.

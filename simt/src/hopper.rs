@@ -2,22 +2,28 @@
 //!
 //! The models do late what may be done late, so that code that does not wait gets wrong results
 //! here too: matrix products are computed, and stores read their source, when they are waited for.
+//! What copies bring to shared memory is there at once, but whoever uses it without having waited for it
+//! ends in an error, and so does a copy to where products may still be reading.
 
 mod cluster_barrier;
 mod dependent_launch;
+mod in_flight;
 mod mbarrier;
 mod stmatrix;
+mod store_async;
 mod tensor_map;
 mod tma;
 mod wgmma;
 
 pub use cluster_barrier::{cluster_arrive, cluster_wait};
 pub use dependent_launch::{check_dependency, grid_dependency_wait};
+pub(crate) use in_flight::check_arrived;
 pub use mbarrier::{
-    mbarrier_arrive, mbarrier_complete_tx, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate,
-    mbarrier_try_wait, mbarrier_wait,
+    mbarrier_arrive, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait,
+    mbarrier_wait,
 };
 pub use stmatrix::stmatrix;
+pub use store_async::store_async;
 pub use tensor_map::TensorMapModel;
 pub use tma::{bulk_store_commit, bulk_store_wait, tma_load, tma_store};
 pub use wgmma::{
@@ -27,15 +33,26 @@ pub use wgmma::{
 use std::cell::Cell;
 
 use crate::context::{Block, Thread, current};
+use crate::knowledge::Series;
 
 /// What the models keep for a block.
 #[derive(Default)]
 pub(crate) struct BlockState {
-    mbarriers: mbarrier::Alive,
+    mbarriers: mbarrier::Barriers,
+    in_flight: in_flight::InFlight,
     /// Of the whole cluster; the one of the block with rank 0 is used.
     cluster_barrier: cluster_barrier::ClusterBarrier,
     warpgroups: wgmma::Warpgroups,
     ended_threads: Cell<u32>,
+    /// How many series have been numbered; of the whole cluster, as the barrier.
+    series: Cell<u32>,
+}
+
+/// A new series of a cluster.
+fn new_series(block: &Block) -> Series {
+    let count = &block.first_of_cluster().hopper.series;
+    count.set(count.get() + 1);
+    Series(count.get() - 1)
 }
 
 /// What the models keep for a thread.
@@ -69,10 +86,7 @@ pub(crate) fn leftover(block: &Block) -> Option<(u32, String)> {
 /// others may not touch the shared memory of one that has ended.
 #[track_caller]
 fn running_block<'a>(rank: u32) -> &'a Block {
-    let own = current().block();
-    // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs,
-    // and they outlive the threads.
-    let cluster = unsafe { &*own.cluster.get() };
+    let cluster = current().block().all_of_cluster();
     let Some(block) = cluster.get(rank as usize) else {
         panic!(
             "there is no block {rank} in a cluster of {} blocks",

@@ -47,6 +47,7 @@ mod context;
 mod error;
 mod grid;
 mod hopper;
+mod knowledge;
 mod launch;
 mod overflow;
 mod panic;
@@ -65,10 +66,10 @@ pub use error::{SimtError, Waiting};
 pub use hopper::{
     TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
     check_dependency, cluster_arrive, cluster_wait, grid_dependency_wait, mbarrier_arrive,
-    mbarrier_complete_tx, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate,
-    mbarrier_try_wait, mbarrier_wait, stmatrix, tma_load, tma_store, wgmma, wgmma_commit,
-    wgmma_fence, wgmma_wait,
+    mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait,
+    stmatrix, store_async, tma_load, tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
 };
+pub use knowledge::fence;
 pub use launch::{LaunchSpec, launch};
 pub use shared::{map_shared_rank, shared_base, shared_bytes, shared_size};
 pub use wait::{WaitKind, polled, yield_until};

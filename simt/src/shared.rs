@@ -1,9 +1,11 @@
 //! A block's shared memory: poisoned when the block starts, checked at every access.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::fmt;
 use std::ptr::NonNull;
 
 use crate::context::{Block, current};
+use crate::hopper::check_arrived;
 
 /// Alignment of the start of shared memory, what the largest swizzle of a Hopper tile needs.
 const ALIGN: usize = 1024;
@@ -53,8 +55,14 @@ impl SharedMemory {
     }
 
     /// Host address of an offset that was checked before.
+    #[inline]
     pub(crate) fn at(&self, offset: u32) -> *mut u8 {
         self.start.as_ptr().wrapping_add(offset as usize)
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
     }
 
     /// Makes whatever an earlier block left unreadable.
@@ -109,10 +117,21 @@ pub(crate) fn own_window(rank: u32, cluster: u32) -> u32 {
 ///
 /// # Panics
 /// If the range is not inside the block's shared memory, if `address` is not a multiple of `align`
-/// (a power of two), or outside of a kernel.
+/// (a power of two), if bytes are on their way there that the thread has not waited for, or outside of a
+/// kernel.
 #[inline]
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
+    let (block, offset) = shared_place(address, bytes, align);
+    check_arrived(block, offset, bytes);
+    block.shared.at(offset)
+}
+
+/// The block in whose shared memory `address` is, and the offset there, for `bytes` bytes: as
+/// [`shared_bytes`], but they may still be on their way.
+#[inline]
+#[track_caller]
+pub(crate) fn shared_place<'a>(address: u32, bytes: u32, align: u32) -> (&'a Block, u32) {
     let own = current().block();
     let window = address >> OFFSET_BITS;
     let block = if window == 0 || window == own.shared_window {
@@ -126,8 +145,7 @@ pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
     {
         bad_access(block, offset, bytes, align);
     }
-    // SAFETY: the offset was checked to be inside the allocation.
-    unsafe { block.shared.start.as_ptr().add(offset as usize) }
+    (block, offset)
 }
 
 /// The address by which the running block reaches what `address` is in its own shared memory, in
@@ -157,13 +175,30 @@ pub(crate) fn other_rank(address: u32) -> Option<u32> {
     (rank != current().block().rank).then_some(rank)
 }
 
+/// A shared address in a message: the offset, and whose memory it is if not the running block's.
+pub(crate) struct Place(pub(crate) u32);
+
+impl Place {
+    pub(crate) fn of(block: &Block, offset: u32) -> Self {
+        Self(block.shared_window << OFFSET_BITS | offset)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = offset_of(self.0);
+        match other_rank(self.0) {
+            None => write!(f, "{offset}"),
+            Some(rank) => write!(f, "{offset} of block {rank} of the cluster"),
+        }
+    }
+}
+
 #[cold]
 #[track_caller]
 fn owner(own: &Block, address: u32) -> &Block {
     let rank = (address >> OFFSET_BITS) - window_of(0);
-    // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs.
-    let cluster = unsafe { &*own.cluster.get() };
-    match cluster.get(rank as usize) {
+    match own.all_of_cluster().get(rank as usize) {
         Some(block) => block,
         None => panic!("{address:#x} is no address in shared memory"),
     }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::context::current;
+use crate::knowledge::Meeting;
 use crate::wait::{WaitKind, yield_until};
 
 /// Threads a warp has; the last warp of a block may have fewer.
@@ -16,6 +17,7 @@ pub(crate) struct Warp {
     phase: Cell<u32>,
     /// What the lanes that have arrived are doing.
     operation: Cell<&'static str>,
+    meeting: Meeting,
     /// Two sets of values: a lane can be one exchange ahead of those that still read the last one,
     /// never two.
     values: [[Cell<u32>; WARP_SIZE]; 2],
@@ -28,6 +30,7 @@ impl Warp {
             arrived: Cell::new(0),
             phase: Cell::new(0),
             operation: Cell::new(""),
+            meeting: Meeting::default(),
             values: [const { [const { Cell::new(0) }; WARP_SIZE] }; 2],
         }
     }
@@ -99,7 +102,9 @@ pub fn warp_exchange<'a>(operation: &'static str, value: u32) -> Lanes<'a> {
         );
     }
     let arrived = arrived | 1 << lane;
+    warp.meeting.arrive(thread);
     if arrived == warp.members {
+        warp.meeting.end(None);
         warp.arrived.set(0);
         warp.phase.set(phase.wrapping_add(1));
     } else {
@@ -114,6 +119,7 @@ pub fn warp_exchange<'a>(operation: &'static str, value: u32) -> Lanes<'a> {
             || warp.phase.get() != phase,
         );
     }
+    warp.meeting.leave(thread);
     Lanes {
         values,
         members: warp.members,

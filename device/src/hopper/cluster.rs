@@ -219,8 +219,7 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
-    use cutlet_simt::mbarrier_complete_tx;
-
+    use crate::vector::vector_bytes;
     use crate::{DeviceData, Shared};
 
     #[track_caller]
@@ -241,9 +240,10 @@ mod imp {
         values: [T; N],
         barrier: u32,
     ) {
-        // SAFETY: as in `load`.
-        unsafe { shared.store_vec(0, values) };
-        mbarrier_complete_tx(barrier, size_of::<[T; N]>() as u32);
+        let bytes = const { vector_bytes::<T, N>() as u32 };
+        let from = values.as_ptr().cast();
+        // SAFETY: the values are there.
+        unsafe { cutlet_simt::store_async(from, bytes, shared.address(), barrier) };
     }
 
     pub use cutlet_simt::{

@@ -13,7 +13,9 @@ use crate::{Shared, SharedMemory};
 ///
 /// On the CPU the model complains about a barrier that was not initialised, one arrival too many,
 /// and bytes that do not add up; a wait that never ends names the arrivals and bytes that are
-/// missing.
+/// missing. Who uses what a copy brings without having waited for its phase (nor met a thread that had)
+/// ends in an error, even where it is there already, and so does a copy to where `wgmma` may still be
+/// reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Mbarrier(Shared<u64>);
 

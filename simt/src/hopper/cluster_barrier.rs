@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::fmt::{self, Display};
 
-use crate::context::{Block, Thread, current};
+use crate::context::{Thread, current};
+use crate::knowledge::Meeting;
 use crate::wait::{WaitKind, yield_until};
 
 /// How many of a cluster's threads are at its barrier.
@@ -12,6 +13,7 @@ pub(crate) struct ClusterBarrier {
     arrived: Cell<u32>,
     ended: Cell<u32>,
     phase: Cell<u32>,
+    meeting: Meeting,
 }
 
 impl ClusterBarrier {
@@ -19,21 +21,17 @@ impl ClusterBarrier {
     fn check(&self, threads: u32) {
         let arrived = self.arrived.get();
         if arrived > 0 && arrived + self.ended.get() == threads {
+            self.meeting.end(None);
             self.arrived.set(0);
             self.phase.set(self.phase.get().wrapping_add(1));
         }
     }
 }
 
-fn of<'a>(thread: &'a Thread) -> (&'a ClusterBarrier, u32) {
+fn of(thread: &Thread) -> (&ClusterBarrier, u32) {
     let block = thread.block();
-    // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs,
-    // and they outlive the threads.
-    let cluster: &'a [Block] = unsafe { &*block.cluster.get() };
-    (
-        &cluster[0].hopper.cluster_barrier,
-        block.threads * cluster.len() as u32,
-    )
+    let barrier = &block.first_of_cluster().hopper.cluster_barrier;
+    (barrier, block.threads * block.dims.cluster)
 }
 
 /// Counts the thread in at the barrier of its cluster, without waiting.
@@ -49,6 +47,7 @@ pub fn cluster_arrive() {
         thread.hopper.cluster_arrival.replace(Some(phase)).is_none(),
         "a thread calls cluster_arrive twice without cluster_wait in between"
     );
+    barrier.meeting.arrive(thread);
     barrier.arrived.set(barrier.arrived.get() + 1);
     barrier.check(threads);
 }
@@ -73,6 +72,7 @@ pub fn cluster_wait() {
         ),
         || barrier.phase.get() != phase,
     );
+    barrier.meeting.leave(thread);
 }
 
 /// Nobody waits any longer for a thread that has ended.

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use super::running_block;
-use crate::context::{Block, current};
-use crate::shared::{offset_of, other_rank, shared_bytes};
+use super::{new_series, running_block};
+use crate::context::{Block, Thread, current};
+use crate::knowledge::{Meeting, Series};
+use crate::shared::{Place, offset_of, other_rank, shared_place};
 use crate::wait::{WaitKind, yield_until};
 
 /// Largest number of arrivals and of bytes that a barrier can count.
@@ -46,25 +47,57 @@ impl State {
         })
     }
 
-    /// Begins the next phase if this one has all it needs.
-    fn advance(&mut self) {
-        if self.pending == 0 && self.bytes == 0 {
+    /// Begins the next phase if this one has all it needs: whether it does.
+    fn advance(&mut self) -> bool {
+        let ends = self.pending == 0 && self.bytes == 0;
+        if ends {
             self.parity ^= 1;
             self.pending = self.expected;
         }
+        ends
     }
 }
 
-/// The barriers of a block: the offset of each, and the thread that initialised it.
-#[derive(Default)]
-pub(crate) struct Alive(RefCell<Vec<(u32, u32)>>);
+/// What is kept of a barrier beside its word.
+struct Barrier {
+    offset: u32,
+    /// The thread that initialised it last, until its life ends.
+    initialised_by: Option<u32>,
+    /// The number of the current phase, whose parity is the phase's. It goes on when the barrier is initialised
+    /// again.
+    phase: u32,
+    /// The phases as others know them, if they need to: once bytes are copied.
+    series: Option<Series>,
+    meeting: Meeting,
+}
 
+/// What is kept of all words of a block that are, or were, barriers.
+#[derive(Default)]
+pub(crate) struct Barriers(RefCell<Vec<Barrier>>);
+
+impl Barriers {
+    /// Calls `f` with what is kept of the barrier at an offset.
+    fn with<R>(&self, offset: u32, f: impl FnOnce(&mut Barrier) -> R) -> Option<R> {
+        let mut all = self.0.borrow_mut();
+        all.iter_mut()
+            .find(|barrier| barrier.offset == offset)
+            .map(f)
+    }
+}
+
+/// The block that a barrier is in, and its offset there.
 #[track_caller]
-fn word(address: u32) -> *mut u64 {
+fn place<'a>(address: u32) -> (&'a Block, u32) {
     if let Some(rank) = other_rank(address) {
         running_block(rank);
     }
-    shared_bytes(address, 8, 8).cast()
+    shared_place(address, 8, 8)
+}
+
+#[track_caller]
+fn word(address: u32) -> *mut u64 {
+    let (block, offset) = place(address);
+    block.shared.at(offset).cast()
 }
 
 #[track_caller]
@@ -85,22 +118,56 @@ fn read(address: u32) -> State {
 fn update(address: u32, change: impl FnOnce(&mut State)) {
     let mut state = read(address);
     change(&mut state);
-    state.advance();
+    if state.advance() {
+        let (block, offset) = place(address);
+        block.hopper.mbarriers.with(offset, |barrier| {
+            barrier.phase += 1;
+            let ended = |series| (series, barrier.phase);
+            barrier.meeting.end(barrier.series.map(ended));
+        });
+    }
     // SAFETY: `word` checked the address.
     unsafe { word(address).write(state.to_word()) };
 }
 
-/// A shared address in a message: the offset, and whose memory it is if not the running block's.
-struct Place(u32);
+/// A thread has seen the end of a phase: it knows what those knew that arrived.
+fn learn(address: u32, thread: &Thread) {
+    let (block, offset) = place(address);
+    let leave = |barrier: &mut Barrier| barrier.meeting.leave(thread);
+    block.hopper.mbarriers.with(offset, leave);
+}
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offset = offset_of(self.0);
-        match other_rank(self.0) {
-            None => write!(f, "{offset}"),
-            Some(rank) => write!(f, "{offset} of block {rank} of the cluster"),
-        }
+/// The phases of a barrier at which bytes are to be counted, and the number of the current one.
+///
+/// # Panics
+/// If there is no barrier.
+#[track_caller]
+pub(super) fn current_phase(address: u32) -> (Series, u32) {
+    read(address);
+    let (block, offset) = place(address);
+    let phase = block.hopper.mbarriers.with(offset, |barrier| {
+        let series = *barrier.series.get_or_insert_with(|| new_series(block));
+        (series, barrier.phase)
+    });
+    match phase {
+        Some(phase) => phase,
+        None => panic!(
+            "the mbarrier at shared address {} was not initialised",
+            Place(address)
+        ),
     }
+}
+
+/// Where the barrier is whose phases are a series of the running cluster.
+pub(super) fn place_of(series: Series) -> Place {
+    let cluster = current().block().all_of_cluster();
+    let find = |block: &Block| {
+        let all = block.hopper.mbarriers.0.borrow();
+        let barrier = all.iter().find(|barrier| barrier.series == Some(series))?;
+        Some(Place::of(block, barrier.offset))
+    };
+    // A series is made for a barrier that is there.
+    cluster.iter().find_map(find).unwrap_or(Place(0))
 }
 
 /// Makes the 8 bytes at a shared address a barrier whose phases take `arrivals` arrivals each.
@@ -124,9 +191,22 @@ pub fn mbarrier_init(address: u32, arrivals: u32) {
     // SAFETY: `word` checks the address.
     unsafe { word(address).write(state.to_word()) };
     let thread = current();
-    let mut alive = thread.block().hopper.mbarriers.0.borrow_mut();
-    alive.retain(|&(other, _)| other != offset_of(address));
-    alive.push((offset_of(address), thread.linear));
+    let offset = offset_of(address);
+    let barriers = &thread.block().hopper.mbarriers;
+    let again = barriers.with(offset, |barrier| {
+        barrier.initialised_by = Some(thread.linear);
+        // The next even one.
+        barrier.phase = (barrier.phase | 1) + 1;
+    });
+    if again.is_none() {
+        barriers.0.borrow_mut().push(Barrier {
+            offset,
+            initialised_by: Some(thread.linear),
+            phase: 0,
+            series: None,
+            meeting: Meeting::default(),
+        });
+    }
 }
 
 #[track_caller]
@@ -148,13 +228,8 @@ pub fn mbarrier_invalidate(address: u32) {
     read(address);
     // SAFETY: `word` checks the address.
     unsafe { word(address).write(u64::MAX) };
-    let block = current().block();
-    block
-        .hopper
-        .mbarriers
-        .0
-        .borrow_mut()
-        .retain(|&(other, _)| other != offset_of(address));
+    let barriers = &current().block().hopper.mbarriers;
+    barriers.with(offset_of(address), |barrier| barrier.initialised_by = None);
 }
 
 /// Counts one arrival.
@@ -173,6 +248,9 @@ pub fn mbarrier_arrive(address: u32) {
             state.bytes
         );
         state.pending -= 1;
+        let (block, offset) = place(address);
+        let arrive = |barrier: &mut Barrier| barrier.meeting.arrive(current());
+        block.hopper.mbarriers.with(offset, arrive);
     });
 }
 
@@ -190,7 +268,7 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
 /// # Panics
 /// If nobody can announce them any more in this phase, or there is no barrier.
 #[track_caller]
-pub fn mbarrier_complete_tx(address: u32, bytes: u32) {
+pub(super) fn mbarrier_complete_tx(address: u32, bytes: u32) {
     add_bytes(address, -i64::from(bytes));
 }
 
@@ -223,15 +301,18 @@ fn add_bytes(address: u32, bytes: i64) {
 pub fn mbarrier_try_wait(address: u32, parity: u32) -> bool {
     check_parity(parity);
     let state = read(address);
-    if state.parity != parity {
-        return true;
+    if state.parity == parity {
+        let host = word(address);
+        crate::polled(host.addr(), state.to_word(), || {
+            // SAFETY: the address was checked, and shared memory outlives the thread.
+            unsafe { host.read() != state.to_word() }
+        });
+        if read(address).parity == parity {
+            return false;
+        }
     }
-    let host = word(address);
-    crate::polled(host.addr(), state.to_word(), || {
-        // SAFETY: the address was checked, and shared memory outlives the thread.
-        unsafe { host.read() != state.to_word() }
-    });
-    read(address).parity != parity
+    learn(address, current());
+    true
 }
 
 /// Waits until the phase of the given parity has ended.
@@ -251,6 +332,7 @@ pub fn mbarrier_wait(address: u32, parity: u32) {
         ),
         || read(address).parity != parity,
     );
+    learn(address, current());
 }
 
 #[track_caller]
@@ -283,8 +365,9 @@ impl fmt::Display for Missing {
 
 /// A barrier of the block that ends with bytes that do not add up, and who initialised it.
 pub(super) fn leftover(block: &Block) -> Option<(u32, String)> {
-    let alive = block.hopper.mbarriers.0.borrow();
-    alive.iter().find_map(|&(offset, thread)| {
+    let barriers = block.hopper.mbarriers.0.borrow();
+    barriers.iter().find_map(|barrier| {
+        let (offset, thread) = (barrier.offset, barrier.initialised_by?);
         // SAFETY: the offset was checked when the barrier was initialised.
         let word = unsafe { block.shared.at(offset).cast::<u64>().read() };
         let bytes = State::from_word(word)?.bytes;

@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::dependent_launch::check_dependency;
+use super::in_flight::{Copy, Users};
 use super::mbarrier::mbarrier_complete_tx;
 use super::running_block;
 use super::tensor_map::TensorMapModel;
 use crate::context::{Thread, current};
-use crate::shared::{map_shared_rank, shared_bytes};
+use crate::knowledge::Knowledge;
+use crate::shared::{map_shared_rank, shared_place};
 
 /// Bytes that a swizzle leaves together, and that a store writes together.
 const UNIT: u32 = 16;
@@ -109,7 +111,7 @@ fn for_each_inside(
 ///
 /// # Panics
 /// If the map is not the model's or of another rank, on a wrong alignment, on a place that is not
-/// in shared memory, if the barrier complains, or outside of a kernel.
+/// in shared memory or may be in use, if the barrier complains, or outside of a kernel.
 ///
 /// # Safety
 /// The tensor that the map describes must be there, with nobody writing to it.
@@ -118,31 +120,38 @@ pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multi
     check_dependency();
     let map = decode(map, at.len());
     check_place(&map, to);
-    let copy = |to: u32, barrier: u32| {
-        let bytes = map.box_bytes();
-        for offset in (0..bytes).step_by(UNIT as usize) {
-            // SAFETY: `shared_bytes` checks the range.
-            unsafe {
-                shared_bytes(swizzled(&map, to, offset), UNIT, UNIT).write_bytes(0, UNIT as usize)
-            };
-        }
-        for_each_inside(&map, at, Lines::Exact, |from, offset| {
-            let element = map.element_bytes;
-            let to = shared_bytes(swizzled(&map, to, offset), element, element);
-            // SAFETY: the caller promises the tensor; `shared_bytes` checked the other range.
-            unsafe { from.copy_to_nonoverlapping(to, element as usize) };
-        });
-        mbarrier_complete_tx(barrier, bytes);
+    let Some(mask) = multicast else {
+        // SAFETY: as promised by the caller.
+        unsafe { load_box(&map, at, to, barrier) };
+        return;
     };
-    match multicast {
-        None => copy(to, barrier),
-        Some(mask) => {
-            for rank in (0..16).filter(|rank| mask >> rank & 1 == 1) {
-                running_block(rank);
-                copy(map_shared_rank(to, rank), map_shared_rank(barrier, rank));
-            }
-        }
+    for rank in (0..16).filter(|rank| mask >> rank & 1 == 1) {
+        running_block(rank);
+        let (to, barrier) = (map_shared_rank(to, rank), map_shared_rank(barrier, rank));
+        // SAFETY: as promised by the caller.
+        unsafe { load_box(&map, at, to, barrier) };
     }
+}
+
+/// [`tma_load`] to one block.
+#[track_caller]
+unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
+    let bytes = map.box_bytes();
+    let copy = Copy::begin(barrier);
+    for offset in (0..bytes).step_by(UNIT as usize) {
+        // SAFETY: `Copy::to` checks the range.
+        unsafe {
+            copy.to(swizzled(map, to, offset), UNIT, UNIT)
+                .write_bytes(0, UNIT as usize)
+        };
+    }
+    for_each_inside(map, at, Lines::Exact, |from, offset| {
+        let element = map.element_bytes;
+        let (block, to) = shared_place(swizzled(map, to, offset), element, element);
+        // SAFETY: the caller promises the tensor; `shared_place` checked the other range.
+        unsafe { from.copy_to_nonoverlapping(block.shared.at(to), element as usize) };
+    });
+    mbarrier_complete_tx(barrier, bytes);
 }
 
 /// A store that has not been done yet.
@@ -150,6 +159,8 @@ struct Store {
     map: TensorMapModel,
     at: Vec<i32>,
     from: u32,
+    /// What the thread knew when it asked for it.
+    knew: Knowledge,
 }
 
 /// A thread's stores.
@@ -180,11 +191,13 @@ pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
     check_dependency();
     let map = decode(map, at.len());
     check_place(&map, from);
-    let mut stores = current().hopper.stores.0.borrow_mut();
+    let thread = current();
+    let mut stores = thread.hopper.stores.0.borrow_mut();
     stores.open.push(Store {
         map,
         at: at.to_vec(),
         from,
+        knew: thread.knows.borrow().clone(),
     });
 }
 
@@ -202,18 +215,31 @@ pub fn bulk_store_commit() {
 /// Does the stores of all but the latest `pending` groups of the thread.
 ///
 /// # Panics
-/// If a box is not in shared memory, or outside of a kernel.
+/// If a box is not in shared memory, if bytes are on their way there that the thread had not waited for when
+/// it asked for the store, or outside of a kernel.
 #[track_caller]
 pub fn bulk_store_wait(pending: u32) {
-    let mut stores = current().hopper.stores.0.borrow_mut();
+    let thread = current();
+    let mut stores = thread.hopper.stores.0.borrow_mut();
     while stores.closed.len() > pending as usize {
-        for Store { map, at, from } in stores.closed.pop_front().unwrap_or_default() {
+        for store in stores.closed.pop_front().unwrap_or_default() {
+            let Store {
+                map,
+                at,
+                from,
+                knew,
+            } = store;
+            let user = Users::new("is read by a TMA store", [(&knew, thread.linear)]);
+            for offset in (0..map.box_bytes()).step_by(UNIT as usize) {
+                let (block, from) = shared_place(swizzled(&map, from, offset), UNIT, UNIT);
+                user.check(block, from, UNIT);
+            }
             for_each_inside(&map, &at, Lines::InUnits, |to, offset| {
                 let element = map.element_bytes;
-                let from = shared_bytes(swizzled(&map, from, offset), element, element);
-                // SAFETY: the caller of `tma_store` promised the tensor; `shared_bytes` checked
+                let (block, from) = shared_place(swizzled(&map, from, offset), element, element);
+                // SAFETY: the caller of `tma_store` promised the tensor; `shared_place` checked
                 // the other range.
-                unsafe { to.copy_from_nonoverlapping(from, element as usize) };
+                unsafe { to.copy_from_nonoverlapping(block.shared.at(from), element as usize) };
             });
         }
     }

@@ -8,8 +8,11 @@ use std::collections::VecDeque;
 use std::fmt::{self, Display};
 use std::rc::Rc;
 
+use super::in_flight::Users;
+use super::new_series;
 use crate::context::{Block, Thread, current};
-use crate::shared::shared_bytes;
+use crate::knowledge::{Knowledge, Meeting, Series};
+use crate::shared::shared_place;
 use crate::wait::{WaitKind, yield_until};
 
 /// Threads of a warpgroup.
@@ -77,6 +80,8 @@ struct Issued {
     a: u64,
     b: u64,
     accumulate: bool,
+    /// What the thread knew then.
+    knew: Knowledge,
 }
 
 impl Issued {
@@ -105,6 +110,15 @@ pub(crate) struct Warpgroup {
     arrived: Cell<u32>,
     pending: Cell<u32>,
     phase: Cell<u32>,
+    first_thread: u32,
+    /// How many batches have been computed, …
+    computed: Cell<u32>,
+    /// … those as others know of them, …
+    batches: Series,
+    /// … and where threads learn of them.
+    waited: Meeting,
+    /// For each unit of the block's shared memory, the last batch that read it, counted from 1.
+    last_read: Box<[Cell<u32>]>,
 }
 
 /// The warpgroups of a block, made when the first of them issues an instruction.
@@ -112,13 +126,19 @@ pub(crate) struct Warpgroup {
 pub(crate) struct Warpgroups(OnceCell<Box<[Warpgroup]>>);
 
 impl Warpgroups {
-    fn make(threads: u32) -> Box<[Warpgroup]> {
-        (0..threads as usize / THREADS)
-            .map(|_| Warpgroup {
+    fn make(block: &Block) -> Box<[Warpgroup]> {
+        let units = block.shared.bytes().div_ceil(UNIT as u32);
+        (0..block.threads / THREADS as u32)
+            .map(|number| Warpgroup {
                 lanes: std::array::from_fn(|_| RefCell::default()),
                 arrived: Cell::new(0),
                 pending: Cell::new(0),
                 phase: Cell::new(0),
+                first_thread: number * THREADS as u32,
+                computed: Cell::new(0),
+                batches: new_series(block),
+                waited: Meeting::default(),
+                last_read: (0..units).map(|_| Cell::new(0)).collect(),
             })
             .collect()
     }
@@ -141,10 +161,7 @@ fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Lane>) {
     let thread = current();
     let block: &Block = thread.block();
     let warpgroups = &block.hopper.warpgroups.0;
-    match find(
-        warpgroups.get_or_init(|| Warpgroups::make(block.threads)),
-        thread,
-    ) {
+    match find(warpgroups.get_or_init(|| Warpgroups::make(block)), thread) {
         Some(found) => found,
         None => panic!(
             "wgmma is issued by warpgroups of {THREADS} threads, and the last one of this block is \
@@ -180,6 +197,7 @@ pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accum
         a,
         b,
         accumulate,
+        knew: current().knows.borrow().clone(),
     });
 }
 
@@ -196,7 +214,8 @@ pub fn wgmma_commit() {
 ///
 /// # Panics
 /// If the threads of the warpgroup have issued different instructions or wait for different
-/// batches, if an operand is not in shared memory, or if instructions were not committed.
+/// batches, if an operand is not in shared memory, if bytes are on their way there that a thread had not
+/// waited for when it issued the instruction, or if instructions were not committed.
 #[track_caller]
 pub fn wgmma_wait(pending: u32) {
     let (warpgroup, lane) = running();
@@ -218,6 +237,7 @@ pub fn wgmma_wait(pending: u32) {
         warpgroup.compute(pending as usize);
         warpgroup.arrived.set(0);
         warpgroup.phase.set(phase.wrapping_add(1));
+        warpgroup.waited.leave(current());
         return;
     }
     warpgroup.arrived.set(arrived);
@@ -230,6 +250,24 @@ pub fn wgmma_wait(pending: u32) {
         ),
         || warpgroup.phase.get() != phase,
     );
+    warpgroup.waited.leave(current());
+}
+
+/// The number of a warpgroup that has read some of these bytes of a block by products of which the one who
+/// knows so much does not know that they have been waited for.
+pub(super) fn unknown_reader(
+    block: &Block,
+    offset: u32,
+    bytes: u32,
+    knows: &Knowledge,
+) -> Option<usize> {
+    let warpgroups = block.hopper.warpgroups.0.get()?;
+    let units = offset as usize / UNIT..(offset + bytes).div_ceil(UNIT as u32) as usize;
+    warpgroups.iter().position(|warpgroup| {
+        let known = knows.ended(warpgroup.batches);
+        let last_read = &warpgroup.last_read[units.clone()];
+        last_read.iter().any(|batch| batch.get() > known)
+    })
 }
 
 /// A thread waits for its instructions before it ends.
@@ -264,7 +302,10 @@ impl Warpgroup {
                      issue the same ones, with the same descriptors"
                 );
             }
+            self.computed.set(self.computed.get() + 1);
             self.compute_batch(&batches);
+            let ended = (self.batches, self.computed.get());
+            self.waited.end(Some(ended));
         }
     }
 
@@ -292,8 +333,14 @@ impl Warpgroup {
                     matrix[index(n, thread, v)] = sum.get();
                 }
             }
-            for issued in &batches[0][first..end] {
-                multiply(issued, &mut matrix);
+            for i in first..end {
+                let knew = batches.iter().map(|batch| &batch[i].knew);
+                let reads = Reads {
+                    users: Users::new("is read by wgmma", knew.zip(self.first_thread..)),
+                    batch: self.computed.get(),
+                    last_read: &self.last_read,
+                };
+                multiply(&batches[0][i], &mut matrix, &reads);
             }
             for (thread, batch) in batches.iter().enumerate() {
                 for (v, sum) in batch[first].sums.0.iter().enumerate() {
@@ -315,7 +362,7 @@ fn index(n: usize, thread: usize, v: usize) -> usize {
 
 /// `sums (+)= A·Bᵀ`.
 #[track_caller]
-fn multiply(issued: &Issued, sums: &mut [f32]) {
+fn multiply(issued: &Issued, sums: &mut [f32], reads: &Reads<'_>) {
     let Issued {
         shape,
         a,
@@ -327,8 +374,8 @@ fn multiply(issued: &Issued, sums: &mut [f32]) {
     if !accumulate {
         sums.fill(0.0);
     }
-    let a = read(a, &shape.a, ROWS);
-    let b = read(b, &shape.b, shape.n);
+    let a = read(a, &shape.a, ROWS, reads);
+    let b = read(b, &shape.b, shape.n, reads);
     let mut columns = vec![0.0; b.len()];
     for (i, value) in b.iter().enumerate() {
         columns[i % k * shape.n + i / k] = *value;
@@ -362,9 +409,31 @@ fn add_products(a: &[f32], columns: &[f32], sums: &mut [f32], k: usize, n: usize
     }
 }
 
+/// How an instruction reads shared memory.
+struct Reads<'a> {
+    users: Users,
+    batch: u32,
+    last_read: &'a [Cell<u32>],
+}
+
+impl Reads<'_> {
+    /// The unit at an address, of a tile whose swizzle spans so many bytes.
+    #[track_caller]
+    fn unit(&self, address: usize, span: usize) -> [u8; UNIT] {
+        // A descriptor has no more than 18 bits of an address.
+        let address = address as u32;
+        let address = address ^ (address >> 7 & (span as u32 / 16 - 1)) << 4;
+        let (block, offset) = shared_place(address, UNIT as u32, UNIT as u32);
+        self.users.check(block, offset, UNIT as u32);
+        self.last_read[offset as usize / UNIT].set(self.batch);
+        // SAFETY: `shared_place` checked the range.
+        unsafe { block.shared.at(offset).cast::<[u8; UNIT]>().read() }
+    }
+}
+
 /// The operand's `mn` rows of k that a descriptor describes.
 #[track_caller]
-fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
+fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize, reads: &Reads<'_>) -> Vec<f32> {
     let field = |bit: u32| (descriptor >> bit & 0x3FFF) as usize * UNIT;
     let (start, leading, stride) = (field(0), field(16), field(32));
     assert!(
@@ -387,18 +456,12 @@ fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
     );
     let mut numbers = vec![0.0; mn * k];
     let mut unit = [0.0; UNIT];
-    let read_unit = |offset: usize, unit: &mut [f32]| {
-        let address = (start + offset) as u32;
-        let address = address ^ (address >> 7 & (span as u32 / 16 - 1)) << 4;
-        // SAFETY: `shared_bytes` checks the range.
-        let bytes = unsafe { shared_bytes(address, 16, 16).cast::<[u8; 16]>().read() };
-        (operand.decode)(&bytes, &mut unit[..elements]);
-    };
     if operand.k_major {
         for row in 0..mn {
             for u in 0..k / elements {
                 let along_k = if span == 16 { u * leading } else { u * UNIT };
-                read_unit(row % 8 * span + row / 8 * stride + along_k, &mut unit);
+                let offset = row % 8 * span + row / 8 * stride + along_k;
+                (operand.decode)(&reads.unit(start + offset, span), &mut unit[..elements]);
                 let to = row * k + u * elements;
                 numbers[to..to + elements].copy_from_slice(&unit[..elements]);
             }
@@ -412,7 +475,7 @@ fn read(descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
                 } else {
                     u % units * UNIT + u / units * leading + column % 8 * span + column / 8 * stride
                 };
-                read_unit(offset, &mut unit);
+                (operand.decode)(&reads.unit(start + offset, span), &mut unit[..elements]);
                 for (i, value) in unit[..elements].iter().enumerate() {
                     numbers[(u * elements + i) * k + column] = *value;
                 }
