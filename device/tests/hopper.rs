@@ -1669,7 +1669,7 @@ fn ring(producer: u32, wrong: Wrong) -> Result<(), SimtError> {
 
 #[test]
 fn a_ring_with_a_wrong_phase_ends_in_an_error() {
-    let read = "is read by wgmma too early: the bytes on their way there count in phase 0";
+    let read = "is read by wgmma too early, or was filled too early: the bytes on their way there count in phase 0";
     let stuck = "waits for the phase of parity 1 of the mbarrier at shared address 2304";
     let reused = "has read it by wgmma, and thread";
     let filled = "is overwritten too early: the bytes on their way there count in phase 0";

@@ -50,7 +50,7 @@ fn conditions(block: &Block, offset: u32, bytes: u32) -> &[Cell<Condition>] {
 pub(crate) fn check_arrived(block: &Block, offset: u32, bytes: u32) {
     let conditions = conditions(block, offset, bytes);
     if conditions.iter().any(|word| word.get().ended != 0) {
-        Users::running("is used").check(block, offset, bytes);
+        Users::running("is used too early, or was filled too early").check(block, offset, bytes);
     }
 }
 
@@ -117,7 +117,7 @@ impl Users {
         let Condition { series, ended } = condition;
         let phase = ended - 1;
         panic!(
-            "shared memory at address {place} {} too early: the bytes on their way there count in phase {phase} of \
+            "shared memory at address {place} {}: the bytes on their way there count in phase {phase} of \
              the mbarrier at shared address {}, and {} has not waited for the end of that phase (parity {}), nor met \
              a thread that had",
             self.how,
@@ -153,7 +153,7 @@ impl Copy {
                 series,
                 ended: phase + 1,
             },
-            user: Users::running("is overwritten"),
+            user: Users::running("is overwritten too early"),
         }
     }
 

@@ -229,7 +229,10 @@ pub fn bulk_store_wait(pending: u32) {
                 from,
                 knew,
             } = store;
-            let user = Users::new("is read by a TMA store", [(&knew, thread.linear)]);
+            let user = Users::new(
+                "is read by a TMA store too early, or was filled too early",
+                [(&knew, thread.linear)],
+            );
             for offset in (0..map.box_bytes()).step_by(UNIT as usize) {
                 let (block, from) = shared_place(swizzled(&map, from, offset), UNIT, UNIT);
                 user.check(block, from, UNIT);

@@ -21,6 +21,8 @@ const THREADS: usize = 128;
 const ROWS: usize = 64;
 /// Bytes of k that an instruction reads.
 const K_BYTES: usize = 32;
+/// How products use shared memory, in a message.
+const READ: &str = "is read by wgmma too early, or was filled too early";
 /// Bytes of a line of a core matrix.
 const UNIT: usize = 16;
 
@@ -336,7 +338,7 @@ impl Warpgroup {
             for i in first..end {
                 let knew = batches.iter().map(|batch| &batch[i].knew);
                 let reads = Reads {
-                    users: Users::new("is read by wgmma", knew.zip(self.first_thread..)),
+                    users: Users::new(READ, knew.zip(self.first_thread..)),
                     batch: self.computed.get(),
                     last_read: &self.last_read,
                 };
