@@ -49,7 +49,14 @@ fn conditions(block: &Block, offset: u32, bytes: u32) -> &[Cell<Condition>] {
 #[track_caller]
 pub(crate) fn check_arrived(block: &Block, offset: u32, bytes: u32) {
     let conditions = conditions(block, offset, bytes);
-    if conditions.iter().any(|word| word.get().ended != 0) {
+    if conditions.iter().all(|word| word.get().ended == 0) {
+        return;
+    }
+    let arrived = {
+        let knows = current().knows.borrow();
+        conditions.iter().all(|word| word.get().holds_for(&knows))
+    };
+    if !arrived {
         Users::running("is used too early, or was filled too early").check(block, offset, bytes);
     }
 }
