@@ -184,9 +184,9 @@ impl Copy {
             );
         }
         let words = block.hopper.in_flight.0.get_or_init(|| {
-            (0..block.shared.bytes().div_ceil(WORD))
-                .map(|_| Cell::default())
-                .collect()
+            let words = Box::new_zeroed_slice(block.shared.bytes().div_ceil(WORD) as usize);
+            // SAFETY: the fields of a condition are integers.
+            unsafe { words.assume_init() }
         });
         for word in &words[(offset / WORD) as usize..((offset + bytes) / WORD) as usize] {
             word.set(self.condition);

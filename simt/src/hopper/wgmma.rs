@@ -129,7 +129,7 @@ pub(crate) struct Warpgroups(OnceCell<Box<[Warpgroup]>>);
 
 impl Warpgroups {
     fn make(block: &Block) -> Box<[Warpgroup]> {
-        let units = block.shared.bytes().div_ceil(UNIT as u32);
+        let units = block.shared.bytes().div_ceil(UNIT as u32) as usize;
         (0..block.threads / THREADS as u32)
             .map(|number| Warpgroup {
                 lanes: std::array::from_fn(|_| RefCell::default()),
@@ -140,7 +140,8 @@ impl Warpgroups {
                 computed: Cell::new(0),
                 batches: new_series(block),
                 waited: Meeting::default(),
-                last_read: (0..units).map(|_| Cell::new(0)).collect(),
+                // SAFETY: these are integers.
+                last_read: unsafe { Box::new_zeroed_slice(units).assume_init() },
             })
             .collect()
     }
