@@ -104,58 +104,58 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of instances at 183 shapes on an H200.
+// The constants are fitted to times of instances at 249 shapes on an H200.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
 const MULTIPLY: f64 = 1.13;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
-const CACHE_RATE: f64 = 81.55;
+const CACHE_RATE: f64 = 104.7;
 /// … how much longer loads take where each 128 bytes of a row lie in two lines of the cache, …
-const SECOND_LINE: f64 = 1.562;
+const SECOND_LINE: f64 = 1.491;
 /// … and clocks that TMA takes for a row that there is not.
-const OUTSIDE: f64 = 9.864;
-/// Clocks from one step to the next.
-const STEP: f64 = 77.67;
+const OUTSIDE: f64 = 17.47;
+/// Clocks from one step to the next, …
+const STEP: f64 = 87.81;
+/// … and how many more of them blocks of a cluster take, which wait for each other, if it claims no seat.
+const UNSEATED: f64 = 22.93;
 /// Clocks from a tile's last step to the next tile's first, for each 64 rows and columns that a consumer
 /// has.
-const EPILOGUE: f64 = 529.7;
-/// How much longer that takes where C is stored in pieces of only 16 columns.
-const NARROW: f64 = 1.018;
+const EPILOGUE: f64 = 843.2;
 /// The share of that time that it takes longer where pieces are 8 columns, …
-const EIGHT: f64 = 2.87;
+const EIGHT: f64 = 1.872;
 /// … and where C lies by columns, whose pieces are stored in runs of 32 bytes.
-const BY_COLUMNS: f64 = 0.9311;
+const BY_COLUMNS: f64 = 0.5321;
 /// How much time two consumers that take turns need for the steps of a tile that is not the first, …
-const TURNS: f64 = 0.9795;
+const TURNS: f64 = 0.993;
 /// … and clocks that it takes to pass the turn on.
-const PASS: f64 = 705.0;
+const PASS: f64 = 1017.0;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 562.4;
+const CLUSTER: f64 = 102.2;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 805.3;
+const START: f64 = 2084.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
-const EXCHANGE: f64 = 1647.0;
+const EXCHANGE: f64 = 2574.0;
 /// Bytes that memory brings each multiprocessor in a clock if all of them ask, …
-const MEMORY_RATE: f64 = 24.17;
+const MEMORY_RATE: f64 = 19.82;
 /// … how much longer it takes for what few of them ask, times the square of the share that does not, …
-const FEW: f64 = 2.593;
+const FEW: f64 = 2.979;
 /// … and the share of a byte's time that memory loses for each byte of B that the cache is asked for: not of
 /// A, for whose rows many ask at a time.
-const ASKED: f64 = 0.2094;
+const ASKED: f64 = 0.212;
 /// How much of memory's time the tiles take that all blocks store last, under which nothing is multiplied any
 /// more, …
-const LAST_STORE: f64 = 0.9953;
+const LAST_STORE: f64 = 0.6841;
 /// … and how much longer that takes where rows are stored in pieces of 16 columns: runs of 32 bytes.
-const RUNS: f64 = 2.191;
+const RUNS: f64 = 2.418;
 /// Clocks that it takes a block to leave its part of the sums and to see whether it is the last, …
-const FIXUP: f64 = 4377.0;
+const FIXUP: f64 = 2759.0;
 /// … and to read each 64×64 sums of each part, if it is.
-const PART: f64 = 599.3;
+const PART: f64 = 566.5;
 /// Clocks that the kernel which adds parts takes at least, …
-const SUM: f64 = 7790.0;
+const SUM: f64 = 6891.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
-const SUM_MEMORY: f64 = 0.67;
+const SUM_MEMORY: f64 = 0.3373;
 /// Times that each cluster has tiles from which on it is worth it to claim seats.
 const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
@@ -224,7 +224,7 @@ fn clustered(processors: u32, blocks: u32) -> u32 {
 
 /// The choice of this launch; none if it is sure to take more clocks than `most`.
 fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi>> {
-    let multiply = launch.rounds * launch.steps * (STEP + launch.products());
+    let multiply = launch.rounds * launch.steps * (launch.step() + launch.products());
     if TURNS * multiply + launch.finish.least() > most {
         return None;
     }
@@ -311,6 +311,14 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         self.instance.tile.map(f64::from)
     }
 
+    /// Clocks from one step to the next.
+    fn step(&self) -> f64 {
+        match self.instance.tiles_of_cluster() > 1 && !self.seated() {
+            true => STEP + UNSEATED,
+            false => STEP,
+        }
+    }
+
     /// Clocks of the tensor cores for a step.
     fn products(&self) -> f64 {
         let [m, n] = self.tile();
@@ -358,15 +366,14 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
 
     /// Clocks from a tile's last step to the next tile's first.
     fn epilogue(&self) -> f64 {
-        let narrow = if self.is_narrow() { NARROW } else { 1.0 };
-        EPILOGUE * narrow * self.sums()
+        EPILOGUE * self.sums()
     }
 
     /// Clocks that the busiest block computes, its loads included.
     fn computing(&self) -> f64 {
         let [asked_a, asked_b] = self.asked();
         let load = (asked_a + asked_b) / CACHE_RATE + OUTSIDE * self.outside();
-        let multiply = self.steps * (STEP + load.max(self.products()));
+        let multiply = self.steps * (self.step() + load.max(self.products()));
         let (rounds, epilogue) = (self.rounds, self.epilogue());
         let computing = if self.instance.alternate {
             // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
