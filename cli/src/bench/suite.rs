@@ -5,13 +5,14 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 12] = [
+const SHIPPED: [(&str, &str); 13] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
     ("deepgemm", include_str!("../../suites/deepgemm.toml")),
     ("ragged", include_str!("../../suites/ragged.toml")),
     ("rows", include_str!("../../suites/rows.toml")),
+    ("middle", include_str!("../../suites/middle.toml")),
     ("majors", include_str!("../../suites/majors.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
