@@ -144,6 +144,8 @@ impl Batch {
     /// The shared memory that the descriptors describe must be written, visible to the instruction
     /// (by a TMA load, or after [`fence_async_shared`](super::fence_async_shared)), and not
     /// written to before the batch was waited for.
+    /// [`New`](Accumulator::new) sums must be replaced before they are added to, and no sums waited for, or
+    /// dropped, before the batch is committed.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn mma<I: WgmmaInstruction>(
