@@ -35,8 +35,8 @@ use epilogue::Extras;
 /// product.
 ///
 /// # Errors
-/// If extents disagree, C overlaps A or B, the matrices are not on the stream's device, that has no kernels for the
-/// element type, or it has no memory left for copies and sums.
+/// If extents disagree, C overlaps A or B, the matrices are not on the stream's device, or it has no kernels for their
+/// elements, or no memory left for copies and sums.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gemm};
