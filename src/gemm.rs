@@ -118,6 +118,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
 
     /// With the kernel instance of this name, one of [`instances`](Gemm::instances), instead of the
     /// one that the problem's shape suggests: to compare them.
+    ///
+    /// A packed matrix of one row counts as row-major there, one of one column as column-major.
     pub fn instance(self, name: &'a str) -> Self {
         Gemm {
             instance: Some(name),
