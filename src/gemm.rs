@@ -241,6 +241,13 @@ mod sealed {
     }
 }
 
+/// What is said of a name that none of the instances that fit the problem has.
+fn no_instance(named: Option<&str>) -> Error {
+    Error::Instance {
+        asked: named.unwrap_or_default().to_string(),
+    }
+}
+
 /// A GEMM in the form that the kernels know: C is row-major.
 #[derive(Debug)]
 pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {

@@ -64,10 +64,10 @@ impl Raster<Divisor> {
 }
 
 impl<D: Divide> Raster<D> {
-    /// Rows of tiles of a group.
+    /// Rows of tiles of a group, no more than there are.
     #[inline(always)]
     pub fn group(&self) -> u32 {
-        self.group_rows.divisor()
+        self.group_rows.divisor().min(self.tiles[0])
     }
 
     /// Rows and columns of tiles.
@@ -86,8 +86,9 @@ impl<D: Divide> Raster<D> {
     #[inline(always)]
     pub fn tile(&self, i: impl TileIndex) -> (u32, u32) {
         let (group, within) = self.group_tiles.div_rem(i.index());
-        let first_row = group * self.group();
-        let (column, row) = if first_row + self.group() <= self.tiles[0] {
+        let rows = self.group_rows.divisor();
+        let first_row = group * rows;
+        let (column, row) = if first_row + rows <= self.tiles[0] {
             self.group_rows.div_rem(within)
         } else {
             self.last_rows.div_rem(within)
@@ -114,6 +115,7 @@ mod tests {
         for tiles in [[1, 1], [5, 7], [16, 3], [33, 9], [40, 1], [1, 40]] {
             for group in [0, 1, 2, 3, 8, 16, 64] {
                 let (raster, planned) = (Raster::new(tiles, group), Raster::planned(tiles, group));
+                assert_eq!(planned.group(), group.clamp(1, tiles[0]));
                 let mut visited = [[false; 40]; 40];
                 for i in 0..raster.size() {
                     let (row, column) = raster.tile(i);

@@ -53,7 +53,7 @@ pub fn prefetch<T: DeviceData, Epi>(
 fn first_rows<T, Epi>(shape: &Shape, choice: &Choice<T, Epi>, group: u32) -> [usize; 2] {
     let at_once = (choice.blocks / choice.instance.blocks_of_cluster()) as usize;
     let [rows, columns] = shape.clusters(choice.instance);
-    let most_columns = at_once.div_ceil(rows.min(group as usize));
+    let most_columns = at_once.div_ceil(group as usize);
     let columns = columns.min(most_columns);
     // Where C is not as wide as that, several groups' rows are begun with.
     let rows = rows.min(at_once.div_ceil(columns));

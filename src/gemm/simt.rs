@@ -16,10 +16,10 @@ use half::{bf16, f16};
 
 use super::epilogue::Extras;
 use super::sums::{Output, Sums};
-use super::{Activation, Problem, sealed};
+use super::{Activation, Problem, no_instance, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::Extents;
-use crate::{Error, MatrixMut, Result};
+use crate::{MatrixMut, Result};
 
 macro_rules! launch {
     ($($c:ty: $launch:ident;)+) => {$(
@@ -117,9 +117,7 @@ fn instance(problem: &Problem<'_, f32>, named: Option<&str>) -> Result<&'static 
         .filter(|&vectors| aligned || !vectors)
         .map(|vectors| of_orders(a.order(), b.order(), vectors))
         .filter(|instance| named.is_none_or(|name| instance.name() == name));
-    possible.next().ok_or_else(|| Error::Instance {
-        asked: named.unwrap_or_default().to_string(),
-    })
+    possible.next().ok_or_else(|| no_instance(named))
 }
 
 /// The instance for operands of these orders, with vector accesses or without.

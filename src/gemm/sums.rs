@@ -1,6 +1,5 @@
 //! Sums in f32 that a kernel left in scratch memory, and the kernel that takes them to C.
 
-use crate::{MatrixMut, Result};
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
 use cutlet_kernels::gemm_wgmma::parts::{self, Parts};
@@ -8,6 +7,8 @@ use cutlet_kernels::gemm_wgmma::parts::{
     sum_parts_bf16_fused, sum_parts_f16_fused, sum_parts_f32_fused,
 };
 use cutlet_kernels::gemm_wgmma::{Epilogue, Fused};
+
+use crate::{MatrixMut, Result};
 
 /// The most parts that one warpgroup adds.
 const MOST_FOR_ONE: u32 = 8;

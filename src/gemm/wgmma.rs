@@ -27,7 +27,7 @@ use super::operand::{LINE, TmaOperand, UNIT};
 use super::prefetch::prefetch;
 use super::seats::{Common, seats};
 use super::sums::{Output, SumParts, Sums};
-use super::{Problem, sealed};
+use super::{Problem, no_instance, sealed};
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::pointer_mut;
 use crate::{Error, Matrix, MatrixMut, Result};
@@ -96,7 +96,7 @@ macro_rules! launch {
                 named: Option<&str>,
             ) -> Result<()> {
                 let device = stream.device();
-                can_run(device.compute_capability(), device.describe())?;
+                can_run(device.compute_capability(), || device.describe())?;
                 $launch(stream, problem, named)
             }
 
@@ -133,11 +133,11 @@ launch! {
 const HOPPER: (u32, u32) = (9, 0);
 
 /// Refuses a GPU of this compute capability if it cannot run the instances.
-fn can_run(capability: Option<(u32, u32)>, device: impl Display) -> Result<()> {
+fn can_run<D: Display>(capability: Option<(u32, u32)>, describe: impl FnOnce() -> D) -> Result<()> {
     match capability {
         Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
             asked: "gemm of bf16 or f16, whose kernels are for Hopper (compute capability 9.0),",
-            found: format!("{device}, compute capability {major}.{minor}"),
+            found: format!("{}, compute capability {major}.{minor}", describe()),
         }),
         _ => Ok(()),
     }
@@ -165,9 +165,7 @@ fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str>
 /// Refuses a name that none of the instances that fit the problem has.
 fn at_least_one(count: usize, named: Option<&str>) -> Result<()> {
     match count {
-        0 => Err(Error::Instance {
-            asked: named.unwrap_or_default().to_string(),
-        }),
+        0 => Err(no_instance(named)),
         _ => Ok(()),
     }
 }
@@ -495,7 +493,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         };
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
-            seats: self.seats(choice, raster.group().min(raster.tiles()[0])),
+            seats: self.seats(choice, raster.group()),
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
             ld_parts: workspace.ld as i64,
@@ -651,9 +649,11 @@ mod tests {
 
     #[test]
     fn only_hopper_and_the_cpu_run_the_instances() {
-        assert!(can_run(None, "cpu").is_ok() && can_run(Some((9, 0)), "gpu").is_ok());
+        assert!(can_run(None, || "cpu").is_ok() && can_run(Some((9, 0)), || "gpu").is_ok());
         for capability in [(8, 0), (10, 0), (12, 0)] {
-            let refused = can_run(Some(capability), "gpu 0").unwrap_err().to_string();
+            let refused = can_run(Some(capability), || "gpu 0")
+                .unwrap_err()
+                .to_string();
             let (major, minor) = capability;
             let found = format!("was asked for on gpu 0, compute capability {major}.{minor};");
             assert!(refused.contains(&found), "{refused}");
