@@ -94,6 +94,13 @@ fn place<'a>(address: u32) -> (&'a Block, u32) {
     shared_place(address, 8, 8)
 }
 
+/// Calls `f` with what is kept of the barrier at an address.
+#[track_caller]
+fn kept<R>(address: u32, f: impl FnOnce(&mut Barrier) -> R) -> Option<R> {
+    let (block, offset) = place(address);
+    block.hopper.mbarriers.with(offset, f)
+}
+
 #[track_caller]
 fn word(address: u32) -> *mut u64 {
     let (block, offset) = place(address);
@@ -119,8 +126,7 @@ fn update(address: u32, change: impl FnOnce(&mut State)) {
     let mut state = read(address);
     change(&mut state);
     if state.advance() {
-        let (block, offset) = place(address);
-        block.hopper.mbarriers.with(offset, |barrier| {
+        kept(address, |barrier| {
             barrier.phase += 1;
             let ended = |series| (series, barrier.phase);
             barrier.meeting.end(barrier.series.map(ended));
@@ -132,9 +138,7 @@ fn update(address: u32, change: impl FnOnce(&mut State)) {
 
 /// A thread has seen the end of a phase: it knows what those knew that arrived.
 fn learn(address: u32, thread: &Thread) {
-    let (block, offset) = place(address);
-    let leave = |barrier: &mut Barrier| barrier.meeting.leave(thread);
-    block.hopper.mbarriers.with(offset, leave);
+    kept(address, |barrier| barrier.meeting.leave(thread));
 }
 
 /// The phases of a barrier at which bytes are to be counted, and the number of the current one.
@@ -144,10 +148,9 @@ fn learn(address: u32, thread: &Thread) {
 #[track_caller]
 pub(super) fn current_phase(address: u32) -> (Series, u32) {
     read(address);
-    let (block, offset) = place(address);
-    let phase = block.hopper.mbarriers.with(offset, |barrier| {
-        let series = *barrier.series.get_or_insert_with(|| new_series(block));
-        (series, barrier.phase)
+    let phase = kept(address, |barrier| {
+        let new = || new_series(current().block());
+        (*barrier.series.get_or_insert_with(new), barrier.phase)
     });
     match phase {
         Some(phase) => phase,
@@ -248,9 +251,7 @@ pub fn mbarrier_arrive(address: u32) {
             state.bytes
         );
         state.pending -= 1;
-        let (block, offset) = place(address);
-        let arrive = |barrier: &mut Barrier| barrier.meeting.arrive(current());
-        block.hopper.mbarriers.with(offset, arrive);
+        kept(address, |barrier| barrier.meeting.arrive(current()));
     });
 }
 
