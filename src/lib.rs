@@ -13,7 +13,7 @@ pub use cutlet_host::{Buffer, Device, Event, Stream, View, ViewMut};
 pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
 pub use gemm::{Activation, Bias, Element, Gemm, gemm};
-pub use matrix::{Matrix, MatrixMut, Order};
+pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]

@@ -25,8 +25,9 @@ impl Order {
     }
 }
 
-/// No extent may be larger, so that coordinates beyond the edge of the last tile are still numbers.
-const MOST: usize = i32::MAX as usize - 1023;
+/// The most rows, or columns, of a [`Matrix`]: few enough that coordinates beyond the edge of its last tile are still
+/// numbers.
+pub const MAX_EXTENT: usize = i32::MAX as usize - 1023;
 
 /// Elements of which a row has a whole number if it is to suit the widest accesses: lines of the cache.
 const WIDE: usize = 128;
@@ -80,8 +81,8 @@ impl Extents {
             }
             None => "its elements cannot be counted in 64 bits".to_string(),
             Some(_) if self.ld < run => format!("its contiguous runs of {run} elements overlap"),
-            Some(_) if self.rows.max(self.columns) > MOST => {
-                format!("no extent may be beyond {MOST}")
+            Some(_) if self.rows.max(self.columns) > MAX_EXTENT => {
+                format!("no extent may be beyond {MAX_EXTENT}")
             }
             Some(_) => return Ok(self),
         };
@@ -314,10 +315,10 @@ mod tests {
 
     #[test]
     fn extents_leave_room_for_a_tile_beyond_them() {
-        let most = extents(MOST, 1, Order::ColMajor, MOST);
-        assert!(most.checked(MOST).is_ok());
-        let more = extents(MOST + 1, 1, Order::ColMajor, MOST + 1);
-        let refused = more.checked(MOST + 1).unwrap_err().to_string();
+        let most = extents(MAX_EXTENT, 1, Order::ColMajor, MAX_EXTENT);
+        assert!(most.checked(MAX_EXTENT).is_ok());
+        let more = extents(MAX_EXTENT + 1, 1, Order::ColMajor, MAX_EXTENT + 1);
+        let refused = more.checked(MAX_EXTENT + 1).unwrap_err().to_string();
         assert!(
             refused.contains("no extent may be beyond 2147482624"),
             "{refused}"

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
-use cutlet::{Event, Stream};
+use cutlet::{Event, MAX_EXTENT, Stream};
 use serde::Serialize;
 
 use crate::backend::Backend;
@@ -63,15 +63,14 @@ impl TimedArgs {
     }
 }
 
-/// The largest extent of a matrix that the library takes.
-const MOST: usize = i32::MAX as usize - 1023;
-
 /// An extent of a problem, as an option's value: at least 1, and so small that two of them can be
 /// multiplied.
 pub fn extent(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("an extent must be at least 1".to_string()),
-        Ok(extent) if extent <= MOST => Ok(extent),
-        _ => Err(format!("an extent must be a whole number from 1 to {MOST}")),
+        Ok(extent) if extent <= MAX_EXTENT => Ok(extent),
+        _ => Err(format!(
+            "an extent must be a whole number from 1 to {MAX_EXTENT}"
+        )),
     }
 }
