@@ -433,6 +433,78 @@ fn a_c_of_another_type() {
 }
 
 #[test]
+fn sums_in_f32_are_added_to_c() {
+    let added = Case {
+        factors: (1.0, 1.0),
+        bias: None,
+        activation: None,
+        ..LINEAR
+    };
+    for case in [
+        added,
+        Case {
+            factors: (-0.25, 1.0),
+            ..added
+        },
+        // A factor alone.
+        Case {
+            factors: (3.0, 0.0),
+            ..added
+        },
+        Case {
+            orders: [ColMajor, ColMajor, RowMajor],
+            ..added
+        },
+        Case {
+            orders: [ColMajor, RowMajor, ColMajor],
+            ..added
+        },
+        // Rows that a thread's pairs cannot be written to.
+        Case {
+            padding: 1,
+            ..added
+        },
+        Case {
+            extents: [33, 35, 17],
+            ..added
+        },
+        // Something else besides.
+        Case {
+            bias: LINEAR.bias,
+            ..added
+        },
+        Case {
+            residual: Some(RowMajor),
+            ..added
+        },
+        // In parts, and by several tiles.
+        Case {
+            extents: [16, 24, 4096],
+            ..added
+        },
+        Case {
+            extents: [300, 520, 64],
+            padding: 2,
+            ..added
+        },
+    ] {
+        check::<bf16, f32>(case);
+        check::<f16, f32>(case);
+    }
+    for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
+        for instance in Gemm::instances::<bf16>(orders[0], orders[1]) {
+            check::<bf16, f32>(Case {
+                extents: [150, 276, 200],
+                orders: [orders[0], orders[1], RowMajor],
+                factors: (0.5, 1.0),
+                instance: Some(instance),
+                ..added
+            });
+        }
+    }
+}
+
+#[test]
 fn without_k_the_rest_is_left() {
     for residual in [None, Some(RowMajor)] {
         let case = Case {

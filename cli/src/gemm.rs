@@ -33,6 +33,9 @@ pub struct GemmArgs {
     /// The type of the elements. Sums are in f32; bf16 and f16 need a Hopper GPU, or the CPU.
     #[arg(long, value_enum, default_value_t)]
     dtype: Elements,
+    /// The type of C and of the bias, if it is another one.
+    #[arg(long, value_enum)]
+    c_dtype: Option<Elements>,
     /// How A lies in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
@@ -95,6 +98,11 @@ enum Activation {
 }
 
 impl GemmArgs {
+    /// The type of C.
+    fn c_dtype(&self) -> Elements {
+        self.c_dtype.unwrap_or(self.dtype)
+    }
+
     fn epilogue(&self) -> Epilogue {
         Epilogue {
             bias: self.bias,
@@ -107,9 +115,13 @@ impl GemmArgs {
     }
 }
 
-/// What an element type must do here: be multiplied by cutlet and by cuBLASLt, and be checked.
-trait Element: cutlet::Element + cublas::Element + Nearest {}
-impl<T: cutlet::Element + cublas::Element + Nearest> Element for T {}
+/// What an element type must do here: be stored by cutlet and by cuBLASLt, and be checked.
+trait Stored: cublas::Element + Nearest {}
+impl<T: cublas::Element + Nearest> Stored for T {}
+
+/// One of A and B, which are multiplied into a C of `D`.
+trait Element<D: Stored>: cutlet::Element<D> + Stored {}
+impl<T: cutlet::Element<D> + Stored, D: Stored> Element<D> for T {}
 
 /// Which direction of a matrix is contiguous.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -135,6 +147,7 @@ impl From<Order> for cutlet::Order {
 struct Report {
     backend: String,
     dtype: Dtype,
+    c_dtype: Dtype,
     m: usize,
     n: usize,
     k: usize,
@@ -150,6 +163,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report {
             dtype,
+            c_dtype,
             m,
             n,
             k,
@@ -162,7 +176,11 @@ impl fmt::Display for Report {
             "" => String::new(),
             epilogue => format!(" {epilogue}"),
         };
-        writeln!(f, "problem  {dtype} {m} x {n} x {k}{epilogue}")?;
+        let into = match c_dtype == dtype {
+            true => String::new(),
+            false => format!(" into {c_dtype}"),
+        };
+        writeln!(f, "problem  {dtype}{into} {m} x {n} x {k}{epilogue}")?;
         write!(f, "time     {microseconds:.1} us, {tflops:.3} TFLOP/s")?;
         if let Some(cublas) = self.cublas_microseconds {
             write!(
@@ -192,40 +210,46 @@ impl fmt::Display for Report {
 
 /// Runs the command.
 pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    match args.dtype {
-        Elements::F32 => run_as::<f32>(args),
-        Elements::Bf16 => run_as::<bf16>(args),
-        Elements::F16 => run_as::<f16>(args),
+    use Elements::{Bf16, F16, F32};
+    match (args.dtype, args.c_dtype()) {
+        (F32, F32) => run_as::<f32, f32>(args),
+        (F32, Bf16) => run_as::<f32, bf16>(args),
+        (F32, F16) => run_as::<f32, f16>(args),
+        (Bf16, F32) => run_as::<bf16, f32>(args),
+        (Bf16, Bf16) => run_as::<bf16, bf16>(args),
+        (Bf16, F16) => run_as::<bf16, f16>(args),
+        (F16, F32) => run_as::<f16, f32>(args),
+        (F16, Bf16) => run_as::<f16, bf16>(args),
+        (F16, F16) => run_as::<f16, f16>(args),
     }
 }
 
-fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn run_as<T: Element<D>, D: Stored>(
+    args: &GemmArgs,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let GemmArgs { m, n, k, beta, .. } = *args;
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
     // Room for all of it is asked for before any is made, so that what is too large is said at once.
     let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
     let mut bias = room(n)?;
-    let random = |len: usize, nth: u64| {
-        let numbers = normal(seed.wrapping_add(nth)).take(len);
-        numbers.map(T::nearest)
-    };
-    a.extend(random(m * k, 0));
-    b.extend(random(k * n, 1));
+    let random = |len: usize, nth: u64| normal(seed.wrapping_add(nth)).take(len);
+    a.extend(random(m * k, 0).map(T::nearest));
+    b.extend(random(k * n, 1).map(T::nearest));
     if beta == 0.0 {
-        c.resize(m * n, T::nearest(f32::NAN));
+        c.resize(m * n, D::nearest(f32::NAN));
     } else {
-        c.extend(random(m * n, 2));
+        c.extend(random(m * n, 2).map(D::nearest));
     }
-    bias.extend(random(n, 3));
+    bias.extend(random(n, 3).map(D::nearest));
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let on_bias = Rc::new(stream.upload(&bias)?);
     let mut on_c = stream.upload(&c)?;
 
-    let mut run = || multiply(&stream, args, [&on_a, &on_b, &on_bias], &mut on_c);
+    let mut run = || multiply(&stream, args, [&on_a, &on_b], &on_bias, &mut on_c);
     run()?;
     let found = stream.download(&on_c)?;
-    let mut run = || multiply(&stream, args, [&on_a, &on_b, &on_bias], &mut on_c);
+    let mut run = || multiply(&stream, args, [&on_a, &on_b], &on_bias, &mut on_c);
     let time = args.timed.median(&stream, &mut run)?;
     let cublas = cublas_time(&stream, args, &on_a, &on_b, &on_bias).unwrap_or_else(|error| {
         // What cutlet did is worth a report without it.
@@ -234,10 +258,11 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
     });
     let check = args
         .check
-        .then(|| deviation(args, [&a, &b, &bias], &c, &found));
+        .then(|| deviation(args, [&a, &b], &bias, &c, &found));
     let report = Report {
         backend: stream.device().describe().to_string(),
         dtype: args.dtype.dtype(),
+        c_dtype: args.c_dtype().dtype(),
         m,
         n,
         k,
@@ -251,7 +276,7 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
         check,
     };
     args.timed.print(&report)?;
-    let tolerance = args.dtype.dtype().tolerance(k);
+    let tolerance = args.c_dtype().dtype().tolerance(k);
     match check {
         Some(check) if !check.within(tolerance) => {
             let wrong = check.no_numbers().unwrap_or_else(|| {
@@ -264,11 +289,12 @@ fn run_as<T: Element>(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::E
     }
 }
 
-fn multiply<T: Element>(
+fn multiply<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
-    [a, b, bias]: [&Buffer<T>; 3],
-    c: &mut Buffer<T>,
+    [a, b]: [&Buffer<T>; 2],
+    bias: &Buffer<D>,
+    c: &mut Buffer<D>,
 ) -> cutlet::Result<()> {
     let GemmArgs {
         m,
@@ -291,12 +317,12 @@ fn multiply<T: Element>(
 
 /// What cuBLASLt takes for the same product by the algorithm that it takes by itself;
 /// nothing where there is no cuBLAS or no GPU.
-fn cublas_time<T: Element>(
+fn cublas_time<T: Stored, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
     a: &Buffer<T>,
     b: &Buffer<T>,
-    bias: &Rc<Buffer<T>>,
+    bias: &Rc<Buffer<D>>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let GemmArgs {
         m,
@@ -339,13 +365,13 @@ fn cublas_time<T: Element>(
     else {
         return Ok(None);
     };
-    let matmul = match cublas.matmul_by::<T, T>(problem, Compute::F32, epilogue, 1) {
+    let matmul = match cublas.matmul_by::<T, D>(problem, Compute::F32, epilogue, 1) {
         Ok(matmul) => matmul,
         // There are rows that it cannot read, and products that it has no algorithm for.
         Err(CublasError::BadProblem(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let mut c = stream.zeroed::<T>(m * n)?;
+    let mut c = stream.zeroed::<D>(m * n)?;
     let mut multiply = || matmul.run(0, a.view(), b.view(), &mut c.view_mut());
     Ok(Some(args.timed.median(stream, &mut multiply)?))
 }
@@ -355,11 +381,12 @@ const SAMPLES: usize = 8192;
 /// Multiply-adds in f64 that take about a second.
 const QUICK: usize = 1 << 30;
 
-fn deviation<T: Number>(
+fn deviation<T: Number, D: Number>(
     args: &GemmArgs,
-    [a, b, bias]: [&[T]; 3],
-    old: &[T],
-    found: &[T],
+    [a, b]: [&[T]; 2],
+    bias: &[D],
+    old: &[D],
+    found: &[D],
 ) -> Deviation {
     let GemmArgs {
         m,

@@ -64,6 +64,22 @@ fn every_element_type_is_right() {
 }
 
 #[test]
+fn c_may_be_of_another_type() {
+    for (dtype, c_dtype) in [("bf16", "f32"), ("f16", "bf16"), ("f32", "f16")] {
+        let output = cutlet(&format!(
+            "gemm --dtype {dtype} --c-dtype {c_dtype} --m 70 --n 40 --k 72 --b col --beta 1 --backend cpu --check \
+             --iters 1"
+        ));
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{dtype} {c_dtype}: {printed}");
+        assert!(
+            printed.contains(&format!("{dtype} into {c_dtype} 70 x 40 x 72")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn every_epilogue_is_right() {
     for dtype in ["f32", "bf16"] {
         for fused in ["--bias", "--activation silu", "--bias --activation gelu"] {

@@ -22,24 +22,22 @@ mod epilogue;
 #[cfg(not(target_arch = "nvptx64"))]
 mod instance;
 pub mod instances;
+mod leave;
 pub mod parts;
 mod pieces;
 
 use cutlet_device::hopper::{
     Accumulator, AccumulatorLayout, Arrivals, CacheHint, Fixup, Float16, LoadOptions, Mailbox,
     Major, Multicast, OperandTile, Pipeline, Prefetch, Seat, Seats, StageIdx, TensorMap, TileBox,
-    Turns, WarpgroupThread, Wgmma, WgmmaInstruction, cluster_arrive_relaxed, cluster_wait,
-    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
-    prefetch_tensor_map, tma_store_wait_read, warpgroup_arrive, warpgroup_idx,
-    warpgroup_thread_idx, warpgroup_wait,
+    Turns, Wgmma, WgmmaInstruction, cluster_arrive_relaxed, cluster_wait, decrease_registers,
+    elect_one, grid_dependency_wait, increase_registers, launch_dependents, prefetch_tensor_map,
+    tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
     DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
     sync_threads, uniform, warp_idx_sync,
 };
-use cutlet_layout_core::{
-    ColMajor, Coord, Divisor, E, Fragment, Raster, RowMajor, Tensor, tile_origin, tiles,
-};
+use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
 
 use ahead::Ahead;
 pub use epilogue::{
@@ -48,6 +46,8 @@ pub use epilogue::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
+use leave::leave_sums;
+pub use leave::{Leave, leaves_sums};
 use pieces::{BUFFER, Buffer, Pieces};
 pub use pieces::{MajorC, piece_columns, piece_span};
 
@@ -120,9 +120,9 @@ pub struct Problem {
     pub prefetch: [Prefetch; 2],
     /// Elements from one row of C to the next.
     pub ldc: i64,
-    /// Elements from one row of the workspace to the next: even, as its address is a multiple of 8
-    /// bytes. If it is not 0, all sums are left in the workspace, and neither the epilogue nor C is used.
-    pub ld_parts: i64,
+    /// Whether what the epilogue makes of all sums, without old elements, is left in the workspace, and C is not used:
+    /// by an instance that [`leaves_sums`]. The workspace's address is a multiple of 8 bytes then.
+    pub leave: Leave,
     /// Rows and columns of the workspace, the latter even: those of C, or whole tiles of it, and
     /// those of each part of the steps below those of the part before.
     pub parts: Coord,
@@ -165,7 +165,7 @@ impl Problem {
             seats: Seats::NONE,
             prefetch: [Prefetch::NOTHING; 2],
             ldc,
-            ld_parts: 0,
+            leave: Leave::NOTHING,
             parts: [0, 0],
             last: [u32::MAX; 2],
             m,
@@ -194,7 +194,7 @@ pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
 /// Whether blocks, `depth` of them at a tile of `n` columns, can add parts by themselves, if a consumer has `blocks`
 /// times 64 rows. Not where these are several, or long: there are no registers for another part then.
 pub const fn fixes_up<Epi: Epilogue>(n: usize, blocks: usize, depth: usize) -> bool {
-    n <= 128 && blocks == 1 && depth == 1 && Ahead::<Epi>::IS_EMPTY
+    n <= 128 && blocks == 1 && depth == 1 && leaves_sums::<Epi>()
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -497,14 +497,16 @@ pub unsafe fn gemm<
         for (block, sums) in sums.iter_mut().enumerate() {
             let fixes_up = const { fixes_up::<Epi>(N, BLOCKS, DEPTH) };
             // One question for both: most launches do neither, and wait for the answer.
-            if (fixes_up && problem.splits > 1) || problem.ld_parts > 0 {
-                if problem.ld_parts > 0 {
+            if const { leaves_sums::<Epi>() }
+                && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
+            {
+                if problem.leave.is_asked() {
                     let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
                     // SAFETY: the launcher promises room for each part's tiles; these rows are this
                     // consumer's.
                     unsafe {
-                        leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
-                            sums, workspace, &problem, part, rows, thread,
+                        leave_sums::<Mma<N, T, JA, JB>, JC, Epi, M, N>(
+                            sums, epilogue, workspace, &problem, part, rows, thread,
                         );
                     }
                     continue;
@@ -552,40 +554,5 @@ pub unsafe fn gemm<
     // The block's memory must stay until TMA has read it.
     if !stores_itself && lane_idx().is_first() {
         tma_store_wait_read::<0>();
-    }
-}
-
-/// Leaves a consumer's sums of 64 rows in the workspace, for another kernel: rows `rows` of the tile `part` of it.
-///
-/// # Safety
-/// The workspace must have room for them, and nobody else may use it.
-#[inline(always)]
-unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, const N: usize>(
-    sums: &Fragment<f32, I::Values>,
-    workspace: GlobalMut<f32>,
-    problem: &Problem,
-    part: (u32, u32),
-    rows: (u32, u32),
-    thread: WarpgroupThread,
-) {
-    let Problem {
-        parts, ld_parts, ..
-    } = *problem;
-    // SAFETY: as promised by the caller.
-    unsafe {
-        if JC::K_IS_CONSECUTIVE {
-            // A thread has pairs of neighbours of a row.
-            Tensor::new(workspace, RowMajor::new(parts, ld_parts))
-                .local_tile::<TileC<M, N>>(part)
-                .local_tile::<RowsC<N>>(rows)
-                .partition::<AccumulatorLayout<I, 2>>(thread)
-                .store(sums);
-        } else {
-            Tensor::new(workspace, ColMajor::new(parts, ld_parts))
-                .local_tile::<TileC<M, N>>(part)
-                .local_tile::<RowsC<N>>(rows)
-                .partition::<AccumulatorLayout<I>>(thread)
-                .store(sums);
-        }
     }
 }

@@ -19,8 +19,10 @@ pub struct Shape {
     pub n: usize,
     /// Columns of A.
     pub k: usize,
-    /// Bytes of an element of C. Where they are four, C is the sums themselves, if nothing else makes it of them.
+    /// Bytes that are moved of an element of C: it is written, and may be read before.
     pub bytes_c: usize,
+    /// Whether C is the sums themselves, if nothing else makes it of them.
+    pub c_is_sums: bool,
     /// Multiprocessors of the device.
     pub processors: u32,
     /// Lines of the cache that 128 bytes of A, and of B, lie in: 1, or 2 where rows start anywhere.
@@ -201,7 +203,7 @@ fn ways<T, Epi>(
         true => Finish::Kernel,
     };
     let by_last_block = most.filter(|_| shape.fixes_up && instance.fixes_up);
-    let by_kernel = most.filter(|_| !instance.transposed);
+    let by_kernel = most.filter(|_| instance.leaves_sums && !instance.transposed);
     iter::once((1, whole))
         .chain(by_last_block.map(|most| (most, Finish::LastBlock)))
         .chain(by_kernel.map(|most| (most, Finish::Kernel)))
@@ -433,7 +435,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         }
         besides
             + match self.finish {
-                Finish::Block if shape.bytes_c == size_of::<f32>() => self.leaving(),
+                Finish::Block if shape.c_is_sums => self.leaving(),
                 Finish::Block => 0.0,
                 Finish::LastBlock => FIXUP + PART * self.splits as f64 * self.sums(),
                 Finish::Kernel => self.kernel(),
@@ -480,6 +482,7 @@ mod tests {
                 n,
                 k,
                 bytes_c: 2,
+                c_is_sums: false,
                 processors: 132,
                 lines: [1, 1],
                 leaves_sums: false,

@@ -16,7 +16,7 @@ use cutlet_kernels::gemm_wgmma::instances::{
 };
 use cutlet_kernels::gemm_wgmma::parts::{sum_parts_bf16, sum_parts_f16};
 use cutlet_kernels::gemm_wgmma::{
-    self, Activation, AtLeast, Epilogue, Fused, Gelu, GeluForBf16, Instance, Linear, Scale, Silu,
+    self, Activation, AtLeast, Epilogue, Gelu, GeluForBf16, Instance, Leave, Linear, Scale, Silu,
     Then,
 };
 use half::{bf16, f16};
@@ -193,11 +193,11 @@ fn to_same_type<T: Sixteen>(
             Some((choice, fixups)) => match (choice.finish, fixups) {
                 (Finish::Block, _) => call.multiply(&choice, scale, Some(c), Workspace::NONE),
                 (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, c, &fixups),
-                _ => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+                _ => call.by_sums(&choice, &T::SUM_PARTS_PLAIN, scale, c),
             },
             // The one that was named cannot write C by itself.
             None => match choose::fastest(&leaving, &call.shape_for_sums()) {
-                Some(choice) => call.by_sums(&choice, scale, &T::SUM_PARTS_PLAIN, scale, c),
+                Some(choice) => call.by_sums(&choice, &T::SUM_PARTS_PLAIN, scale, c),
                 None => Ok(()),
             },
         };
@@ -234,7 +234,6 @@ fn fuse<T: Sixteen, A: Epilogue>(
     let call = Call::new(stream, &problem)?;
     let by_itself = choose::fastest(&fusing, &call.shape);
     let by_sums = choose::fastest(&leaving, &call.shape_for_sums());
-    let fused = problem.fused();
     match (by_itself, by_sums) {
         (Some(choice), other)
             if other
@@ -245,18 +244,18 @@ fn fuse<T: Sixteen, A: Epilogue>(
                 first: problem.linear(),
                 second: activation,
             };
-            let c = &mut problem.c;
-            match choice.finish {
-                Finish::Block => call.multiply(&choice, epilogue, Some(c), Workspace::NONE),
-                _ => call.by_sums(&choice, epilogue, &T::SUM_PARTS, fused, c),
-            }
+            call.multiply(&choice, epilogue, Some(&mut problem.c), Workspace::NONE)
         }
-        (_, Some(choice)) => call.run_by_sums(&choice, fused, &mut problem.c),
+        (_, Some(choice)) => {
+            let fused = problem.fused();
+            call.by_sums(&choice, &T::SUM_PARTS, fused, &mut problem.c)
+        }
         _ => Ok(()),
     }
 }
 
-/// C of f32: the sums themselves, where they are what is asked for and threads can write them there.
+/// C of f32: the sums themselves, times alpha, where they are what is asked for, or is to be added to C, and threads can
+/// write them there.
 fn to_f32<T: Sixteen>(
     stream: &Stream,
     problem: Problem<'_, T, f32>,
@@ -264,25 +263,35 @@ fn to_f32<T: Sixteen>(
 ) -> Result<()> {
     let Problem { alpha, beta, c, .. } = &problem;
     let pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
-    let are_sums = problem.extras.are_none() && *alpha == 1.0 && *beta == 0.0;
+    let adds = *beta == 1.0;
+    let are_sums = problem.extras.are_none() && (adds || *beta == 0.0);
     if !(are_sums && pairs) {
         return to_other_type(stream, problem, named);
     }
     let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
+    let shape = Shape {
+        bytes_c: if adds { 2 } else { 1 } * size_of::<f32>(),
+        c_is_sums: true,
+        ..call.shape
+    };
+    let scale = Scale {
+        alpha: *alpha,
+        beta: 0.0,
+    };
     let (epilogue, mut c) = (problem.fused(), problem.c);
-    match choose::fastest(&leaving, &call.shape) {
-        Some(choice) if choice.splits == 1 => {
+    match choose::fastest(&leaving, &shape) {
+        Some(choice) if choice.finish == Finish::Block => {
             let workspace = Workspace {
                 address: c.view.address(),
-                ld: c.ld(),
+                leave: Leave::rows(c.ld(), adds),
                 extent: [c.rows(), c.columns()],
                 arrivals: Arrivals::NONE,
             };
-            call.multiply(&choice, Scale::ONE, None, workspace)
+            call.multiply(&choice, scale, None, workspace)
         }
-        Some(choice) => call.run_by_sums(&choice, epilogue, &mut c),
+        Some(choice) => call.by_sums(&choice, &f32::SUM_PARTS, epilogue, &mut c),
         None => Ok(()),
     }
 }
@@ -298,7 +307,7 @@ fn to_other_type<T: Sixteen, D: Output>(
     let call = Call::new(stream, &problem)?;
     let epilogue = problem.fused();
     match choose::fastest(&leaving, &call.shape_for_sums()) {
-        Some(choice) => call.run_by_sums(&choice, epilogue, &mut problem.c),
+        Some(choice) => call.by_sums(&choice, &D::SUM_PARTS, epilogue, &mut problem.c),
         None => Ok(()),
     }
 }
@@ -315,7 +324,7 @@ struct Call<'a, T: DeviceData> {
 /// like.
 struct Workspace {
     address: u64,
-    ld: usize,
+    leave: Leave,
     /// Rows, those of all parts, and columns.
     extent: [usize; 2],
     /// Where those blocks count themselves.
@@ -326,7 +335,7 @@ impl Workspace {
     /// None.
     const NONE: Self = Self {
         address: 0,
-        ld: 0,
+        leave: Leave::NOTHING,
         extent: [0, 0],
         arrivals: Arrivals::NONE,
     };
@@ -344,6 +353,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             // Without any k, zeros are multiplied.
             k: k.max(1),
             bytes_c: size_of::<D>(),
+            c_is_sums: false,
             processors: stream.device().multiprocessors(),
             leaves_sums: false,
             fixes_up: false,
@@ -364,21 +374,10 @@ impl<'a, T: Sixteen> Call<'a, T> {
         }
     }
 
-    /// Computes a C of any type.
-    fn run_by_sums<D: Output>(
+    /// Leaves sums, which another kernel takes to C, of any type.
+    fn by_sums<Epi: Epilogue, D: DeviceData>(
         &self,
         choice: &Choice<T, Scale>,
-        epilogue: Fused<D>,
-        c: &mut MatrixMut<'_, D>,
-    ) -> Result<()> {
-        self.by_sums(choice, Scale::ONE, &D::SUM_PARTS, epilogue, c)
-    }
-
-    /// Leaves sums, which another kernel takes to C. The instance does not use its own epilogue.
-    fn by_sums<Unused: Epilogue, Epi: Epilogue, D: DeviceData>(
-        &self,
-        choice: &Choice<T, Unused>,
-        unused: Unused,
         sum_parts: &SumParts<D, Epi>,
         epilogue: Epi,
         c: &mut MatrixMut<'_, D>,
@@ -393,11 +392,11 @@ impl<'a, T: Sixteen> Call<'a, T> {
         let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
         let workspace = Workspace {
             address: sums.elements.view().address(),
-            ld: columns,
+            leave: Leave::rows(columns, false),
             extent: [rows * choice.splits as usize, columns],
             arrivals: Arrivals::NONE,
         };
-        self.multiply(choice, unused, None, workspace)?;
+        self.multiply(choice, Scale::ONE, None, workspace)?;
         // SAFETY: what the epilogue reads was checked with the problem.
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
     }
@@ -496,7 +495,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             seats: self.seats(choice, raster.group()),
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
-            ld_parts: workspace.ld as i64,
+            leave: workspace.leave,
             last: match tma_c && !epilogue.reads_old() {
                 true => instance.last([shape.m, shape.n]),
                 false => [u32::MAX; 2],

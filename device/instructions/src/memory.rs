@@ -1,6 +1,8 @@
 //! Accesses to global and shared memory, of every width.
 
+use cutlet_device::hopper::StoreOrAdd;
 use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedMemory, kernel};
+use cutlet_layout_core::EngineMut;
 
 /// Expands `$copy!` for each access that has an instruction of its own: by its bytes, which lie in 32-bit
 /// registers, or in 64-bit ones if the elements are so large.
@@ -70,5 +72,19 @@ pub fn shared_accesses() {
     // SAFETY: there is so much.
     unsafe {
         every_width!(copy_shared, (bytes), (words));
+    }
+}
+
+/// Stores to global memory, or additions.
+///
+/// # Safety
+/// There are four elements.
+#[kernel(threads = 32, arch = "sm_90a")]
+pub unsafe fn stores_or_additions(to: GlobalMut<f32>, adds: u32) {
+    let to = StoreOrAdd::new(to, adds != 0);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        to.store_vector(0, [1.0, 2.0]);
+        to.store(2, 3.0);
     }
 }

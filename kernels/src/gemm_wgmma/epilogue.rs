@@ -8,7 +8,7 @@ mod scale;
 mod then;
 
 use cutlet_device::DeviceData;
-use cutlet_layout_core::Coord;
+use cutlet_layout_core::{Coord, Fragment, StaticLayout, each};
 
 pub use activation::{
     Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
@@ -47,7 +47,7 @@ pub use then::Then;
 /// ```
 /// use cutlet_device::DeviceData;
 /// use cutlet_kernels::gemm_wgmma::{Epilogue, Scale};
-/// use cutlet_layout_core::Coord;
+/// use cutlet_layout_core::{Coord, Fragment, StaticLayout, each};
 ///
 /// /// The causal mask of attention: a scaled score, or -∞ where a column is later than the row.
 /// #[derive(Clone, Copy, DeviceData)]
@@ -138,6 +138,16 @@ pub trait Epilogue: DeviceData {
             ]
         })
     }
+}
+
+/// `sums = epilogue(sums)` without old elements, where value `v` of the thread's is at `at(v)`.
+#[inline(always)]
+pub(super) fn apply<L: StaticLayout>(
+    epilogue: impl Epilogue,
+    sums: &mut Fragment<f32, L>,
+    at: impl Fn(usize) -> Coord,
+) {
+    each::<L>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
 }
 
 /// Two sums of neighbouring columns, the first of them even.

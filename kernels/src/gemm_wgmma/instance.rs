@@ -36,6 +36,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// Whether all that it can do with C is to overwrite it, by TMA: one whose consumers have more
     /// than 64 rows each has no registers for anything else.
     pub overwrites_only: bool,
+    /// Whether it can leave sums in the workspace.
+    pub leaves_sums: bool,
     /// Whether its blocks can add the parts of a tile's sums.
     pub fixes_up: bool,
     /// Whether C's columns are consecutive, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`: what is said

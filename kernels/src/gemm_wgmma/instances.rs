@@ -19,7 +19,7 @@ use super::{
     piece_span, shared_bytes,
 };
 #[cfg(not(target_arch = "nvptx64"))]
-use super::{Instance, box_a, box_b, box_c, fixes_up};
+use super::{Instance, box_a, box_b, box_c, fixes_up, leaves_sums};
 
 /// Consumers at a tile of those that are at it together.
 const fn together(consumers: usize) -> usize {
@@ -116,6 +116,7 @@ macro_rules! instances_of {
                 consumers: $consumers,
                 alternate: $consumers > $how($consumers),
                 overwrites_only: $m / 64 / $how($consumers) > 1 || !$name::C::K_IS_CONSECUTIVE,
+                leaves_sums: leaves_sums::<$epilogue>(),
                 fixes_up: fixes_up::<$epilogue>($n, $m / 64 / $how($consumers), $depth),
                 transposed: !$name::C::K_IS_CONSECUTIVE,
                 boxes: [

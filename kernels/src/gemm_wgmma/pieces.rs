@@ -22,7 +22,7 @@ use cutlet_layout_core::{
 };
 
 use super::ahead::{self, Ahead};
-use super::{Epilogue, TileC, WARP_ROWS};
+use super::{Epilogue, TileC, WARP_ROWS, epilogue};
 
 /// Columns of a consumer's pieces that may be on their way.
 const ON_THEIR_WAY: usize = 128;
@@ -160,10 +160,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
         epilogue: Epi,
     ) {
         let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
-        each::<I::Values>(|v| {
-            let at = places.bound().coordinate(v);
-            sums.set(v, epilogue.apply(sums.get(v), None, at));
-        });
+        epilogue::apply(epilogue, sums, |v| places.bound().coordinate(v));
     }
 
     /// The first of the running warp's pieces that is this tile's own, not the tile's before.
