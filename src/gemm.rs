@@ -210,8 +210,9 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// | `f32` | `f32`, `bf16`, `f16` | on any GPU, by one kernel with tiles of 128×128, made for large problems |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 ///
-/// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. An
-/// `f32` C of `alpha = 1` and `beta = 0` is made in one, where its columns are even.
+/// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. Not so an
+/// `f32` C of 16-bit A and B with `beta = 0` or `beta = 1`, as gradients are added up, and nothing fused, where its
+/// columns are even and its rows start at multiples of 8 bytes.
 pub trait Element<D: DeviceData = Self>: sealed::Launch<D> {}
 impl Element for f32 {}
 impl Element<bf16> for f32 {}

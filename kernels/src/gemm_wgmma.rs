@@ -46,8 +46,8 @@ pub use epilogue::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
-use leave::leave_sums;
 pub use leave::{Leave, leaves_sums};
+use leave::{leave_sums, sums_of};
 use pieces::{BUFFER, Buffer, Pieces};
 pub use pieces::{MajorC, piece_columns, piece_span};
 
@@ -113,19 +113,19 @@ pub struct Problem {
     /// Seats that clusters of blocks with neighbouring tiles claim, one for each of them. Where several
     /// multiprocessors share reads of the L2 cache, they should have tiles of the same rows, or columns.
     pub seats: Seats,
-    /// Where blocks count themselves that leave their part of a tile's sums in the workspace for one of them to add,
-    /// by a kernel that [`fixes_up`]. The address of the workspace is a multiple of 16 bytes then.
+    /// Where blocks count themselves that have parts of a tile's sums, which they hand over in the workspace for one of
+    /// them to add, by a kernel that [`fixes_up`]. The address of the workspace is a multiple of 16 bytes then.
     pub arrivals: Arrivals,
     /// What is fetched of A, and of B, before they may be read.
     pub prefetch: [Prefetch; 2],
     /// Elements from one row of C to the next.
     pub ldc: i64,
-    /// Whether what the epilogue makes of all sums, without old elements, is left in the workspace, and C is not used:
-    /// by an instance that [`leaves_sums`]. The workspace's address is a multiple of 8 bytes then.
+    /// Whether what the epilogue makes of all sums, without old elements, is left in rows of f32 where C would be:
+    /// by an instance that [`leaves_sums`].
     pub leave: Leave,
-    /// Rows and columns of the workspace, the latter even: those of C, or whole tiles of it, and
-    /// those of each part of the steps below those of the part before.
-    pub parts: Coord,
+    /// Rows and columns of what is left, the latter even: those of C, or whole tiles of it. Where steps are split and
+    /// nobody adds the parts, those of each part are below those of the part before.
+    pub left: Coord,
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
     /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
     /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten, in units of 16
@@ -140,7 +140,7 @@ pub struct Problem {
     /// In which order clusters' tiles are visited.
     pub raster: Raster<Divisor>,
     /// Parts into which the steps of each tile are split, no more than there are; with more than
-    /// one, there must be a workspace.
+    /// one, sums are left, or blocks add them.
     pub splits: u32,
     /// Steps of a part that a block has, at most.
     pub split_steps: u32,
@@ -166,7 +166,7 @@ impl Problem {
             prefetch: [Prefetch::NOTHING; 2],
             ldc,
             leave: Leave::NOTHING,
-            parts: [0, 0],
+            left: [0, 0],
             last: [u32::MAX; 2],
             m,
             n,
@@ -222,8 +222,8 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// # Safety
 /// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
 /// [`box_a`], [`box_b`] and [`box_c`]; a C whose columns lie in lines must have such a map, if it is not
-/// its sums that are left. `c` must be C's memory, and the rows to prefetch must be there. Where sums are left, or
-/// parts of them added, the workspace must have room for them, and the arrivals must be there, all zero.
+/// its sums that are left. `c` must be C's memory, or, where sums are left, that of these, and the rows to prefetch must
+/// be there. Where blocks add parts, the workspace must have room for them, and the arrivals must be there, all zero.
 #[inline(always)]
 pub unsafe fn gemm<
     T,
@@ -497,26 +497,31 @@ pub unsafe fn gemm<
         for (block, sums) in sums.iter_mut().enumerate() {
             let fixes_up = const { fixes_up::<Epi>(N, BLOCKS, DEPTH) };
             // One question for both: most launches do neither, and wait for the answer.
-            if const { leaves_sums::<Epi>() }
-                && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
-            {
-                if problem.leave.is_asked() {
-                    let (part, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
-                    // SAFETY: the launcher promises room for each part's tiles; these rows are this
-                    // consumer's.
-                    unsafe {
-                        leave_sums::<Mma<N, T, JA, JB>, JC, Epi, M, N>(
-                            sums, epilogue, workspace, &problem, part, rows, thread,
-                        );
-                    }
-                    continue;
-                }
-                if fixes_up {
+            if const { leaves_sums::<Epi>() } && (problem.splits > 1 || problem.leave.is_asked()) {
+                let mut row = work.part_row;
+                if fixes_up && !problem.arrivals.is_none() {
                     let place = (work.tile, block_idx(block));
                     // SAFETY: the launcher promises room for each part of 64 rows of each tile.
                     if !unsafe { fixup.add(place, work.part, thread, sums) } {
                         continue;
                     }
+                    row = work.row;
+                }
+                if problem.leave.is_asked() {
+                    let (tile, rows) = ((row, work.column), (block_idx(block), 0u32));
+                    // SAFETY: the launcher promises that there are such rows; these are this consumer's.
+                    unsafe {
+                        leave_sums::<Mma<N, T, JA, JB>, JC, Epi, M, N>(
+                            sums,
+                            epilogue,
+                            sums_of(c),
+                            &problem,
+                            tile,
+                            rows,
+                            thread,
+                        );
+                    }
+                    continue;
                 }
             }
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));

@@ -111,6 +111,7 @@ mod tests {
             n,
             k,
             bytes_c: 2,
+            c_is_sums: false,
             processors: 132,
             lines: [1, 1],
             leaves_sums: false,

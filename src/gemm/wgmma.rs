@@ -191,8 +191,8 @@ fn to_same_type<T: Sixteen>(
         let c = &mut problem.c;
         return match call.fastest(&writing) {
             Some((choice, fixups)) => match (choice.finish, fixups) {
-                (Finish::Block, _) => call.multiply(&choice, scale, Some(c), Workspace::NONE),
-                (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, c, &fixups),
+                (Finish::Block, _) => call.multiply(&choice, scale, To::C(c), Workspace::NONE),
+                (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, To::C(c), &fixups),
                 _ => call.by_sums(&choice, &T::SUM_PARTS_PLAIN, scale, c),
             },
             // The one that was named cannot write C by itself.
@@ -244,7 +244,7 @@ fn fuse<T: Sixteen, A: Epilogue>(
                 first: problem.linear(),
                 second: activation,
             };
-            call.multiply(&choice, epilogue, Some(&mut problem.c), Workspace::NONE)
+            call.multiply(&choice, epilogue, To::C(&mut problem.c), Workspace::NONE)
         }
         (_, Some(choice)) => {
             let fused = problem.fused();
@@ -270,28 +270,27 @@ fn to_f32<T: Sixteen>(
     }
     let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
-    let call = Call::new(stream, &problem)?;
-    let shape = Shape {
-        bytes_c: if adds { 2 } else { 1 } * size_of::<f32>(),
-        c_is_sums: true,
-        ..call.shape
-    };
+    let mut call = Call::new(stream, &problem)?;
+    call.shape.c_is_sums = true;
+    if adds {
+        call.shape.bytes_c *= 2;
+    }
     let scale = Scale {
         alpha: *alpha,
         beta: 0.0,
     };
-    let (epilogue, mut c) = (problem.fused(), problem.c);
-    match choose::fastest(&leaving, &shape) {
-        Some(choice) if choice.finish == Finish::Block => {
-            let workspace = Workspace {
-                address: c.view.address(),
-                leave: Leave::rows(c.ld(), adds),
-                extent: [c.rows(), c.columns()],
-                arrivals: Arrivals::NONE,
-            };
-            call.multiply(&choice, scale, None, workspace)
-        }
-        Some(choice) => call.by_sums(&choice, &f32::SUM_PARTS, epilogue, &mut c),
+    let (fused, mut c) = (problem.fused(), problem.c);
+    let to = To::Sums {
+        address: c.view.address(),
+        leave: Leave::rows(c.ld(), adds),
+        extent: [c.rows(), c.columns()],
+    };
+    match call.fastest(&leaving) {
+        Some((choice, fixups)) => match (choice.finish, fixups) {
+            (Finish::Block, _) => call.multiply(&choice, scale, to, Workspace::NONE),
+            (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, to, &fixups),
+            _ => call.by_sums(&choice, &f32::SUM_PARTS, fused, &mut c),
+        },
         None => Ok(()),
     }
 }
@@ -320,23 +319,31 @@ struct Call<'a, T: DeviceData> {
     shape: Shape,
 }
 
-/// Where sums are left: for each part, rows and columns that contain C's, row-major; or, where blocks add parts, as they
-/// like.
+/// Where a launch writes.
+enum To<'a, 'c, T: DeviceData> {
+    /// To C of the operands' type.
+    C(&'a mut MatrixMut<'c, T>),
+    /// To row-major rows and columns of f32 that contain C's, those of each part of the steps below those of the part
+    /// before.
+    Sums {
+        address: u64,
+        leave: Leave,
+        extent: [usize; 2],
+    },
+}
+
+/// What the blocks have that add parts of sums.
 struct Workspace {
-    address: u64,
-    leave: Leave,
-    /// Rows, those of all parts, and columns.
-    extent: [usize; 2],
-    /// Where those blocks count themselves.
+    /// Where they leave them to each other.
+    parts: u64,
+    /// Where they count themselves.
     arrivals: Arrivals,
 }
 
 impl Workspace {
-    /// None.
+    /// Nobody adds any.
     const NONE: Self = Self {
-        address: 0,
-        leave: Leave::NOTHING,
-        extent: [0, 0],
+        parts: 0,
         arrivals: Arrivals::NONE,
     };
 }
@@ -390,13 +397,12 @@ impl<'a, T: Sixteen> Call<'a, T> {
             shape.n.next_multiple_of(cluster_columns),
         ]);
         let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
-        let workspace = Workspace {
+        let to = To::Sums {
             address: sums.elements.view().address(),
             leave: Leave::rows(columns, false),
             extent: [rows * choice.splits as usize, columns],
-            arrivals: Arrivals::NONE,
         };
-        self.multiply(choice, Scale::ONE, None, workspace)?;
+        self.multiply(choice, Scale::ONE, to, Workspace::NONE)?;
         // SAFETY: what the epilogue reads was checked with the problem.
         unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
     }
@@ -426,17 +432,16 @@ impl<'a, T: Sixteen> Call<'a, T> {
         &self,
         choice: &Choice<T, Epi>,
         epilogue: Epi,
-        c: &mut MatrixMut<'_, T>,
+        to: To<'_, '_, T>,
         fixups: &Fixups,
     ) -> Result<()> {
         let [rows, columns] = choice.instance.tile.map(|extent| extent as usize);
         let parts = self.stream.scratch::<f32>(choice.pieces * rows * columns)?;
         let workspace = Workspace {
-            address: parts.view().address(),
+            parts: parts.view().address(),
             arrivals: fixups.arrivals(),
-            ..Workspace::NONE
         };
-        self.multiply(choice, epilogue, Some(c), workspace)
+        self.multiply(choice, epilogue, to, workspace)
     }
 
     /// The seats that the instance's clusters claim, which visit groups of so many rows of clusters.
@@ -456,7 +461,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         &self,
         choice: &Choice<T, Epi>,
         epilogue: Epi,
-        c: Option<&mut MatrixMut<'_, T>>,
+        to: To<'_, '_, T>,
         workspace: Workspace,
     ) -> Result<()> {
         let instance = choice.instance;
@@ -482,27 +487,33 @@ impl<'a, T: Sixteen> Call<'a, T> {
         let map_a = operand_map(&a, box_a)?;
         let map_b = operand_map(&b, box_b)?;
         // Where the map is not used, any will do.
-        let (ldc, tma_c, map_c) = match &c {
-            Some(c) if tma_stores(c) => {
+        let (ldc, tma_c, map_c) = match &to {
+            To::C(c) if tma_stores(c) => {
                 let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
                 (c.ld(), true, spec.encode(c.view.view(), box_c)?)
             }
-            Some(c) => (c.ld(), false, map_a),
-            None => (0, false, map_a),
+            To::C(c) => (c.ld(), false, map_a),
+            To::Sums { .. } => (0, false, map_a),
+        };
+        let (c, leave, left) = match to {
+            To::C(c) => (c.view.address(), Leave::NOTHING, [0, 0]),
+            To::Sums {
+                address,
+                leave,
+                extent,
+            } => (address, leave, extent),
         };
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice, raster.group()),
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
-            leave: workspace.leave,
+            leave,
             last: match tma_c && !epilogue.reads_old() {
                 true => instance.last([shape.m, shape.n]),
                 false => [u32::MAX; 2],
             },
-            parts: instance
-                .oriented(workspace.extent)
-                .map(|extent| extent as i32),
+            left: instance.oriented(left).map(|extent| extent as i32),
             m: shape.m as i32,
             n: shape.n as i32,
             k: shape.k as i32,
@@ -521,10 +532,9 @@ impl<'a, T: Sixteen> Call<'a, T> {
         };
         let device = self.stream.device();
         let function = device.load(&cutlet_kernels::PTX, instance.kernel)?;
-        let c = c.map_or(0, |c| c.view.address());
         // SAFETY: the maps describe the matrices, which were checked against the memory behind
         // them; C, like what the epilogue reads, was checked with the problem; it overlaps neither
-        // A nor B and is borrowed mutably; the workspace has room for every part. All of it is there
+        // A nor B and is borrowed mutably; where sums go, and parts, there is room for all of them. All of it is there
         // until the stream has got past the launch.
         unsafe {
             let args = (
@@ -532,7 +542,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
                 map_b,
                 map_c,
                 pointer_mut(c),
-                pointer_mut(workspace.address),
+                pointer_mut(workspace.parts),
                 problem,
                 epilogue,
             );
@@ -600,7 +610,7 @@ mod tests {
         };
         let fixups = Fixups::of(stream).expect("the stream is of our own");
         let scale = Scale { alpha: 1.0, beta };
-        call.fix_up(&choice, scale, &mut problem.c, &fixups)
+        call.fix_up(&choice, scale, To::C(&mut problem.c), &fixups)
     }
 
     /// Again and again, as each launch leaves the counters as it found them, and in a graph.
