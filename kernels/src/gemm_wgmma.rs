@@ -19,6 +19,7 @@
 
 mod ahead;
 mod epilogue;
+pub mod finish;
 #[cfg(not(target_arch = "nvptx64"))]
 mod instance;
 pub mod instances;
@@ -497,18 +498,11 @@ pub unsafe fn gemm<
         for (block, sums) in sums.iter_mut().enumerate() {
             let fixes_up = const { fixes_up::<Epi>(N, BLOCKS, DEPTH) };
             // One question for both: most launches do neither, and wait for the answer.
-            if const { leaves_sums::<Epi>() } && (problem.splits > 1 || problem.leave.is_asked()) {
-                let mut row = work.part_row;
-                if fixes_up && !problem.arrivals.is_none() {
-                    let place = (work.tile, block_idx(block));
-                    // SAFETY: the launcher promises room for each part of 64 rows of each tile.
-                    if !unsafe { fixup.add(place, work.part, thread, sums) } {
-                        continue;
-                    }
-                    row = work.row;
-                }
+            if const { leaves_sums::<Epi>() }
+                && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
+            {
                 if problem.leave.is_asked() {
-                    let (tile, rows) = ((row, work.column), (block_idx(block), 0u32));
+                    let (tile, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
                     // SAFETY: the launcher promises that there are such rows; these are this consumer's.
                     unsafe {
                         leave_sums::<Mma<N, T, JA, JB>, JC, Epi, M, N>(
@@ -522,6 +516,13 @@ pub unsafe fn gemm<
                         );
                     }
                     continue;
+                }
+                if fixes_up {
+                    let place = (work.tile, block_idx(block));
+                    // SAFETY: the launcher promises room for each part of 64 rows of each tile.
+                    if !unsafe { fixup.add(place, work.part, thread, sums) } {
+                        continue;
+                    }
                 }
             }
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));

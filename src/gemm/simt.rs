@@ -61,12 +61,11 @@ fn to_f32(stream: &Stream, mut problem: Problem<'_, f32>, named: Option<&str>) -
 /// C of any type, with anything fused: by way of sums.
 fn by_sums<D: Output>(
     stream: &Stream,
-    mut problem: Problem<'_, f32, D>,
+    problem: Problem<'_, f32, D>,
     named: Option<&str>,
 ) -> Result<()> {
     let (m, n, _) = problem.extents();
     let mut sums = Sums::new(stream, [m, n.next_multiple_of(4)], 1)?;
-    let fused = problem.fused();
     let ld = sums.extent[1];
     let product = MatrixMut::with_ld(sums.elements.view_mut(), m, n, RowMajor, ld)?;
     let mut plain = Problem {
@@ -78,8 +77,7 @@ fn by_sums<D: Output>(
         extras: Extras::default(),
     };
     multiply(stream, &mut plain, named)?;
-    // SAFETY: what is fused was checked with the problem.
-    unsafe { sums.finish(stream, &D::SUM_PARTS, fused, &mut problem.c) }
+    sums.finish(stream, problem)
 }
 
 /// `C = alpha·A·B + beta·C`.

@@ -2,46 +2,43 @@
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
-use cutlet_kernels::gemm_wgmma::parts::{self, Parts};
+use cutlet_kernels::gemm_wgmma::finish::{self, Whole, finish_bf16, finish_f16, finish_f32};
 use cutlet_kernels::gemm_wgmma::parts::{
-    sum_parts_bf16_fused, sum_parts_f16_fused, sum_parts_f32_fused,
+    self, Parts, sum_parts_bf16_fused, sum_parts_f16_fused, sum_parts_f32_fused,
 };
 use cutlet_kernels::gemm_wgmma::{Epilogue, Fused};
 
+use super::Problem;
 use crate::{MatrixMut, Result};
 
 /// The most parts that one warpgroup adds.
 const MOST_FOR_ONE: u32 = 8;
 
-/// What adds parts and takes them through the epilogue `Epi` to a C of `D`.
-#[derive(Debug)]
-pub struct SumParts<D: 'static, Epi: 'static> {
-    /// The kernel.
-    pub kernel: &'static Kernel<(Global<f32>, GlobalMut<D>, Parts, Epi)>,
-    /// Whether it waits for the kernel before it, which then need not have ended when it starts.
-    pub waits: bool,
-}
+/// The kernel that adds parts and takes them through the epilogue `Epi` to a C of `D`.
+pub type SumParts<D, Epi> = Kernel<(Global<f32>, GlobalMut<D>, Parts, Epi)>;
+/// The kernel that takes whole sums through all that can be fused to a C of `D`.
+pub type Finish<D> = Kernel<(Global<f32>, GlobalMut<D>, Whole, Fused<D>)>;
 
 /// The elements of a C.
 pub trait Output: Float + Default {
-    /// With everything that can be fused.
-    const SUM_PARTS: SumParts<Self, Fused<Self>>;
+    /// What takes sums in parts to C, with everything that can be fused.
+    const SUM_PARTS: &'static SumParts<Self, Fused<Self>>;
+    /// What takes whole sums to C.
+    const FINISH: &'static Finish<Self>;
 }
 
 macro_rules! output {
-    ($($element:ty: $kernel:ident, $waits:literal;)+) => {$(
+    ($($element:ty: $sum_parts:ident, $finish:ident;)+) => {$(
         impl Output for $element {
-            const SUM_PARTS: SumParts<Self, Fused<Self>> = SumParts {
-                kernel: &$kernel,
-                waits: $waits,
-            };
+            const SUM_PARTS: &'static SumParts<Self, Fused<Self>> = &$sum_parts;
+            const FINISH: &'static Finish<Self> = &$finish;
         }
     )+};
 }
 output! {
-    half::bf16: sum_parts_bf16_fused, true;
-    half::f16: sum_parts_f16_fused, true;
-    f32: sum_parts_f32_fused, false;
+    half::bf16: sum_parts_bf16_fused, finish_bf16;
+    half::f16: sum_parts_f16_fused, finish_f16;
+    f32: sum_parts_f32_fused, finish_f32;
 }
 
 /// Sums of the parts of a GEMM: for each part, rows and columns that contain C's, row-major.
@@ -64,14 +61,47 @@ impl Sums {
         })
     }
 
-    /// Adds the parts and takes them to C.
+    /// Takes them to the problem's C, with all that is fused.
+    pub fn finish<T: DeviceData, D: Output>(
+        &self,
+        stream: &Stream,
+        mut problem: Problem<'_, T, D>,
+    ) -> Result<()> {
+        let fused = problem.fused();
+        if self.count > 1 {
+            // SAFETY: what the epilogue reads was checked with the problem, which borrows it for the call.
+            return unsafe { self.add(stream, D::SUM_PARTS, fused, &mut problem.c) };
+        }
+        let in_fours = problem.reads_pairs() && problem.c.starts_runs_at(4 * size_of::<D>());
+        let c = &mut problem.c;
+        let [m, n] = [c.rows() as i32, c.columns() as i32];
+        let raster = finish::raster([m, n]);
+        let extents = Whole {
+            ldc: c.ld() as i64,
+            ld: self.extent[1] as i64,
+            m,
+            n,
+            in_fours: (in_fours && c.columns().is_multiple_of(4)).into(),
+            raster,
+        };
+        let function = stream.device().load(&cutlet_kernels::PTX, D::FINISH)?;
+        // SAFETY: the sums have at least C's extents, and C, like what the epilogue reads, was checked against the
+        // memory behind it; all is there until the stream has got past the launch.
+        unsafe {
+            let args = (self.elements.view(), &mut c.view, extents, fused);
+            stream.launch(&function, raster.size(), args)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the parts, and takes them to C.
     ///
     /// # Safety
     /// The epilogue's memory must be there until the stream has got past the launch.
-    pub unsafe fn finish<D: DeviceData, Epi: Epilogue>(
+    pub unsafe fn add<D: DeviceData, Epi: Epilogue>(
         &self,
         stream: &Stream,
-        by: &SumParts<D, Epi>,
+        by: &'static SumParts<D, Epi>,
         epilogue: Epi,
         c: &mut MatrixMut<'_, D>,
     ) -> Result<()> {
@@ -91,9 +121,9 @@ impl Sums {
         };
         let launch = LaunchConfig {
             grid: raster.size().into(),
-            overlap_previous: by.waits,
+            overlap_previous: true,
         };
-        let function = stream.device().load(&cutlet_kernels::PTX, by.kernel)?;
+        let function = stream.device().load(&cutlet_kernels::PTX, by)?;
         // SAFETY: the parts have at least C's extents, and C was checked against the memory behind
         // it; both are there until the stream has got past the launch. The rest as promised.
         unsafe {

@@ -53,8 +53,8 @@ trait Sixteen: TensorMapElement + Output {
     fn gelu() -> &'static [Fusing<Self, Self::Gelu>];
     /// Those that fuse something and silu.
     fn silu() -> &'static [Fusing<Self, Silu>];
-    /// What makes C where one without anything fused leaves its sums, in parts or whole.
-    const SUM_PARTS_PLAIN: SumParts<Self, Scale>;
+    /// What adds the parts of sums where nothing is fused.
+    const SUM_PARTS_PLAIN: &'static SumParts<Self, Scale>;
 }
 
 macro_rules! sixteen {
@@ -75,10 +75,7 @@ macro_rules! sixteen {
             fn silu() -> &'static [Fusing<Self, Silu>] {
                 $silu
             }
-            const SUM_PARTS_PLAIN: SumParts<Self, Scale> = SumParts {
-                kernel: &$sum_parts,
-                waits: true,
-            };
+            const SUM_PARTS_PLAIN: &'static SumParts<Self, Scale> = &$sum_parts;
         }
     )+};
 }
@@ -193,11 +190,15 @@ fn to_same_type<T: Sixteen>(
             Some((choice, fixups)) => match (choice.finish, fixups) {
                 (Finish::Block, _) => call.multiply(&choice, scale, To::C(c), Workspace::NONE),
                 (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, To::C(c), &fixups),
-                _ => call.by_sums(&choice, &T::SUM_PARTS_PLAIN, scale, c),
+                _ => {
+                    let sums = call.leave_sums(&choice)?;
+                    // SAFETY: the factors are all that there is.
+                    unsafe { sums.add(stream, T::SUM_PARTS_PLAIN, scale, c) }
+                }
             },
             // The one that was named cannot write C by itself.
             None => match choose::fastest(&leaving, &call.shape_for_sums()) {
-                Some(choice) => call.by_sums(&choice, &T::SUM_PARTS_PLAIN, scale, c),
+                Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
                 None => Ok(()),
             },
         };
@@ -246,10 +247,7 @@ fn fuse<T: Sixteen, A: Epilogue>(
             };
             call.multiply(&choice, epilogue, To::C(&mut problem.c), Workspace::NONE)
         }
-        (_, Some(choice)) => {
-            let fused = problem.fused();
-            call.by_sums(&choice, &T::SUM_PARTS, fused, &mut problem.c)
-        }
+        (_, Some(choice)) => call.leave_sums(&choice)?.finish(stream, problem),
         _ => Ok(()),
     }
 }
@@ -279,18 +277,16 @@ fn to_f32<T: Sixteen>(
         alpha: *alpha,
         beta: 0.0,
     };
-    let (fused, mut c) = (problem.fused(), problem.c);
     let to = To::Sums {
         address: c.view.address(),
         leave: Leave::rows(c.ld(), adds),
         extent: [c.rows(), c.columns()],
     };
-    match call.fastest(&leaving) {
-        Some((choice, fixups)) => match (choice.finish, fixups) {
-            (Finish::Block, _) => call.multiply(&choice, scale, to, Workspace::NONE),
-            (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, to, &fixups),
-            _ => call.by_sums(&choice, &f32::SUM_PARTS, fused, &mut c),
-        },
+    match choose::fastest(&leaving, &call.shape) {
+        Some(choice) if choice.finish == Finish::Block => {
+            call.multiply(&choice, scale, to, Workspace::NONE)
+        }
+        Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
         None => Ok(()),
     }
 }
@@ -298,15 +294,14 @@ fn to_f32<T: Sixteen>(
 /// C of a type that no instance writes.
 fn to_other_type<T: Sixteen, D: Output>(
     stream: &Stream,
-    mut problem: Problem<'_, T, D>,
+    problem: Problem<'_, T, D>,
     named: Option<&str>,
 ) -> Result<()> {
     let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
     let call = Call::new(stream, &problem)?;
-    let epilogue = problem.fused();
     match choose::fastest(&leaving, &call.shape_for_sums()) {
-        Some(choice) => call.by_sums(&choice, &D::SUM_PARTS, epilogue, &mut problem.c),
+        Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
         None => Ok(()),
     }
 }
@@ -381,14 +376,8 @@ impl<'a, T: Sixteen> Call<'a, T> {
         }
     }
 
-    /// Leaves sums, which another kernel takes to C, of any type.
-    fn by_sums<Epi: Epilogue, D: DeviceData>(
-        &self,
-        choice: &Choice<T, Scale>,
-        sum_parts: &SumParts<D, Epi>,
-        epilogue: Epi,
-        c: &mut MatrixMut<'_, D>,
-    ) -> Result<()> {
+    /// Leaves sums, which another kernel takes to C.
+    fn leave_sums(&self, choice: &Choice<T, Scale>) -> Result<Sums> {
         let instance = choice.instance;
         let shape = self.shape.oriented(instance);
         let [cluster_rows, cluster_columns] = instance.cluster_tile();
@@ -403,8 +392,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             extent: [rows * choice.splits as usize, columns],
         };
         self.multiply(choice, Scale::ONE, to, Workspace::NONE)?;
-        // SAFETY: what the epilogue reads was checked with the problem.
-        unsafe { sums.finish(self.stream, sum_parts, epilogue, c) }
+        Ok(sums)
     }
 
     /// The choice among instances that write C, and where their blocks count themselves if they add parts, which a

@@ -41,12 +41,6 @@ impl Arrivals {
         Self(words)
     }
 
-    /// Whether there are none.
-    #[inline(always)]
-    pub fn is_none(self) -> bool {
-        self.0.as_ptr().is_null()
-    }
-
     /// Words of a place: a warpgroup's warps count for themselves.
     pub const WARPS: u32 = WARPS;
 }

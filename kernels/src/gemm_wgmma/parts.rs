@@ -1,8 +1,6 @@
-//! The sum of parts: what follows a GEMM that left its sums in the workspace.
-//!
-//! Where the steps of tiles were split, each part of a tile left sums of its own; here they are
-//! added, in the order of the parts whoever came first. They go through the epilogue to a C of any
-//! type and alignment.
+//! The sum of parts: what follows a GEMM whose tiles' steps were split, so that each part of a tile left sums of its
+//! own. They are added in the order of the parts, whoever came first, and go through the epilogue to a C of any type
+//! and alignment.
 
 use cutlet_device::hopper::{
     SharedTile, WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx,
@@ -52,7 +50,7 @@ pub struct Parts {
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Parts.
+    /// Parts: several.
     pub count: u32,
     /// Not 0 if the warpgroups of a block are together at a tile, each with some of its parts: that
     /// is faster where there are many. Else each has a tile of its own, one below the other.
@@ -88,22 +86,20 @@ fn tile_of<E: Engine>(
     }
 }
 
-/// `C = epilogue(Σ parts)`. A `DEPENDENT` one may be launched while the kernel before it ends.
+/// `C = epilogue(Σ parts)`.
 ///
 /// # Safety
 /// C and the parts must be as their extents say. Elements of a part that lie in its rows, up to a multiple of 4, are
 /// read.
 #[inline(always)]
-unsafe fn sum<T: Float, Epi: Epilogue, const DEPENDENT: bool>(
+unsafe fn sum<T: Float, Epi: Epilogue>(
     parts: Global<f32>,
     c: GlobalMut<T>,
     extents: Parts,
     epilogue: Epi,
 ) {
-    if DEPENDENT {
-        launch_dependents();
-        grid_dependency_wait();
-    }
+    launch_dependents();
+    grid_dependency_wait();
     let Parts {
         ldc,
         ld,
@@ -181,7 +177,7 @@ instantiate! {
         c: GlobalMut<half::bf16>,
         extents: Parts,
         epilogue: Scale,
-    ) = sum::<half::bf16, Scale, true>;
+    ) = sum::<half::bf16, Scale>;
 
     /// The sum of parts in f16.
     #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
@@ -190,7 +186,7 @@ instantiate! {
         c: GlobalMut<half::f16>,
         extents: Parts,
         epilogue: Scale,
-    ) = sum::<half::f16, Scale, true>;
+    ) = sum::<half::f16, Scale>;
 
     /// The sum of parts in bf16, with whatever is fused.
     #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
@@ -199,7 +195,7 @@ instantiate! {
         c: GlobalMut<half::bf16>,
         extents: Parts,
         epilogue: Fused<half::bf16>,
-    ) = sum::<half::bf16, Fused<half::bf16>, true>;
+    ) = sum::<half::bf16, Fused<half::bf16>>;
 
     /// The sum of parts in f16, with whatever is fused.
     #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
@@ -208,16 +204,16 @@ instantiate! {
         c: GlobalMut<half::f16>,
         extents: Parts,
         epilogue: Fused<half::f16>,
-    ) = sum::<half::f16, Fused<half::f16>, true>;
+    ) = sum::<half::f16, Fused<half::f16>>;
 
-    /// The sum of parts in f32, with whatever is fused, on any GPU.
-    #[kernel(threads = THREADS, shared = SHARED)]
+    /// The sum of parts in f32, with whatever is fused.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
     pub unsafe fn sum_parts_f32_fused(
         parts: Global<f32>,
         c: GlobalMut<f32>,
         extents: Parts,
         epilogue: Fused<f32>,
-    ) = sum::<f32, Fused<f32>, false>;
+    ) = sum::<f32, Fused<f32>>;
 }
 
 #[cfg(test)]
