@@ -80,7 +80,7 @@ struct RunArgs {
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
-    /// Measure each kernel instance of cutlet's too: how good was the choice?
+    /// Measure cutlet's kernel instances too, but those that a first look finds hopeless: how good was the choice?
     #[arg(long, conflicts_with = "baselines")]
     instances: bool,
     /// Where results.json, report.md and the plots go.

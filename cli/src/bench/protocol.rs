@@ -16,10 +16,10 @@ use super::stopwatch::{Events, Stopwatch};
 const GRAPH_BELOW: Duration = Duration::from_micros(30);
 /// Most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
-/// Baselines this much slower than the fastest, in a first look, are not looked at again.
+/// Contestants this much slower than the fastest of their role, in a first look, are not looked at again.
 const HOPELESS: f64 = 1.3;
 /// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
-const FINALISTS: usize = 4;
+pub const FINALISTS: usize = 4;
 /// Samples are made no longer than this to have enough runs, so that they are bursts.
 const LONGEST: Duration = Duration::from_millis(25);
 /// Work that precedes the rounds, so that clocks have risen.
@@ -144,11 +144,16 @@ impl Timer {
     }
 
     /// The contestants of a role that may be its fastest, by a first look at each, the best one
-    /// first. Contestants that do not run are passed over.
+    /// first, and no more than `most`. Contestants that do not run are passed over.
     ///
     /// # Errors
     /// If none runs, or the device fails.
-    pub fn finalists(&mut self, case: &mut dyn Case, role: Role) -> Result<Vec<usize>> {
+    pub fn finalists(
+        &mut self,
+        case: &mut dyn Case,
+        role: Role,
+        most: usize,
+    ) -> Result<Vec<usize>> {
         let mut looks = Vec::new();
         let mut refused = None;
         for contestant in of_role(case.contestants(), role) {
@@ -162,7 +167,7 @@ impl Timer {
             return refused.map_or(Ok(Vec::new()), Err);
         };
         looks.retain(|(time, _)| *time <= HOPELESS * least);
-        looks.truncate(FINALISTS);
+        looks.truncate(most);
         Ok(looks
             .into_iter()
             .map(|(_, contestant)| contestant)
@@ -512,17 +517,23 @@ mod tests {
             (Role::Baseline, &[1, 10]),
             (Role::Baseline, &[1, 30]),
         ]);
-        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        let finalists = timer
+            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .unwrap();
         assert_eq!(finalists, [6, 5, 4, 3]);
         let (mut timer, mut case) = noted(&[
             (Role::Baseline, &[10]),
             (Role::Baseline, &[14]),
             (Role::Baseline, &[12]),
         ]);
-        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        let finalists = timer
+            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .unwrap();
         assert_eq!(finalists, [0, 2]);
         let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
-        let finalists = timer.finalists(&mut case, Role::Baseline).unwrap();
+        let finalists = timer
+            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .unwrap();
         assert!(finalists.is_empty());
     }
 }

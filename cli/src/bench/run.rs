@@ -12,7 +12,7 @@ use super::gather::Gather;
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::nvml::Nvml;
-use super::protocol::{Protocol, Timer, Times, of_role};
+use super::protocol::{FINALISTS, Protocol, Timer, Times, of_role};
 use super::random::random;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
 use super::setting::Setting;
@@ -221,7 +221,7 @@ impl Bench<'_> {
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
         let ours = of_role(case.contestants(), Role::Cutlet);
         let baselines = of_role(case.contestants(), Role::Baseline);
-        let mut finalists = self.timer.finalists(case, Role::Baseline)?;
+        let mut finalists = self.timer.finalists(case, Role::Baseline, FINALISTS)?;
         let (Some(&first), Some(&default)) = (finalists.first(), baselines.first()) else {
             return Ok(Outcome::Skipped {
                 reason: "there is no baseline".to_string(),
@@ -237,8 +237,8 @@ impl Bench<'_> {
             finalists.push(default);
         }
         let mut contestants = [&ours[..], &finalists[..]].concat();
-        contestants.extend(self.timer.finalists(case, Role::Aside)?.first());
-        contestants.extend(of_role(case.contestants(), Role::Instance));
+        contestants.extend(self.timer.finalists(case, Role::Aside, 1)?);
+        contestants.extend(self.timer.finalists(case, Role::Instance, usize::MAX)?);
 
         self.recorder.take();
         let mut times = self.timer.compare(case, &contestants, &self.protocol)?;
