@@ -9,10 +9,11 @@
 //! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Mailbox`], [`Exchange`], [`Multicast`], [`Seats`] |
 //! | sums of several blocks | [`Fixup`], [`Arrivals`] |
-//! | sums added to what is there | [`StoreOrAdd`] |
+//! | sums added to what is there | [`Adding`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`Prefetch`], [`elect_one`] |
 
+mod adding;
 mod cluster;
 mod dependent_launch;
 mod descriptor;
@@ -28,7 +29,6 @@ mod registers;
 mod seats;
 mod shared_tile;
 mod stmatrix;
-mod store_or_add;
 mod tensor_map;
 mod tma;
 mod turns;
@@ -36,6 +36,7 @@ mod warpgroup;
 mod wgmma;
 mod words;
 
+pub use adding::Adding;
 pub use cluster::{
     Multicast, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
     map_shared, store_async, store_cluster,
@@ -57,7 +58,6 @@ pub use shared_tile::{
     TileRing,
 };
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
-pub use store_or_add::StoreOrAdd;
 pub use tensor_map::{TensorMap, prefetch_tensor_map};
 pub use tma::{
     CacheHint, LoadOptions, TileBox, tma_load, tma_store, tma_store_commit, tma_store_wait,

@@ -48,7 +48,7 @@ pub use epilogue::{
 #[cfg(not(target_arch = "nvptx64"))]
 pub use instance::{Arguments, Instance};
 pub use leave::{Leave, leaves_sums};
-use leave::{leave_sums, sums_of};
+use leave::{Place, leave_sums, sums_of};
 use pieces::{BUFFER, Buffer, Pieces};
 pub use pieces::{MajorC, piece_columns, piece_span};
 
@@ -502,17 +502,19 @@ pub unsafe fn gemm<
                 && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
             {
                 if problem.leave.is_asked() {
-                    let (tile, rows) = ((work.part_row, work.column), (block_idx(block), 0u32));
+                    let place = Place {
+                        tile: (work.part_row, work.column),
+                        rows: (block_idx(block), 0),
+                        thread,
+                    };
                     // SAFETY: the launcher promises that there are such rows; these are this consumer's.
                     unsafe {
-                        leave_sums::<Mma<N, T, JA, JB>, JC, Epi, M, N>(
+                        leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
                             sums,
                             epilogue,
                             sums_of(c),
                             &problem,
-                            tile,
-                            rows,
-                            thread,
+                            place,
                         );
                     }
                     continue;

@@ -1,14 +1,19 @@
 //! Which instance of gemm_wgmma a problem gets, and into how many parts its steps are split: a model
-//! of its time.
+//! of its time, corrected by times that were [`measured`].
 //!
 //! A block's step takes as long as the tensor cores need for its tile, or as the second-level cache
 //! needs to bring it; a tile takes its steps and an epilogue; the kernel takes as many tiles as its busiest
 //! block has, at least as long as memory needs, and then the last tiles are stored. All in clocks of a
 //! multiprocessor.
 
+mod measured;
+
 use std::iter;
 
 use cutlet_kernels::gemm_wgmma::{Instance, K};
+
+use super::operand::{LINE, UNIT};
+use measured::Around;
 
 /// What the time depends on.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +39,27 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// That of a product of 16-bit matrices into one of the same type, which lie without gaps, A by rows and B by columns.
+    pub fn plain([m, n, k]: [usize; 3], processors: u32) -> Self {
+        // What TMA cannot read is copied to rows that start lines.
+        let row = 2 * k;
+        let lines = match row.is_multiple_of(UNIT) && !row.is_multiple_of(LINE) {
+            true => 2,
+            false => 1,
+        };
+        Shape {
+            m,
+            n,
+            k,
+            bytes_c: 2,
+            c_is_sums: false,
+            processors,
+            lines: [lines; 2],
+            leaves_sums: false,
+            fixes_up: true,
+        }
+    }
+
     /// That of the problem as the instance solves it.
     pub fn oriented<T, Epi>(&self, instance: &Instance<T, Epi>) -> Shape {
         let [m, n] = instance.oriented([self.m, self.n]);
@@ -163,27 +189,57 @@ const ROUNDS_FOR_SEATS: usize = 3;
 /// The most parts: more are more work to add than to multiply.
 const MOST_SPLITS: usize = 64;
 
-/// The choice among instances that the model holds to be the fastest, the first of several; none among none.
+/// How many times as long as the fastest an instance may take by the model to be among those that what was measured
+/// decides between.
+const REACH: f64 = 1.15;
+
+/// The choice among instances that seems to be the fastest, the first of several; none among none.
 pub fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
-    let least = shape.bytes() / shape.rate();
-    let mut fastest: Option<Choice<T, Epi>> = None;
+    let around = Around::new(shape);
+    if let Around::Itself(measured) = &around
+        && let Some(instance) = measured.fastest(instances)
+    {
+        return by_model(instance, shape, 0.0, f64::INFINITY);
+    }
+    let memory = shape.bytes() / shape.rate();
+    let mut least = f64::INFINITY;
+    let mut choices = Vec::with_capacity(instances.len());
     for &instance in instances {
-        let shape = &shape.oriented(instance);
-        let tiles = tiles(instance, shape);
-        for (splits, finish) in ways(instance, shape, tiles) {
-            let most = fastest.as_ref().map_or(f64::INFINITY, |it| it.clocks);
-            if least + finish.least() > most {
-                continue;
-            }
-            let faster = choice(Launch::new(instance, shape, tiles, splits, finish), most);
-            fastest = match (fastest, faster) {
-                (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
-                (fastest, faster) => faster.or(fastest),
-            };
+        if let Some(choice) = by_model(instance, shape, memory, REACH * least) {
+            least = least.min(choice.clocks);
+            choices.push(choice);
         }
+    }
+    let within_reach = choices.into_iter().filter(|it| it.clocks <= REACH * least);
+    let clocks = within_reach.map(|it| (it.clocks * around.factor(it.instance), it));
+    let fastest = clocks.min_by(|(a, _), (b, _)| a.total_cmp(b));
+    fastest.map(|(_, choice)| choice)
+}
+
+/// The choice among the ways to launch an instance that the model holds to be the fastest; none if all are sure to take
+/// more clocks than `most`. `memory` is what memory takes at least.
+fn by_model<T, Epi>(
+    instance: &'static Instance<T, Epi>,
+    shape: &Shape,
+    memory: f64,
+    most: f64,
+) -> Option<Choice<T, Epi>> {
+    let shape = &shape.oriented(instance);
+    let tiles = tiles(instance, shape);
+    let mut fastest: Option<Choice<T, Epi>> = None;
+    for (splits, finish) in ways(instance, shape, tiles) {
+        let most = fastest.as_ref().map_or(most, |it| it.clocks);
+        if memory + finish.least() > most {
+            continue;
+        }
+        let faster = choice(Launch::new(instance, shape, tiles, splits, finish), most);
+        fastest = match (fastest, faster) {
+            (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
+            (fastest, faster) => faster.or(fastest),
+        };
     }
     fastest
 }
@@ -470,24 +526,15 @@ mod tests {
 
     #[test]
     fn none_of_all_is_faster_than_the_one_that_is_chosen() {
-        for [m, n, k] in [
+        for extents in [
             [1, 8192, 8192],
             [64, 64, 65_536],
             [257, 8192, 8192],
             [512, 512, 512],
             [4095, 4095, 4096],
         ] {
-            let shape = Shape {
-                m,
-                n,
-                k,
-                bytes_c: 2,
-                c_is_sums: false,
-                processors: 132,
-                lines: [1, 1],
-                leaves_sums: false,
-                fixes_up: true,
-            };
+            // Nothing was measured on such a device: the model chooses.
+            let shape = Shape::plain(extents, 131);
             let clocks = |instances: &[_]| fastest(instances, &shape).unwrap().clocks;
             let one_by_one = BF16.iter().map(|instance| clocks(&[instance]));
             let least = one_by_one.reduce(f64::min).unwrap();

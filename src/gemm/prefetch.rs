@@ -106,17 +106,7 @@ mod tests {
 
     /// Rows of A and B, and bytes of each, for the K-major instance that is chosen for m, n and k.
     fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
-        let shape = Shape {
-            m,
-            n,
-            k,
-            bytes_c: 2,
-            c_is_sums: false,
-            processors: 132,
-            lines: [1, 1],
-            leaves_sums: false,
-            fixes_up: true,
-        };
+        let shape = Shape::plain([m, n, k], 132);
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
         let k_major: Vec<_> = k_major.collect();
         let choice = choose::fastest(&k_major, &shape).unwrap();

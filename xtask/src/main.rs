@@ -8,6 +8,7 @@ mod hot_loop;
 mod instructions;
 mod kernel_package;
 mod lint_kernels;
+mod measured;
 mod nvdisasm;
 mod package;
 mod process;
@@ -29,13 +30,15 @@ usage: cargo xtask <task>
     lint-kernels  no index arithmetic in kernels/: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
                   spills, calls or local memory, no memory barrier in a loop with wgmma
-    package       packages every crate as for a registry, PTX included, and builds the packages";
+    package       packages every crate as for a registry, PTX included, and builds the packages
+  measured <results.json>...
+                takes times of instances from results, for the choice among them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let task = match arguments.as_slice() {
-        [task] => task.as_str(),
-        _ => "",
+    let (task, files) = match arguments.as_slice() {
+        [task, files @ ..] if files.is_empty() == (task != "measured") => (task.as_str(), files),
+        _ => ("", &[][..]),
     };
     let outcome = match task {
         "demo" => demo::run(),
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
+        "measured" => measured::run(files),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -1,6 +1,6 @@
 //! Accesses to global and shared memory, of every width.
 
-use cutlet_device::hopper::StoreOrAdd;
+use cutlet_device::hopper::Adding;
 use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedMemory, kernel};
 use cutlet_layout_core::EngineMut;
 
@@ -75,13 +75,13 @@ pub fn shared_accesses() {
     }
 }
 
-/// Stores to global memory, or additions.
+/// Additions to global memory.
 ///
 /// # Safety
-/// There are four elements.
+/// There are three elements.
 #[kernel(threads = 32, arch = "sm_90a")]
-pub unsafe fn stores_or_additions(to: GlobalMut<f32>, adds: u32) {
-    let to = StoreOrAdd::new(to, adds != 0);
+pub unsafe fn additions(to: GlobalMut<f32>) {
+    let to = Adding::to(to);
     // SAFETY: as promised by the caller.
     unsafe {
         to.store_vector(0, [1.0, 2.0]);

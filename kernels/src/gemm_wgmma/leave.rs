@@ -1,11 +1,9 @@
 //! Sums that are left as they are, in f32: parts that another kernel adds, or a C of f32, where they may be added to what
 //! is there.
 
-use cutlet_device::hopper::{
-    AccumulatorLayout, Major, StoreOrAdd, WarpgroupThread, WgmmaInstruction,
-};
-use cutlet_device::{DeviceData, GlobalMut};
-use cutlet_layout_core::{ColMajor, Fragment, RowMajor, Tensor};
+use cutlet_device::hopper::{AccumulatorLayout, Adding, Major, WarpgroupThread, WgmmaInstruction};
+use cutlet_device::{DeviceData, GlobalMut, uniform};
+use cutlet_layout_core::{ColMajor, Engine, EngineMut, Fragment, MatrixInner, RowMajor, Tensor};
 
 use super::ahead::Ahead;
 use super::{Epilogue, Problem, RowsC, TileC, epilogue};
@@ -44,9 +42,11 @@ impl Leave {
         self.0 >> 1
     }
 
+    /// Asked of one lane: for lanes that might answer differently, ptxas has all lanes yield to each other, and that in
+    /// the loop of products.
     #[inline(always)]
     fn adds(self) -> bool {
-        self.0 & 1 != 0
+        uniform(self.0 as u32 & 1) != 0
     }
 }
 
@@ -56,52 +56,85 @@ pub(super) fn sums_of<T: DeviceData>(c: GlobalMut<T>) -> GlobalMut<f32> {
     GlobalMut::from_ptr(c.as_ptr().cast())
 }
 
-/// Leaves what the epilogue makes of a consumer's sums of 64 rows, without old elements: rows `rows` of the tile `tile`
-/// of what is left.
+/// Which sums are left: those of the rows `rows` of the tile `tile` of what is left, for a consumer's thread.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub tile: (u32, u32),
+    pub rows: (u32, u32),
+    pub thread: WarpgroupThread,
+}
+
+/// Leaves what the epilogue makes of a consumer's sums of 64 rows, without old elements.
 ///
 /// # Safety
-/// They must be at `to`, and nobody else may use them.
+/// Their place must be at `to`, and nobody else may use it.
 #[inline(always)]
-pub(super) unsafe fn leave_sums<
-    I: WgmmaInstruction,
-    JC: Major,
-    Epi: Epilogue,
-    const M: usize,
-    const N: usize,
->(
+pub(super) unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, const N: usize>(
     sums: &mut Fragment<f32, I::Values>,
-    epilogue: Epi,
+    epilogue: impl Epilogue,
     to: GlobalMut<f32>,
     problem: &Problem,
-    tile: (u32, u32),
-    rows: (u32, u32),
-    thread: WarpgroupThread,
+    place: Place,
 ) {
     let Problem { left, leave, .. } = *problem;
-    let to = StoreOrAdd::new(to, leave.adds());
-    let ld = leave.ld();
-    let applies = !epilogue.is_identity();
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if !epilogue.is_identity() {
+            let rows = rows::<_, _, M, N>(to, RowMajor::new(left, leave.ld()), place);
+            let rows = rows.partition::<AccumulatorLayout<I>>(place.thread);
+            epilogue::apply(epilogue, sums, |v| rows.bound().coordinate(v));
+        }
+        if leave.adds() {
+            return store::<I, JC, _, M, N>(sums, Adding::to(to), problem, place);
+        }
+        store::<I, JC, _, M, N>(sums, to, problem, place)
+    }
+}
+
+/// Stores sums.
+///
+/// # Safety
+/// As for [`leave_sums`].
+#[inline(always)]
+unsafe fn store<I, JC, E, const M: usize, const N: usize>(
+    sums: &Fragment<f32, I::Values>,
+    to: E,
+    problem: &Problem,
+    place: Place,
+) where
+    I: WgmmaInstruction,
+    JC: Major,
+    E: EngineMut<Element = f32>,
+{
+    let Problem { left, leave, .. } = *problem;
+    let (ld, thread) = (leave.ld(), place.thread);
     // SAFETY: as promised by the caller.
     unsafe {
         if JC::K_IS_CONSECUTIVE {
             // A thread has pairs of neighbours of a row.
-            let to = Tensor::new(to, RowMajor::new(left, ld))
-                .local_tile::<TileC<M, N>>(tile)
-                .local_tile::<RowsC<N>>(rows)
-                .partition::<AccumulatorLayout<I, 2>>(thread);
-            if applies {
-                epilogue::apply(epilogue, sums, |v| to.bound().coordinate(v));
-            }
-            to.store(sums);
+            rows::<_, _, M, N>(to, RowMajor::new(left, ld), place)
+                .partition::<AccumulatorLayout<I, 2>>(thread)
+                .store(sums);
         } else {
-            let to = Tensor::new(to, ColMajor::new(left, ld))
-                .local_tile::<TileC<M, N>>(tile)
-                .local_tile::<RowsC<N>>(rows)
-                .partition::<AccumulatorLayout<I>>(thread);
-            if applies {
-                epilogue::apply(epilogue, sums, |v| to.bound().coordinate(v));
-            }
-            to.store(sums);
+            rows::<_, _, M, N>(to, ColMajor::new(left, ld), place)
+                .partition::<AccumulatorLayout<I>>(thread)
+                .store(sums);
         }
     }
+}
+
+/// The rows of a place.
+///
+/// # Safety
+/// As for [`leave_sums`].
+#[inline(always)]
+unsafe fn rows<E: Engine, Order: MatrixInner, const M: usize, const N: usize>(
+    to: E,
+    order: Order,
+    place: Place,
+) -> Tensor<E, Order> {
+    // SAFETY: as promised by the caller.
+    unsafe { Tensor::new(to, order) }
+        .local_tile::<TileC<M, N>>(place.tile)
+        .local_tile::<RowsC<N>>(place.rows)
 }
