@@ -19,6 +19,8 @@ pub type Arguments<T, Epi> = (
 /// What the host needs to know of an instance to choose and launch it.
 #[derive(Debug)]
 pub struct Instance<T: 'static, Epi: 'static = Scale> {
+    /// Its place among those of its epilogue: the same for either element type.
+    pub nth: usize,
     /// The kernel.
     pub kernel: &'static Kernel<Arguments<T, Epi>>,
     /// Whether k is consecutive in A and in B.

@@ -106,8 +106,11 @@ macro_rules! instances_of {
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$element, $epilogue>] = &[$(
-            Instance {
+        pub static $list: &[Instance<$element, $epilogue>] = &{
+            #[allow(non_camel_case_types)]
+            enum Nth { $($name,)+ }
+            [$(Instance {
+                nth: Nth::$name as usize,
                 kernel: &$name::$name,
                 k_major: [$a::K_IS_CONSECUTIVE, $b::K_IS_CONSECUTIVE],
                 tile: [$m, $n],
@@ -124,8 +127,8 @@ macro_rules! instances_of {
                     box_b::<$element, $b, $n>($rows),
                     box_c::<$element, $name::C, { piece_columns($n) }, { piece_span::<$name::C>(piece_columns($n)) }>(),
                 ],
-            },
-        )+];
+            },)+]
+        };
     };
 }
 

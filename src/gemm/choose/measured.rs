@@ -18,93 +18,83 @@ use super::{Shape, by_model};
 const TIMES: &str = include_str!("measured.txt");
 /// Multiprocessors of the GPU that they were measured on, an H200.
 const PROCESSORS: u32 = 132;
-/// Distance, in the logarithms of m, n and k, from where on what was measured counts little: that of half the rows, or of
-/// twice as many.
-const NEAR: f64 = 0.7;
-/// As many times as that far away, it does not count.
-const FAR: f64 = 3.0;
+/// Distance, in the logarithms of m, n and k, from which on what was measured does not count. At that of half the rows,
+/// or of twice as many, it counts 0.6.
+const FAR: f32 = 2.0;
 /// What the model being right counts, where what was measured at the same place counts 1.
-const MODEL: f64 = 0.3;
-
+const MODEL: f32 = 0.3;
 /// All of it.
 static MEASURED: LazyLock<Measured> = LazyLock::new(|| Measured::read(TIMES));
 
 struct Measured {
-    shapes: Vec<Times>,
-    /// Which instance is which in [`Times`], by its name without the element type: for the other type, it takes as long.
-    instances: HashMap<&'static str, usize>,
+    /// The shapes' logarithms of m, of n, and of k.
+    at: [Vec<f32>; 3],
+    /// What is said of the shapes.
+    times: Vec<Times>,
+    /// How wrong the model is.
+    errors: Vec<Errors>,
 }
 
 /// What instances took at a shape.
 pub struct Times {
-    /// Logarithms of m, n and k.
-    at: [f64; 3],
-    /// Microseconds, by instance; infinite for those that are slower by far.
-    microseconds: Vec<f64>,
-    /// Logarithms of time over model, by instance, which are 0 on average where they are known.
-    errors: Vec<Option<f64>>,
+    extents: [usize; 3],
+    /// Which instances, the fastest first.
+    fastest_first: Vec<usize>,
+}
+
+/// How wrong the model is at a shape.
+struct Errors {
+    /// By instance, the logarithm of time over model, which those of the shape have none of on average; 0 where it is
+    /// not known.
+    of: Vec<f32>,
+    /// By instance, 1 where it is known, else 0.
+    known: Vec<f32>,
 }
 
 impl Measured {
-    fn read(times: &'static str) -> Self {
+    fn read(text: &'static str) -> Self {
         let names = BF16.iter().map(|it| any_type(it.kernel.name()));
-        let instances: HashMap<_, _> = names.enumerate().map(|(nth, name)| (name, nth)).collect();
-        let times = lines(times).map(|line| {
-            let mut microseconds = vec![f64::INFINITY; BF16.len()];
-            for (name, time) in line.times {
-                if let Some(&nth) = instances.get(name) {
-                    microseconds[nth] = time;
-                }
+        let all: HashMap<_, _> = names.zip(BF16).collect();
+        let mut at = [(); 3].map(|()| Vec::new());
+        let (mut times, mut errors) = (Vec::new(), Vec::new());
+        for line in lines(text) {
+            let shape = Shape::plain(line.extents, PROCESSORS);
+            let known = line.times.iter().filter_map(|&(name, microseconds)| {
+                let choice = by_model(all.get(name)?, &shape, 0.0, f64::INFINITY)?;
+                let error = (microseconds / choice.clocks).ln() as f32;
+                Some((choice.instance.nth, error))
+            });
+            let known: Vec<_> = known.collect();
+            let mean = known.iter().map(|(_, error)| error).sum::<f32>() / known.len() as f32;
+            let mut of = Errors {
+                of: vec![0.0; BF16.len()],
+                known: vec![0.0; BF16.len()],
+            };
+            for &(nth, error) in &known {
+                (of.of[nth], of.known[nth]) = (error - mean, 1.0);
             }
-            Times::new(line.extents, microseconds)
-        });
-        Measured {
-            shapes: times.collect(),
-            instances,
+            errors.push(of);
+            times.push(Times {
+                extents: line.extents,
+                fastest_first: known.into_iter().map(|(nth, _)| nth).collect(),
+            });
+            for (at, logarithm) in at.iter_mut().zip(logarithms(line.extents)) {
+                at.push(logarithm);
+            }
         }
+        Measured { at, times, errors }
     }
 }
 
 impl Times {
-    fn new(extents: [usize; 3], microseconds: Vec<f64>) -> Self {
-        let shape = Shape::plain(extents, PROCESSORS);
-        let error = |(nth, &time): (usize, &f64)| {
-            let choice = by_model(&BF16[nth], &shape, 0.0, f64::INFINITY)?;
-            time.is_finite().then(|| (time / choice.clocks).ln())
-        };
-        let errors: Vec<_> = microseconds.iter().enumerate().map(error).collect();
-        let known = errors.iter().flatten();
-        let mean = known.clone().sum::<f64>() / known.count() as f64;
-        Times {
-            at: logarithms(extents),
-            microseconds,
-            errors: errors
-                .into_iter()
-                .map(|error| Some(error? - mean))
-                .collect(),
-        }
-    }
-
     /// The fastest of these; none if none of them was measured.
     pub fn fastest<T, Epi>(
         &self,
         instances: &[&'static Instance<T, Epi>],
     ) -> Option<&'static Instance<T, Epi>> {
-        let time = |it: &&'static Instance<T, Epi>| Some((self.microseconds[place(it)?], *it));
-        let fastest = instances
-            .iter()
-            .filter_map(time)
-            .min_by(|(a, _), (b, _)| a.total_cmp(b));
-        fastest.map(|(_, instance)| instance)
+        let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
+        self.fastest_first.iter().find_map(which)
     }
-}
-
-/// Where times have that of an instance.
-fn place<T, Epi>(instance: &Instance<T, Epi>) -> Option<usize> {
-    MEASURED
-        .instances
-        .get(any_type(instance.kernel.name()))
-        .copied()
 }
 
 /// A line of what was measured.
@@ -135,55 +125,88 @@ fn any_type(name: &'static str) -> &'static str {
     name.split_once('_').map_or(name, |(_, rest)| rest)
 }
 
-fn logarithms(extents: [usize; 3]) -> [f64; 3] {
-    extents.map(|extent| (extent as f64).ln())
+fn logarithms(extents: [usize; 3]) -> [f32; 3] {
+    extents.map(|extent| (extent as f32).ln())
 }
 
 /// What was measured around a shape.
-pub enum Around {
-    /// Nothing.
-    Nothing,
-    /// The shape itself.
-    Itself(&'static Times),
-    /// Others, and what they count.
-    Others(Vec<(f64, &'static Times)>),
+#[derive(Default)]
+pub struct Around {
+    /// The nearest of the measured shapes, and whether it is the shape itself.
+    nearest: Option<(&'static Times, bool)>,
+    /// By instance, the sum of errors times what they count, …
+    errors: Vec<f32>,
+    /// … and of what they count.
+    weights: Vec<f32>,
 }
 
 impl Around {
-    /// What was measured around this one: products of 16 bits throughout, on such a device.
+    /// What was measured around this one: where instances write C of the operands' type, nothing is fused, and on such a
+    /// device.
     pub fn new(shape: &Shape) -> Self {
         let Shape { m, n, k, .. } = *shape;
-        if shape.processors != PROCESSORS || shape.leaves_sums || shape.bytes_c != 2 {
-            return Around::Nothing;
+        if shape.processors != PROCESSORS || !shape.fixes_up {
+            return Around::default();
         }
-        let at = logarithms([m, n, k]);
-        let mut others = Vec::new();
-        for times in &MEASURED.shapes {
-            let apart = [0, 1, 2].map(|i| times.at[i] - at[i]);
-            let square = apart.iter().map(|apart| apart * apart).sum::<f64>();
-            if square == 0.0 {
-                return Around::Itself(times);
+        let Measured {
+            at: [at_m, at_n, at_k],
+            times,
+            errors,
+        } = &*MEASURED;
+        let here = logarithms([m, n, k]);
+        let weight = |((m, n), k): ((&f32, &f32), &f32)| {
+            let apart = [m - here[0], n - here[1], k - here[2]];
+            let square = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2];
+            // About e^(-square), and nothing where that is little.
+            let weight = (1.0 - square / (FAR * FAR)).max(0.0);
+            (weight * weight) * (weight * weight)
+        };
+        let weights: Vec<f32> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
+        let mut around = Around {
+            nearest: None,
+            errors: vec![0.0; BF16.len()],
+            weights: vec![MODEL; BF16.len()],
+        };
+        let mut most = 0.0;
+        for (nth, &weight) in weights
+            .iter()
+            .enumerate()
+            .filter(|(_, weight)| **weight > 0.0)
+        {
+            if weight > most {
+                most = weight;
+                around.nearest = Some((&times[nth], times[nth].extents == [m, n, k]));
             }
-            if square < (FAR * NEAR) * (FAR * NEAR) {
-                others.push(((-0.5 * square / (NEAR * NEAR)).exp(), times));
+            let Errors { of, known } = &errors[nth];
+            for (sum, error) in around.errors.iter_mut().zip(of) {
+                *sum += weight * error;
+            }
+            for (sum, known) in around.weights.iter_mut().zip(known) {
+                *sum += weight * known;
             }
         }
-        Around::Others(others)
+        around
+    }
+
+    /// What instances took at the shape itself.
+    pub fn itself(&self) -> Option<&'static Times> {
+        let (times, _) = self.nearest.filter(|(_, is_itself)| *is_itself)?;
+        Some(times)
+    }
+
+    /// What they took at the nearest one.
+    pub fn nearest(&self) -> Option<&'static Times> {
+        self.nearest.map(|(times, _)| times)
     }
 
     /// How many times as long as the model says the instance takes, if all of them take on average as long as it says.
     pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
-        let (Around::Others(others), Some(place)) = (self, place(instance)) else {
-            return 1.0;
-        };
-        let (mut sum, mut weights) = (0.0, MODEL);
-        for (weight, times) in others {
-            if let Some(error) = times.errors[place] {
-                sum += weight * error;
-                weights += weight;
-            }
+        match self.nearest {
+            Some(_) => (self.errors[instance.nth] / self.weights[instance.nth])
+                .exp()
+                .into(),
+            None => 1.0,
         }
-        (sum / weights).exp()
     }
 }
 
@@ -199,8 +222,16 @@ mod tests {
             let [m, n, k] = line.extents;
             assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
             assert_eq!(line.times.len(), text.split(' ').count() - 3, "{text}");
+            assert!(
+                line.times
+                    .is_sorted_by_key(|(_, microseconds)| *microseconds),
+                "{text}"
+            );
             for (name, microseconds) in line.times {
-                assert!(MEASURED.instances.contains_key(name), "{name}: {text}");
+                assert!(
+                    BF16.iter().any(|it| any_type(it.kernel.name()) == name),
+                    "{name}: {text}"
+                );
                 assert!(microseconds > 0.0, "{text}");
             }
             count += 1;
