@@ -264,6 +264,21 @@ mod tests {
     }
 
     #[test]
+    fn in_other_orders_the_model_chooses() {
+        let of_orders = BF16
+            .iter()
+            .filter(|it| it.k_major == it.oriented([false, true]));
+        let of_orders: Vec<_> = of_orders.collect();
+        for line in lines(TIMES) {
+            let shape = Shape::plain(line.extents, PROCESSORS);
+            let clocks = |it: &&'static _| Some(by_model(it, &shape, 0.0, f64::INFINITY)?.clocks);
+            let least = of_orders.iter().filter_map(clocks).reduce(f64::min);
+            let chosen = fastest(&of_orders, &shape).map(|choice| choice.clocks);
+            assert_eq!(chosen, least, "{:?}", line.extents);
+        }
+    }
+
+    #[test]
     fn what_was_measured_counts_for_shapes_like_it() {
         let instance = |name: &str| BF16.iter().find(|it| it.kernel.name() == name).unwrap();
         let factor = |extents, processors, name| {
