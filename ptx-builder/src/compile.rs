@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process::{self, Command};
 use std::time::SystemTime;
 
 use crate::environment;
@@ -171,8 +171,6 @@ impl Compilation<'_> {
     ) -> Result<process::Output, BuildError> {
         let mut command = Command::new(self.toolchain.cargo());
         environment::scrub(&mut command);
-        // cargo asks rustc about the target by a program that rustc reads there: it must be empty.
-        command.stdin(Stdio::null());
         for (name, value) in PROFILE {
             command.env(format!("CARGO_PROFILE_RELEASE_{name}"), value);
         }
