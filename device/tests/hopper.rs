@@ -888,8 +888,10 @@ fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
 
 #[test]
 fn what_is_stored_is_added() {
-    let mut sums = [1.0f32, 2.0, 3.0];
-    let memory = GlobalMut::from_ptr(sums.as_mut_ptr());
+    #[repr(align(8))]
+    struct Aligned([f32; 3]);
+    let mut sums = Aligned([1.0, 2.0, 3.0]);
+    let memory = GlobalMut::from_ptr(sums.0.as_mut_ptr());
     let add = |spec: &LaunchSpec, first: i64| {
         cutlet_simt::launch(spec, &|| {
             if thread_idx().is_first() {
@@ -899,7 +901,7 @@ fn what_is_stored_is_added() {
         })
     };
     add(&spec(32, 1, 1), 0).unwrap();
-    assert_eq!(sums, [1.5, 2.25, 3.0]);
+    assert_eq!(sums.0, [1.5, 2.25, 3.0]);
 
     let misplaced = failure(add(&spec(32, 1, 1), 1));
     says(&misplaced, &["not a multiple of 8"]);
