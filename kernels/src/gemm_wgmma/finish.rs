@@ -66,7 +66,6 @@ unsafe fn finish<T: Float + Default>(
         n,
         in_fours,
         raster,
-        ..
     } = extents;
     let (tile, thread) = (raster.tile(block_idx().x), thread_idx());
     // SAFETY: the launcher promises the extents.
