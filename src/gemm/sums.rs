@@ -72,7 +72,9 @@ impl Sums {
             // SAFETY: what the epilogue reads was checked with the problem, which borrows it for the call.
             return unsafe { self.add(stream, D::SUM_PARTS, fused, &mut problem.c) };
         }
-        let in_fours = problem.reads_pairs() && problem.c.starts_runs_at(4 * size_of::<D>());
+        let in_fours = problem.reads_pairs()
+            && problem.c.starts_runs_at(4 * size_of::<D>())
+            && problem.c.columns().is_multiple_of(4);
         let c = &mut problem.c;
         let [m, n] = [c.rows() as i32, c.columns() as i32];
         let raster = finish::raster([m, n]);
@@ -81,7 +83,7 @@ impl Sums {
             ld: self.extent[1] as i64,
             m,
             n,
-            in_fours: (in_fours && c.columns().is_multiple_of(4)).into(),
+            in_fours: in_fours.into(),
             raster,
         };
         let function = stream.device().load(&cutlet_kernels::PTX, D::FINISH)?;

@@ -522,8 +522,8 @@ impl<'a, T: Sixteen> Call<'a, T> {
         let function = device.load(&cutlet_kernels::PTX, instance.kernel)?;
         // SAFETY: the maps describe the matrices, which were checked against the memory behind
         // them; C, like what the epilogue reads, was checked with the problem; it overlaps neither
-        // A nor B and is borrowed mutably; where sums go, and parts, there is room for all of them. All of it is there
-        // until the stream has got past the launch.
+        // A nor B and is borrowed mutably; where sums go, and parts, there is room for all of them.
+        // All of it is there until the stream has got past the launch.
         unsafe {
             let args = (
                 map_a,

@@ -38,7 +38,7 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// Whether all that it can do with C is to overwrite it, by TMA: one whose consumers have more
     /// than 64 rows each has no registers for anything else.
     pub overwrites_only: bool,
-    /// Whether it can leave sums in the workspace.
+    /// Whether it can leave sums where C would be.
     pub leaves_sums: bool,
     /// Whether its blocks can add the parts of a tile's sums.
     pub fixes_up: bool,

@@ -30,10 +30,8 @@ static MEASURED: LazyLock<Measured> = LazyLock::new(|| Measured::read(TIMES));
 struct Measured {
     /// The shapes' logarithms of m, of n, and of k.
     at: [Vec<f32>; 3],
-    /// What is said of the shapes.
+    /// What instances took at them.
     times: Vec<Times>,
-    /// How wrong the model is.
-    errors: Vec<Errors>,
 }
 
 /// What instances took at a shape.
@@ -41,13 +39,9 @@ pub struct Times {
     extents: [usize; 3],
     /// Which instances, the fastest first.
     fastest_first: Vec<usize>,
-}
-
-/// How wrong the model is at a shape.
-struct Errors {
     /// By instance, the logarithm of time over model, which those of the shape have none of on average; 0 where it is
     /// not known.
-    of: Vec<f32>,
+    errors: Vec<f32>,
     /// By instance, 1 where it is known, else 0.
     known: Vec<f32>,
 }
@@ -57,33 +51,31 @@ impl Measured {
         let names = BF16.iter().map(|it| any_type(it.kernel.name()));
         let all: HashMap<_, _> = names.zip(BF16).collect();
         let mut at = [(); 3].map(|()| Vec::new());
-        let (mut times, mut errors) = (Vec::new(), Vec::new());
+        let mut times = Vec::new();
         for line in lines(text) {
             let shape = Shape::plain(line.extents, PROCESSORS);
-            let known = line.times.iter().filter_map(|&(name, microseconds)| {
+            let found = line.times.iter().filter_map(|&(name, microseconds)| {
                 let choice = by_model(all.get(name)?, &shape, 0.0, f64::INFINITY)?;
                 let error = (microseconds / choice.clocks).ln() as f32;
                 Some((choice.instance.nth, error))
             });
-            let known: Vec<_> = known.collect();
-            let mean = known.iter().map(|(_, error)| error).sum::<f32>() / known.len() as f32;
-            let mut of = Errors {
-                of: vec![0.0; BF16.len()],
+            let found: Vec<_> = found.collect();
+            let mean = found.iter().map(|(_, error)| error).sum::<f32>() / found.len() as f32;
+            let mut at_shape = Times {
+                extents: line.extents,
+                fastest_first: found.iter().map(|(nth, _)| *nth).collect(),
+                errors: vec![0.0; BF16.len()],
                 known: vec![0.0; BF16.len()],
             };
-            for &(nth, error) in &known {
-                (of.of[nth], of.known[nth]) = (error - mean, 1.0);
+            for (nth, error) in found {
+                (at_shape.errors[nth], at_shape.known[nth]) = (error - mean, 1.0);
             }
-            errors.push(of);
-            times.push(Times {
-                extents: line.extents,
-                fastest_first: known.into_iter().map(|(nth, _)| nth).collect(),
-            });
+            times.push(at_shape);
             for (at, logarithm) in at.iter_mut().zip(logarithms(line.extents)) {
                 at.push(logarithm);
             }
         }
-        Measured { at, times, errors }
+        Measured { at, times }
     }
 }
 
@@ -152,7 +144,6 @@ impl Around {
         let Measured {
             at: [at_m, at_n, at_k],
             times,
-            errors,
         } = &*MEASURED;
         let here = logarithms([m, n, k]);
         let weight = |((m, n), k): ((&f32, &f32), &f32)| {
@@ -169,19 +160,18 @@ impl Around {
             weights: vec![MODEL; BF16.len()],
         };
         let mut most = 0.0;
-        let near = weights.iter().enumerate();
-        for (nth, &weight) in near.filter(|(_, weight)| **weight > 0.0) {
+        let near = weights.into_iter().zip(times);
+        for (weight, times) in near.filter(|(weight, _)| *weight > 0.0) {
             // One that is a row apart may count as much.
-            let is_itself = times[nth].extents == [m, n, k];
+            let is_itself = times.extents == [m, n, k];
             if weight > most || is_itself {
                 most = if is_itself { f32::INFINITY } else { weight };
-                around.nearest = Some((&times[nth], is_itself));
+                around.nearest = Some((times, is_itself));
             }
-            let Errors { of, known } = &errors[nth];
-            for (sum, error) in around.errors.iter_mut().zip(of) {
+            for (sum, error) in around.errors.iter_mut().zip(&times.errors) {
                 *sum += weight * error;
             }
-            for (sum, known) in around.weights.iter_mut().zip(known) {
+            for (sum, known) in around.weights.iter_mut().zip(&times.known) {
                 *sum += weight * known;
             }
         }
