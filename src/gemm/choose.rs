@@ -8,7 +8,7 @@
 
 mod measured;
 
-use std::iter;
+use std::{iter, ptr};
 
 use cutlet_kernels::gemm_wgmma::{Instance, K};
 
@@ -82,7 +82,7 @@ impl Shape {
         let Self {
             m, n, k, bytes_c, ..
         } = *self;
-        (2 * (m * k + n * k) + bytes_c * m * n) as f64
+        real(2 * (m * k + n * k) + bytes_c * m * n)
     }
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
@@ -193,22 +193,23 @@ const MOST_SPLITS: usize = 64;
 /// decides between.
 const REACH: f64 = 1.15;
 
-/// The choice among instances that seems to be the fastest, the first of several; none among none.
+/// The choice among instances that seems to be the fastest; none among none.
 pub fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
-    let around = Around::new(shape);
-    if let Some(instance) = around.itself().and_then(|times| times.fastest(instances)) {
+    if let Some(instance) = measured::fastest(instances, shape) {
         return by_model(instance, shape, 0.0, f64::INFINITY);
     }
     let memory = shape.bytes() / shape.rate();
-    // One that is likely to be among the best, so that few others need a close look.
-    let likely = around.nearest().and_then(|times| times.fastest(instances));
-    let likely = likely.and_then(|instance| by_model(instance, shape, memory, f64::INFINITY));
-    let mut least = likely.map_or(f64::INFINITY, |it| it.clocks);
+    let around = Around::new(shape);
+    // One that is likely to be among the best is first, so that few others need a close look.
+    let likely = around.likely(instances);
+    let others = instances.iter().copied();
+    let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));
+    let mut least = f64::INFINITY;
     let mut choices = Vec::with_capacity(instances.len());
-    for &instance in instances {
+    for instance in likely.into_iter().chain(others) {
         if let Some(choice) = by_model(instance, shape, memory, REACH * least) {
             least = least.min(choice.clocks);
             choices.push(choice);
@@ -228,15 +229,14 @@ fn by_model<T, Epi>(
     memory: f64,
     most: f64,
 ) -> Option<Choice<T, Epi>> {
-    let shape = &shape.oriented(instance);
-    let tiles = tiles(instance, shape);
+    let tiled = Tiled::new(instance, shape.oriented(instance));
     let mut fastest: Option<Choice<T, Epi>> = None;
-    for (splits, finish) in ways(instance, shape, tiles) {
+    for (splits, finish) in tiled.ways() {
         let most = fastest.as_ref().map_or(most, |it| it.clocks);
         if memory + finish.least() > most {
             continue;
         }
-        let faster = choice(Launch::new(instance, shape, tiles, splits, finish), most);
+        let faster = choice(Launch::new(&tiled, splits, finish), most);
         fastest = match (fastest, faster) {
             (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
             (fastest, faster) => faster.or(fastest),
@@ -245,31 +245,9 @@ fn by_model<T, Epi>(
     fastest
 }
 
-/// The ways in which an instance can be launched: into how many parts steps are split, and who adds them. Parts lie one
-/// below the other for another kernel, for which what computes Cᵀ has no place.
-fn ways<T, Epi>(
-    instance: &'static Instance<T, Epi>,
-    shape: &Shape,
-    tiles: usize,
-) -> impl Iterator<Item = (usize, Finish)> {
-    // The split that makes as many tiles as there are multiprocessors, if any does.
-    let most = (shape.processors as usize / (tiles * instance.depth as usize)).min(MOST_SPLITS);
-    let most = (most > 1).then_some(most);
-    let whole = match shape.leaves_sums {
-        false => Finish::Block,
-        true => Finish::Kernel,
-    };
-    let by_last_block = most.filter(|_| shape.fixes_up && instance.fixes_up);
-    let by_kernel = most.filter(|_| instance.leaves_sums && !instance.transposed);
-    iter::once((1, whole))
-        .chain(by_last_block.map(|most| (most, Finish::LastBlock)))
-        .chain(by_kernel.map(|most| (most, Finish::Kernel)))
-}
-
-/// Tiles of C, those included that only keep a cluster company.
-pub fn tiles<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> usize {
-    let [rows, columns] = shape.clusters(instance);
-    rows * columns * instance.tiles_of_cluster() as usize
+/// The number as one that the model calculates with: as a signed one, which takes a processor one instruction.
+fn real(number: usize) -> f64 {
+    number as i64 as f64
 }
 
 /// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor: not all GPCs have
@@ -283,8 +261,7 @@ fn clustered(processors: u32, blocks: u32) -> u32 {
 
 /// The choice of this launch; none if it is sure to take more clocks than `most`.
 fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi>> {
-    let multiply = launch.rounds * launch.steps * (launch.step() + launch.products());
-    if TURNS * multiply + launch.finish.least() > most {
+    if TURNS * launch.rounds * launch.multiply() + launch.finish.least() > most {
         return None;
     }
     let (computing, besides) = (launch.computing(), launch.besides());
@@ -298,123 +275,78 @@ fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi
     // They get into each other's way where they take about the same: the fourth power says how much.
     let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Choice {
-        instance: launch.instance,
+        instance: launch.tiled.instance,
         splits: launch.splits as u32,
         finish: launch.finish,
-        pieces: launch.pieces,
+        pieces: launch.pieces * launch.tiled.instance.tiles_of_cluster() as usize,
         blocks: launch.blocks() as u32,
-        seated: launch.seated(),
+        seated: launch.seated,
         clocks: overlapped + besides,
     })
 }
 
-/// An instance that solves a problem, and how its work is dealt out.
-struct Launch<'a, T: 'static, Epi: 'static> {
+/// A problem as an instance solves it, however the work is dealt out.
+struct Tiled<T: 'static, Epi: 'static> {
     instance: &'static Instance<T, Epi>,
     /// The problem's shape as the instance has it.
-    shape: &'a Shape,
-    /// Parts that the steps of each tile are split into.
-    splits: usize,
-    finish: Finish,
-    /// Tiles, each as often as it has parts.
-    pieces: usize,
-    /// Clusters that run at the same time.
+    shape: Shape,
+    /// Clusters of tiles that C has.
     clusters: usize,
-    /// Pieces that a block has, at most.
-    rounds: f64,
-    /// Steps that it has of each.
-    steps: f64,
+    /// Bytes of A, and of B, that a block asks the second-level cache for in a step, those counted as more that
+    /// lie in two lines.
+    asked: [f64; 2],
+    /// Clocks that loads and products of a step take, which go on at the same time.
+    work: f64,
 }
 
-impl<'a, T, Epi> Launch<'a, T, Epi> {
-    fn new(
-        instance: &'static Instance<T, Epi>,
-        shape: &'a Shape,
-        tiles: usize,
-        splits: usize,
-        finish: Finish,
-    ) -> Self {
-        let steps = shape.k.div_ceil(K);
-        let splits = splits.min(steps);
-        let pieces = tiles * splits;
-        let sharing = instance.tiles_of_cluster() as usize;
-        let most_clusters = clustered(shape.processors, instance.blocks_of_cluster()).max(1);
-        let clusters = (pieces / sharing).min(most_clusters as usize);
+impl<T, Epi> Tiled<T, Epi> {
+    fn new(instance: &'static Instance<T, Epi>, shape: Shape) -> Self {
+        let [m, n] = instance.tile.map(f64::from);
+        let products = m * n / 32.0 * MULTIPLY;
+        let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
+        let [row_a, row_b] = shape.lines.map(|lines| {
+            let longer = 1.0 + SECOND_LINE * real(lines - 1);
+            real(2 * K) * longer
+        });
+        let rows = m.min(real(shape.m));
+        let asked = [rows / cluster_columns * row_a, n / cluster_rows * row_b];
+        let load = (asked[0] + asked[1]) / CACHE_RATE + OUTSIDE * outside(instance, &shape);
+        let [clusters_below, clusters_beside] = shape.clusters(instance);
         Self {
             instance,
             shape,
-            splits,
-            finish,
-            pieces,
-            clusters,
-            rounds: pieces.div_ceil(clusters * sharing) as f64,
-            steps: steps.div_ceil(splits * instance.depth as usize) as f64,
+            clusters: clusters_below * clusters_beside,
+            asked,
+            work: load.max(products),
         }
     }
 
-    /// Blocks that run at the same time.
-    fn blocks(&self) -> usize {
-        self.clusters * self.instance.blocks_of_cluster() as usize
-    }
-
-    /// Whether clusters claim seats.
-    fn seated(&self) -> bool {
-        let sharing = self.instance.tiles_of_cluster() as usize;
-        sharing > 1
-            && self.clusters == self.shape.processors as usize / sharing
-            && self.pieces / sharing >= ROUNDS_FOR_SEATS * self.clusters
+    /// The ways in which the instance can be launched: into how many parts steps are split, and who adds them. Parts lie
+    /// one below the other for another kernel, for which what computes Cᵀ has no place.
+    fn ways(&self) -> impl Iterator<Item = (usize, Finish)> {
+        let Self {
+            instance, shape, ..
+        } = self;
+        // The split that makes as many tiles as there are multiprocessors, if any does.
+        let blocks = self.clusters * instance.blocks_of_cluster() as usize;
+        let most = match 2 * blocks > shape.processors as usize {
+            true => None,
+            false => Some((shape.processors as usize / blocks).min(MOST_SPLITS)),
+        };
+        let whole = match shape.leaves_sums {
+            false => Finish::Block,
+            true => Finish::Kernel,
+        };
+        let by_last_block = most.filter(|_| shape.fixes_up && instance.fixes_up);
+        let by_kernel = most.filter(|_| instance.leaves_sums && !instance.transposed);
+        iter::once((1, whole))
+            .chain(by_last_block.map(|most| (most, Finish::LastBlock)))
+            .chain(by_kernel.map(|most| (most, Finish::Kernel)))
     }
 
     /// Rows and columns of a tile.
     fn tile(&self) -> [f64; 2] {
         self.instance.tile.map(f64::from)
-    }
-
-    /// Clocks from one step to the next.
-    fn step(&self) -> f64 {
-        match self.instance.tiles_of_cluster() > 1 && !self.seated() {
-            true => STEP + UNSEATED,
-            false => STEP,
-        }
-    }
-
-    /// Clocks of the tensor cores for a step.
-    fn products(&self) -> f64 {
-        let [m, n] = self.tile();
-        m * n / 32.0 * MULTIPLY
-    }
-
-    /// Bytes of A, and of B, that a block asks the second-level cache for in a step, those counted as more that
-    /// lie in two lines.
-    fn asked(&self) -> [f64; 2] {
-        let [m, n] = self.tile();
-        let [cluster_rows, cluster_columns] = self.instance.cluster.map(f64::from);
-        let [row_a, row_b] = self.shape.lines.map(|lines| {
-            let longer = 1.0 + SECOND_LINE * (lines - 1) as f64;
-            (2 * K) as f64 * longer
-        });
-        let rows = m.min(self.shape.m as f64);
-        [rows / cluster_columns * row_a, n / cluster_rows * row_b]
-    }
-
-    /// Rows of A and B that a block loads in a step, and that there are not. The blocks of a cluster load parts of
-    /// what they share, and the last ones may have nothing else. Boxes of an A that is not shared have none.
-    fn outside(&self) -> f64 {
-        let [m, n] = self.tile();
-        let [cluster_rows, cluster_columns] = self.instance.cluster;
-        let outside = |tile: f64, extent: usize, blocks: u32| {
-            (tile - extent as f64).clamp(0.0, tile / f64::from(blocks))
-        };
-        let outside_a = match cluster_columns {
-            1 => 0.0,
-            _ => outside(m, self.shape.m, cluster_columns),
-        };
-        outside_a + outside(n, self.shape.n, cluster_rows)
-    }
-
-    /// Whether C is stored in pieces of 16 columns or less.
-    fn is_narrow(&self) -> bool {
-        self.finish != Finish::Kernel && !self.instance.tile[1].is_multiple_of(32)
     }
 
     /// Blocks of 64×64 sums that a consumer has.
@@ -427,62 +359,144 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
     fn epilogue(&self) -> f64 {
         EPILOGUE * self.sums()
     }
+}
+
+/// Rows of A and B that a block loads in a step, and that there are not. The blocks of a cluster load parts of
+/// what they share, and the last ones may have nothing else. Boxes of an A that is not shared have none.
+fn outside<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> f64 {
+    let [m, n] = instance.tile.map(f64::from);
+    let [cluster_rows, cluster_columns] = instance.cluster;
+    let outside = |tile: f64, extent: usize, blocks: u32| {
+        (tile - real(extent)).clamp(0.0, tile / f64::from(blocks))
+    };
+    let outside_a = match cluster_columns {
+        1 => 0.0,
+        _ => outside(m, shape.m, cluster_columns),
+    };
+    outside_a + outside(n, shape.n, cluster_rows)
+}
+
+/// A problem as an instance solves it, and how the work is dealt out.
+struct Launch<'a, T: 'static, Epi: 'static> {
+    tiled: &'a Tiled<T, Epi>,
+    /// Parts that the steps of each tile are split into.
+    splits: usize,
+    finish: Finish,
+    /// Clusters of tiles, each as often as its tiles have parts.
+    pieces: usize,
+    /// Clusters that run at the same time.
+    clusters: usize,
+    /// Whether they claim seats.
+    seated: bool,
+    /// Pieces that a cluster has, at most.
+    rounds: f64,
+    /// Steps that it has of each.
+    steps: f64,
+}
+
+impl<'a, T, Epi> Launch<'a, T, Epi> {
+    fn new(tiled: &'a Tiled<T, Epi>, splits: usize, finish: Finish) -> Self {
+        let Tiled {
+            instance, shape, ..
+        } = tiled;
+        let steps = shape.k.div_ceil(K);
+        let splits = splits.min(steps);
+        let pieces = tiled.clusters * splits;
+        let most_clusters = clustered(shape.processors, instance.blocks_of_cluster()).max(1);
+        let clusters = pieces.min(most_clusters as usize);
+        let sharing = instance.tiles_of_cluster() as usize;
+        let room_for_another = (clusters + 1) * sharing <= shape.processors as usize;
+        Self {
+            tiled,
+            splits,
+            finish,
+            pieces,
+            clusters,
+            seated: sharing > 1 && !room_for_another && pieces >= ROUNDS_FOR_SEATS * clusters,
+            rounds: real(pieces.div_ceil(clusters)),
+            steps: real(match splits * instance.depth as usize {
+                1 => steps,
+                shares => steps.div_ceil(shares),
+            }),
+        }
+    }
+
+    /// Blocks that run at the same time.
+    fn blocks(&self) -> usize {
+        self.clusters * self.tiled.instance.blocks_of_cluster() as usize
+    }
+
+    /// Clocks that a block's steps of a piece take.
+    fn multiply(&self) -> f64 {
+        let step = match self.tiled.instance.tiles_of_cluster() > 1 && !self.seated {
+            true => STEP + UNSEATED,
+            false => STEP,
+        };
+        self.steps * (step + self.tiled.work)
+    }
+
+    /// Whether C is stored in pieces of 16 columns or less.
+    fn is_narrow(&self) -> bool {
+        self.finish != Finish::Kernel && !self.tiled.instance.tile[1].is_multiple_of(32)
+    }
 
     /// Clocks that the busiest block computes, its loads included.
     fn computing(&self) -> f64 {
-        let [asked_a, asked_b] = self.asked();
-        let load = (asked_a + asked_b) / CACHE_RATE + OUTSIDE * self.outside();
-        let multiply = self.steps * (self.step() + load.max(self.products()));
-        let (rounds, epilogue) = (self.rounds, self.epilogue());
-        let computing = if self.instance.alternate {
+        let Tiled { instance, .. } = self.tiled;
+        let (multiply, epilogue) = (self.multiply(), self.tiled.epilogue());
+        let rounds = self.rounds;
+        let computing = if instance.alternate {
             // One consumer's epilogue lies under the other one's multiplication, if it is no longer.
             let next = (TURNS * multiply).max((multiply + epilogue) / 2.0);
             multiply + (rounds - 1.0) * (next + PASS) + epilogue
         } else {
             rounds * (multiply + epilogue)
         };
-        let exchanged = match self.instance.depth {
+        let exchanged = match instance.depth {
             1 => 0.0,
-            _ => rounds * EXCHANGE * self.tile()[1] / 64.0,
+            _ => rounds * EXCHANGE * self.tiled.tile()[1] / 64.0,
         };
         computing + exchanged
     }
 
     /// Clocks that memory takes for A, B and C.
     fn memory(&self) -> f64 {
-        let blocks = self.blocks() as f64;
-        let all = (self.pieces * self.instance.depth as usize) as f64;
-        let [_, asked_b] = self.asked();
-        let bytes = self.shape.bytes() + ASKED * asked_b * self.steps * all;
+        let Tiled {
+            instance, shape, ..
+        } = self.tiled;
+        let blocks = real(self.blocks());
+        let all = real(self.pieces * instance.blocks_of_cluster() as usize);
+        let [_, asked_b] = self.tiled.asked;
+        let bytes = shape.bytes() + ASKED * asked_b * self.steps * all;
         let longer_if = |asking: f64| {
-            let idle = 1.0 - asking / f64::from(self.shape.processors);
+            let idle = 1.0 - asking / f64::from(shape.processors);
             FEW * idle * idle
         };
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
         let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
-        bytes / self.shape.rate() * (1.0 + longer)
+        bytes / shape.rate() * (1.0 + longer)
     }
 
     /// Clocks in which neither computing nor memory has anything else to do.
     fn besides(&self) -> f64 {
-        let Self {
+        let Tiled {
             instance, shape, ..
-        } = *self;
-        let [m, n] = self.tile();
+        } = self.tiled;
+        let [m, n] = self.tiled.tile();
         let sharing = instance.tiles_of_cluster() as usize;
-        let last_tiles = (self.clusters * sharing) as f64;
-        let last_bytes = last_tiles * shape.bytes_c as f64 * m.min(shape.m as f64) * n;
+        let last_tiles = real(self.clusters * sharing);
+        let last_bytes = last_tiles * real(shape.bytes_c) * m.min(real(shape.m)) * n;
         let runs = match self.is_narrow() && !instance.transposed {
             true => RUNS,
             false => 1.0,
         };
-        let mut besides = LAST_STORE * runs * last_bytes / self.shape.rate();
+        let mut besides = LAST_STORE * runs * last_bytes / shape.rate();
         if !instance.tile[1].is_multiple_of(16) {
-            besides += self.rounds * self.epilogue() * EIGHT;
+            besides += self.rounds * self.tiled.epilogue() * EIGHT;
         }
         if instance.transposed {
-            besides += self.rounds * self.epilogue() * BY_COLUMNS;
+            besides += self.rounds * self.tiled.epilogue() * BY_COLUMNS;
         }
         if sharing > 1 {
             besides += CLUSTER;
@@ -494,14 +508,14 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             + match self.finish {
                 Finish::Block if shape.c_is_sums => self.leaving(),
                 Finish::Block => 0.0,
-                Finish::LastBlock => FIXUP + PART * self.splits as f64 * self.sums(),
+                Finish::LastBlock => FIXUP + PART * real(self.splits) * self.tiled.sums(),
                 Finish::Kernel => self.kernel(),
             }
     }
 
     /// Clocks that it takes to leave sums instead of C.
     fn leaving(&self) -> f64 {
-        let instance = self.instance;
+        let instance = self.tiled.instance;
         match !instance.alternate && instance.tile[0] > 64 * instance.consumers {
             // Nobody multiplies while each consumer leaves the sums of 128 rows. It is known only that
             // others do better: 0.96 of cuBLASLt's speed at 2048×5120×20480, where this has 0.79.
@@ -512,8 +526,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
 
     /// Clocks that it takes to leave sums to the other kernel, and that kernel takes.
     fn kernel(&self) -> f64 {
-        let Shape { m, n, .. } = *self.shape;
-        let parts = (8 * self.splits * m * n) as f64 / self.shape.rate();
+        let shape = &self.tiled.shape;
+        let parts = real(8 * self.splits * shape.m * shape.n) / shape.rate();
         let memory = if self.splits > 1 { SUM_MEMORY } else { 1.0 };
         self.leaving() + SUM + memory * parts
     }

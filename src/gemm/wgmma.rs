@@ -585,7 +585,8 @@ mod tests {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
         let mut problem = Problem::new(1.0, a, b, beta, c, Extras::default())?;
         let call = Call::new(stream, &problem)?;
-        let tiles = choose::tiles(instance, &call.shape.oriented(instance));
+        let [below, beside] = call.shape.oriented(instance).clusters(instance);
+        let tiles = below * beside * instance.tiles_of_cluster() as usize;
         let pieces = tiles * splits as usize;
         let choice = Choice {
             instance,

@@ -5,6 +5,7 @@
 //! of time over model is averaged over the measured shapes, those that are near counting more, with some weight for the
 //! model being right.
 
+use std::array;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -28,31 +29,40 @@ const MODEL: f32 = 0.3;
 static MEASURED: LazyLock<Measured> = LazyLock::new(|| Measured::read(TIMES));
 
 struct Measured {
+    /// Where each shape is.
+    places: HashMap<[usize; 3], usize>,
     /// The shapes' logarithms of m, of n, and of k.
     at: [Vec<f32>; 3],
-    /// What instances took at them.
-    times: Vec<Times>,
+    /// Which instances were measured at them, the fastest first.
+    fastest_first: Vec<Vec<usize>>,
+    /// Of each [`LANES`] instances, at each shape.
+    errors: Vec<Vec<Errors>>,
 }
 
-/// What instances took at a shape.
-pub struct Times {
-    extents: [usize; 3],
-    /// Which instances, the fastest first.
-    fastest_first: Vec<usize>,
-    /// By instance, the logarithm of time over model, which those of the shape have none of on average; 0 where it is
-    /// not known.
-    errors: Vec<f32>,
-    /// By instance, 1 where it is known, else 0.
-    known: Vec<f32>,
+/// Instances whose errors are averaged together.
+const LANES: usize = 8;
+
+/// How wrong the model is about some instances at a shape.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    /// The logarithm of time over model, which those of a shape have none of on average; 0 where it is not known.
+    of: [f32; LANES],
+    /// 1 where it is known, else 0.
+    known: [f32; LANES],
 }
 
 impl Measured {
     fn read(text: &'static str) -> Self {
         let names = BF16.iter().map(|it| any_type(it.kernel.name()));
         let all: HashMap<_, _> = names.zip(BF16).collect();
-        let mut at = [(); 3].map(|()| Vec::new());
-        let mut times = Vec::new();
-        for line in lines(text) {
+        let lines: Vec<_> = lines(text).collect();
+        let mut measured = Measured {
+            places: HashMap::new(),
+            at: [(); 3].map(|()| Vec::new()),
+            fastest_first: Vec::new(),
+            errors: vec![vec![Errors::default(); lines.len()]; BF16.len().div_ceil(LANES)],
+        };
+        for (place, line) in lines.into_iter().enumerate() {
             let shape = Shape::plain(line.extents, PROCESSORS);
             let found = line.times.iter().filter_map(|&(name, microseconds)| {
                 let choice = by_model(all.get(name)?, &shape, 0.0, f64::INFINITY)?;
@@ -61,33 +71,45 @@ impl Measured {
             });
             let found: Vec<_> = found.collect();
             let mean = found.iter().map(|(_, error)| error).sum::<f32>() / found.len() as f32;
-            let mut at_shape = Times {
-                extents: line.extents,
-                fastest_first: found.iter().map(|(nth, _)| *nth).collect(),
-                errors: vec![0.0; BF16.len()],
-                known: vec![0.0; BF16.len()],
-            };
-            for (nth, error) in found {
-                (at_shape.errors[nth], at_shape.known[nth]) = (error - mean, 1.0);
+            for &(nth, error) in &found {
+                let Errors { of, known } = &mut measured.errors[nth / LANES][place];
+                (of[nth % LANES], known[nth % LANES]) = (error - mean, 1.0);
             }
-            times.push(at_shape);
-            for (at, logarithm) in at.iter_mut().zip(logarithms(line.extents)) {
+            let fastest_first = found.into_iter().map(|(nth, _)| nth).collect();
+            measured.fastest_first.push(fastest_first);
+            measured.places.insert(line.extents, place);
+            for (at, logarithm) in measured.at.iter_mut().zip(logarithms(line.extents)) {
                 at.push(logarithm);
             }
         }
-        Measured { at, times }
+        measured
     }
-}
 
-impl Times {
-    /// The fastest of these; none if none of them was measured.
-    pub fn fastest<T, Epi>(
+    /// What is known of such a shape: where instances write C of the operands' type, nothing is fused, and on such a
+    /// device.
+    fn of(shape: &Shape) -> Option<&'static Self> {
+        (shape.processors == PROCESSORS && shape.fixes_up).then(|| &*MEASURED)
+    }
+
+    /// The fastest of these at a place; none if none of them was measured there.
+    fn fastest<T, Epi>(
         &self,
+        place: usize,
         instances: &[&'static Instance<T, Epi>],
     ) -> Option<&'static Instance<T, Epi>> {
         let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
-        self.fastest_first.iter().find_map(which)
+        self.fastest_first[place].iter().find_map(which)
     }
+}
+
+/// The fastest of these at the shape; none if it was not measured.
+pub fn fastest<T, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    shape: &Shape,
+) -> Option<&'static Instance<T, Epi>> {
+    let measured = Measured::of(shape)?;
+    let place = measured.places.get(&[shape.m, shape.n, shape.k])?;
+    measured.fastest(*place, instances)
 }
 
 /// A line of what was measured.
@@ -125,27 +147,20 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
 /// What was measured around a shape.
 #[derive(Default)]
 pub struct Around {
-    /// The nearest of the measured shapes, and whether it is the shape itself.
-    nearest: Option<(&'static Times, bool)>,
-    /// By instance, the sum of errors times what they count, …
-    errors: Vec<f32>,
-    /// … and of what they count.
-    weights: Vec<f32>,
+    measured: Option<&'static Measured>,
+    /// Places of shapes that are near, and what each counts.
+    near: Vec<(usize, f32)>,
+    /// How wrong the model seems to be, by instance.
+    errors: Vec<[f32; LANES]>,
 }
 
 impl Around {
-    /// What was measured around this one: where instances write C of the operands' type, nothing is fused, and on such a
-    /// device.
+    /// What was measured around this one.
     pub fn new(shape: &Shape) -> Self {
-        let Shape { m, n, k, .. } = *shape;
-        if shape.processors != PROCESSORS || !shape.fixes_up {
-            return Around::default();
-        }
-        let Measured {
-            at: [at_m, at_n, at_k],
-            times,
-        } = &*MEASURED;
-        let here = logarithms([m, n, k]);
+        let Some(measured) = Measured::of(shape) else {
+            return Self::default();
+        };
+        let here = logarithms([shape.m, shape.n, shape.k]);
         let weight = |((m, n), k): ((&f32, &f32), &f32)| {
             let apart = [m - here[0], n - here[1], k - here[2]];
             let square = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2];
@@ -153,56 +168,48 @@ impl Around {
             let weight = (1.0 - square / (FAR * FAR)).max(0.0);
             (weight * weight) * (weight * weight)
         };
-        let weights: Vec<f32> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
-        let mut around = Around {
-            nearest: None,
-            errors: vec![0.0; BF16.len()],
-            weights: vec![MODEL; BF16.len()],
+        let [at_m, at_n, at_k] = &measured.at;
+        let weights: Vec<_> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
+        let near = weights.into_iter().enumerate();
+        let near: Vec<_> = near.filter(|(_, weight)| *weight > 0.0).collect();
+        let average = |errors: &Vec<Errors>| {
+            let (mut sum, mut weights) = ([0.0; LANES], [MODEL; LANES]);
+            for &(place, weight) in &near {
+                let Errors { of, known } = &errors[place];
+                for lane in 0..LANES {
+                    sum[lane] += weight * of[lane];
+                    weights[lane] += weight * known[lane];
+                }
+            }
+            array::from_fn(|lane| sum[lane] / weights[lane])
         };
-        let mut most = 0.0;
-        let near = weights.into_iter().zip(times);
-        for (weight, times) in near.filter(|(weight, _)| *weight > 0.0) {
-            // One that is a row apart may count as much.
-            let is_itself = times.extents == [m, n, k];
-            if weight > most || is_itself {
-                most = if is_itself { f32::INFINITY } else { weight };
-                around.nearest = Some((times, is_itself));
-            }
-            for (sum, error) in around.errors.iter_mut().zip(&times.errors) {
-                *sum += weight * error;
-            }
-            for (sum, known) in around.weights.iter_mut().zip(&times.known) {
-                *sum += weight * known;
-            }
+        Self {
+            measured: Some(measured),
+            errors: measured.errors.iter().map(average).collect(),
+            near,
         }
-        around
     }
 
-    /// What instances took at the shape itself.
-    pub fn itself(&self) -> Option<&'static Times> {
-        let (times, _) = self.nearest.filter(|(_, is_itself)| *is_itself)?;
-        Some(times)
-    }
-
-    /// What they took at the nearest one.
-    pub fn nearest(&self) -> Option<&'static Times> {
-        self.nearest.map(|(times, _)| times)
+    /// The one of these that was the fastest at the nearest shape, if any is near.
+    pub fn likely<T, Epi>(
+        &self,
+        instances: &[&'static Instance<T, Epi>],
+    ) -> Option<&'static Instance<T, Epi>> {
+        let near = self.near.iter();
+        let (nearest, _) = near.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        self.measured?.fastest(*nearest, instances)
     }
 
     /// How many times as long as the model says the instance takes, if all of them take on average as long as it says.
     pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
-        match self.nearest {
-            Some(_) => (self.errors[instance.nth] / self.weights[instance.nth])
-                .exp()
-                .into(),
-            None => 1.0,
-        }
+        let errors = self.errors.get(instance.nth / LANES);
+        errors.map_or(1.0, |errors| f64::from(errors[instance.nth % LANES]).exp())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fastest;
+    use super::super::super::choose;
     use super::*;
 
     #[test]
@@ -238,8 +245,12 @@ mod tests {
         let of_k_major: Vec<_> = of_k_major.collect();
         for line in lines(TIMES) {
             let shape = Shape::plain(line.extents, PROCESSORS);
-            assert!(Around::new(&shape).itself().is_some(), "{:?}", line.extents);
-            let choice = fastest(&of_k_major, &shape).unwrap();
+            assert!(
+                super::fastest(&of_k_major, &shape).is_some(),
+                "{:?}",
+                line.extents
+            );
+            let choice = choose::fastest(&of_k_major, &shape).unwrap();
             let name = any_type(choice.instance.kernel.name());
             let chosen = line.times.iter().find(|(of, _)| *of == name);
             let chosen = chosen.map_or(f64::INFINITY, |(_, microseconds)| *microseconds);
@@ -263,7 +274,7 @@ mod tests {
             let shape = Shape::plain(line.extents, PROCESSORS);
             let clocks = |it: &&'static _| Some(by_model(it, &shape, 0.0, f64::INFINITY)?.clocks);
             let least = of_orders.iter().filter_map(clocks).reduce(f64::min);
-            let chosen = fastest(&of_orders, &shape).map(|choice| choice.clocks);
+            let chosen = choose::fastest(&of_orders, &shape).map(|choice| choice.clocks);
             assert_eq!(chosen, least, "{:?}", line.extents);
         }
     }
