@@ -9,14 +9,17 @@ use half::{bf16, f16};
 trait Number: DeviceData {
     /// The distance between 1 and the next number.
     const EPSILON: f64;
+    /// How wrong a number next to 0 may be.
+    const LEAST: f64;
     fn of(value: f32) -> Self;
     fn number(self) -> f64;
 }
 
 macro_rules! number {
-    ($($type:ty, $epsilon:expr, $of:expr;)+) => {$(
+    ($($type:ty, $epsilon:expr, $least:expr, $of:expr;)+) => {$(
         impl Number for $type {
             const EPSILON: f64 = $epsilon;
+            const LEAST: f64 = $least;
             fn of(value: f32) -> Self {
                 $of(value)
             }
@@ -27,9 +30,9 @@ macro_rules! number {
     )+};
 }
 number! {
-    bf16, 1.0 / 128.0, bf16::from_f32;
-    f16, 1.0 / 1024.0, f16::from_f32;
-    f32, f32::EPSILON as f64, |value| value;
+    bf16, 1.0 / 128.0, f32::MIN_POSITIVE as f64, bf16::from_f32;
+    f16, 1.0 / 1024.0, 1.0 / 16_777_216.0, f16::from_f32;
+    f32, f32::EPSILON as f64, f32::MIN_POSITIVE as f64, |value| value;
 }
 
 /// A matrix on the host with rows or columns `ld` apart, `offset` elements into its memory.
@@ -235,7 +238,7 @@ fn check<T: Element<D> + Number, D: Number>(case: Case) {
             let allowed = D::EPSILON * expected.abs()
                 + approximate
                 + f32::EPSILON as f64 * (k as f64 + 4.0) * magnitude
-                + f32::MIN_POSITIVE as f64;
+                + D::LEAST;
             assert!(
                 (found - expected).abs() <= allowed,
                 "C[{i}, {j}] of {case:?}: found {found}, expected {expected}"
@@ -311,6 +314,44 @@ fn every_order() {
                 check::<f32, f32>(case);
                 check::<bf16, f32>(case);
             }
+        }
+    }
+}
+
+/// Others each time: a failure says all that there is to a case.
+#[test]
+fn problems_made_up() {
+    let mut random = fastrand::Rng::new();
+    for _ in 0..100 {
+        let mut pick = |most: usize| random.usize(..most);
+        let mut extent = |most: usize| (1 + pick(most)).next_multiple_of([1, 2, 8, 64][pick(4)]);
+        let extents = [extent(200), extent(200), extent(400)];
+        let distances = [0, 0, 8, 8, 1, 2, 3, 4];
+        let order = |nth| [RowMajor, ColMajor][nth];
+        let case = Case {
+            extents,
+            orders: [pick(2), pick(2), pick(2)].map(order),
+            padding: distances[pick(8)],
+            offset: distances[pick(8)],
+            factors: (
+                [1.0, 0.5, -2.0, 0.0][pick(4)],
+                [0.0, 1.0, 0.5, -1.0][pick(4)],
+            ),
+            bias: [None, None, Some(Along::Rows), Some(Along::Columns)][pick(4)],
+            residual: (pick(3) == 0).then(|| order(pick(2))),
+            activation: ACTIVATIONS[pick(4)],
+            instance: None,
+        };
+        match pick(9) {
+            0 => check::<bf16, bf16>(case),
+            1 => check::<bf16, f16>(case),
+            2 => check::<bf16, f32>(case),
+            3 => check::<f16, f16>(case),
+            4 => check::<f16, bf16>(case),
+            5 => check::<f16, f32>(case),
+            6 => check::<f32, f32>(case),
+            7 => check::<f32, bf16>(case),
+            _ => check::<f32, f16>(case),
         }
     }
 }
