@@ -123,7 +123,7 @@ mod imp {
     /// What lanes that do not exist seem to hold: a NaN, so that using it shows.
     const MEANINGLESS: u32 = u32::MAX;
 
-    fn read(lanes: Lanes<'_>, lane: u32) -> u32 {
+    fn read(lanes: Lanes, lane: u32) -> u32 {
         lanes.get(lane).unwrap_or(MEANINGLESS)
     }
 

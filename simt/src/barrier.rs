@@ -21,20 +21,20 @@ impl Barrier {
         self.arrived.get()
     }
 
-    /// Counts a thread in and returns the phase it arrived in.
+    /// Counts a thread in, as so many, and returns the phase it arrived in.
     #[track_caller]
-    fn arrive(&self, thread: &Thread, id: u32, threads: u32) -> u32 {
+    fn arrive(&self, thread: &Thread, counts: u32, id: u32, threads: u32) -> u32 {
         let phase = self.phase.get();
-        let arrived = self.arrived.get() + 1;
-        if arrived == 1 {
+        let there = self.arrived.get();
+        if there == 0 {
             self.expected.set(threads);
         } else if self.expected.get() != threads {
             panic!(
-                "barrier {id} is used for {threads} threads here, but for {} threads by the {} already there",
+                "barrier {id} is used for {threads} threads here, but for {} threads by the {there} already there",
                 self.expected.get(),
-                arrived - 1
             );
         }
+        let arrived = there + counts;
         self.meeting.arrive(thread);
         if arrived == threads {
             self.meeting.end(None);
@@ -57,7 +57,7 @@ pub fn sync_threads() {
     let thread = current();
     let block = thread.block();
     let barrier = &block.barriers[0];
-    let phase = barrier.arrive(thread, 0, block.threads);
+    let phase = barrier.arrive(thread, 1, 0, block.threads);
     yield_until(
         WaitKind::BlockBarrier,
         format_args!("waits at sync_threads"),
@@ -69,14 +69,16 @@ pub fn sync_threads() {
 /// Waits at barrier `id` until `threads` threads of the block, this one included, have reached it,
 /// be it by [`barrier_sync`] or by [`barrier_arrive`].
 ///
+/// Whole warps are counted, the block's last one, too, if it has fewer threads.
+///
 /// # Panics
 /// If `id` is not below 16, if `threads` is zero, not a multiple of the warp size or more than the
-/// block has, or if a thread already there gave another number.
+/// block's warps have, or if a thread already there gave another number.
 #[track_caller]
 pub fn barrier_sync(id: u32, threads: u32) {
     let thread = current();
-    let barrier = named(thread, id, threads);
-    let phase = barrier.arrive(thread, id, threads);
+    let (barrier, counts) = named(thread, id, threads);
+    let phase = barrier.arrive(thread, counts, id, threads);
     yield_until(
         WaitKind::Cluster,
         format_args!(
@@ -94,11 +96,13 @@ pub fn barrier_sync(id: u32, threads: u32) {
 #[track_caller]
 pub fn barrier_arrive(id: u32, threads: u32) {
     let thread = current();
-    named(thread, id, threads).arrive(thread, id, threads);
+    let (barrier, counts) = named(thread, id, threads);
+    barrier.arrive(thread, counts, id, threads);
 }
 
+/// The barrier, and how many threads this one counts as: the block's last one stands for those that its warp lacks.
 #[track_caller]
-fn named(thread: &Thread, id: u32, threads: u32) -> &Barrier {
+fn named(thread: &Thread, id: u32, threads: u32) -> (&Barrier, u32) {
     let block = thread.block();
     assert!(
         (id as usize) < BARRIERS,
@@ -107,8 +111,12 @@ fn named(thread: &Thread, id: u32, threads: u32) -> &Barrier {
     let whole_warps = block.threads.next_multiple_of(32);
     assert!(
         threads > 0 && threads.is_multiple_of(32) && threads <= whole_warps,
-        "barrier {id} for {threads} threads: the number must be a multiple of 32 and at most the {} of the block",
-        block.threads
+        "barrier {id} for {threads} threads: the number must be a multiple of 32 and at most the {whole_warps} of the \
+         block's warps"
     );
-    &block.barriers[id as usize]
+    let counts = match thread.linear + 1 == block.threads {
+        true => 1 + whole_warps - block.threads,
+        false => 1,
+    };
+    (&block.barriers[id as usize], counts)
 }

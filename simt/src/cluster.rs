@@ -1,6 +1,7 @@
 //! Running one cluster: all threads of all its blocks, in turn, on one OS thread.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
@@ -29,7 +30,7 @@ pub(crate) enum Outcome {
 pub(crate) enum Standing {
     /// All its threads have ended.
     Finished,
-    /// Its threads wait, some of them for other blocks.
+    /// Its threads wait, some of them for other blocks, or have got past such a wait just now.
     WaitsForGrid,
     /// The launch has failed elsewhere.
     Cancelled,
@@ -113,8 +114,23 @@ impl<'g> Run<'g> {
     /// # Errors
     /// A thread's failure, or a standstill that only this cluster could end.
     pub(crate) fn advance(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
-        // Conditions that threads wait for are called by the scheduler and may panic too.
-        let result = catch_unwind(AssertUnwindSafe(|| self.run_until_stuck(stacks)));
+        self.on_behalf_of_threads(|run| run.run_until_stuck(stacks))
+    }
+
+    /// The error for a cluster that waits for others, none of which can go on either.
+    pub(crate) fn who_waits(&mut self) -> SimtError {
+        let waits = self.on_behalf_of_threads(|run| Err::<Infallible, _>(run.standstill()));
+        let Err(error) = waits;
+        error
+    }
+
+    /// Calls what runs threads or asks what they wait for. Their conditions, and what they say that they wait for, are
+    /// theirs, but called by the scheduler; a panic there is the thread's.
+    fn on_behalf_of_threads<R>(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Result<R, SimtError>,
+    ) -> Result<R, SimtError> {
+        let result = catch_unwind(AssertUnwindSafe(|| f(self)));
         let current = current_or_null();
         set_current(ptr::null());
         result.unwrap_or_else(|payload| {
@@ -128,7 +144,7 @@ impl<'g> Run<'g> {
 
     fn run_until_stuck(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
         loop {
-            let mut moved = false;
+            let (mut moved, mut passed) = (false, false);
             for index in 0..self.threads.len() {
                 let thread = &self.threads[index];
                 if thread.exited.get() {
@@ -142,8 +158,13 @@ impl<'g> Run<'g> {
                         continue;
                     }
                     thread.wait.set(None);
+                    match wait.kind {
+                        WaitKind::Grid => passed = true,
+                        WaitKind::BlockBarrier | WaitKind::Cluster => moved = true,
+                    }
+                } else {
+                    moved = true;
                 }
-                moved = true;
                 self.resume(index, stacks)?;
             }
             if self.live == 0 {
@@ -153,20 +174,20 @@ impl<'g> Run<'g> {
             if self.grid.is_cancelled() {
                 return Ok(Standing::Cancelled);
             }
-            if moved {
+            if moved || passed {
                 self.grid.note_progress();
-            } else {
-                let for_grid =
-                    |t: &Thread| t.wait.get().is_some_and(|wait| wait.kind == WaitKind::Grid);
-                if self
-                    .threads
-                    .iter()
-                    .any(|thread| !thread.exited.get() && for_grid(thread))
-                {
-                    return Ok(Standing::WaitsForGrid);
-                }
-                return Err(self.standstill());
             }
+            if moved {
+                continue;
+            }
+            let for_grid =
+                |t: &Thread| t.wait.get().is_some_and(|wait| wait.kind == WaitKind::Grid);
+            let threads = &self.threads;
+            // Threads that poll get past their waits again and again, and other clusters must have their turn.
+            if passed || threads.iter().any(|t| !t.exited.get() && for_grid(t)) {
+                return Ok(Standing::WaitsForGrid);
+            }
+            return Err(self.standstill());
         }
     }
 
@@ -250,7 +271,7 @@ impl<'g> Run<'g> {
     }
 
     /// The error for a cluster of which no thread can go on.
-    pub(crate) fn standstill(&self) -> SimtError {
+    fn standstill(&self) -> SimtError {
         let waits_with = |thread: &Thread, kind| {
             thread
                 .wait
@@ -280,7 +301,6 @@ impl<'g> Run<'g> {
             }
         }
         let waiting = self.waiting();
-        set_current(ptr::null());
         SimtError::Deadlock {
             kernel: self.grid.kernel.to_owned(),
             block: waiting.first().map_or([0; 3], |first| first.block),

@@ -80,9 +80,10 @@ impl Block {
         &self.all_of_cluster()[0]
     }
 
-    /// The `[x, y, z]` index of the block's `linear`-th thread.
+    /// The `[x, y, z]` index of the block's `linear`-th thread, counted along x first.
     pub(crate) fn thread_idx(&self, linear: u32) -> [u32; 3] {
-        unflatten(linear, self.dims.block)
+        let [x, y, _] = self.dims.block;
+        [linear % x, linear / x % y, linear / x / y]
     }
 }
 
@@ -119,12 +120,6 @@ impl Thread {
     pub(crate) fn warp(&self) -> &Warp {
         &self.block().warps[self.linear as usize / WARP_SIZE]
     }
-}
-
-/// Index number `linear`, counted along x first, of a box of the given extents.
-pub(crate) fn unflatten(linear: u32, extents: [u32; 3]) -> [u32; 3] {
-    let [x, y, _] = extents;
-    [linear % x, linear / x % y, linear / x / y]
 }
 
 thread_local! {

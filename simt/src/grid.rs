@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cluster::{Resources, Run, Standing};
-use crate::context::{Dims, unflatten};
+use crate::context::Dims;
 use crate::error::SimtError;
 use crate::launch::LaunchSpec;
 use crate::stack::MAX_STACKS;
@@ -80,12 +80,12 @@ impl<'l> Grid<'l> {
 
     /// Index of the block of the given rank in the `cluster`-th cluster; clusters lie along x.
     pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let [x, y, z] = self.dims.grid;
-        let across = x / self.dims.cluster;
-        let plane = u64::from(across) * u64::from(y);
-        // The remainder and the quotient are below the grid's extents, which are u32.
-        let [cx, cy, _] = unflatten((cluster % plane) as u32, [across, y, z]);
-        [cx * self.dims.cluster + rank, cy, (cluster / plane) as u32]
+        let [x, y, _] = self.dims.grid.map(u64::from);
+        let across = x / u64::from(self.dims.cluster);
+        let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
+        // Each is below the grid's extent in its direction, which is u32.
+        let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
+        [x * self.dims.cluster + rank, y, z]
     }
 
     #[inline]
@@ -134,7 +134,7 @@ impl<'l> Grid<'l> {
         let mut resources = Resources::new();
         let mut runs: Vec<Run<'_>> = Vec::new();
         let mut counted = None;
-        while !self.is_cancelled() {
+        'clusters: while !self.is_cancelled() {
             let before = self.progress.load(Ordering::Acquire);
             let mut index = 0;
             while index < runs.len() {
@@ -145,10 +145,10 @@ impl<'l> Grid<'l> {
                         self.resident.fetch_sub(1, Ordering::Relaxed);
                         runs.remove(index).dismiss(&mut resources);
                     }
-                    Ok(Standing::Cancelled) => break,
+                    Ok(Standing::Cancelled) => break 'clusters,
                     Err(error) => {
                         self.fail(error);
-                        break;
+                        break 'clusters;
                     }
                 }
             }
@@ -163,7 +163,7 @@ impl<'l> Grid<'l> {
             } else if self.progress.load(Ordering::Acquire) == before {
                 let first_time = counted.replace(before) != Some(before);
                 if self.all_stand_still(before, first_time) {
-                    self.fail(runs[0].standstill());
+                    self.fail(runs[0].who_waits());
                     break;
                 }
                 std::thread::yield_now();
@@ -172,21 +172,27 @@ impl<'l> Grid<'l> {
         for run in runs {
             run.dismiss(&mut resources);
         }
-        self.cores.fetch_sub(1, Ordering::AcqRel);
+        // In this order: who sees that there is one core less must see that something has moved, too.
         self.note_progress();
+        self.cores.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Called by a core that found nothing to do since `progress`, and says whether it finds so for
-    /// the first time; true if all cores at work have found so.
+    /// the first time; true if all cores at work have found so, and nothing has moved since.
     fn all_stand_still(&self, progress: u64, first_time: bool) -> bool {
         let mut standstill = self
             .standstill
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: whoever was held up on the way here comes with a count that is long past.
+        let cores = self.cores.load(Ordering::Acquire);
+        if self.progress.load(Ordering::Acquire) != progress {
+            return false;
+        }
         if standstill.progress != progress {
             *standstill = Standstill { progress, cores: 0 };
         }
         standstill.cores += usize::from(first_time);
-        standstill.cores >= self.cores.load(Ordering::Acquire)
+        standstill.cores >= cores
     }
 }

@@ -1,5 +1,8 @@
 //! Launching a kernel: what is asked for, whether that can be, and the call that does it.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use crate::context::in_kernel;
 use crate::error::SimtError;
 use crate::grid::Grid;
@@ -97,6 +100,11 @@ pub fn launch(spec: &LaunchSpec<'_>, body: &(dyn Fn() + Sync)) -> Result<(), Sim
         kernel: spec.kernel.to_owned(),
         reason,
     })?;
+    // Threads see by their OS thread's panic that they unwind: it must not be that of a destructor which launches.
+    if thread::panicking() {
+        let launched = thread::scope(|scope| scope.spawn(|| launch(spec, body)).join());
+        return launched.unwrap_or_else(|payload| resume_unwind(payload));
+    }
     panic::install_hook();
     let grid = Grid::new(spec, body);
     pool::run(grid.max_cores(), &|| {

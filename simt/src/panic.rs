@@ -41,11 +41,6 @@ impl PanicReport {
 /// printing it, and passes on every other panic.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
-    // Changing the hook is not allowed while the thread panics; a launch from a destructor goes
-    // without.
-    if std::thread::panicking() {
-        return;
-    }
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {

@@ -56,6 +56,12 @@ impl Wait {
 #[track_caller]
 pub fn yield_until(kind: WaitKind, what: fmt::Arguments<'_>, ready: impl Fn() -> bool) {
     if ready() {
+        // What it has polled for that does not make it a thread that spins.
+        let poll = &current().poll;
+        poll.set(Poll {
+            times: 0,
+            ..poll.get()
+        });
         return;
     }
     suspend_until(kind, &what, &ready);
@@ -91,21 +97,26 @@ fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> 
     unsafe { (*thread.yielder.get()).suspend(()) };
 }
 
-/// How often a thread may read the same value at the same place before it counts as spinning.
-const POLLS: u32 = 1000;
+/// How often a thread may poll before others get a turn.
+const POLLS_IN_A_TURN: u32 = 1000;
+/// How often it may find the same value at the same place before it counts as one that will do so for ever.
+const POLLS: u32 = 100_000;
 
-/// The last thing a thread polled, and how often it found the same.
+/// The last thing a thread polled.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Poll {
     address: usize,
     value: u64,
+    /// How often it found the same there, …
     times: u32,
+    /// … and how often it polled anything since others had a turn.
+    in_turn: u32,
 }
 
 /// To be called when the running GPU thread has read `value` at `address` and may be doing so in a
-/// loop until another thread changes it. When it has found the same value there many times in a
-/// row, it is suspended until `changed` returns true, so that the others get their turn; if nobody
-/// is left to change the value, the launch ends with an error.
+/// loop until another thread changes it. After every 1000th call of a thread, others get a turn. When
+/// it has found the same value at the same place 100,000 times in a row, it is suspended until
+/// `changed` returns true; if nobody is left to change the value, the launch ends with an error.
 ///
 /// # Panics
 /// Outside of a kernel.
@@ -117,30 +128,27 @@ pub fn polled(address: usize, value: u64, changed: impl Fn() -> bool) {
     if thread.wait.get().is_some() {
         return;
     }
-    let last = &thread.poll;
-    let Poll {
-        address: last_address,
-        value: last_value,
+    let last = thread.poll.get();
+    let times = match (last.address, last.value) == (address, value) {
+        true => last.times + 1,
+        false => 1,
+    };
+    let in_turn = last.in_turn + 1;
+    let ends_turn = in_turn == POLLS_IN_A_TURN;
+    thread.poll.set(Poll {
+        address,
+        value,
         times,
-    } = last.get();
-    if (last_address, last_value) != (address, value) {
-        last.set(Poll {
-            address,
-            value,
-            times: 1,
-        });
-    } else if times < POLLS {
-        last.set(Poll {
-            address,
-            value,
-            times: times + 1,
-        });
-    } else {
-        last.set(Poll::default());
+        in_turn: if ends_turn { 0 } else { in_turn },
+    });
+    if times == POLLS {
+        thread.poll.set(Poll::default());
         yield_until(
             WaitKind::Grid,
             format_args!("spins on the value at {address:#x}, which nobody changes"),
             changed,
         );
+    } else if ends_turn {
+        suspend_until(WaitKind::Grid, &format_args!("polls"), &|| true);
     }
 }

@@ -1,6 +1,7 @@
 //! Warp collectives: all lanes of a warp show each other a value.
 
 use std::cell::Cell;
+use std::fmt;
 
 use crate::context::current;
 use crate::knowledge::Meeting;
@@ -37,21 +38,19 @@ impl Warp {
 }
 
 /// What the lanes of a warp showed each other in one exchange.
-///
-/// It must be read before the lane takes part in its next exchange but one.
-#[derive(Clone, Copy)]
-pub struct Lanes<'a> {
-    values: &'a [Cell<u32>; WARP_SIZE],
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes {
+    values: [u32; WARP_SIZE],
     members: u32,
     lane: u32,
 }
 
-impl Lanes<'_> {
+impl Lanes {
     /// The value of a lane; `None` if the warp has no such lane.
     #[inline]
     pub fn get(&self, lane: u32) -> Option<u32> {
         (lane < WARP_SIZE as u32 && self.members >> lane & 1 == 1)
-            .then(|| self.values[lane as usize].get())
+            .then(|| self.values[lane as usize])
     }
 
     /// Bit `i` is set if lane `i` exists.
@@ -84,7 +83,7 @@ impl Lanes<'_> {
 /// # Panics
 /// Outside of a kernel, or if lanes that are already there called another operation.
 #[track_caller]
-pub fn warp_exchange<'a>(operation: &'static str, value: u32) -> Lanes<'a> {
+pub fn warp_exchange(operation: &'static str, value: u32) -> Lanes {
     let thread = current();
     let warp = thread.warp();
     let lane = thread.lane();
@@ -113,26 +112,18 @@ pub fn warp_exchange<'a>(operation: &'static str, value: u32) -> Lanes<'a> {
         yield_until(
             WaitKind::Cluster,
             format_args!(
-                "waits in {operation} for lanes of its warp (mask {:#010x})",
-                Missing(&missing)
+                "waits in {operation} for lanes of its warp (mask {})",
+                // As it is when the message is written, not when the wait began.
+                fmt::from_fn(|f| write!(f, "{:#010x}", missing()))
             ),
             || warp.phase.get() != phase,
         );
     }
     warp.meeting.leave(thread);
     Lanes {
-        values,
+        values: values.each_ref().map(Cell::get),
         members: warp.members,
         lane: lane as u32,
-    }
-}
-
-/// Formats a mask as it is when the message is written, not when the wait began.
-struct Missing<'a>(&'a dyn Fn() -> u32);
-
-impl std::fmt::LowerHex for Missing<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (self.0)().fmt(f)
     }
 }
 

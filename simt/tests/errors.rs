@@ -4,8 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cutlet_simt::{
-    LaunchSpec, SimtError, WaitKind, barrier_sync, block_idx, launch, map_shared_rank,
-    shared_bytes, sync_threads, sync_warp, thread_idx, warp_exchange, yield_until,
+    LaunchSpec, SimtError, WaitKind, barrier_sync, block_idx, in_kernel, launch, map_shared_rank,
+    mbarrier_init, mbarrier_wait, polled, shared_bytes, sync_threads, sync_warp, thread_idx,
+    warp_exchange, yield_until,
 };
 
 const SPEC: LaunchSpec<'static> = LaunchSpec {
@@ -215,6 +216,48 @@ fn blocks_that_wait_for_each_other_for_ever_are_a_deadlock() {
     );
 }
 
+/// What others wait for is overwritten by the thread that panics: the error is its own, and the next launch is none
+/// the worse.
+#[test]
+fn what_cannot_be_said_of_a_wait_is_no_panic_of_the_launch() {
+    let spec = LaunchSpec {
+        grid: [1, 1, 1],
+        block: [2, 1, 1],
+        ..SPEC
+    };
+    let error = launch(&spec, &|| {
+        if thread_idx()[0] == 0 {
+            mbarrier_init(0, 2);
+            mbarrier_wait(0, 0);
+        } else {
+            // SAFETY: the other thread only waits.
+            unsafe { shared_bytes(0, 8, 8).cast::<u64>().write(0) };
+            panic!("stop");
+        }
+    })
+    .unwrap_err();
+    assert!(error.to_string().contains("stop"), "{error}");
+    assert!(!in_kernel());
+    launch(&SPEC, &sync_threads).unwrap();
+}
+
+#[test]
+fn spinning_for_ever_is_a_deadlock() {
+    let never = AtomicU32::new(0);
+    let error = fails(|| {
+        while never.load(Relaxed) == 0 {
+            polled(never.as_ptr().addr(), 0, || never.load(Relaxed) != 0);
+        }
+    });
+    let SimtError::Deadlock { waiting, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(
+        waiting[0].what.contains("which nobody changes"),
+        "{waiting:?}"
+    );
+}
+
 #[test]
 fn a_panicking_condition_names_its_thread() {
     let error = fails(|| {
@@ -281,7 +324,7 @@ fn wrong_barriers_are_told() {
         (16, 64, "barrier 16 does not exist"),
         (1, 0, "must be a multiple of 32"),
         (1, 48, "must be a multiple of 32"),
-        (1, 96, "at most the 64 of the block"),
+        (1, 96, "at most the 64 of the block's warps"),
     ] {
         let error = fails(|| {
             if chosen() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use cutlet_simt::{
     LaunchSpec, WaitKind, barrier_arrive, barrier_sync, block_dim, block_idx, cluster_rank,
-    cluster_size, grid_dim, in_kernel, lane, launch, linear_thread_idx, map_shared_rank,
+    cluster_size, grid_dim, in_kernel, lane, launch, linear_thread_idx, map_shared_rank, polled,
     shared_bytes, shared_size, sync_threads, sync_warp, thread_idx, warp, warp_exchange,
     yield_until,
 };
@@ -96,6 +96,20 @@ fn named_barriers_join_producers_and_consumers() {
 }
 
 #[test]
+fn a_warp_with_few_threads_counts_as_a_whole_one_at_a_named_barrier() {
+    launch(&spec([2, 1, 1], [40, 1, 1]), &|| {
+        for _ in 0..3 {
+            barrier_sync(1, 64);
+        }
+        if warp() == 1 {
+            barrier_sync(2, 32);
+        }
+        sync_threads();
+    })
+    .unwrap();
+}
+
+#[test]
 fn lanes_of_a_warp_see_each_others_values() {
     launch(&spec([2, 1, 1], [80, 1, 1]), &|| {
         let first = warp() * 32;
@@ -169,6 +183,73 @@ fn a_block_can_wait_for_a_block_that_starts_later() {
     })
     .unwrap();
     assert!(flags[0].load(Relaxed));
+}
+
+#[test]
+fn polls_are_not_waits() {
+    let (value, polls) = (AtomicU32::new(7), AtomicU32::new(0));
+    let poll = || {
+        let found = value.load(Relaxed);
+        polled(value.as_ptr().addr(), found.into(), || {
+            value.load(Relaxed) != found
+        });
+        found
+    };
+    launch(&spec([3, 1, 1], [64, 1, 1]), &|| {
+        // As often as it likes, for what may come.
+        for _ in 0..5000 {
+            assert_eq!(poll(), 7);
+            polls.fetch_add(1, Relaxed);
+        }
+        // For what is there already.
+        for _ in 0..200_000 / 64 {
+            yield_until(WaitKind::Grid, format_args!("waits for 7"), || poll() == 7);
+        }
+    })
+    .unwrap();
+    assert_eq!(polls.into_inner(), 3 * 64 * 5000);
+}
+
+#[test]
+fn who_polls_here_and_there_lets_others_go_on() {
+    let flags = [AtomicU32::new(0), AtomicU32::new(0)];
+    launch(&spec([4, 1, 1], [32, 1, 1]), &|| {
+        let last = block_idx()[0] == 3 && thread_idx()[0] == 31;
+        if last {
+            flags[1].store(1, Relaxed);
+        }
+        let is_set = |flag: &AtomicU32| {
+            let found = flag.load(Relaxed);
+            polled(flag.as_ptr().addr(), found.into(), || {
+                flag.load(Relaxed) != found
+            });
+            found != 0
+        };
+        while !flags.iter().any(is_set) {}
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_destructor_of_a_thread_that_panics_can_launch() {
+    struct Launches<'a>(&'a AtomicU32);
+    impl Drop for Launches<'_> {
+        fn drop(&mut self) {
+            launch(&spec([1, 1, 1], [64, 1, 1]), &|| {
+                self.0.fetch_add(1, Relaxed);
+                sync_threads();
+                assert_eq!(self.0.load(Relaxed), 64);
+            })
+            .unwrap();
+        }
+    }
+    let arrived = AtomicU32::new(0);
+    std::panic::catch_unwind(|| {
+        let _launches = Launches(&arrived);
+        std::panic::resume_unwind(Box::new("stop"));
+    })
+    .unwrap_err();
+    assert_eq!(arrived.into_inner(), 64);
 }
 
 #[test]

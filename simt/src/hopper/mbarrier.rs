@@ -294,7 +294,7 @@ fn add_bytes(address: u32, bytes: i64) {
     });
 }
 
-/// Whether the phase of the given parity has ended; if not, other threads get a turn first.
+/// Whether the phase of the given parity has ended; if not, that was a poll: see [`polled`](crate::polled).
 ///
 /// # Panics
 /// If `parity` is not 0 or 1, or there is no barrier.
