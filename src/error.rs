@@ -50,9 +50,9 @@ pub enum Error {
 
     /// There is no such kernel instance for the operands.
     #[error(
-        "gemm: the instance `{asked}` was asked for, and none of that name multiplies matrices of \
-         this type, order and alignment; `Gemm::instances` and `Gemm::fused_instances` list those \
-         for a type and order"
+        "gemm: the instance `{asked}` was asked for, and none of that name solves this problem: it \
+         must be for the matrices' types, orders and alignment, and one that fuses for what is \
+         fused; `Gemm::instances` and `Gemm::fused_instances` list those for a type and order"
     )]
     Instance {
         /// The name asked for.

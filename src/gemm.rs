@@ -116,8 +116,9 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         }
     }
 
-    /// With the kernel instance of this name, one of [`instances`](Gemm::instances), instead of the
-    /// one that the problem's shape suggests: to compare them.
+    /// With the kernel instance of this name, one of [`instances`](Gemm::instances) or, where something is fused and C is
+    /// of A's type, of [`fused_instances`](Gemm::fused_instances), instead of the one that the problem's shape suggests: to
+    /// compare them.
     ///
     /// A packed matrix of one row counts as row-major there, one of one column as column-major.
     pub fn instance(self, name: &'a str) -> Self {
@@ -161,8 +162,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: f32,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(alpha, a, b, beta, c, self.extras)?;
-        problem.check_device(stream.device())?;
+        let problem = Problem::new(stream.device(), alpha, a, b, beta, c, self.extras)?;
         let (m, n, _) = problem.extents();
         if m == 0 || n == 0 {
             return Ok(());
@@ -171,8 +171,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     }
 }
 
-/// Which instances there are does not depend on C's elements: `f32` stands for any, so that none
-/// need be named.
+/// The lists do not depend on C's elements: `f32` stands for any, so that none need be named.
 impl Gemm<'_, f32> {
     /// The names of the kernel instances that multiply matrices of `T` in these orders into a
     /// row-major one of `T`, without a bias, a residual or an activation.
@@ -180,7 +179,7 @@ impl Gemm<'_, f32> {
         T::instances(a, b)
     }
 
-    /// The names of those that fuse them, with this activation.
+    /// The names of those that fuse them, with this activation, where C is of `T`, too.
     pub fn fused_instances<T: Element>(
         a: Order,
         b: Order,
@@ -211,8 +210,9 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 ///
 /// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. Not so an
-/// `f32` C of 16-bit A and B with `beta = 0` or `beta = 1`, as gradients are added up, and nothing fused, where its
-/// columns are even and its rows start at multiples of 8 bytes.
+/// `f32` C of 16-bit A and B with `beta = 0` or `beta = 1`, as gradients are added up, and nothing fused, where there are
+/// tiles enough that none's steps are split, rows of an even number of elements, and 8 bytes divide where they start (of
+/// a column-major C, its columns). A GPU that adds to such a C in place takes its subnormal numbers for 0.
 pub trait Element<D: DeviceData = Self>: sealed::Launch<D> {}
 impl Element for f32 {}
 impl Element<bf16> for f32 {}
@@ -261,7 +261,9 @@ pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
 }
 
 impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
+    /// Refuses operands that do not fit each other, or are not on `device`.
     fn new(
+        device: &Device,
         alpha: f32,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
@@ -281,6 +283,24 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         agree("the rows of A and C", a.rows(), c.rows())?;
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
         agree("the columns of B and C", b.columns(), c.columns())?;
+        for (what, found) in [
+            ("A", Some(a.view.device())),
+            ("B", Some(b.view.device())),
+            ("C", Some(c.view.device())),
+            ("the bias", extras.bias.as_ref().map(Bias::device)),
+            (
+                "the residual",
+                extras.residual.as_ref().map(|it| it.view.device()),
+            ),
+        ] {
+            if let Some(found) = found.filter(|&found| found != device) {
+                return Err(Error::Host(cutlet_host::Error::WrongDevice {
+                    what: format!("gemm: {what}"),
+                    found: found.describe().to_string(),
+                    expected: device.describe().to_string(),
+                }));
+            }
+        }
         disjoint("gemm", "A", &a, &c)?;
         disjoint("gemm", "B", &b, &c)?;
         extras.check(c.rows(), c.columns(), c.addresses())?;
@@ -305,29 +325,6 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
                 extras: extras.transposed(),
             },
         })
-    }
-
-    /// Refuses what is not on `device`.
-    fn check_device(&self, device: &Device) -> Result<()> {
-        let bias = self.extras.bias.as_ref().map(Bias::device);
-        let residual = self.extras.residual.as_ref();
-        let all = [
-            ("A", Some(self.a.view.device())),
-            ("B", Some(self.b.view.device())),
-            ("C", Some(self.c.view.device())),
-            ("the bias", bias),
-            ("the residual", residual.map(|matrix| matrix.view.device())),
-        ];
-        for (what, found) in all {
-            if let Some(found) = found.filter(|&found| found != device) {
-                return Err(Error::Host(cutlet_host::Error::WrongDevice {
-                    what: format!("gemm: {what}"),
-                    found: found.describe().to_string(),
-                    expected: device.describe().to_string(),
-                }));
-            }
-        }
-        Ok(())
     }
 
     /// (m, n, k).

@@ -646,6 +646,22 @@ fn what_does_not_fit_is_refused() {
         let bias = elsewhere.zeroed::<bf16>(8).unwrap();
         let said = refusal(&stream, Gemm::new().bias(Bias::columns(&bias)));
         assert!(said.contains("gemm: the bias is on"), "{said}");
+        // Named as the caller has them, also where Cᵀ is computed.
+        let here = stream.zeroed::<bf16>(64).unwrap();
+        let there = elsewhere.zeroed::<bf16>(64).unwrap();
+        let mut c = stream.zeroed::<bf16>(64).unwrap();
+        let said = Gemm::new()
+            .run(
+                &stream,
+                1.0,
+                Matrix::row_major(&here, 8, 8).unwrap(),
+                Matrix::row_major(&there, 8, 8).unwrap(),
+                0.0,
+                MatrixMut::col_major(&mut c, 8, 8).unwrap(),
+            )
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("gemm: B is on"), "{said}");
     }
     let plain = Gemm::instances::<bf16>(RowMajor, ColMajor)[0];
     let said = refusal(

@@ -124,8 +124,8 @@ pub struct Problem {
     /// Whether what the epilogue makes of all sums, without old elements, is left in rows of f32 where C would be:
     /// by an instance that [`leaves_sums`].
     pub leave: Leave,
-    /// Rows and columns of what is left, the latter even: those of C, or whole tiles of it. Where steps are split and
-    /// nobody adds the parts, those of each part are below those of the part before.
+    /// Rows and columns of what is left, those of C, or whole tiles of it; the latter are even where C lies by rows. Where
+    /// steps are split and nobody adds the parts, those of each part are below those of the part before.
     pub left: Coord,
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
     /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
@@ -152,7 +152,7 @@ pub struct Problem {
     /// Not 0 if TMA can store C: it starts at, and its rows are, a multiple of 16 bytes apart, and
     /// its columns are a multiple of 16 bytes, too, because TMA, and whoever stores in its place, writes
     /// them in such units. An epilogue that reads rows or columns ahead needs it, and so do consumers with
-    /// more than 64 rows, with an epilogue that does not read C.
+    /// more than 64 rows, with an epilogue that does not read C; not where sums are left.
     pub tma_c: u32,
 }
 

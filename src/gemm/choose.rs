@@ -24,7 +24,7 @@ pub struct Shape {
     pub n: usize,
     /// Columns of A.
     pub k: usize,
-    /// Bytes that are moved of an element of C: it is written, and may be read before.
+    /// Bytes of an element of C, twice if it is added to.
     pub bytes_c: usize,
     /// Whether C is the sums themselves, if nothing else makes it of them.
     pub c_is_sums: bool,
@@ -180,7 +180,7 @@ const RUNS: f64 = 2.418;
 const FIXUP: f64 = 2759.0;
 /// … and to read each 64×64 sums of each part, if it is.
 const PART: f64 = 566.5;
-/// Clocks that the kernel which adds parts takes at least, …
+/// Clocks that the kernel which takes sums to C takes at least, …
 const SUM: f64 = 6891.0;
 /// … and how much of memory's time it takes to write and read them, where there are several.
 const SUM_MEMORY: f64 = 0.3373;
@@ -198,11 +198,19 @@ pub fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     shape: &Shape,
 ) -> Option<Choice<T, Epi>> {
-    if let Some(instance) = measured::fastest(instances, shape) {
-        return by_model(instance, shape, 0.0, f64::INFINITY);
+    match measured::fastest(instances, shape) {
+        Some(instance) => by_model(instance, shape, 0.0, f64::INFINITY),
+        None => by_model_and_around(instances, shape, &Around::new(shape)),
     }
+}
+
+/// The choice among instances that the model, and what was measured around the shape, hold to be the fastest.
+fn by_model_and_around<T, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    shape: &Shape,
+    around: &Around,
+) -> Option<Choice<T, Epi>> {
     let memory = shape.bytes() / shape.rate();
-    let around = Around::new(shape);
     // One that is likely to be among the best is first, so that few others need a close look.
     let likely = around.likely(instances);
     let others = instances.iter().copied();
@@ -362,7 +370,8 @@ impl<T, Epi> Tiled<T, Epi> {
 }
 
 /// Rows of A and B that a block loads in a step, and that there are not. The blocks of a cluster load parts of
-/// what they share, and the last ones may have nothing else. Boxes of an A that is not shared have none.
+/// what they share, and the last ones may have nothing else. Boxes of an A that is not shared are taken to have none, as
+/// is so where it lies by rows.
 fn outside<T, Epi>(instance: &Instance<T, Epi>, shape: &Shape) -> f64 {
     let [m, n] = instance.tile.map(f64::from);
     let [cluster_rows, cluster_columns] = instance.cluster;

@@ -77,7 +77,8 @@ fn by_sums<D: Output>(
         extras: Extras::default(),
     };
     multiply(stream, &mut plain, named)?;
-    sums.finish(stream, problem)
+    // SAFETY: the sums are of the problem's C.
+    unsafe { sums.finish(stream, problem) }
 }
 
 /// `C = alpha·A·B + beta·C`.

@@ -1,4 +1,4 @@
-//! Sums in f32 that a kernel left in scratch memory, and the kernel that takes them to C.
+//! Sums in f32 that a kernel left in scratch memory, and the kernels that take them to C.
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
@@ -11,27 +11,27 @@ use cutlet_kernels::gemm_wgmma::{Epilogue, Fused};
 use super::Problem;
 use crate::{MatrixMut, Result};
 
-/// The most parts that one warpgroup adds.
+/// The most parts that one warpgroup adds alone.
 const MOST_FOR_ONE: u32 = 8;
 
 /// The kernel that adds parts and takes them through the epilogue `Epi` to a C of `D`.
 pub type SumParts<D, Epi> = Kernel<(Global<f32>, GlobalMut<D>, Parts, Epi)>;
 /// The kernel that takes whole sums through all that can be fused to a C of `D`.
-pub type Finish<D> = Kernel<(Global<f32>, GlobalMut<D>, Whole, Fused<D>)>;
+pub type FinishWhole<D> = Kernel<(Global<f32>, GlobalMut<D>, Whole, Fused<D>)>;
 
 /// The elements of a C.
 pub trait Output: Float + Default {
     /// What takes sums in parts to C, with everything that can be fused.
     const SUM_PARTS: &'static SumParts<Self, Fused<Self>>;
     /// What takes whole sums to C.
-    const FINISH: &'static Finish<Self>;
+    const FINISH: &'static FinishWhole<Self>;
 }
 
 macro_rules! output {
     ($($element:ty: $sum_parts:ident, $finish:ident;)+) => {$(
         impl Output for $element {
             const SUM_PARTS: &'static SumParts<Self, Fused<Self>> = &$sum_parts;
-            const FINISH: &'static Finish<Self> = &$finish;
+            const FINISH: &'static FinishWhole<Self> = &$finish;
         }
     )+};
 }
@@ -62,14 +62,18 @@ impl Sums {
     }
 
     /// Takes them to the problem's C, with all that is fused.
-    pub fn finish<T: DeviceData, D: Output>(
+    ///
+    /// # Safety
+    /// The sums must have at least C's extents.
+    pub unsafe fn finish<T: DeviceData, D: Output>(
         &self,
         stream: &Stream,
         mut problem: Problem<'_, T, D>,
     ) -> Result<()> {
         let fused = problem.fused();
         if self.count > 1 {
-            // SAFETY: what the epilogue reads was checked with the problem, which borrows it for the call.
+            // SAFETY: what the epilogue reads was checked with the problem, which borrows it for the call. The sums are as
+            // promised.
             return unsafe { self.add(stream, D::SUM_PARTS, fused, &mut problem.c) };
         }
         let in_fours = problem.reads_pairs()
@@ -87,8 +91,8 @@ impl Sums {
             raster,
         };
         let function = stream.device().load(&cutlet_kernels::PTX, D::FINISH)?;
-        // SAFETY: the sums have at least C's extents, and C, like what the epilogue reads, was checked against the
-        // memory behind it; all is there until the stream has got past the launch.
+        // SAFETY: the sums have at least C's extents, as promised, and C, like what the epilogue reads, was checked against
+        // the memory behind it; all is there until the stream has got past the launch.
         unsafe {
             let args = (self.elements.view(), &mut c.view, extents, fused);
             stream.launch(&function, raster.size(), args)?;
@@ -99,7 +103,8 @@ impl Sums {
     /// Adds the parts, and takes them to C.
     ///
     /// # Safety
-    /// The epilogue's memory must be there until the stream has got past the launch.
+    /// The sums must have at least C's extents, and the epilogue's memory must be there until the stream has got past the
+    /// launch.
     pub unsafe fn add<D: DeviceData, Epi: Epilogue>(
         &self,
         stream: &Stream,
@@ -126,8 +131,8 @@ impl Sums {
             overlap_previous: true,
         };
         let function = stream.device().load(&cutlet_kernels::PTX, by)?;
-        // SAFETY: the parts have at least C's extents, and C was checked against the memory behind
-        // it; both are there until the stream has got past the launch. The rest as promised.
+        // SAFETY: C was checked against the memory behind it; that and the parts are there until the stream has got past
+        // the launch. The rest as promised.
         unsafe {
             let args = (self.elements.view(), &mut c.view, extents, epilogue);
             stream.launch(&function, launch, args)?;

@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 use cutlet_device::DeviceData;
 use cutlet_device::hopper::{Arrivals, Seats, TensorMap, TileBox};
-use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec};
+use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
 };
@@ -32,8 +32,8 @@ use crate::Order::{self, ColMajor, RowMajor};
 use crate::matrix::pointer_mut;
 use crate::{Error, Matrix, MatrixMut, Result};
 
-/// The share of the time of an instance that fuses, by the model, below which another one leaves its sums to the
-/// kernel that adds parts. Where they are as fast by the model, fusing is: 0.99 of cuBLASLt's speed against
+/// The share of the time of an instance that fuses, by the model, below which another one leaves its sums to another
+/// kernel. Where they are as fast by the model, fusing is: 0.99 of cuBLASLt's speed against
 /// 0.86 at 2048×5120×20480 with a bias.
 const SUMS_PAY: f64 = 0.95;
 
@@ -187,20 +187,17 @@ fn to_same_type<T: Sixteen>(
             .partition(|instance| overwrites || !instance.overwrites_only);
         let c = &mut problem.c;
         return match call.fastest(&writing) {
-            Some((choice, fixups)) => match (choice.finish, fixups) {
-                (Finish::Block, _) => call.multiply(&choice, scale, To::C(c), Workspace::NONE),
-                (Finish::LastBlock, Some(fixups)) => call.fix_up(&choice, scale, To::C(c), &fixups),
-                _ => {
-                    let sums = call.leave_sums(&choice)?;
-                    // SAFETY: the factors are all that there is.
-                    unsafe { sums.add(stream, T::SUM_PARTS_PLAIN, scale, c) }
-                }
-            },
+            Some((choice, Some(fixups))) => call.fix_up(&choice, scale, To::C(c), &fixups),
+            Some((choice, None)) if choice.finish == Finish::Block => {
+                call.multiply(&choice, scale, To::C(c), Workspace::NONE)
+            }
+            Some((choice, None)) => {
+                let sums = call.leave_sums(&choice)?;
+                // SAFETY: the factors are all that there is, and the sums are of C.
+                unsafe { sums.add(stream, T::SUM_PARTS_PLAIN, scale, c) }
+            }
             // The one that was named cannot write C by itself.
-            None => match choose::fastest(&leaving, &call.shape_for_sums()) {
-                Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
-                None => Ok(()),
-            },
+            None => call.by_sums(&leaving, problem, named),
         };
     }
     let at_least = |floor| AtLeast { floor, padding: 0 };
@@ -247,8 +244,8 @@ fn fuse<T: Sixteen, A: Epilogue>(
             };
             call.multiply(&choice, epilogue, To::C(&mut problem.c), Workspace::NONE)
         }
-        (_, Some(choice)) => call.leave_sums(&choice)?.finish(stream, problem),
-        _ => Ok(()),
+        (_, Some(choice)) => call.finish_sums(&choice, problem),
+        (_, None) => Err(no_instance(named)),
     }
 }
 
@@ -256,13 +253,14 @@ fn fuse<T: Sixteen, A: Epilogue>(
 /// write them there.
 fn to_f32<T: Sixteen>(
     stream: &Stream,
-    problem: Problem<'_, T, f32>,
+    mut problem: Problem<'_, T, f32>,
     named: Option<&str>,
 ) -> Result<()> {
-    let Problem { alpha, beta, c, .. } = &problem;
+    let Problem { alpha, beta, .. } = problem;
+    let c = &problem.c;
     let pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
-    let adds = *beta == 1.0;
-    let are_sums = problem.extras.are_none() && (adds || *beta == 0.0);
+    let adds = beta == 1.0;
+    let are_sums = problem.extras.are_none() && (adds || beta == 0.0);
     if !(are_sums && pairs) {
         return to_other_type(stream, problem, named);
     }
@@ -273,21 +271,18 @@ fn to_f32<T: Sixteen>(
     if adds {
         call.shape.bytes_c *= 2;
     }
-    let scale = Scale {
-        alpha: *alpha,
-        beta: 0.0,
-    };
-    let to = To::Sums {
-        address: c.view.address(),
-        leave: Leave::rows(c.ld(), adds),
-        extent: [c.rows(), c.columns()],
-    };
     match choose::fastest(&leaving, &call.shape) {
         Some(choice) if choice.finish == Finish::Block => {
-            call.multiply(&choice, scale, to, Workspace::NONE)
+            let c = &mut problem.c;
+            let to = To::Sums {
+                leave: Leave::rows(c.ld(), adds),
+                extent: [c.rows(), c.columns()],
+                elements: c.view.reborrow(),
+            };
+            call.multiply(&choice, Scale { alpha, beta: 0.0 }, to, Workspace::NONE)
         }
-        Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
-        None => Ok(()),
+        Some(choice) => call.finish_sums(&choice, problem),
+        None => Err(no_instance(named)),
     }
 }
 
@@ -299,11 +294,7 @@ fn to_other_type<T: Sixteen, D: Output>(
 ) -> Result<()> {
     let leaving = of_orders(T::all(), problem.a.order(), problem.b.order(), named);
     at_least_one(leaving.len(), named)?;
-    let call = Call::new(stream, &problem)?;
-    match choose::fastest(&leaving, &call.shape_for_sums()) {
-        Some(choice) => call.leave_sums(&choice)?.finish(stream, problem),
-        None => Ok(()),
-    }
+    Call::new(stream, &problem)?.by_sums(&leaving, problem, named)
 }
 
 /// What all launches of one call share: the operands, as TMA reads them.
@@ -321,7 +312,7 @@ enum To<'a, 'c, T: DeviceData> {
     /// To row-major rows and columns of f32 that contain C's, those of each part of the steps below those of the part
     /// before.
     Sums {
-        address: u64,
+        elements: ViewMut<'a, f32>,
         leave: Leave,
         extent: [usize; 2],
     },
@@ -350,15 +341,10 @@ impl<'a, T: Sixteen> Call<'a, T> {
         let b = TmaOperand::of(stream, problem.b)?;
         let shape = Shape {
             lines: [&a, &b].map(|operand| cache_lines(&operand.matrix())),
-            m,
-            n,
-            // Without any k, zeros are multiplied.
-            k: k.max(1),
             bytes_c: size_of::<D>(),
-            c_is_sums: false,
-            processors: stream.device().multiprocessors(),
-            leaves_sums: false,
             fixes_up: false,
+            // Without any k, zeros are multiplied.
+            ..Shape::plain([m, n, k.max(1)], stream.device().multiprocessors())
         };
         Ok(Call {
             stream,
@@ -376,6 +362,30 @@ impl<'a, T: Sixteen> Call<'a, T> {
         }
     }
 
+    /// Computes C by the fastest of these, which leaves sums, and another kernel.
+    fn by_sums<D: Output>(
+        &self,
+        leaving: &[&'static Instance<T>],
+        problem: Problem<'_, T, D>,
+        named: Option<&str>,
+    ) -> Result<()> {
+        match choose::fastest(leaving, &self.shape_for_sums()) {
+            Some(choice) => self.finish_sums(&choice, problem),
+            None => Err(no_instance(named)),
+        }
+    }
+
+    /// Computes C by way of sums.
+    fn finish_sums<D: Output>(
+        &self,
+        choice: &Choice<T, Scale>,
+        problem: Problem<'_, T, D>,
+    ) -> Result<()> {
+        let sums = self.leave_sums(choice)?;
+        // SAFETY: the sums are of the problem's C.
+        unsafe { sums.finish(self.stream, problem) }
+    }
+
     /// Leaves sums, which another kernel takes to C.
     fn leave_sums(&self, choice: &Choice<T, Scale>) -> Result<Sums> {
         let instance = choice.instance;
@@ -385,9 +395,9 @@ impl<'a, T: Sixteen> Call<'a, T> {
             shape.m.next_multiple_of(cluster_rows),
             shape.n.next_multiple_of(cluster_columns),
         ]);
-        let sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
+        let mut sums = Sums::new(self.stream, [rows, columns], choice.splits)?;
         let to = To::Sums {
-            address: sums.elements.view().address(),
+            elements: sums.elements.view_mut(),
             leave: Leave::rows(columns, false),
             extent: [rows * choice.splits as usize, columns],
         };
@@ -465,8 +475,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             RowMajor if instance.cluster[1] == 1 => {
                 shape.m.next_multiple_of(8).min(box_a.extent[1] as usize) as u32
             }
-            RowMajor => box_a.extent[1],
-            ColMajor => box_a.extent[1],
+            _ => box_a.extent[1],
         };
         let box_a = TileBox {
             extent: [box_a.extent[0], rows],
@@ -486,10 +495,10 @@ impl<'a, T: Sixteen> Call<'a, T> {
         let (c, leave, left) = match to {
             To::C(c) => (c.view.address(), Leave::NOTHING, [0, 0]),
             To::Sums {
-                address,
+                elements,
                 leave,
                 extent,
-            } => (address, leave, extent),
+            } => (elements.address(), leave, extent),
         };
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
@@ -583,7 +592,8 @@ mod tests {
         c: &mut Buffer<bf16>,
     ) -> Result<()> {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
-        let mut problem = Problem::new(1.0, a, b, beta, c, Extras::default())?;
+        let extras = Extras::default();
+        let mut problem = Problem::new(stream.device(), 1.0, a, b, beta, c, extras)?;
         let call = Call::new(stream, &problem)?;
         let [below, beside] = call.shape.oriented(instance).clusters(instance);
         let tiles = below * beside * instance.tiles_of_cluster() as usize;

@@ -35,8 +35,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     pub consumers: u32,
     /// … and whether they take turns, each with a tile of its own.
     pub alternate: bool,
-    /// Whether all that it can do with C is to overwrite it, by TMA: one whose consumers have more
-    /// than 64 rows each has no registers for anything else.
+    /// Whether all that it can do with a C of its type is to overwrite it, by TMA: one whose consumers have more
+    /// than 64 rows each has no registers for anything else, and a C that lies by columns is not read.
     pub overwrites_only: bool,
     /// Whether it can leave sums where C would be.
     pub leaves_sums: bool,
