@@ -6,7 +6,7 @@ use std::fmt;
 use super::{new_series, running_block};
 use crate::context::{Block, Thread, current};
 use crate::knowledge::{Meeting, Series};
-use crate::shared::{Place, offset_of, other_rank, shared_place};
+use crate::shared::{Place, other_rank, shared_place};
 use crate::wait::{WaitKind, yield_until};
 
 /// Largest number of arrivals and of bytes that a barrier can count.
@@ -85,60 +85,76 @@ impl Barriers {
     }
 }
 
-/// The block that a barrier is in, and its offset there.
-#[track_caller]
-fn place<'a>(address: u32) -> (&'a Block, u32) {
-    if let Some(rank) = other_rank(address) {
-        running_block(rank);
+/// A word that is, or is to be, a barrier: a block that has it, and its offset there.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    block: &'a Block,
+    offset: u32,
+}
+
+impl Word<'_> {
+    /// That at a shared address.
+    #[track_caller]
+    fn at(address: u32) -> Self {
+        if let Some(rank) = other_rank(address) {
+            running_block(rank);
+        }
+        let (block, offset) = shared_place(address, 8, 8);
+        Self { block, offset }
     }
-    shared_place(address, 8, 8)
-}
 
-/// Calls `f` with what is kept of the barrier at an address.
-#[track_caller]
-fn kept<R>(address: u32, f: impl FnOnce(&mut Barrier) -> R) -> Option<R> {
-    let (block, offset) = place(address);
-    block.hopper.mbarriers.with(offset, f)
-}
-
-#[track_caller]
-fn word(address: u32) -> *mut u64 {
-    let (block, offset) = place(address);
-    block.shared.at(offset).cast()
-}
-
-#[track_caller]
-fn read(address: u32) -> State {
-    // SAFETY: `word` checked the address.
-    let word = unsafe { word(address).read() };
-    match State::from_word(word) {
-        Some(state) => state,
-        None => panic!(
-            "the word at shared address {} is no mbarrier: it was not initialised, or overwritten \
-             (it holds {word:#x})",
-            Place(address)
-        ),
+    /// As it is called in messages.
+    fn place(self) -> Place {
+        Place::of(self.block, self.offset)
     }
-}
 
-#[track_caller]
-fn update(address: u32, change: impl FnOnce(&mut State)) {
-    let mut state = read(address);
-    change(&mut state);
-    if state.advance() {
-        kept(address, |barrier| {
-            barrier.phase += 1;
-            let ended = |series| (series, barrier.phase);
-            barrier.meeting.end(barrier.series.map(ended));
-        });
+    /// Where it is in the host's memory, which has room for it there: `at` checked that.
+    fn memory(self) -> *mut u64 {
+        self.block.shared.at(self.offset).cast()
     }
-    // SAFETY: `word` checked the address.
-    unsafe { word(address).write(state.to_word()) };
-}
 
-/// A thread has seen the end of a phase: it knows what those knew that arrived.
-fn learn(address: u32, thread: &Thread) {
-    kept(address, |barrier| barrier.meeting.leave(thread));
+    #[track_caller]
+    fn read(self) -> State {
+        // SAFETY: see `memory`.
+        let word = unsafe { self.memory().read() };
+        match State::from_word(word) {
+            Some(state) => state,
+            None => panic!(
+                "the word at shared address {} is no mbarrier: it was not initialised, or overwritten \
+                 (it holds {word:#x})",
+                self.place()
+            ),
+        }
+    }
+
+    fn write(self, word: u64) {
+        // SAFETY: see `memory`.
+        unsafe { self.memory().write(word) };
+    }
+
+    /// Calls `f` with what is kept beside the word, if it is or was a barrier.
+    fn with<R>(self, f: impl FnOnce(&mut Barrier) -> R) -> Option<R> {
+        self.block.hopper.mbarriers.with(self.offset, f)
+    }
+
+    #[track_caller]
+    fn update(self, change: impl FnOnce(&mut State)) {
+        let mut state = self.read();
+        change(&mut state);
+        if state.advance() {
+            self.with(|barrier| {
+                barrier.phase += 1;
+                let ended = |series| (series, barrier.phase);
+                barrier.meeting.end(barrier.series.map(ended));
+            });
+        }
+        self.write(state.to_word());
+    }
+
+    /// A thread has seen the end of a phase: it knows what those knew that arrived.
+    fn learn(self, thread: &Thread) {
+        self.with(|barrier| barrier.meeting.leave(thread));
+    }
 }
 
 /// The phases of a barrier at which bytes are to be counted, and the number of the current one.
@@ -147,8 +163,9 @@ fn learn(address: u32, thread: &Thread) {
 /// If there is no barrier.
 #[track_caller]
 pub(super) fn current_phase(address: u32) -> (Series, u32) {
-    read(address);
-    let phase = kept(address, |barrier| {
+    let word = Word::at(address);
+    word.read();
+    let phase = word.with(|barrier| {
         let new = || new_series(current().block());
         (*barrier.series.get_or_insert_with(new), barrier.phase)
     });
@@ -156,7 +173,7 @@ pub(super) fn current_phase(address: u32) -> (Series, u32) {
         Some(phase) => phase,
         None => panic!(
             "the mbarrier at shared address {} was not initialised",
-            Place(address)
+            word.place()
         ),
     }
 }
@@ -184,26 +201,24 @@ pub fn mbarrier_init(address: u32, arrivals: u32) {
         (1..=LIMIT).contains(&arrivals),
         "an mbarrier for {arrivals} arrivals: it can count 1 to {LIMIT}"
     );
-    check_own(address);
+    let word = own(address);
     let state = State {
         parity: 0,
         expected: arrivals,
         pending: arrivals,
         bytes: 0,
     };
-    // SAFETY: `word` checks the address.
-    unsafe { word(address).write(state.to_word()) };
+    word.write(state.to_word());
     let thread = current();
-    let offset = offset_of(address);
-    let barriers = &thread.block().hopper.mbarriers;
-    let again = barriers.with(offset, |barrier| {
+    let again = word.with(|barrier| {
         barrier.initialised_by = Some(thread.linear);
         // The next even one.
         barrier.phase = (barrier.phase | 1) + 1;
     });
     if again.is_none() {
+        let barriers = &word.block.hopper.mbarriers;
         barriers.0.borrow_mut().push(Barrier {
-            offset,
+            offset: word.offset,
             initialised_by: Some(thread.linear),
             phase: 0,
             series: None,
@@ -212,13 +227,15 @@ pub fn mbarrier_init(address: u32, arrivals: u32) {
     }
 }
 
+/// The word at an address in the running block's memory.
 #[track_caller]
-fn check_own(address: u32) {
+fn own<'a>(address: u32) -> Word<'a> {
     assert!(
         other_rank(address).is_none(),
         "the mbarrier at shared address {}: a barrier's life begins and ends in its own block",
         Place(address)
     );
+    Word::at(address)
 }
 
 /// Ends a barrier's life.
@@ -227,12 +244,10 @@ fn check_own(address: u32) {
 /// If there is no barrier, or it is another block's.
 #[track_caller]
 pub fn mbarrier_invalidate(address: u32) {
-    check_own(address);
-    read(address);
-    // SAFETY: `word` checks the address.
-    unsafe { word(address).write(u64::MAX) };
-    let barriers = &current().block().hopper.mbarriers;
-    barriers.with(offset_of(address), |barrier| barrier.initialised_by = None);
+    let word = own(address);
+    word.read();
+    word.write(u64::MAX);
+    word.with(|barrier| barrier.initialised_by = None);
 }
 
 /// Counts one arrival.
@@ -241,17 +256,18 @@ pub fn mbarrier_invalidate(address: u32) {
 /// If the phase has had all its arrivals already (and lacks bytes), or there is no barrier.
 #[track_caller]
 pub fn mbarrier_arrive(address: u32) {
-    update(address, |state| {
+    let word = Word::at(address);
+    word.update(|state| {
         assert!(
             state.pending > 0,
             "one arrival too many at the mbarrier at shared address {}: the current phase has had \
              its {} and waits for {} more bytes",
-            Place(address),
+            word.place(),
             state.expected,
             state.bytes
         );
         state.pending -= 1;
-        kept(address, |barrier| barrier.meeting.arrive(current()));
+        word.with(|barrier| barrier.meeting.arrive(current()));
     });
 }
 
@@ -275,19 +291,20 @@ pub(super) fn mbarrier_complete_tx(address: u32, bytes: u32) {
 
 #[track_caller]
 fn add_bytes(address: u32, bytes: i64) {
-    update(address, |state| {
+    let word = Word::at(address);
+    word.update(|state| {
         let sum = i64::from(state.bytes) + bytes;
         assert!(
             sum.unsigned_abs() <= u64::from(LIMIT),
             "the mbarrier at shared address {} would expect {sum} bytes: it can count {LIMIT}",
-            Place(address)
+            word.place()
         );
         assert!(
             sum >= 0 || state.pending > 0,
             "{} bytes too many were copied for the mbarrier at shared address {}: all arrivals of \
              its phase have come, and they announced fewer",
             -sum,
-            Place(address)
+            word.place()
         );
         // Within 21 bits, as just checked.
         state.bytes = sum as i32;
@@ -301,18 +318,17 @@ fn add_bytes(address: u32, bytes: i64) {
 #[track_caller]
 pub fn mbarrier_try_wait(address: u32, parity: u32) -> bool {
     check_parity(parity);
-    let state = read(address);
+    let word = Word::at(address);
+    let state = word.read();
     if state.parity == parity {
-        let host = word(address);
-        crate::polled(host.addr(), state.to_word(), || {
-            // SAFETY: the address was checked, and shared memory outlives the thread.
-            unsafe { host.read() != state.to_word() }
+        crate::polled(word.memory().addr(), state.to_word(), || {
+            word.read().to_word() != state.to_word()
         });
-        if read(address).parity == parity {
+        if word.read().parity == parity {
             return false;
         }
     }
-    learn(address, current());
+    word.learn(current());
     true
 }
 
@@ -323,17 +339,18 @@ pub fn mbarrier_try_wait(address: u32, parity: u32) -> bool {
 #[track_caller]
 pub fn mbarrier_wait(address: u32, parity: u32) {
     check_parity(parity);
-    read(address);
+    let word = Word::at(address);
+    word.read();
     yield_until(
         WaitKind::Cluster,
         format_args!(
             "waits for the phase of parity {parity} of the mbarrier at shared address {}, {}",
-            Place(address),
-            Missing(address)
+            word.place(),
+            Missing(word)
         ),
-        || read(address).parity != parity,
+        || word.read().parity != parity,
     );
-    learn(address, current());
+    word.learn(current());
 }
 
 #[track_caller]
@@ -345,16 +362,16 @@ fn check_parity(parity: u32) {
 }
 
 /// Formats what a phase lacks when the message is written, not when the wait began.
-struct Missing(u32);
+struct Missing<'a>(Word<'a>);
 
-impl fmt::Display for Missing {
+impl fmt::Display for Missing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let State {
             expected,
             pending,
             bytes,
             ..
-        } = read(self.0);
+        } = self.0.read();
         write!(f, "which lacks {pending} of {expected} arrivals")?;
         match bytes {
             0 => Ok(()),
