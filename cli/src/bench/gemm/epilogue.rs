@@ -26,15 +26,15 @@ impl TryFrom<String> for Epilogue {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let (bias, activation) = match text.strip_prefix("bias") {
-            Some("") => {
+        let (bias, activation) = match text.strip_prefix("bias+") {
+            None if text == "bias" => {
                 return Ok(Epilogue {
                     bias: true,
                     activation: None,
                 });
             }
-            Some(rest) => (true, rest.strip_prefix('+').unwrap_or(rest)),
             None => (false, text.as_str()),
+            Some(rest) => (true, rest),
         };
         let known = ACTIVATIONS.iter().find(|(name, _)| *name == activation);
         match known {
@@ -116,11 +116,19 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for name in ["bias", "relu", "gelu", "silu", "bias+relu", "bias+gelu"] {
+        for name in [
+            "bias",
+            "relu",
+            "gelu",
+            "silu",
+            "bias+relu",
+            "bias+gelu",
+            "bias+silu",
+        ] {
             let epilogue = Epilogue::try_from(name.to_string()).unwrap();
             assert_eq!(epilogue.to_string(), name);
         }
-        for name in ["", "bias+", "gelu+bias", "swish"] {
+        for name in ["", "bias+", "biasgelu", "gelu+bias", "swish"] {
             assert!(Epilogue::try_from(name.to_string()).is_err(), "{name}");
         }
     }
