@@ -56,12 +56,24 @@ fn explain(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
     }
-    let text = error.render().to_string();
-    eprintln!(
-        "{}",
-        text.lines()
-            .next()
-            .unwrap_or("error: the arguments make no sense")
-    );
+    let all = match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => "; `--help` lists all",
+        _ => "",
+    };
+    eprintln!("{}{all}", one_line(&error.render().to_string()));
     ExitCode::from(2)
+}
+
+/// clap's complaint without how the command is used: what is wrong, with the arguments that are
+/// missing, the values that there are and the tips that it puts on lines of their own.
+fn one_line(complaint: &str) -> String {
+    let lines = complaint.lines().map(str::trim);
+    let helpful = lines
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty());
+    helpful.fold(String::new(), |all, line| match line {
+        first if all.is_empty() => first.to_string(),
+        tip if tip.starts_with("tip:") => format!("{all}; {tip}"),
+        more => format!("{all} {more}"),
+    })
 }

@@ -138,6 +138,25 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
     }
 }
 
+#[test]
+fn what_helps_is_said_of_bad_arguments() {
+    for (arguments, helpful) in [
+        ("layout", "<EXPR>"),
+        ("bench compare", "<OLD> <NEW>"),
+        ("gemm --dtype bf17", "[possible values: f32, bf16, f16]"),
+        ("gemm --dtype bf17", "; tip: a similar value exists: 'bf16'"),
+        ("gemm --M 3", "; `--help` lists all"),
+        ("gem", "; tip: a similar subcommand exists: 'gemm'"),
+    ] {
+        let output = cutlet(arguments);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
+        assert!(complaint.starts_with("error: "), "{arguments}: {complaint}");
+        assert!(complaint.contains(helpful), "{arguments}: {complaint}");
+    }
+}
+
 /// No matter how much memory there is: so much cannot be addressed.
 #[test]
 fn a_problem_that_the_host_cannot_hold_is_one_line_and_exit_code_2() {
