@@ -30,7 +30,8 @@ pub struct GemmArgs {
     /// Columns of A, rows of B.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     k: usize,
-    /// The type of the elements. Sums are in f32; bf16 and f16 need a Hopper GPU, or the CPU.
+    /// The type of the elements. Sums are in f32. f32 is multiplied on the CUDA cores, bf16 and f16 on the tensor cores
+    /// of a Hopper GPU; the CPU multiplies all.
     #[arg(long, value_enum, default_value_t)]
     dtype: Elements,
     /// The type of C and of the bias, if it is another one.
@@ -64,15 +65,12 @@ pub struct GemmArgs {
     timed: TimedArgs,
 }
 
-/// The element types that can be multiplied.
+/// The element types of A and B, and of C.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Elements {
-    /// On the CUDA cores.
     #[default]
     F32,
-    /// On the tensor cores.
     Bf16,
-    /// On the tensor cores.
     F16,
 }
 
@@ -126,10 +124,10 @@ impl<T: cutlet::Element<D> + Stored, D: Stored> Element<D> for T {}
 /// Which direction of a matrix is contiguous.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Order {
-    /// Rows are.
+    /// Rows are contiguous.
     #[default]
     Row,
-    /// Columns are.
+    /// Columns are contiguous.
     Col,
 }
 

@@ -157,6 +157,16 @@ fn what_helps_is_said_of_bad_arguments() {
     }
 }
 
+#[test]
+fn help_is_true_of_every_matrix() {
+    let help = text(&cutlet("gemm --help").stdout);
+    for order in ["row: Rows are contiguous", "col: Columns are contiguous"] {
+        assert_eq!(help.matches(order).count(), 3, "{help}");
+    }
+    // Which cores multiply is said of A and B alone.
+    assert_eq!(help.matches("CUDA cores").count(), 1, "{help}");
+}
+
 /// No matter how much memory there is: so much cannot be addressed.
 #[test]
 fn a_problem_that_the_host_cannot_hold_is_one_line_and_exit_code_2() {
