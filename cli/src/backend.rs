@@ -25,3 +25,38 @@ impl Backend {
         })
     }
 }
+
+/// What went wrong, with the option in place of the library's call that is advised where there is no such GPU.
+pub fn as_an_option(error: &str) -> String {
+    error.replace("`Device::cpu()`", "the CPU (`--backend cpu`)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lacks_a_gpu_is_told_of_the_option() {
+        let no_driver = cutlet_host::Error::NoDriver {
+            asked: "gpu 0".to_string(),
+            found: "there is none".to_string(),
+        };
+        let no_such_gpu = cutlet_host::Error::NoSuchGpu {
+            ordinal: 1,
+            count: 1,
+        };
+        let older = cutlet::Error::Device {
+            asked: "gemm",
+            found: "gpu 0".to_string(),
+        };
+        for error in [
+            no_driver.to_string(),
+            no_such_gpu.to_string(),
+            older.to_string(),
+        ] {
+            let told = as_an_option(&error);
+            assert!(told.contains("the CPU (`--backend cpu`)"), "{told}");
+            assert!(!told.contains("Device::"), "{told}");
+        }
+    }
+}

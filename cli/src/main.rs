@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: {error}");
+        eprintln!("error: {}", backend::as_an_option(&error.to_string()));
         ExitCode::from(2)
     })
 }

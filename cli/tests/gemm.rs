@@ -216,4 +216,5 @@ fn a_gpu_that_is_not_there_is_one_line_and_exit_code_2() {
     let complaint = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("`--backend cpu`"), "{complaint}");
 }

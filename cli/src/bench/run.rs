@@ -20,6 +20,7 @@ use super::statistics::{Spread, Verdict};
 use super::suite::{Suite, SuiteError};
 use super::table;
 use super::telemetry::Recorder;
+use crate::backend::as_an_option;
 
 /// Bytes of the copy that says what the memory does.
 const COPY_BYTES: usize = 1 << 30;
@@ -295,7 +296,7 @@ fn fastest(times: &[Times], of: &[usize]) -> Option<usize> {
 
 fn failed(error: &Error) -> Outcome {
     Outcome::Failed {
-        error: error.to_string(),
+        error: as_an_option(&error.to_string()),
     }
 }
 
