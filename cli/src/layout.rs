@@ -36,7 +36,7 @@ pub struct LayoutArgs {
     expression: Option<String>,
 
     /// Read an expression a line, and answer each with a line: the result, or `error: …`.
-    #[arg(long, conflicts_with = "expression")]
+    #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain"])]
     stdin: bool,
 
     /// Print the result as a table, as CuTe's print_layout does.

@@ -236,6 +236,24 @@ fn syntax_errors_point_at_the_column() {
     );
 }
 
+/// An answer to a line is a line.
+#[test]
+fn no_picture_is_asked_for_of_lines() {
+    for picture in [
+        "--table",
+        "--annotated",
+        "--tv",
+        "--svg=lines.svg",
+        "--latex",
+        "--explain",
+    ] {
+        let output = cutlet(&["--stdin", picture]);
+        assert_eq!(output.status.code(), Some(2), "{picture}");
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains("cannot be used with"), "{complaint}");
+    }
+}
+
 /// Every line has an answer, whatever it is.
 #[test]
 fn nothing_on_stdin_crashes() {
