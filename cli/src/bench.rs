@@ -100,15 +100,15 @@ struct CompareArgs {
     old: PathBuf,
     /// The later run.
     new: PathBuf,
-    /// Exit with 1 if something got slower.
+    /// Exit with 1 if something got slower, or was measured before and is not now.
     #[arg(long)]
     fail: bool,
 }
 
 #[derive(Args, Debug)]
 struct ReportArgs {
-    /// The run's folder.
-    folder: PathBuf,
+    /// The run: its folder, or its results.json, beside which report and plots go.
+    run: PathBuf,
 }
 
 /// Runs the command.
@@ -118,8 +118,12 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gather(args) => measure(args, Families::Gather)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
-        What::Report(ReportArgs { folder }) => {
-            write(&Results::read(folder)?, folder)?;
+        What::Report(ReportArgs { run }) => {
+            let folder = match run.is_dir() {
+                true => Some(run.as_path()),
+                false => run.parent(),
+            };
+            write(&Results::read(run)?, folder.unwrap_or(run))?;
             ExitCode::SUCCESS
         }
     })

@@ -131,6 +131,14 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     assert!(cutlet(&["bench", "report", path(&out)]).status.success());
     let again = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert_eq!(again, report);
+
+    // The results may be named themselves, as where runs are compared.
+    std::fs::remove_file(out.join("report.md")).expect("the report can be removed");
+    let file = out.join("results.json");
+    let output = cutlet(&["bench", "report", path(&file)]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let again = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    assert_eq!(again, report);
 }
 
 #[test]
