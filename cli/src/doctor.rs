@@ -1,11 +1,11 @@
 //! `cutlet doctor`: what is installed, what is missing, and the fix for each missing thing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet_device::PtxLibrary;
+use cutlet_device::{PtxFamily, PtxLibrary};
 use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
 use serde::Serialize;
@@ -142,41 +142,56 @@ fn gpu(ordinal: usize) -> Finding {
     match looked_at {
         Ok((memory, device)) => {
             let (major, minor) = device.compute_capability().unwrap_or_default();
-            if let Some(family) = unsupported(&cutlet_kernels::PTX, (major, minor)) {
-                return Finding::missing(
-                    "gpu",
-                    format!(
-                        "{} has compute capability {major}.{minor}, and {family} is not built for it",
-                        device.name()
-                    ),
-                    "use a GPU of a target that the kernels are built for; they run on the CPU too",
-                );
-            }
             let gib = memory.map_or(0.0, |(_, total)| total as f64 / f64::from(1 << 30));
-            Finding::found(
-                "gpu",
-                format!(
-                    "{}, compute capability {major}.{minor}, {} multiprocessors, {gib:.0} GiB",
-                    device.name(),
-                    device.multiprocessors()
-                ),
-            )
+            let what = format!(
+                "{}, compute capability {major}.{minor}, {} multiprocessors, {gib:.0} GiB",
+                device.name(),
+                device.multiprocessors()
+            );
+            with_kernels(&cutlet_kernels::PTX, (major, minor), what)
         }
         Err(error) => Finding::missing("gpu", error, "check `nvidia-smi`"),
     }
 }
 
-/// A family without PTX that runs on this compute capability.
-fn unsupported(library: &PtxLibrary, (major, minor): (u32, u32)) -> Option<&'static str> {
-    let mut families = library.families.iter();
-    families
-        .find(|family| family.best_for(major, minor).is_none())
-        .map(|family| family.name)
+/// A GPU of this compute capability, with the kernels that it lacks.
+fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) -> Finding {
+    let (there, lacking): (Vec<&PtxFamily>, Vec<_>) = library
+        .families
+        .iter()
+        .partition(|family| family.best_for(major, minor).is_some());
+    if there.is_empty() {
+        return Finding::missing(
+            "gpu",
+            format!("{what}; no kernel is built for it"),
+            "use a GPU of a target that the kernels are built for; they run on the CPU too",
+        );
+    }
+    let mut needed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for family in lacking {
+        let targets = family.modules.iter().map(|module| module.target);
+        needed
+            .entry(topic(family.name))
+            .or_default()
+            .extend(targets);
+    }
+    let lacks = needed.into_iter().map(|(topic, targets)| {
+        let what = match topic {
+            "gemm_wgmma" => "GEMM of bf16 and f16",
+            other => other,
+        };
+        let targets: Vec<&str> = targets.into_iter().collect();
+        format!("; no {what} here: {topic} needs {}", targets.join(" or "))
+    });
+    Finding::found("gpu", what + &lacks.collect::<String>())
+}
+
+/// What a family is for: the first part of its module's path, whose others are its instances.
+fn topic(family: &'static str) -> &'static str {
+    family.split_once("::").map_or(family, |(topic, _)| topic)
 }
 
 fn kernels(library: &PtxLibrary) -> Finding {
-    // The first part of a module's path says what it is for; the others are its instances.
-    let topic = |name: &'static str| name.split_once("::").map_or(name, |(topic, _)| topic);
     let topics: BTreeSet<&str> = library
         .families
         .iter()
@@ -222,5 +237,32 @@ fn cublas() -> Finding {
             "`pip install nvidia-cublas`, or set CUTLET_CUBLAS to the folder that holds it",
         ),
         Err(error) => Finding::missing("cuBLAS, cuBLASLt", error, "reinstall it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a GPU of this compute capability.
+    fn of_capability(capability: (u32, u32)) -> Finding {
+        with_kernels(&cutlet_kernels::PTX, capability, "a GPU".to_string())
+    }
+
+    #[test]
+    fn a_gpu_that_some_kernels_are_built_for_is_found() {
+        for capability in [(8, 0), (8, 9), (12, 0)] {
+            let Finding { found, what, .. } = of_capability(capability);
+            assert!(found, "{capability:?}: {what}");
+            assert_eq!(
+                what,
+                "a GPU; no GEMM of bf16 and f16 here: gemm_wgmma needs sm_90a"
+            );
+        }
+        let hopper = of_capability((9, 0));
+        assert!(hopper.found);
+        assert_eq!(hopper.what, "a GPU");
+        let turing = of_capability((7, 5));
+        assert!(!turing.found && turing.fix.is_some());
     }
 }
