@@ -115,14 +115,19 @@ fn driver() -> Finding {
         Ok((major, minor)) => {
             Finding::found("driver", format!("NVIDIA, supports CUDA {major}.{minor}"))
         }
-        Err(cutlet_host::Error::NoDriver { found, .. }) => Finding::missing(
-            "driver",
-            found,
-            "install NVIDIA's driver, version 525 or newer (Debian, Ubuntu: `apt-get install \
-             nvidia-driver`); kernels run on the CPU until then",
-        ),
+        Err(cutlet_host::Error::NoDriver { found, .. }) => without_driver(found),
         Err(error) => Finding::missing("driver", error, "reinstall NVIDIA's driver"),
     }
+}
+
+fn without_driver(found: String) -> Finding {
+    Finding::missing(
+        "driver",
+        found,
+        // The first that knows PTX 8.1, which the kernels for Hopper are in: CUDA 12.1's.
+        "install NVIDIA's driver, version 530 or newer (Debian, Ubuntu: `apt-get install \
+         nvidia-driver`); kernels run on the CPU until then",
+    )
 }
 
 fn gpus() -> Vec<Finding> {
@@ -264,5 +269,21 @@ mod tests {
         assert_eq!(hopper.what, "a GPU");
         let turing = of_capability((7, 5));
         assert!(!turing.found && turing.fix.is_some());
+    }
+
+    #[test]
+    fn a_driver_that_is_advised_knows_the_kernels_ptx() {
+        let driver = without_driver("there is none".to_string());
+        assert!(driver.fix.is_some_and(|fix| fix.contains("version 530")));
+        for module in cutlet_kernels::PTX
+            .families
+            .iter()
+            .flat_map(|family| family.modules)
+        {
+            let mut lines = module.ptx.lines();
+            let version = lines.find_map(|line| line.strip_prefix(".version "));
+            // 8.1 is CUDA 12.1's, of which the drivers are 530.
+            assert!(matches!(version, Some("7.0" | "8.1")), "{version:?}");
+        }
     }
 }
