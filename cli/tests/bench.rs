@@ -251,3 +251,29 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_suite_is_said_with_its_line() {
+    let suite = folder("wrong").join("wrong.toml");
+    let entry = "about = \"mine\"\n\n[[gemm]]\nmnk = [[1, 2, 3]]\n\n[[gemm]]\n";
+    for (last, expected) in [
+        (
+            "mnk = [[1, 1, 1], [0, 2, 3]]",
+            "the entry in line 6 is wrong: a GEMM has the shape [0, 2, 3]",
+        ),
+        (
+            "mnk = [[\"a\", 2, 3]]",
+            "line 6 is wrong: invalid type: string \"a\", expected usize in `mnk`",
+        ),
+        ("m = [1]", "line 6 is wrong: a GEMM has `m` without `nk`"),
+        ("mnk = [[1, 2, 3]", "line 7 is wrong: "),
+        ("[[gem]]", "line 7 is wrong: unknown field `gem`"),
+    ] {
+        std::fs::write(&suite, format!("{entry}{last}\n")).expect("a file is written");
+        let output = cutlet(&["bench", "gemm", "--backend", "cpu", "--suite", path(&suite)]);
+        assert_eq!(output.status.code(), Some(2), "{last}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -46,7 +46,7 @@ impl Family for Gather {
             for &row_bytes in &entry.row_bytes {
                 if row_bytes == 0 || row_bytes % 4 != 0 {
                     return Err(format!(
-                        "a gather entry has rows of {row_bytes} bytes; they must be a multiple of 4"
+                        "a gather has rows of {row_bytes} bytes; they must be a multiple of 4"
                     ));
                 }
                 let problem = Problem {
@@ -58,14 +58,14 @@ impl Family for Gather {
                 };
                 if problem.rows == 0 || problem.table_rows < problem.rows {
                     return Err(format!(
-                        "a gather entry has {} rows of {row_bytes} bytes to gather from a table of {}; \
+                        "a gather has {} rows of {row_bytes} bytes to gather from a table of {}; \
                          there must be at least one, and the table at least as large as the output",
                         problem.rows, problem.table_rows
                     ));
                 }
                 if i32::try_from(problem.table_rows).is_err() {
                     return Err(format!(
-                        "a gather entry has a table of {} rows; indices have 32 bits",
+                        "a gather has a table of {} rows; indices have 32 bits",
                         problem.table_rows
                     ));
                 }

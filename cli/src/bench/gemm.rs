@@ -102,15 +102,26 @@ impl Family for Gemm {
     fn problems(&self, entry: toml::Value, dtypes: &[Dtype]) -> Result<Vec<Problem>, String> {
         let entry: Entry = entry.try_into().map_err(|error| format!("{error}"))?;
         if entry.m.is_empty() != entry.nk.is_empty() {
-            return Err("a GEMM entry has one of `m` and `nk` without the other".to_string());
+            let (there, lacking) = match entry.m.is_empty() {
+                true => ("nk", "m"),
+                false => ("m", "nk"),
+            };
+            return Err(format!(
+                "a GEMM has `{there}` without `{lacking}`; give both, or `mnk`"
+            ));
         }
         let crossed = entry
             .nk
             .iter()
             .flat_map(|&[n, k]| entry.m.iter().map(move |&m| [m, n, k]));
         let shapes: Vec<[usize; 3]> = entry.mnk.iter().copied().chain(crossed).collect();
-        if shapes.is_empty() || shapes.iter().flatten().any(|&extent| extent == 0) {
-            return Err("a GEMM entry has no shape, or one with an extent of 0".to_string());
+        if shapes.is_empty() {
+            return Err("a GEMM has no shape; give `mnk`, or `m` and `nk`".to_string());
+        }
+        if let Some(shape) = shapes.iter().find(|shape| shape.contains(&0)) {
+            return Err(format!(
+                "a GEMM has the shape {shape:?}; its extents must be at least 1"
+            ));
         }
         let wanted = dtypes
             .iter()

@@ -4,6 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use cutlet::Device;
 use indicatif::{ProgressBar, ProgressStyle};
+use toml::Spanned;
 
 use super::dtype::Dtype;
 use super::error::{Error, Result};
@@ -17,7 +18,7 @@ use super::random::random;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
 use super::setting::Setting;
 use super::statistics::{Spread, Verdict};
-use super::suite::{Suite, SuiteError};
+use super::suite::Suite;
 use super::table;
 use super::telemetry::Recorder;
 use crate::backend::as_an_option;
@@ -138,7 +139,7 @@ pub fn run(
 fn problems<F: Family>(
     family: &F,
     plan: &Plan,
-    entries: fn(&Suite) -> &Vec<toml::Value>,
+    entries: fn(&Suite) -> &Vec<Spanned<toml::Value>>,
     of: Families,
 ) -> Result<Vec<F::Problem>> {
     if plan.families != Families::All && plan.families != of {
@@ -149,12 +150,7 @@ fn problems<F: Family>(
     for dtype in &plan.dtypes {
         for suite in &plan.suites {
             for entry in entries(suite) {
-                let found = family.problems(entry.clone(), &[*dtype]).map_err(|found| {
-                    SuiteError::File {
-                        name: suite.name.clone(),
-                        found,
-                    }
-                })?;
+                let found = suite.problems(family, entry, &[*dtype])?;
                 let new = found
                     .into_iter()
                     .filter(|problem| known.insert(family.row(problem).id));

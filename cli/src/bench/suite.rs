@@ -1,8 +1,13 @@
 //! Suites: which problems are measured, as data files that ship with the program or that users write.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::Spanned;
+
+use super::dtype::Dtype;
+use super::family::Family;
 
 /// The suites that ship with the program, by name.
 const SHIPPED: [(&str, &str); 13] = [
@@ -28,14 +33,17 @@ pub struct Suite {
     /// Its name, or the path of its file.
     #[serde(skip)]
     pub name: String,
+    /// The file's text, in which entries have their lines.
+    #[serde(skip)]
+    text: String,
     /// What it is for, in a line.
     pub about: String,
     /// Entries of the GEMM family.
     #[serde(default)]
-    pub gemm: Vec<toml::Value>,
+    pub gemm: Vec<Spanned<toml::Value>>,
     /// Entries of the gather family.
     #[serde(default)]
-    pub gather: Vec<toml::Value>,
+    pub gather: Vec<Spanned<toml::Value>>,
 }
 
 impl Suite {
@@ -55,15 +63,51 @@ impl Suite {
                 found: error.to_string(),
             })?,
         };
-        let suite: Suite = toml::from_str(&text).map_err(|error| SuiteError::File {
-            name: name.to_string(),
-            found: error.to_string(),
-        })?;
-        Ok(Suite {
-            name: name.to_string(),
-            ..suite
+        match toml::from_str::<Suite>(&text) {
+            Ok(suite) => Ok(Suite {
+                name: name.to_string(),
+                text,
+                ..suite
+            }),
+            Err(error) => Err(SuiteError::File {
+                name: name.to_string(),
+                found: match error.span() {
+                    Some(span) => {
+                        format!("line {} is wrong: {}", line(&text, &span), error.message())
+                    }
+                    None => error.message().to_string(),
+                }
+                .replace('\n', " "),
+            }),
+        }
+    }
+
+    /// The problems of one of its entries, in these element types only.
+    ///
+    /// # Errors
+    /// [`SuiteError::File`], with the entry's line.
+    pub fn problems<F: Family>(
+        &self,
+        family: &F,
+        entry: &Spanned<toml::Value>,
+        dtypes: &[Dtype],
+    ) -> Result<Vec<F::Problem>, SuiteError> {
+        let problems = family.problems(entry.get_ref().clone(), dtypes);
+        problems.map_err(|found| SuiteError::File {
+            name: self.name.clone(),
+            found: format!(
+                "the entry in line {} is wrong: {}",
+                line(&self.text, &entry.span()),
+                found.trim_end().replace('\n', " ")
+            ),
         })
     }
+}
+
+/// The line, counted from 1, in which a part of a text begins.
+fn line(text: &str, part: &Range<usize>) -> usize {
+    let before = text.bytes().take(part.start);
+    1 + before.filter(|&byte| byte == b'\n').count()
 }
 
 /// Why there is no such suite.
@@ -92,8 +136,7 @@ pub enum SuiteError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::family::Family;
-    use crate::bench::{dtype::Dtype, gather, gemm};
+    use crate::bench::{gather, gemm};
     use clap::ValueEnum;
 
     #[test]
@@ -101,17 +144,13 @@ mod tests {
         for (name, _) in SHIPPED {
             let suite = Suite::load(name).unwrap();
             let mut problems = 0;
-            for entry in suite.gemm {
-                problems += gemm::Gemm
-                    .problems(entry, Dtype::value_variants())
-                    .unwrap()
-                    .len();
+            for entry in &suite.gemm {
+                let found = suite.problems(&gemm::Gemm, entry, Dtype::value_variants());
+                problems += found.unwrap().len();
             }
-            for entry in suite.gather {
-                problems += gather::Gather
-                    .problems(entry, Dtype::value_variants())
-                    .unwrap()
-                    .len();
+            for entry in &suite.gather {
+                let found = suite.problems(&gather::Gather, entry, Dtype::value_variants());
+                problems += found.unwrap().len();
             }
             assert!(problems > 0, "{name}");
         }
@@ -121,9 +160,9 @@ mod tests {
     fn the_headline_suite_has_24_shapes_in_bf16() {
         let suite = Suite::load("headline").unwrap();
         let problems = |dtype| -> usize {
-            let entries = suite.gemm.iter().cloned();
+            let entries = suite.gemm.iter();
             entries
-                .map(|entry| gemm::Gemm.problems(entry, &[dtype]).unwrap().len())
+                .map(|entry| suite.problems(&gemm::Gemm, entry, &[dtype]).unwrap().len())
                 .sum()
         };
         assert_eq!(problems(Dtype::Bf16), 24);
