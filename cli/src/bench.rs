@@ -155,10 +155,8 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
             every_instance: args.instances,
             seed: args.seed,
         },
-        &keep,
+        keep,
     )?;
-    // A run without rows has kept nothing yet.
-    keep(&results)?;
     println!("\n{}", table::summary(&results));
     write(&results, &args.out)?;
     println!("report in {}", args.out.join(report::FILE).display());

@@ -277,3 +277,41 @@ fn what_is_wrong_with_a_suite_is_said_with_its_line() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn a_run_that_would_measure_nothing_is_refused() {
+    let folder = folder("nothing");
+    let empty = folder.join("empty.toml");
+    std::fs::write(&empty, "about = \"nothing\"\n").expect("a file is written");
+    for (arguments, expected) in [
+        (
+            vec!["gemm", "--suite", "gather"],
+            "suite `gather` was asked for, but it has no GEMM in f32",
+        ),
+        (
+            vec!["gather", "--suite", "headline"],
+            "but it has no gather;",
+        ),
+        // tiny has GEMMs, but that is no reason to leave out the other.
+        (
+            vec!["gemm", "--suite", "tiny", "--suite", "gather"],
+            "`gather` was asked for",
+        ),
+        (
+            vec!["gemm", "--suite", "epilogue", "--dtype", "tf32"],
+            "it has no GEMM in tf32;",
+        ),
+        (
+            vec!["all", "--suite", path(&empty), "--dtype", "f32"],
+            "it has no GEMM in f32 and no gather;",
+        ),
+    ] {
+        let out = folder.join("out");
+        let common = ["--backend", "cpu", "--out", path(&out)];
+        let output = cutlet(&[&["bench"], &arguments[..], &common].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -41,6 +41,13 @@ impl Family for Gather {
 
     fn problems(&self, entry: toml::Value, _: &[Dtype]) -> Result<Vec<Problem>, String> {
         let entry: Entry = entry.try_into().map_err(|error| format!("{error}"))?;
+        if entry.row_bytes.is_empty() || entry.indices.is_empty() {
+            return Err(format!(
+                "a gather has {} `row_bytes` and {} `indices`; give at least one of each",
+                entry.row_bytes.len(),
+                entry.indices.len()
+            ));
+        }
         let mut problems = Vec::new();
         for &indices in &entry.indices {
             for &row_bytes in &entry.row_bytes {
@@ -116,6 +123,18 @@ mod tests {
         let row = Gather.row(&problems[0]);
         assert_eq!(row.id, "gather uniform 16x64B of 64");
         assert_eq!(row.bytes, 2048.0);
+    }
+
+    #[test]
+    fn entries_without_a_problem_are_refused() {
+        for (row_bytes, indices) in [("[]", "[\"uniform\"]"), ("[64]", "[]")] {
+            let text = format!(
+                "row_bytes = {row_bytes}\nindices = {indices}\n\
+                 gathered_bytes = 1024\ntable_bytes = 4096"
+            );
+            let error = Gather.problems(toml::from_str(&text).unwrap(), &[]);
+            assert!(error.unwrap_err().contains("at least one of each"));
+        }
     }
 
     #[test]

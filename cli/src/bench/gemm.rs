@@ -123,6 +123,9 @@ impl Family for Gemm {
                 "a GEMM has the shape {shape:?}; its extents must be at least 1"
             ));
         }
+        if entry.dtypes.as_ref().is_some_and(Vec::is_empty) {
+            return Err("a GEMM has no `dtypes`; name one, or leave it out for all".to_string());
+        }
         let wanted = dtypes
             .iter()
             .filter(|dtype| entry.dtypes.as_ref().is_none_or(|all| all.contains(dtype)));
@@ -215,6 +218,7 @@ mod tests {
     fn entries_that_mean_nothing_are_refused() {
         assert!(problems("m = [1]").is_err());
         assert!(problems("mnk = [[1, 0, 1]]").is_err());
+        assert!(problems("mnk = [[1, 1, 1]]\ndtypes = []").is_err());
         assert!(problems("mkn = [[1, 1, 1]]").unwrap_err().contains("mkn"));
         assert!(problems("mnk = [[1, 1, 1]]\nlayout = \"xy\"").is_err());
         assert!(problems("mnk = [[1, 1, 1]]\nepilogue = \"xy\"").is_err());

@@ -18,7 +18,7 @@ use super::random::random;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
 use super::setting::Setting;
 use super::statistics::{Spread, Verdict};
-use super::suite::Suite;
+use super::suite::{Suite, SuiteError};
 use super::table;
 use super::telemetry::Recorder;
 use crate::backend::as_an_option;
@@ -46,6 +46,19 @@ pub struct Plan {
     pub seed: u64,
 }
 
+impl Plan {
+    /// Which problems of the suites are measured.
+    fn what(&self) -> String {
+        let dtypes: Vec<&str> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
+        let gemm = format!("GEMM in {}", dtypes.join(" or "));
+        match self.families {
+            Families::Gemm => gemm,
+            Families::Gather => "gather".to_string(),
+            Families::All => format!("{gemm} and no gather"),
+        }
+    }
+}
+
 /// Which families are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {
@@ -69,10 +82,30 @@ pub fn run(
     mut keep: impl FnMut(&Results) -> Result<()>,
 ) -> Result<Results> {
     let (began, clock) = (SystemTime::now(), Instant::now());
+    let mut unused: Vec<&Suite> = plan.suites.iter().collect();
     let (gemms, gathers) = (
-        problems(&Gemm, plan, |suite| &suite.gemm, Families::Gemm)?,
-        problems(&Gather, plan, |suite| &suite.gather, Families::Gather)?,
+        problems(
+            &Gemm,
+            plan,
+            |suite| &suite.gemm,
+            Families::Gemm,
+            &mut unused,
+        )?,
+        problems(
+            &Gather,
+            plan,
+            |suite| &suite.gather,
+            Families::Gather,
+            &mut unused,
+        )?,
     );
+    if let Some(suite) = unused.first() {
+        return Err(SuiteError::Nothing {
+            name: suite.name.clone(),
+            of: plan.what(),
+        }
+        .into());
+    }
     let setting = Setting {
         baselines_only: plan.baselines_only,
         every_instance: plan.every_instance,
@@ -135,12 +168,14 @@ pub fn run(
     Ok(results)
 }
 
-/// The problems of a family in the plan's suites, each once, one element type after the other.
+/// The problems of a family in the plan's suites, each once, one element type after the other. Suites that have one
+/// are no longer `unused`.
 fn problems<F: Family>(
     family: &F,
     plan: &Plan,
     entries: fn(&Suite) -> &Vec<Spanned<toml::Value>>,
     of: Families,
+    unused: &mut Vec<&Suite>,
 ) -> Result<Vec<F::Problem>> {
     if plan.families != Families::All && plan.families != of {
         return Ok(Vec::new());
@@ -151,6 +186,9 @@ fn problems<F: Family>(
         for suite in &plan.suites {
             for entry in entries(suite) {
                 let found = suite.problems(family, entry, &[*dtype])?;
+                if !found.is_empty() {
+                    unused.retain(|unused| unused.name != suite.name);
+                }
                 let new = found
                     .into_iter()
                     .filter(|problem| known.insert(family.row(problem).id));

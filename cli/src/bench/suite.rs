@@ -131,6 +131,16 @@ pub enum SuiteError {
         /// What is wrong with it.
         found: String,
     },
+    /// It has problems, but none of those that were asked for.
+    #[error(
+        "suite `{name}` was asked for, but it has no {of}; name another suite, another family or other types"
+    )]
+    Nothing {
+        /// What was asked for.
+        name: String,
+        /// Of which families and types.
+        of: String,
+    },
 }
 
 #[cfg(test)]
