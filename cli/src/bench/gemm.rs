@@ -6,7 +6,7 @@ mod epilogue;
 mod samples;
 mod types;
 
-use cutlet::Order;
+use cutlet::{MAX_EXTENT, Order};
 use serde::Deserialize;
 
 use super::dtype::Dtype;
@@ -118,9 +118,10 @@ impl Family for Gemm {
         if shapes.is_empty() {
             return Err("a GEMM has no shape; give `mnk`, or `m` and `nk`".to_string());
         }
-        if let Some(shape) = shapes.iter().find(|shape| shape.contains(&0)) {
+        let refused = |extent: &usize| !(1..=MAX_EXTENT).contains(extent);
+        if let Some(shape) = shapes.iter().find(|shape| shape.iter().any(refused)) {
             return Err(format!(
-                "a GEMM has the shape {shape:?}; its extents must be at least 1"
+                "a GEMM has the shape {shape:?}; extents are from 1 to {MAX_EXTENT}"
             ));
         }
         if entry.dtypes.as_ref().is_some_and(Vec::is_empty) {
@@ -219,6 +220,11 @@ mod tests {
         assert!(problems("m = [1]").is_err());
         assert!(problems("mnk = [[1, 0, 1]]").is_err());
         assert!(problems("mnk = [[1, 1, 1]]\ndtypes = []").is_err());
+        let most = format!("mnk = [[{MAX_EXTENT}, 1, {MAX_EXTENT}]]");
+        assert!(problems(&most).is_ok());
+        let more = format!("m = [1]\nnk = [[1, 1], [{}, 1]]", MAX_EXTENT + 1);
+        let found = format!("[1, {}, 1]", MAX_EXTENT + 1);
+        assert!(problems(&more).unwrap_err().contains(&found));
         assert!(problems("mkn = [[1, 1, 1]]").unwrap_err().contains("mkn"));
         assert!(problems("mnk = [[1, 1, 1]]\nlayout = \"xy\"").is_err());
         assert!(problems("mnk = [[1, 1, 1]]\nepilogue = \"xy\"").is_err());
