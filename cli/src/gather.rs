@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use cutlet::{Gather, Index, Matrix, MatrixMut, Stream};
+use cutlet_host::Backend;
 use serde::Serialize;
 
-use crate::host_memory::room;
+use crate::host_memory::{self, room};
 use crate::timed::{TimedArgs, extent};
 
 /// Gather rows of a table by random indices and say how fast: output[r] = table[indices[r]].
@@ -104,6 +105,20 @@ pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes of host memory that the data takes, which for the CPU backend has the device's too.
+fn host_bytes<X>(args: &GatherArgs, backend: Backend) -> u128 {
+    let [table_rows, rows, row_bytes] =
+        [args.table_rows, args.rows, args.row_bytes].map(|extent| extent as u128);
+    let (table, gathered) = (table_rows * row_bytes, rows * row_bytes);
+    let indices = rows * size_of::<X>() as u128;
+    let on_device = match backend {
+        Backend::Gpu => 0,
+        // What is gathered, and the copy that it is compared with.
+        Backend::Cpu => table + indices + 2 * gathered,
+    };
+    table + rows * size_of::<usize>() as u128 + indices + gathered + on_device
+}
+
 fn gather<X: Index>(
     stream: &Stream,
     args: &GatherArgs,
@@ -117,6 +132,7 @@ fn gather<X: Index>(
     } = *args;
     let bytes = |rows: usize| rows * row_bytes;
     // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    host_memory::expect(host_bytes::<X>(args, stream.device().backend()))?;
     let mut table = room::<u8>(bytes(table_rows))?;
     let (mut picks, mut indices) = (room::<usize>(rows)?, room::<X>(rows)?);
     let mut output = stream.filled::<u8>(bytes(rows), 0xff)?;
@@ -171,4 +187,27 @@ fn gather<X: Index>(
         copy_gigabytes_per_second: moved / copy.as_secs_f64() / 1e9,
         wrong_bytes: args.check.then(wrong),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        gather: GatherArgs,
+    }
+
+    #[test]
+    fn all_that_the_data_takes_is_counted() {
+        let words = "gather --table-rows 100 --rows 10 --row-bytes 7";
+        let Alone { gather } = Alone::parse_from(words.split(' '));
+        let (table, picks, indices, gathered) = (700, 80, 40, 70);
+        let on_gpu = table + picks + indices + gathered;
+        assert_eq!(host_bytes::<i32>(&gather, Backend::Gpu), on_gpu);
+        let on_cpu = on_gpu + table + indices + 2 * gathered;
+        assert_eq!(host_bytes::<i32>(&gather, Backend::Cpu), on_cpu);
+    }
 }

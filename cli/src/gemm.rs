@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use cutlet::{Buffer, Matrix, MatrixMut, Stream};
+use cutlet_host::Backend;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::bench::{Dtype, Epilogue, Nearest, Number};
 use crate::deviation::Deviation;
-use crate::host_memory::room;
+use crate::host_memory::{self, room};
 use crate::normal::normal;
 use crate::timed::{TimedArgs, extent};
 use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
@@ -99,6 +100,11 @@ impl GemmArgs {
     /// The type of C.
     fn c_dtype(&self) -> Elements {
         self.c_dtype.unwrap_or(self.dtype)
+    }
+
+    /// Whether all of C is computed in f64 in about a second.
+    fn is_quick(&self) -> bool {
+        self.m.saturating_mul(self.n).saturating_mul(self.k) <= QUICK
     }
 
     fn epilogue(&self) -> Epilogue {
@@ -229,6 +235,7 @@ fn run_as<T: Element<D>, D: Stored>(
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
     // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
     let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
     let mut bias = room(n)?;
     let random = |len: usize, nth: u64| normal(seed.wrapping_add(nth)).take(len);
@@ -285,6 +292,24 @@ fn run_as<T: Element<D>, D: Stored>(
         }
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Bytes of host memory that the data takes, which for the CPU backend has the device's too.
+fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
+    let [m, n, k] = [args.m, args.n, args.k].map(|extent| extent as u128);
+    let [of_t, of_d] = [size_of::<T>(), size_of::<D>()].map(|bytes| bytes as u128);
+    let result = m * n * of_d;
+    let data = (m * k + k * n) * of_t + n * of_d + result;
+    let on_device = match backend {
+        Backend::Gpu => 0,
+        Backend::Cpu => data,
+    };
+    let checked = match args.check && args.is_quick() {
+        true => m * n * size_of::<[(usize, usize); 2]>() as u128,
+        false => 0,
+    };
+    // The result comes back to memory of its own.
+    data + on_device + result + checked
 }
 
 fn multiply<T: Element<D>, D: Stored>(
@@ -398,7 +423,7 @@ fn deviation<T: Number, D: Number>(
         Order::Row => i * columns + j,
         Order::Col => j * rows + i,
     };
-    let entries: Vec<(usize, usize)> = if m.saturating_mul(n).saturating_mul(k) <= QUICK {
+    let entries: Vec<(usize, usize)> = if args.is_quick() {
         (0..m * n).map(|entry| (entry / n, entry % n)).collect()
     } else {
         // The last row and column hold most mistakes at edges: they get half of the samples.
@@ -429,4 +454,38 @@ fn deviation<T: Number, D: Number>(
         })
         .collect();
     Deviation::of(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        gemm: GemmArgs,
+    }
+
+    #[test]
+    fn all_that_the_data_takes_is_counted() {
+        let bytes = |options: &str, backend| {
+            let words = format!("gemm {options}");
+            let Alone { gemm } = Alone::parse_from(words.split(' '));
+            host_bytes::<bf16, f32>(&gemm, backend)
+        };
+        let (a, b, c, bias) = (2 * 20 * 40, 2 * 40 * 30, 4 * 20 * 30, 4 * 30);
+        let small = "--m 20 --n 30 --k 40";
+        let on_gpu = a + b + 2 * c + bias;
+        assert_eq!(bytes(small, Backend::Gpu), on_gpu);
+        assert_eq!(bytes(small, Backend::Cpu), on_gpu + a + b + c + bias);
+        // Which entries are compared, and both their values.
+        let checked = format!("{small} --check");
+        assert_eq!(bytes(&checked, Backend::Gpu), on_gpu + 20 * 30 * 32);
+        let large = "--m 60000 --n 60000 --k 60000";
+        assert_eq!(
+            bytes(&format!("{large} --check"), Backend::Cpu),
+            bytes(large, Backend::Cpu)
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use cutlet_cli::cublas::CublasError;
 
 use super::suite::SuiteError;
+use crate::host_memory::TooLittle;
 
 /// The result of everything in the benchmark that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -19,6 +20,9 @@ pub enum Error {
     /// The baseline failed.
     #[error(transparent)]
     Cublas(#[from] CublasError),
+    /// The host has too little memory.
+    #[error(transparent)]
+    Memory(#[from] TooLittle),
     /// There is no such suite.
     #[error(transparent)]
     Suite(#[from] SuiteError),

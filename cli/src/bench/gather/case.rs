@@ -12,6 +12,7 @@ use crate::bench::error::Result;
 use crate::bench::family::{Case, Contestant, Role, SetUp};
 use crate::bench::random::random;
 use crate::bench::setting::Setting;
+use crate::host_memory;
 
 /// Bytes of output that are checked at a time.
 const CHUNK_BYTES: usize = 32 << 20;
@@ -54,6 +55,10 @@ pub fn set_up<'a>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> 
     };
     contestants.push(contestant("device copy", Role::Baseline));
     let sets = setting.sets(2 * rows * row_bytes);
+    if !setting.on_gpu() {
+        let [table, set] = [table_rows, rows].map(|rows| rows as u128 * row_bytes as u128);
+        host_memory::expect(table + sets as u128 * set)?;
+    }
     let indices = (0..sets as u64)
         .map(|set| {
             let indices = indices.indices(rows, table_rows, setting.seed.wrapping_add(set));

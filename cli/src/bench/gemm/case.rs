@@ -14,6 +14,7 @@ use crate::bench::family::{Case, Contestant, Role, SetUp};
 use crate::bench::random::random;
 use crate::bench::setting::Setting;
 use crate::deviation::Deviation;
+use crate::host_memory;
 
 /// Operands begin at multiples of this many elements.
 const ALIGNMENT: usize = 256;
@@ -52,6 +53,10 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
             T::DTYPE
         )));
     }
+    if !setting.on_gpu() {
+        // The plain loops have operands and results of their own.
+        host_memory::expect(2 * set_bytes::<T>(strides(problem)))?;
+    }
     let bias = bias::<T>(problem, setting)?;
     Ok(match Baseline::<T>::new(problem, &bias, setting)? {
         Ok(baseline) => {
@@ -60,6 +65,18 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
         }
         Err(why) => SetUp::Skipped(format!("there is no baseline: {why}")),
     })
+}
+
+/// Elements from one set to the next, of A, B and C.
+fn strides(problem: &Problem) -> [usize; 3] {
+    let Problem { m, n, k, .. } = *problem;
+    [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT))
+}
+
+/// Bytes of a set: of the largest matrices more than a `usize` counts.
+fn set_bytes<T: Types>(strides: [usize; 3]) -> u128 {
+    let [a, b, c] = strides.map(|stride| stride as u128);
+    (a + b) * size_of::<T::In>() as u128 + c * size_of::<T::Out>() as u128
 }
 
 /// A number for each column of C.
@@ -91,11 +108,9 @@ impl<'a, T: Types> GemmCase<'a, T> {
             name: (*name).to_string(),
             role: Role::Instance,
         });
-        let Problem { m, n, k, .. } = *problem;
-        let strides = [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT));
-        let bytes =
-            (strides[0] + strides[1]) * size_of::<T::In>() + strides[2] * size_of::<T::Out>();
-        let sets = setting.sets(bytes);
+        let strides = strides(problem);
+        let bytes = set_bytes::<T>(strides);
+        let sets = setting.sets(usize::try_from(bytes).unwrap_or(usize::MAX));
         let stream = &setting.stream;
         Ok(GemmCase {
             setting,
@@ -301,21 +316,25 @@ mod tests {
     use crate::bench::gemm::Layout;
     use crate::bench::gemm::epilogue::Epilogue;
     use crate::bench::gemm::types::F32;
-    use cutlet::{Device, Gemm};
+    use cutlet::{Device, Gemm, MAX_EXTENT};
 
-    /// What the check says of a kernel.
-    fn verdict(kernel: Kernel<F32>) -> Option<String> {
-        let setting = Setting::new(&Device::cpu(), 1).unwrap();
-        let problem = Problem {
-            m: 20,
-            n: 30,
-            k: 40,
+    fn problem(m: usize, n: usize, k: usize) -> Problem {
+        Problem {
+            m,
+            n,
+            k,
             dtype: Dtype::F32,
             layout: Layout::Nt,
             epilogue: Epilogue::default(),
             label: String::new(),
             apart: false,
-        };
+        }
+    }
+
+    /// What the check says of a kernel.
+    fn verdict(kernel: Kernel<F32>) -> Option<String> {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        let problem = problem(20, 30, 40);
         let bias = bias::<F32>(&problem, &setting).unwrap();
         let baseline = Baseline::<F32>::new(&problem, &bias, &setting);
         let baseline = baseline.unwrap().unwrap();
@@ -336,6 +355,17 @@ mod tests {
         c: MatrixMut<'_, f32>,
     ) -> cutlet::Result<()> {
         cutlet::gemm(stream, 1.0, a, b, 0.0, c)
+    }
+
+    #[test]
+    fn the_largest_problem_is_refused() {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        let refused = set_up::<F32>(&problem(MAX_EXTENT, 1, MAX_EXTENT), &setting);
+        let Err(error) = refused else {
+            panic!("there is so much memory");
+        };
+        let error = error.to_string();
+        assert!(error.contains("bytes were asked for on"), "{error}");
     }
 
     #[test]
