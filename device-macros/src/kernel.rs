@@ -87,7 +87,8 @@ fn device_entry(
     }
 }
 
-/// On the host: the handle, with the function inside it as the body for the CPU.
+/// On the host: the handle, with the function inside it as the body for the CPU. The user's function sees the items
+/// beside it, so their names are none that a user has.
 fn host_handle(
     attributes: &KernelAttributes,
     function: &ItemFn,
@@ -107,7 +108,7 @@ fn host_handle(
     let bounds = attributes.launch_bounds();
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let names: Vec<_> = (0..types.len())
-        .map(|index| format_ident!("argument_{}", index))
+        .map(|index| format_ident!("__argument_{}", index))
         .collect();
     let inputs = arguments.iter().map(|argument| &argument.input);
     let passed: Vec<TokenStream> = arguments
@@ -139,21 +140,21 @@ fn host_handle(
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn body_with_fma((#(#names,)*): #tuple) {
+            unsafe fn __body_with_fma((#(#names,)*): #tuple) {
                 unsafe { #ident(#(#passed),*) }
             }
 
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn body(arguments: #tuple) {
+            unsafe fn __body(__arguments: #tuple) {
                 #[cfg(target_arch = "x86_64")]
                 if ::cutlet_device::__has_avx2_and_fma() {
-                    return unsafe { body_with_fma(arguments) };
+                    return unsafe { __body_with_fma(__arguments) };
                 }
-                let (#(#names,)*) = arguments;
+                let (#(#names,)*) = __arguments;
                 unsafe { #ident(#(#passed),*) }
             }
 
-            ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, body)
+            ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, __body)
         };
     }
 }

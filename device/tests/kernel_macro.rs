@@ -40,6 +40,28 @@ mod dense {
 
 const WARPS: u32 = 4;
 
+/// Kernels, and what they call, with names that the macro could have given to something itself.
+mod names {
+    use cutlet_device::kernel;
+
+    fn body_with_fma(n: u32) {
+        panic!("{n} of the module");
+    }
+
+    #[kernel(threads = 32)]
+    pub fn body(n: u32) {
+        body_with_fma(n);
+    }
+
+    #[kernel(threads = 32)]
+    pub fn arguments(argument: u32) {
+        body_with_fma(argument);
+    }
+
+    #[kernel(threads = 32)]
+    pub fn argument_0() {}
+}
+
 /// Panics with its arguments, so that a test sees that the body ran with them.
 #[kernel(threads = WARPS * 32, min_blocks = 2, cluster = 2, shared = 1024, arch = "sm_90a")]
 fn report(mut n: u32, [a, b]: [u32; 2], _: u8) {
@@ -94,6 +116,16 @@ fn the_body_runs_with_the_arguments() {
     // SAFETY: as above.
     let message = message_of(|| unsafe { report.body()((1, [2, 3], 4)) });
     assert_eq!(message, "2 2 3");
+}
+
+#[test]
+fn names_of_kernels_and_of_what_they_call_are_the_users() {
+    for kernel in [&names::body, &names::arguments] {
+        // SAFETY: the body only panics.
+        let message = message_of(|| unsafe { kernel.body()((3,)) });
+        assert_eq!(message, "3 of the module");
+    }
+    assert_eq!(names::argument_0.name(), "argument_0");
 }
 
 #[test]
