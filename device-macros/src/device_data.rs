@@ -47,7 +47,15 @@ pub fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
         "{name}: a field that needs a more aligned kernel parameter (a tensor map: 64 bytes) is \
          not at a multiple of that; put it first"
     );
+    // Of a generic struct, only its instances have a layout.
+    let check = item.generics.params.is_empty().then(|| {
+        quote! {
+            const _: () = <#name as ::cutlet_device::DeviceData>::CHECK;
+        }
+    });
     Ok(quote! {
+        #check
+
         // SAFETY: `repr(C)` of fields that are device data themselves; `CHECK` proves that there is
         // no padding.
         #[automatically_derived]

@@ -35,8 +35,8 @@ pub unsafe trait DeviceData: Copy + Send + Sync + 'static {
     /// Rust's alignment of it: 64 for a tensor map and for structs that hold one.
     const PARAM_ALIGN: usize = align_of::<Self>();
 
-    /// Evaluated for every kernel argument, on the host too: a layout that is not plain data stops
-    /// the build here.
+    /// Evaluated for every kernel argument, and for what a device pointer or a buffer is made for, on the host too: a
+    /// layout that is not plain data stops the build here.
     const CHECK: () = ();
 }
 

@@ -41,13 +41,16 @@ macro_rules! pointer {
 
         // SAFETY: a 64-bit address on both sides; any bits are an address.
         #[diagnostic::do_not_recommend]
-        unsafe impl<T: DeviceData> DeviceData for $name<T> {}
+        unsafe impl<T: DeviceData> DeviceData for $name<T> {
+            const CHECK: () = T::CHECK;
+        }
 
         impl<T: DeviceData> $name<T> {
             /// The pointer to the element at `ptr`: an address in the device's memory, or, for the
             /// CPU backend, in the host's.
             #[inline(always)]
             pub const fn from_ptr(ptr: $pointer) -> Self {
+                const { T::CHECK }
                 Self(ptr, PhantomData)
             }
 

@@ -87,6 +87,7 @@ impl<T: DeviceData> Shared<T> {
     /// The pointer to the element at a shared-memory address.
     #[inline(always)]
     pub const fn from_address(address: u32) -> Self {
+        const { T::CHECK }
         Self(address, PhantomData)
     }
 

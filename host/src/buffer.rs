@@ -28,6 +28,7 @@ pub struct Buffer<T: DeviceData> {
 impl<T: DeviceData> Buffer<T> {
     /// Memory for `len` elements, with zeros in it on the CPU and anything on the GPU.
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
+        const { T::CHECK }
         let bytes = bytes_of::<T>(device, len)?;
         let address = match device.place() {
             Place::Cpu if bytes == 0 => ALIGNMENT as u64,
@@ -186,6 +187,7 @@ impl<'a, T: DeviceData> View<'a, T> {
 
     /// Elements whose address is known to be fit for them.
     pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+        const { T::CHECK }
         View {
             device,
             address,
@@ -277,6 +279,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
 
     /// Elements whose address is known to be fit for them.
     pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+        const { T::CHECK }
         ViewMut {
             device,
             address,
@@ -469,7 +472,8 @@ pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {
     }
 }
 
-fn usable<T>(address: u64, len: usize) -> Result<()> {
+fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
+    const { T::CHECK }
     let alignment = align_of::<T>();
     let bytes = len.saturating_mul(size_of::<T>());
     let found = if address == 0 && bytes != 0 {

@@ -32,6 +32,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn zeroed(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
+        const { T::CHECK }
         let out_of_memory = |found: &str| Error::OutOfMemory {
             bytes: len.saturating_mul(size_of::<T>()),
             device: format!("the host, page-locked for {}", device.name()),
