@@ -35,14 +35,23 @@ mod sealed {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         fn at(self, index: i64) -> Address<T> {
-            let ptr = self.offset(index).as_ptr();
             #[cfg(not(target_arch = "nvptx64"))]
-            assert!(
-                ptr.is_aligned(),
-                "atomic operation at {ptr:p}, which is not aligned"
-            );
-            Address::Generic(ptr)
+            cutlet_simt::check_dependency();
+            early(self, index)
         }
+    }
+
+    /// Where an element is, for a thread that may not have waited for the kernels before.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn early<T: DeviceData>(memory: GlobalMut<T>, index: i64) -> Address<T> {
+        let ptr = memory.offset(index).as_ptr();
+        #[cfg(not(target_arch = "nvptx64"))]
+        assert!(
+            ptr.is_aligned(),
+            "atomic operation at {ptr:p}, which is not aligned"
+        );
+        Address::Generic(ptr)
     }
 
     impl<T: DeviceData> Place for Shared<T> {
@@ -124,6 +133,20 @@ operation! {
     atomic_cas(expected, value),
     /// A type that [`atomic_cas`] can compare bit by bit: `u32`, `i32`, `u64`, `i64`.
     AtomicCas::compare_and_swap
+}
+
+/// [`atomic_add`] by a thread that may not have waited for the kernels before, to memory that these do not use.
+///
+/// # Safety
+/// As [`atomic_add`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(crate) unsafe fn atomic_add_early<T>(memory: GlobalMut<T>, index: i64, value: T) -> T
+where
+    T: DeviceData + AtomicAdd,
+{
+    // SAFETY: as promised by the caller.
+    unsafe { T::add(sealed::early(memory, index), value) }
 }
 
 /// Reads element `index`. What the thread that wrote it with [`atomic_store`] did before, this

@@ -1,7 +1,9 @@
 //! Vector accesses: several elements in one load or store of up to 16 bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use cpu::{read_vector, read_vector_early, write_vector, write_vector_early};
+pub(crate) use cpu::{
+    check_alignment, read_vector, read_vector_early, write_vector, write_vector_early,
+};
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
 
@@ -219,9 +221,10 @@ mod cpu {
         unsafe { ptr.cast::<[T; N]>().write(values) };
     }
 
+    /// Ends the kernel at a pointer that is not a multiple of the elements' joint size.
     #[inline(always)]
     #[track_caller]
-    fn check_alignment<T, const N: usize>(ptr: *const T) {
+    pub(crate) fn check_alignment<T, const N: usize>(ptr: *const T) {
         let bytes = const { super::vector_bytes::<T, N>() };
         assert!(
             ptr.addr().is_multiple_of(bytes),

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::hopper::*;
 use cutlet_device::{
-    DeviceData, GlobalMut, Shared, SharedMemory, atomic_load, atomic_store, block_idx,
-    cluster_rank, sync_threads, sync_warp, thread_idx, wait_until, warp_idx,
+    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, atomic_count, atomic_load,
+    atomic_store, block_idx, cluster_rank, sync_threads, sync_warp, thread_idx, wait_until,
+    warp_idx,
 };
 use cutlet_layout_core::{EngineMut, Fragment, L, StaticLayout, StaticSwizzle, each};
 use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};
@@ -884,6 +885,58 @@ fn a_launch_that_may_begin_early_waits_before_it_uses_global_memory() {
         &failure(run(&early(), false)),
         &["before grid_dependency_wait", "overlap_previous"],
     );
+}
+
+#[test]
+fn a_launch_that_may_begin_early_waits_before_it_uses_atomics() {
+    let mut word = [0u32];
+    let word = GlobalMut::from_ptr(word.as_mut_ptr());
+    let run = |waits: bool, operation: fn(GlobalMut<u32>)| {
+        cutlet_simt::launch(&early(), &|| {
+            if waits {
+                grid_dependency_wait();
+            }
+            operation(word);
+        })
+    };
+    // SAFETY: the word is there.
+    let operations: [fn(GlobalMut<u32>); 4] = unsafe {
+        [
+            |word| {
+                atomic_add(word, 0, 1);
+            },
+            |word| {
+                atomic_count(word, 0, 1);
+            },
+            |word| {
+                atomic_load(word, 0);
+            },
+            |word| atomic_store(word, 0, 1),
+        ]
+    };
+    for operation in operations {
+        run(true, operation).unwrap();
+        says(
+            &failure(run(false, operation)),
+            &["before grid_dependency_wait"],
+        );
+    }
+}
+
+/// The kernels before do not use them.
+#[test]
+fn seats_are_claimed_before_the_wait() {
+    let mut words = Seats::plan(&[0], &[vec![7]]).unwrap();
+    let seats = Seats::at(GlobalMut::from_ptr(words.as_mut_ptr()));
+    let claimed = AtomicU32::new(0);
+    cutlet_simt::launch(&early(), &|| {
+        if thread_idx().is_first() {
+            // SAFETY: there is a seat for the launch's only block.
+            claimed.store(unsafe { seats.claim() }, Relaxed);
+        }
+    })
+    .unwrap();
+    assert_eq!(claimed.into_inner(), 7);
 }
 
 #[test]

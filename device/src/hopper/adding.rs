@@ -89,17 +89,16 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
+    use crate::vector::check_alignment;
     use crate::{GlobalMut, atomic_add};
 
+    /// The elements of a vector one after the other, where a GPU needs all of them aligned together.
     pub unsafe fn add<const N: usize>(memory: GlobalMut<f32>, values: [f32; N]) {
         const { assert!(N <= 2, "one or two elements are added at a time") };
-        // SAFETY: the caller promises that the elements are there.
-        unsafe {
-            // For what it checks: the alignment, and that the thread has waited.
-            let _ = memory.load_vec::<N>(0);
-            for (n, value) in values.into_iter().enumerate() {
-                atomic_add(memory, n as i64, value);
-            }
+        check_alignment::<f32, N>(memory.as_ptr());
+        for (n, value) in values.into_iter().enumerate() {
+            // SAFETY: the caller promises that the elements are there.
+            unsafe { atomic_add(memory, n as i64, value) };
         }
     }
 }

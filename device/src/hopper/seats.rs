@@ -7,9 +7,8 @@
 //! thread of its cluster claims a seat among those for its group of multiprocessors, or another
 //! group's, if all of these are taken.
 
-use crate::{
-    DeviceData, GlobalMut, Shared, SharedMemory, atomic_add, multiprocessor_idx, thread_fence,
-};
+use crate::atomic::atomic_add_early;
+use crate::{DeviceData, GlobalMut, Shared, SharedMemory, multiprocessor_idx, thread_fence};
 
 use super::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
 
@@ -120,7 +119,7 @@ impl Seats {
             let seat = loop {
                 let [first, end] =
                     [group, group + 1].map(|group| words.load_early(at(FIRST, group)));
-                let nth = atomic_add(words, at(TAKEN, group), 1);
+                let nth = atomic_add_early(words, at(TAKEN, group), 1);
                 if nth < end - first {
                     break words.load_early(at(SEATS, first + nth));
                 }
@@ -131,7 +130,7 @@ impl Seats {
                 }
                 group = if group + 1 == groups { 0 } else { group + 1 };
             };
-            if atomic_add(words, CLAIMED as i64, 1) + 1 == words.load_early(COUNT as i64) {
+            if atomic_add_early(words, CLAIMED as i64, 1) + 1 == words.load_early(COUNT as i64) {
                 for group in 0..MOST_GROUPS as u32 {
                     words.store_early(at(TAKEN, group), 0);
                 }
