@@ -317,10 +317,25 @@ mod cpu {
 
     use super::*;
 
-    pub unsafe fn count(at: Address<u32>, last: u32) -> u32 {
+    /// A type whose elements can be cells.
+    trait Cell {
+        /// The host's atomic of its size.
+        type Atomic;
+    }
+
+    /// The element, as others may access it meanwhile.
+    ///
+    /// # Safety
+    /// The element must exist.
+    unsafe fn cell<'a, T: Cell>(at: Address<T>) -> &'a T::Atomic {
         let Address::Generic(ptr) = at;
-        // SAFETY: the caller promises that the element exists; its alignment was checked.
-        let cell = unsafe { AtomicU32::from_ptr(ptr) };
+        // SAFETY: the caller promises that the element exists; its alignment was checked, and it is as large.
+        unsafe { &*ptr.cast() }
+    }
+
+    pub unsafe fn count(at: Address<u32>, last: u32) -> u32 {
+        // SAFETY: as promised by the caller.
+        let cell = unsafe { cell(at) };
         let next = |old: u32| Some(if old >= last { 0 } else { old + 1 });
         let (Ok(old) | Err(old)) = cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
         fence();
@@ -329,21 +344,23 @@ mod cpu {
 
     macro_rules! integers {
         ($($type:ty: $atomic:ty;)*) => {$(
-            integers! { @operations $type: $atomic;
+            impl Cell for $type {
+                type Atomic = $atomic;
+            }
+
+            integers! { @operations $type;
                 AtomicAdd::add = fetch_add; AtomicMin::min = fetch_min; AtomicMax::max = fetch_max;
                 AtomicExchange::exchange = swap;
             }
 
             impl AtomicCas for $type {
                 unsafe fn compare_and_swap(at: Address<Self>, expected: Self, value: Self) -> Self {
-                    let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    let cell = unsafe { <$atomic>::from_ptr(ptr) };
+                    // SAFETY: as promised by the caller.
+                    let cell = unsafe { cell(at) };
                     match cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(old) => old,
                         Err(old) => {
-                            polled(ptr.addr(), old as u64, || cell.load(Ordering::Relaxed) != old);
+                            polled(cell.as_ptr().addr(), old as u64, || cell.load(Ordering::Relaxed) != old);
                             old
                         }
                     }
@@ -352,32 +369,26 @@ mod cpu {
 
             impl AtomicCell for $type {
                 unsafe fn load(at: Address<Self>) -> Self {
-                    let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    let cell = unsafe { <$atomic>::from_ptr(ptr) };
+                    // SAFETY: as promised by the caller.
+                    let cell = unsafe { cell(at) };
                     let value = cell.load(Ordering::Acquire);
                     fence();
-                    polled(ptr.addr(), value as u64, || cell.load(Ordering::Relaxed) != value);
+                    polled(cell.as_ptr().addr(), value as u64, || cell.load(Ordering::Relaxed) != value);
                     value
                 }
 
                 unsafe fn store(at: Address<Self>, value: Self) {
-                    let Address::Generic(ptr) = at;
                     fence();
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    unsafe { <$atomic>::from_ptr(ptr) }.store(value, Ordering::Release);
+                    // SAFETY: as promised by the caller.
+                    unsafe { cell(at) }.store(value, Ordering::Release);
                 }
             }
         )*};
-        (@operations $type:ty: $atomic:ty; $($trait:ident::$method:ident = $call:ident;)*) => {$(
+        (@operations $type:ty; $($trait:ident::$method:ident = $call:ident;)*) => {$(
             impl $trait for $type {
                 unsafe fn $method(at: Address<Self>, value: Self) -> Self {
-                    let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    unsafe { <$atomic>::from_ptr(ptr) }.$call(value, Ordering::Relaxed)
+                    // SAFETY: as promised by the caller.
+                    unsafe { cell(at) }.$call(value, Ordering::Relaxed)
                 }
             }
         )*};
@@ -387,12 +398,14 @@ mod cpu {
 
     macro_rules! floats {
         ($($type:ty: $atomic:ty;)*) => {$(
+            impl Cell for $type {
+                type Atomic = $atomic;
+            }
+
             impl AtomicAdd for $type {
                 unsafe fn add(at: Address<Self>, value: Self) -> Self {
-                    let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
+                    // SAFETY: as promised by the caller.
+                    let cell = unsafe { cell(at) };
                     let mut old = cell.load(Ordering::Relaxed);
                     loop {
                         let new = (<$type>::from_bits(old) + value).to_bits();
@@ -406,10 +419,8 @@ mod cpu {
 
             impl AtomicExchange for $type {
                 unsafe fn exchange(at: Address<Self>, value: Self) -> Self {
-                    let Address::Generic(ptr) = at;
-                    // SAFETY: the caller promises that the element exists; its alignment was
-                    // checked.
-                    let cell = unsafe { <$atomic>::from_ptr(ptr.cast()) };
+                    // SAFETY: as promised by the caller.
+                    let cell = unsafe { cell(at) };
                     <$type>::from_bits(cell.swap(value.to_bits(), Ordering::Relaxed))
                 }
             }
