@@ -94,17 +94,21 @@ impl<A: KernelArgs> Function<A> {
         &self.device
     }
 
-    /// Blocks of it that run at the same time on the whole device: the grid of a persistent kernel.
-    /// On the CPU, the number of cores.
+    /// Blocks of it that run at the same time on the whole device, in whole clusters: the grid of a
+    /// persistent kernel. On the CPU, the number of cores, but a cluster at least.
+    ///
+    /// Of large clusters there may be fewer at the same time: a cluster's blocks share a group of
+    /// multiprocessors, and what is left over in a group has room for none.
     ///
     /// # Errors
     /// [`Driver`](crate::Error::Driver) when the driver does not say.
     pub fn resident_blocks(&self) -> Result<u32> {
-        let each = match self.resources()? {
-            Some(resources) => resources.blocks_per_multiprocessor,
-            None => 1,
+        let (cluster, multiprocessors) = (self.bounds.cluster, self.device.multiprocessors());
+        let blocks = match self.resources()? {
+            Some(resources) => resources.blocks_per_multiprocessor * multiprocessors,
+            None => multiprocessors.max(cluster),
         };
-        Ok(each * self.device.multiprocessors())
+        Ok(blocks / cluster * cluster)
     }
 
     /// What the compiled kernel uses; `None` on the CPU.

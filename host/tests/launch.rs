@@ -54,6 +54,10 @@ mod kernels {
         unsafe { out.store(block, cluster_rank().get()) };
     }
 
+    /// Of a cluster that no usual number of cores is a multiple of.
+    #[kernel(threads = 1, cluster = 11)]
+    pub fn elevens() {}
+
     /// Goes wrong in one thread.
     #[kernel(threads = 64)]
     pub fn panics(at: u32) {
@@ -161,6 +165,17 @@ fn clusters_know_their_blocks() -> Result<()> {
         assert!(message.contains("clusters are of 2 blocks"), "{message}");
     }
     Ok(())
+}
+
+#[test]
+fn resident_blocks_are_whole_clusters() -> Result<()> {
+    let device = Device::cpu();
+    let stream = device.stream()?;
+    let elevens = device.load(&PTX, &kernels::elevens)?;
+    let blocks = elevens.resident_blocks()?;
+    assert_eq!(blocks, (device.multiprocessors() / 11).max(1) * 11);
+    // SAFETY: the kernel touches no memory.
+    unsafe { stream.launch(&elevens, blocks, ()) }
 }
 
 #[test]
