@@ -128,8 +128,7 @@ pub enum Error {
 
     /// The family's PTX was built for other devices.
     #[error(
-        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} (compute capability {major}.{minor}); \
-         add a target that does, such as `sm_{major}{minor}`, to the kernels' build.rs"
+        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} (compute capability {major}.{minor}); {fix}"
     )]
     NoTarget {
         /// The kernel.
@@ -142,6 +141,8 @@ pub enum Error {
         major: u32,
         /// Compute capability, minor.
         minor: u32,
+        /// What to do.
+        fix: String,
     },
 
     /// The driver's compiler refused the PTX.

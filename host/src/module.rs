@@ -77,6 +77,7 @@ impl ModuleCache {
             .family(request.family)
             .ok_or_else(|| unknown_family(request.library, request.kernel, request.family))?;
         let module = choose(
+            request.library,
             family,
             request.kernel,
             request.gpu.capability,
@@ -200,6 +201,7 @@ fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static s
 /// The best module for a device of this compute capability. Kernels that exist for some targets
 /// only are missing from the family's other modules.
 fn choose(
+    library: &PtxLibrary,
     family: &PtxFamily,
     kernel: &'static str,
     (major, minor): (u32, u32),
@@ -215,6 +217,9 @@ fn choose(
                 .filter(|module| has_entry(module.ptx, kernel))
                 .map(|module| module.target)
                 .collect();
+            // Where others of the library are built for the device, this one was left out there.
+            let builds_for_it = |it: &PtxFamily| it.best_for(major, minor).is_some();
+            let left_out = !targets.is_empty() && library.families.iter().any(builds_for_it);
             Error::NoTarget {
                 kernel,
                 built_for: if targets.is_empty() {
@@ -225,6 +230,14 @@ fn choose(
                 device: device.to_string(),
                 major,
                 minor,
+                fix: if left_out {
+                    "it is for these alone, so use another kernel on this device".to_string()
+                } else {
+                    format!(
+                        "add a target that does, such as `sm_{major}{minor}`, to the kernels' build.rs, if the kernel's \
+                         `arch` allows it"
+                    )
+                },
             }
         })
 }
@@ -300,30 +313,33 @@ mod tests {
             },
         ],
     };
+    const LIBRARY: PtxLibrary = PtxLibrary {
+        families: &[FAMILY],
+    };
 
     #[test]
     fn the_best_target_that_runs_is_chosen() {
         let target = |capability| {
-            choose(&FAMILY, "gemm_f32", capability, "gpu 0").map(|module| module.target)
+            choose(&LIBRARY, &FAMILY, "gemm_f32", capability, "gpu 0").map(|module| module.target)
         };
         assert_eq!(target((9, 0)).unwrap(), "sm_90a");
         assert_eq!(target((8, 0)).unwrap(), "sm_80");
         assert_eq!(target((10, 0)).unwrap(), "sm_80");
         let error = target((7, 5)).unwrap_err().to_string();
         assert!(error.contains("built for sm_80, sm_90a"), "{error}");
-        assert!(error.contains("sm_75"), "{error}");
+        assert!(error.contains("such as `sm_75`"), "{error}");
     }
 
     #[test]
     fn a_kernel_of_one_target_says_so_elsewhere() {
-        let error = choose(&FAMILY, "gemm_bf16", (8, 9), "gpu 0: L4").unwrap_err();
+        let error = choose(&LIBRARY, &FAMILY, "gemm_bf16", (8, 9), "gpu 0: L4").unwrap_err();
         let error = error.to_string();
         assert!(
             error.contains("`gemm_bf16` is built for sm_90a, none of which"),
             "{error}"
         );
         assert!(
-            error.contains("gpu 0: L4 (compute capability 8.9)"),
+            error.contains("gpu 0: L4 (compute capability 8.9); it is for these alone"),
             "{error}"
         );
     }
