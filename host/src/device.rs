@@ -373,3 +373,29 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         }),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Event;
+
+    #[test]
+    fn there_is_no_time_between_events_of_two_devices() {
+        let other = Device {
+            inner: Arc::new(Inner {
+                name: "another cpu".to_string(),
+                ..cpu()
+            }),
+            why: "two are needed".into(),
+        };
+        let (start, end) = (
+            Event::new(&Device::cpu()).unwrap(),
+            Event::new(&other).unwrap(),
+        );
+        let refused = end.elapsed_since(&start).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("the time from an event on cpu to one on another cpu"),
+            "{refused}"
+        );
+    }
+}

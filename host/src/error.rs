@@ -228,6 +228,17 @@ pub enum Error {
         found: &'static str,
     },
 
+    /// The time between events of two devices was asked for.
+    #[error(
+        "the time from an event on {start} to one on {end} was asked for, but devices have no common clock; take both events on one device"
+    )]
+    EventsOfTwoDevices {
+        /// The device of the first.
+        start: String,
+        /// The device of the second.
+        end: String,
+    },
+
     /// A kernel went wrong on the CPU backend.
     #[error("on the CPU backend, {0}")]
     Kernel(#[from] cutlet_simt::SimtError),

@@ -102,11 +102,14 @@ impl Event {
     ///
     /// # Errors
     /// [`Error::EventNotRecorded`] if either was never recorded, or last in a capture;
-    /// [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::EventsOfTwoDevices`], [`Error::Driver`].
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
-        start
-            .device
-            .expect(&self.device, || "the start event".to_string())?;
+        if start.device != self.device {
+            return Err(Error::EventsOfTwoDevices {
+                start: start.device.name().to_string(),
+                end: self.device.name().to_string(),
+            });
+        }
         let not_recorded = Error::EventNotRecorded {
             found: "one of the two was not recorded, or in a capture",
         };
