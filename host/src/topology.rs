@@ -9,7 +9,7 @@ use crate::args::LaunchArgs;
 use crate::device::{Gpu, Place};
 use crate::launch::launch_gpu;
 use crate::module::{Entry, Request};
-use crate::{Device, LaunchConfig, Result, Stream};
+use crate::{Device, LaunchConfig, Limits, Result, Stream};
 
 const NAME: &str = "multiprocessors";
 static PTX: PtxLibrary = PtxLibrary {
@@ -26,7 +26,7 @@ static PTX: PtxLibrary = PtxLibrary {
 const CLUSTERS: [u32; 5] = [16, 12, 8, 6, 4];
 /// How often: clusters of a size need not run in the same places each time.
 const TIMES: usize = 4;
-/// Shared memory of a block: so much that a multiprocessor has room for one.
+/// Shared memory of a block, or what there is where that is less: so much that a multiprocessor has room for one.
 const SHARED: u32 = 128 * 1024;
 /// Multiprocessors that are no group of their own: those that no cluster but the smallest has.
 const FEW: usize = 4;
@@ -83,7 +83,7 @@ impl Device {
             library: &PTX,
             kernel: NAME,
             family: NAME,
-            bounds: bounds(CLUSTERS[0]),
+            bounds: bounds(CLUSTERS[0], self.limits()),
         })
     }
 
@@ -96,10 +96,10 @@ impl Device {
         let blocks = self.multiprocessors() / cluster * cluster;
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
         let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, self)?;
-        let config = LaunchConfig::from(blocks);
+        let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
         gpu.bind()?;
         // SAFETY: the kernel takes one pointer, and there is a place for each block.
-        match unsafe { launch_gpu(entry, NAME, bounds(cluster), config, handle, &args, self) } {
+        match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
             Ok(()) => stream.download(&places),
             // Then it has no clusters of this size.
             Err(_) => Ok(Vec::new()),
@@ -108,12 +108,12 @@ impl Device {
 }
 
 /// Of a launch with clusters of this size.
-fn bounds(cluster: u32) -> LaunchBounds {
+fn bounds(cluster: u32, limits: Limits) -> LaunchBounds {
     LaunchBounds {
         threads: 32,
         min_blocks: 0,
         cluster,
-        shared_bytes: SHARED,
+        shared_bytes: SHARED.min(limits.shared_bytes),
     }
 }
 
@@ -168,7 +168,19 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
-    use super::Groups;
+    use super::{Groups, SHARED, bounds};
+    use crate::{Device, Limits};
+
+    #[test]
+    fn no_more_shared_memory_is_taken_than_there_is() {
+        let limits = Device::cpu().limits();
+        assert_eq!(bounds(4, limits).shared_bytes, SHARED);
+        let few = Limits {
+            shared_bytes: 99 * 1024,
+            ..limits
+        };
+        assert_eq!(bounds(4, few).shared_bytes, few.shared_bytes);
+    }
 
     #[test]
     fn clusters_join_groups() {
