@@ -48,7 +48,7 @@ impl KernelAttributes {
         }
     }
 
-    /// The only target that the kernel is compiled for, `-` for every target.
+    /// The target that the kernel is for, and with it all newer ones if it has no letter; `-` for every target.
     pub fn arch(&self) -> String {
         self.arch.as_ref().map_or("-".to_owned(), LitStr::value)
     }
@@ -119,7 +119,7 @@ fn check_arch(arch: Option<&LitStr>) -> syn::Result<()> {
     let value = arch.value();
     let digits = value
         .strip_prefix("sm_")
-        .map(|rest| rest.trim_end_matches(['a', 'f']))
+        .map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest))
         .unwrap_or_default();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(syn::Error::new(

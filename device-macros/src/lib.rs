@@ -38,7 +38,7 @@ use syn::parse_macro_input;
 /// | `min_blocks = N` | blocks that shall fit on one multiprocessor (limits registers) |
 /// | `cluster = N` | blocks of a cluster, along x |
 /// | `shared = BYTES` | dynamic shared memory of a block |
-/// | `arch = "sm_90a"` | the only target the kernel is compiled for; default: every target |
+/// | `arch = "sm_90a"` | the target that the kernel is for: one with a letter is the only one, one without stands for itself and all newer ones; default: every target |
 ///
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic
 /// (see `instantiate!`), and takes up to 12 arguments of plain device data (`DeviceData`). Kernels

@@ -16,7 +16,7 @@ pub(crate) struct KernelInfo {
     pub min_blocks: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
-    /// The only target it is for.
+    /// The target it is for, and with it all newer ones if it has no letter: see [`fits`](Self::fits).
     pub arch: Option<String>,
     /// Alignments of its parameters, in bytes; arguments without bytes have no parameter.
     pub param_aligns: Vec<u32>,

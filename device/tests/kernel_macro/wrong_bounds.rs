@@ -11,6 +11,9 @@ fn twice(n: u32) {}
 #[kernel(threads = 256, arch = "hopper")]
 fn no_target(n: u32) {}
 
+#[kernel(threads = 256, arch = "sm_90aa")]
+fn two_letters(n: u32) {}
+
 const BYTES: usize = 1024;
 
 #[kernel(threads = 256, shared = BYTES)]
