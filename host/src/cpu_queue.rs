@@ -1,8 +1,10 @@
 //! The CPU backend's streams: work runs at once, one after the other, or is recorded while a graph is being captured.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::Result;
+use crate::resident::Kept;
+use crate::{Error, Result};
 
 /// A launch, copy or fill on the CPU backend.
 pub(crate) trait Work: Send + Sync + 'static {
@@ -14,7 +16,6 @@ pub(crate) trait Work: Send + Sync + 'static {
 }
 
 /// What a capture recorded, in order.
-#[derive(Default)]
 pub(crate) struct Recording {
     work: Vec<Box<dyn Work>>,
     /// Its replays run one after the other, whatever the streams: what it keeps is for one at a time.
@@ -35,10 +36,38 @@ impl Recording {
     }
 }
 
+/// A capture, until it has ended: all streams that are in it record in one list, in the order of their calls.
+struct Capture(Mutex<Option<Recorded>>);
+
+#[derive(Default)]
+struct Recorded {
+    work: Vec<Box<dyn Work>>,
+    /// Which of it no other is behind.
+    last: BTreeSet<usize>,
+    /// The memory that it uses.
+    keeps: Arc<Kept>,
+}
+
+/// A place in a capture, where a stream or an event is.
+#[derive(Clone)]
+pub(crate) struct CapturePlace {
+    capture: Arc<Capture>,
+    /// What of the recorded work it is behind, and of that the last.
+    behind: BTreeSet<usize>,
+}
+
+impl CapturePlace {
+    /// Whether the capture has not ended.
+    fn goes_on(&self) -> bool {
+        lock(&self.capture.0).is_some()
+    }
+}
+
 /// A stream of the CPU backend.
 #[derive(Default)]
 pub(crate) struct CpuQueue {
-    recording: Mutex<Option<Recording>>,
+    /// Where it is in the capture that it was in last.
+    place: Mutex<Option<CapturePlace>>,
     /// Threads that share the stream wait here, each for the work of the others.
     turn: Turn,
 }
@@ -46,8 +75,14 @@ pub(crate) struct CpuQueue {
 impl CpuQueue {
     /// Runs the work after what runs already, or records it during a capture. Running allocates nothing here.
     pub(crate) fn submit(&self, work: impl Work) -> Result<()> {
-        if let Some(recording) = self.recording().as_mut() {
-            recording.work.push(Box::new(work));
+        if let Some(place) = lock(&self.place).as_mut()
+            && let Some(recorded) = lock(&place.capture.0).as_mut()
+        {
+            let own = recorded.work.len();
+            recorded.work.push(Box::new(work));
+            recorded.last.retain(|last| !place.behind.contains(last));
+            recorded.last.insert(own);
+            place.behind = BTreeSet::from([own]);
             return Ok(());
         }
         let _turn = self.turn.take();
@@ -60,30 +95,97 @@ impl CpuQueue {
         drop(self.turn.take());
     }
 
-    /// Begins a capture; `false` if one is going on already.
+    /// Begins a capture; `false` if the stream is in one already.
     pub(crate) fn begin(&self) -> bool {
-        let mut recording = self.recording();
-        let begins = recording.is_none();
+        let mut place = lock(&self.place);
+        let begins = !place.as_ref().is_some_and(CapturePlace::goes_on);
         if begins {
-            *recording = Some(Recording::default());
+            *place = Some(CapturePlace {
+                capture: Arc::new(Capture(Mutex::new(Some(Recorded::default())))),
+                behind: BTreeSet::new(),
+            });
         }
         begins
     }
 
-    /// Ends a capture and returns what it recorded.
-    pub(crate) fn end(&self) -> Recording {
-        self.recording().take().unwrap_or_default()
+    /// Ends the capture that began here, for all streams that are in it. Returns what it recorded, and the memory
+    /// that this uses.
+    ///
+    /// # Errors
+    /// [`Error::Capture`] if another stream has recorded something that this one is not behind.
+    pub(crate) fn end(&self) -> Result<(Recording, Arc<Kept>)> {
+        let place = lock(&self.place).take();
+        let ended = place.and_then(|it| Some((lock(&it.capture.0).take()?, it.behind)));
+        let (recorded, behind) = ended.unwrap_or_default();
+        if !recorded.last.is_subset(&behind) {
+            return Err(Error::Capture {
+                found: "the stream that it began on did not wait for all work of the others in it"
+                    .into(),
+                fix: "record an event behind that work and have the stream wait for it",
+            });
+        }
+        let recording = Recording {
+            work: recorded.work,
+            turn: Turn::default(),
+        };
+        Ok((recording, recorded.keeps))
+    }
+
+    /// Where the stream is in a capture, if it is in one.
+    pub(crate) fn place(&self) -> Option<CapturePlace> {
+        lock(&self.place).clone().filter(CapturePlace::goes_on)
+    }
+
+    /// Has what is put in from now on be behind an event's place in a capture. A stream that is in none joins it.
+    ///
+    /// # Errors
+    /// [`Error::Capture`] if the stream is in another one.
+    pub(crate) fn wait_for(&self, event: &CapturePlace) -> Result<()> {
+        let mut place = lock(&self.place);
+        match place.as_mut().filter(|place| place.goes_on()) {
+            Some(place) if Arc::ptr_eq(&place.capture, &event.capture) => {
+                place.behind.extend(&event.behind);
+            }
+            Some(_) => return Err(waits_for_others()),
+            None if event.goes_on() => *place = Some(event.clone()),
+            // As after any event that has passed.
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Waits for an event that was not recorded in a capture: whatever it marks is done.
+    ///
+    /// # Errors
+    /// [`Error::Capture`] in a capture, of which that is no part.
+    pub(crate) fn wait_for_passed(&self) -> Result<()> {
+        match self.is_recording() {
+            true => Err(waits_for_others()),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn is_recording(&self) -> bool {
-        self.recording().is_some()
+        self.place().is_some()
     }
 
-    fn recording(&self) -> MutexGuard<'_, Option<Recording>> {
-        self.recording
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// What the graph keeps into which the stream is being captured; `None` if it is not.
+    pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
+        let place = self.place()?;
+        let recorded = lock(&place.capture.0);
+        Some(recorded.as_ref()?.keeps.clone())
     }
+}
+
+fn waits_for_others() -> Error {
+    Error::Capture {
+        found: "a stream in it was to wait for an event that is no part of it".into(),
+        fix: "record the event in a stream of the same capture, or wait for it before",
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whose turn it is to run work: one thread's at a time.
@@ -96,6 +198,6 @@ impl Turn {
     /// `None` in a kernel, which would wait for the end of its own launch; another launch is refused there.
     fn take(&self) -> Option<MutexGuard<'_, ()>> {
         let waits = !cutlet_simt::in_kernel();
-        waits.then(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        waits.then(|| lock(&self.0))
     }
 }

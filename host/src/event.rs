@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent_flags, CUresult};
 use cudarc::driver::{CudaEvent, DriverError};
 
+use crate::cpu_queue::CapturePlace;
 use crate::device::Place;
 use crate::driver::{During, check};
 use crate::stream::Queue;
@@ -32,10 +33,19 @@ pub struct Event {
 }
 
 enum Mark {
-    /// When it was passed, unless never or in a capture.
-    Cpu(Mutex<Option<Instant>>),
+    Cpu(Mutex<CpuMark>),
     /// The event and whether it was ever recorded.
     Gpu(CudaEvent, AtomicBool),
+}
+
+#[derive(Default)]
+enum CpuMark {
+    /// Never recorded.
+    #[default]
+    Nowhere,
+    /// When it was passed.
+    Passed(Instant),
+    Captured(CapturePlace),
 }
 
 impl Event {
@@ -75,11 +85,14 @@ impl Event {
                 Ok(())
             }
             (Mark::Cpu(at), Queue::Cpu(queue)) => {
-                let now = (!queue.is_recording()).then(|| {
-                    queue.wait();
-                    Instant::now()
-                });
-                *at.lock().unwrap_or_else(PoisonError::into_inner) = now;
+                let mark = match queue.place() {
+                    Some(place) => CpuMark::Captured(place),
+                    None => {
+                        queue.wait();
+                        CpuMark::Passed(Instant::now())
+                    }
+                };
+                *lock(at) = mark;
                 Ok(())
             }
             _ => Ok(()),
@@ -131,10 +144,11 @@ impl Event {
                 }
             }
             (Mark::Cpu(start), Mark::Cpu(end)) => {
-                let read = |at: &Mutex<Option<Instant>>| {
-                    *at.lock().unwrap_or_else(PoisonError::into_inner)
+                let passed = |at: &Mutex<CpuMark>| match &*lock(at) {
+                    CpuMark::Passed(at) => Some(*at),
+                    _ => None,
                 };
-                match (read(start), read(end)) {
+                match (passed(start), passed(end)) {
                     (Some(start), Some(end)) => Ok(end.saturating_duration_since(start)),
                     _ => Err(not_recorded),
                 }
@@ -153,8 +167,11 @@ impl Stream {
     /// Has what is put into this stream from now on wait for the mark, which may be in another
     /// stream of the device.
     ///
+    /// If that is being [captured](Stream::capture), this one is from now on, too, until that capture ends.
+    ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::WrongDevice`], [`Error::Driver`]; during a capture, [`Error::Capture`] on the CPU for a mark that
+    /// is no part of it, which on a GPU is an [`Error::Driver`].
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.on(self)?;
         match (&event.mark, self.queue()) {
@@ -165,9 +182,18 @@ impl Stream {
                     unsafe { sys::cuStreamWaitEvent(queue.cu_stream(), event.cu_event(), 0) };
                 check("having a stream wait for an event", code)
             }
+            (Mark::Cpu(at), Queue::Cpu(queue)) => match &*lock(at) {
+                CpuMark::Nowhere => Ok(()),
+                CpuMark::Passed(_) => queue.wait_for_passed(),
+                CpuMark::Captured(place) => queue.wait_for(place),
+            },
             _ => Ok(()),
         }
     }
+}
+
+fn lock(at: &Mutex<CpuMark>) -> MutexGuard<'_, CpuMark> {
+    at.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Event {

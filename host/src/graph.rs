@@ -41,7 +41,9 @@ impl Stream {
     /// Records what `work` puts into the stream instead of running it.
     ///
     /// `work` may launch kernels, copy and fill on the device, and load kernels and allocate
-    /// buffers, which happens at once; it may not wait, upload or download.
+    /// buffers, which happens at once; it may not wait, upload or download. Another stream takes part from
+    /// where it [waits](Stream::wait) for an event that was recorded here; at last this stream waits for an
+    /// event behind all that the other was given.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -60,18 +62,28 @@ impl Stream {
     /// [`Error::Capture`], [`Error::Driver`] if the recorded work makes no graph.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         self.must_not_capture("another capture")?;
-        let memory = GraphMemory::of(self);
-        let recorded = match self.queue() {
-            Queue::Cpu(queue) => Recorded::Cpu(record_cpu(queue, || work(self))?),
+        let (recorded, keeps) = match self.queue() {
+            Queue::Cpu(queue) => {
+                let (recording, keeps) = record_cpu(queue, || work(self))?;
+                (Recorded::Cpu(recording), Some(keeps))
+            }
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
-                Recorded::Gpu(record_gpu(stream.cu_stream(), || work(self))?)
+                let mut keeps = None;
+                let executable = record_gpu(stream.cu_stream(), || {
+                    // While the stream is captured, another thread's capture of it does not get here.
+                    let memory = GraphMemory::of(self);
+                    work(self)?;
+                    keeps = memory.end();
+                    Ok(())
+                })?;
+                (Recorded::Gpu(executable), keeps)
             }
         };
         Ok(Graph {
             device: self.device().clone(),
             recorded,
-            _keeps: memory.end(),
+            _keeps: keeps,
         })
     }
 }
@@ -126,7 +138,7 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// The memory of the graph that is being recorded, which is given up if that fails or panics.
+/// The memory of the CUDA graph that is being recorded, which is given up if that fails or panics.
 struct GraphMemory<'a>(Option<&'a Resident>);
 
 impl<'a> GraphMemory<'a> {
@@ -145,22 +157,26 @@ impl Drop for GraphMemory<'_> {
     }
 }
 
-fn record_cpu(queue: &CpuQueue, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
+fn record_cpu(
+    queue: &CpuQueue,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<(Recording, Arc<Kept>)> {
     if !queue.begin() {
         return Err(Error::Capturing {
             doing: "another capture",
         });
     }
-    /// Ends the capture also when `work` panics.
-    struct End<'a>(&'a CpuQueue);
-    impl Drop for End<'_> {
+    /// Ends the capture when `work` fails or panics.
+    struct GiveUp<'a>(&'a CpuQueue);
+    impl Drop for GiveUp<'_> {
         fn drop(&mut self) {
-            self.0.end();
+            let _ = self.0.end();
         }
     }
-    let end = End(queue);
+    let give_up = GiveUp(queue);
     work()?;
-    Ok(end.0.end())
+    std::mem::forget(give_up);
+    queue.end()
 }
 
 fn record_gpu(stream: CUstream, work: impl FnOnce() -> Result<()>) -> Result<Executable> {

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::stream::Queue;
 use crate::{Buffer, Device, Result, Stream};
 
-/// What a stream keeps, and what the graph keeps into which it is being captured.
+/// What a stream keeps, and what the CUDA graph keeps into which it is being captured.
 #[derive(Default)]
 pub(crate) struct Resident {
     of_stream: Arc<Kept>,
@@ -105,6 +106,9 @@ impl Stream {
 
     /// What the graph keeps into which the stream is being captured; `None` if it is not.
     pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
-        lock(&self.kept()?.of_graph).clone()
+        match self.queue() {
+            Queue::Cpu(queue) => queue.graph_keeps(),
+            Queue::Gpu(_) => lock(&self.kept()?.of_graph).clone(),
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! written in PTX beside this file.
 
 use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
-use cutlet_host::{Backend, Buffer, Device, Error, LaunchConfig, Result, Stream};
+use cutlet_host::{Backend, Buffer, Device, Error, Event, LaunchConfig, Result, Stream};
 
 static PTX: PtxLibrary = PtxLibrary {
     families: &[PtxFamily {
@@ -204,6 +204,102 @@ fn a_captured_graph_replays() -> Result<()> {
         assert_eq!(stream.download(&y)?, expected);
         assert_eq!(stream.download(&copy)?, expected);
     }
+    Ok(())
+}
+
+#[test]
+fn a_stream_that_waits_for_a_captured_one_is_captured_with_it() -> Result<()> {
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let saxpy = device.load(&PTX, &kernels::saxpy)?;
+        let x = ramp(&stream, 100)?;
+        let mut y = stream.zeroed::<f32>(100)?;
+        let mut copy = stream.zeroed::<f32>(100)?;
+        let graph = stream.capture(|stream| {
+            stream.fill_bytes(&mut y, 0)?;
+            fork.record(stream)?;
+            other.wait(&fork)?;
+            assert!(other.is_capturing()?);
+            // SAFETY: the buffers have 100 elements and live past the last download.
+            unsafe { other.launch(&saxpy, 1, (100, 2.0, &x, &mut y))? };
+            join.record(&other)?;
+            stream.wait(&join)?;
+            stream.copy(&y, &mut copy)
+        })?;
+        assert!(!other.is_capturing()?);
+        assert_eq!(
+            other.download(&y)?,
+            vec![0.0; 100],
+            "a capture runs nothing"
+        );
+        let expected: Vec<f32> = other.download(&x)?.iter().map(|x| 2.0 * x).collect();
+        for _ in 0..2 {
+            stream.fill_bytes(&mut copy, 0xff)?;
+            // SAFETY: as above.
+            unsafe { graph.launch(&stream)? };
+            assert_eq!(stream.download(&copy)?, expected);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn streams_that_leave_a_capture_or_come_into_it_by_no_event_of_it_are_errors() -> Result<()> {
+    let is_refused = |error: Error| {
+        let refused = matches!(error, Error::Capture { .. } | Error::Driver { .. });
+        assert!(refused, "{error}");
+    };
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let mut x = stream.zeroed::<u8>(1)?;
+        let refused = stream.capture(|stream| {
+            fork.record(stream)?;
+            other.wait(&fork)?;
+            join.record(&other)?;
+            other.fill_bytes(&mut x, 1)?;
+            // Of the other stream's work, this is behind what came before the event.
+            stream.wait(&join)
+        });
+        is_refused(refused.unwrap_err());
+        assert!(!stream.is_capturing()? && !other.is_capturing()?);
+
+        let outside = Event::new(&device)?;
+        outside.record(&other)?;
+        let refused = stream.capture(|stream| stream.wait(&outside));
+        is_refused(refused.unwrap_err());
+        assert!(!stream.is_capturing()?);
+        assert_eq!(stream.download(&x)?, [0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_scratch_memory_of_a_stream_that_joined_stays_with_the_graph() -> Result<()> {
+    let device = Device::cpu();
+    let (stream, other) = (device.stream()?, device.stream()?);
+    let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+    let x = ramp(&stream, 100)?;
+    let mut copy = stream.zeroed::<f32>(100)?;
+    let mut of_graph = None;
+    let graph = stream.capture(|stream| {
+        fork.record(stream)?;
+        other.wait(&fork)?;
+        let mut scratch = other.scratch::<f32>(100)?;
+        of_graph = Some(scratch.view().address());
+        other.copy(&x, scratch.view_mut())?;
+        other.copy(scratch.view(), &mut copy)?;
+        join.record(&other)?;
+        stream.wait(&join)
+    })?;
+    let others: Vec<Buffer<f32>> = (0..8).map(|_| other.zeroed(100)).collect::<Result<_>>()?;
+    for buffer in &others {
+        assert_ne!(Some(buffer.view().address()), of_graph);
+    }
+    // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
+    unsafe { graph.launch(&stream)? };
+    assert_eq!(stream.download(&copy)?, stream.download(&x)?);
     Ok(())
 }
 

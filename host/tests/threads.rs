@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cutlet_device::PtxLibrary;
-use cutlet_host::{Device, Event, Function, Graph, Result, Stream};
+use cutlet_host::{Device, Error, Event, Function, Graph, Result, Stream};
 
 /// The CPU needs none.
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
@@ -107,6 +107,40 @@ fn replays_of_a_graph_run_one_after_the_other_in_any_streams() -> Result<()> {
     // SAFETY: the kernel touches no memory.
     let replay = |stream: &Stream| unsafe { graph.launch(stream) };
     in_threads([&|| replay(&streams[0]), &|| replay(&streams[1])])
+}
+
+#[test]
+fn a_capture_that_does_not_begin_takes_nothing_of_another_threads() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let address = |stream: &Stream| {
+        let words = stream.resident([1, 2, 3], || Ok(Some(vec![0])))?;
+        Ok::<_, Error>(words.expect("the stream is of our own").view().address())
+    };
+    let own = address(&stream)?;
+    let capture = || {
+        let mut captured = 0;
+        while captured < 5000 {
+            let graph = stream.capture(|stream| {
+                let of_graph = address(stream)?;
+                assert_ne!(of_graph, own);
+                thread::yield_now();
+                assert_eq!(address(stream)?, of_graph);
+                Ok(())
+            });
+            match graph {
+                Ok(_) => captured += 1,
+                // The other thread's goes on.
+                Err(Error::Capturing { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(capture);
+        capture()?;
+        other.join().expect("errors, no panics")
+    })
 }
 
 #[test]
