@@ -99,19 +99,12 @@ impl Device {
     /// GPU 0 if there is a driver that offers one, else the CPU. [`describe`](Self::describe) says
     /// which and why.
     pub fn auto() -> Device {
-        if let Err(found) = driver::present() {
-            return Device::cpu_because(&found);
-        }
-        match driver::gpu_count() {
-            Ok(0) => Device::cpu_because("the NVIDIA driver offers no GPU"),
-            Ok(_) => match open(0) {
-                Ok(inner) => Device {
-                    inner,
-                    why: "the NVIDIA driver offers it".into(),
-                },
-                Err(error) => Device::cpu_because(&error.to_string()),
+        match first_gpu() {
+            Ok(inner) => Device {
+                inner,
+                why: "the NVIDIA driver offers it".into(),
             },
-            Err(error) => Device::cpu_because(&error.to_string()),
+            Err(why) => Device::cpu_because(&why),
         }
     }
 
@@ -313,6 +306,16 @@ fn cpu() -> Inner {
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
         groups: OnceLock::new(),
         place: Place::Cpu,
+    }
+}
+
+/// GPU 0, or why there is none.
+fn first_gpu() -> Result<Arc<Inner>, String> {
+    driver::present()?;
+    match driver::gpu_count() {
+        Ok(0) => Err("the NVIDIA driver offers no GPU".to_string()),
+        Ok(_) => open(0).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
