@@ -286,7 +286,7 @@ fn choice<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Choice<T, Epi
         instance: launch.tiled.instance,
         splits: launch.splits as u32,
         finish: launch.finish,
-        pieces: launch.pieces * launch.tiled.instance.tiles_of_cluster() as usize,
+        pieces: launch.shares * launch.tiled.instance.tiles_of_cluster() as usize,
         blocks: launch.blocks() as u32,
         seated: launch.seated,
         clocks: overlapped + besides,
@@ -391,13 +391,13 @@ struct Launch<'a, T: 'static, Epi: 'static> {
     /// Parts that the steps of each tile are split into.
     splits: usize,
     finish: Finish,
-    /// Clusters of tiles, each as often as its tiles have parts.
-    pieces: usize,
+    /// What clusters get one after the other: clusters of tiles, each as often as its tiles have parts.
+    shares: usize,
     /// Clusters that run at the same time.
     clusters: usize,
     /// Whether they claim seats.
     seated: bool,
-    /// Pieces that a cluster has, at most.
+    /// Shares that a cluster gets, at most.
     rounds: f64,
     /// Steps that it has of each.
     steps: f64,
@@ -410,19 +410,19 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         } = tiled;
         let steps = shape.k.div_ceil(K);
         let splits = splits.min(steps);
-        let pieces = tiled.clusters * splits;
+        let shares = tiled.clusters * splits;
         let most_clusters = clustered(shape.processors, instance.blocks_of_cluster()).max(1);
-        let clusters = pieces.min(most_clusters as usize);
+        let clusters = shares.min(most_clusters as usize);
         let sharing = instance.tiles_of_cluster() as usize;
         let room_for_another = (clusters + 1) * sharing <= shape.processors as usize;
         Self {
             tiled,
             splits,
             finish,
-            pieces,
+            shares,
             clusters,
-            seated: sharing > 1 && !room_for_another && pieces >= ROUNDS_FOR_SEATS * clusters,
-            rounds: real(pieces.div_ceil(clusters)),
+            seated: sharing > 1 && !room_for_another && shares >= ROUNDS_FOR_SEATS * clusters,
+            rounds: real(shares.div_ceil(clusters)),
             steps: real(match splits * instance.depth as usize {
                 1 => steps,
                 shares => steps.div_ceil(shares),
@@ -474,7 +474,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             instance, shape, ..
         } = self.tiled;
         let blocks = real(self.blocks());
-        let all = real(self.pieces * instance.blocks_of_cluster() as usize);
+        let all = real(self.shares * instance.blocks_of_cluster() as usize);
         let [_, asked_b] = self.tiled.asked;
         let bytes = shape.bytes() + ASKED * asked_b * self.steps * all;
         let longer_if = |asking: f64| {
