@@ -68,6 +68,9 @@ pub trait Bound: Copy {
 }
 
 /// Whether a run-time coordinate plus a value's constant one stays inside the extents.
+///
+/// Only the upper ends are compared: thread and value coordinates are those of a tile, so they are
+/// not negative, and neither is where the tile begins, as the creator of the tensor promised.
 #[derive(Clone, Copy)]
 struct Bounds {
     /// How much of each extent lies beyond the offset; negative where the offset is outside.
@@ -77,6 +80,10 @@ struct Bounds {
 impl Bounds {
     #[inline(always)]
     fn new(extent: Coord, offset: Coord) -> Self {
+        debug_assert!(
+            offset[0] >= 0 && offset[1] >= 0,
+            "a tile begins before its matrix: the tile's index, times its extent, is beyond 31 bits"
+        );
         let rest = [
             extent[0].wrapping_sub(offset[0]),
             extent[1].wrapping_sub(offset[1]),

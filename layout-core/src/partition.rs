@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::entry::{entry, set_entry};
-use crate::{Coord, Engine, EngineMut, StaticLayout};
+use crate::{Coord, Engine, EngineMut, Layout, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
 ///
@@ -171,15 +171,13 @@ impl ThreadIndex for u32 {
 /// The extents of a tile that a coordinate layout covers: (rows, columns).
 ///
 /// # Panics
-/// If the layout reaches in a direction other than rows and columns.
+/// If the layout reaches in a direction other than rows and columns, or a stride is negative.
+#[track_caller]
 pub const fn tile_extent<L: StaticLayout>() -> Coord {
-    let mut extent = [1i64; 2];
+    let extent = [reach(&L::LAYOUT, 0) + 1, reach(&L::LAYOUT, 1) + 1];
     let mut n = 0;
     while n < L::LAYOUT.num_leaves() {
-        let steps = L::LAYOUT.leaf_shape(n).value() - 1;
         let stride = L::LAYOUT.leaf_stride(n);
-        extent[0] += steps * stride.component(0);
-        extent[1] += steps * stride.component(1);
         assert!(
             stride.component(2) == 0 && stride.component(3) == 0,
             "a tile has rows (@0) and columns (@1) only"
@@ -191,6 +189,25 @@ pub const fn tile_extent<L: StaticLayout>() -> Coord {
         "a tile's extents are below 2^31"
     );
     [extent[0] as i32, extent[1] as i32]
+}
+
+/// The largest component `b` of what a coordinate layout maps to.
+///
+/// Nobody looks for coordinates before a tile's beginning, so a layout must not step there.
+#[track_caller]
+pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
+    let mut reach = 0;
+    let mut n = 0;
+    while n < layout.num_leaves() {
+        let step = layout.leaf_stride(n).component(b);
+        assert!(
+            step >= 0,
+            "a tile, or who holds what of it, has a negative stride: it would reach before its beginning, so give it a positive one"
+        );
+        reach += (layout.leaf_shape(n).value() - 1) * step;
+        n += 1;
+    }
+    reach
 }
 
 /// The coordinate at which the tile `tile` = (row, column), in units of tiles of `T`, begins.

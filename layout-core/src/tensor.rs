@@ -35,9 +35,13 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     /// A tensor over `engine`.
     ///
     /// # Safety
-    /// Every element that `inner` maps a coordinate of its domain to must be accessible through
-    /// `engine`, aligned for the accesses of the thread-value layouts it is partitioned by, for as
-    /// long as the tensor and its copies are used, without a data race.
+    /// For as long as the tensor and its copies are used:
+    /// - Every element that `inner` maps a coordinate of its domain to must be accessible through
+    ///   `engine`, aligned for the accesses of the thread-value layouts it is partitioned by,
+    ///   without a data race.
+    /// - Tiles are taken, and threads' shares begin, at coordinates that 32 bits hold and that are
+    ///   not negative, nor are the extents. An index beyond 31 bits counts as a negative one.
+    /// - Threads by whose index the tensor is partitioned are in the thread layout.
     #[inline(always)]
     pub unsafe fn new(engine: E, inner: I) -> Self {
         Self {
@@ -48,11 +52,25 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     }
 
     /// Thread `thr`'s share of the tensor's leading tile, as `C` deals it out.
+    ///
+    /// A `C` with a negative stride does not compile: its values may lie before the tensor.
+    ///
+    /// ```compile_fail,E0080
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// let memory = [1, 2, 3, 4];
+    /// // SAFETY: the extents stay inside the array.
+    /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([1, 4], 4)) };
+    /// tensor.partition::<Tv<L!(1:1@0), L!(4:{-1}@1)>>(0).load(0);
+    /// ```
     #[inline(always)]
     pub fn partition<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
-        let offset = self
-            .inner
-            .partition::<C::Thr, C::Val>(self.offset, thr.index());
+        let thr = thr.index();
+        debug_assert!(
+            (thr as usize) < C::Thr::SIZE,
+            "a tensor is partitioned for a thread that its thread layout does not have: mask the index, or lay out more threads"
+        );
+        let offset = self.inner.partition::<C::Thr, C::Val>(self.offset, thr);
         let bound = self.inner.bind::<C::Val>(offset);
         Partition {
             engine: self.engine.offset(bound.base()),

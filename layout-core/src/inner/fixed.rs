@@ -5,6 +5,7 @@
 
 use super::{Bound, Inner};
 use crate::entry::entry;
+use crate::partition::reach;
 use crate::static_layout::evaluate;
 use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
@@ -53,6 +54,18 @@ impl<const B: u32, const M: u32, const S: u32> StaticSwizzle for Sw<B, M, S> {
 }
 
 /// A tile stored by the layout `L` from (row, column) to element index, swizzled by `W`.
+///
+/// It has no extents to compare coordinates with at run time, so thread-value layouts that reach
+/// beyond `L` do not compile:
+///
+/// ```compile_fail,E0080
+/// use cutlet_layout_core::{Fixed, L, Tensor, Tv};
+///
+/// let memory = [0; 4];
+/// // SAFETY: the tile has four elements.
+/// let tile = unsafe { Tensor::new(memory.as_ptr(), Fixed::<L!((2, 2):(1, 2))>::new()) };
+/// tile.partition::<Tv<L!(2:1@0), L!(4:1@1)>>(0).load(0); // two rows, but four columns
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed<L, W = NoSwizzle>(PhantomData<(L, W)>);
 
@@ -95,15 +108,25 @@ impl<L: StaticLayout, O: StaticLayout> StaticLayout for InMemory<L, O> {
     type Storage<T: Copy> = O::Storage<T>;
 }
 
-/// The proof that thread and value offsets may be added after `L`, and xored after the swizzle.
+/// The proof that thread and value coordinates lie inside `L`, and that their offsets may be added
+/// after `L`, and xored after the swizzle.
 struct Additive<L, W, Thr, Val>(PhantomData<(L, W, Thr, Val)>);
 
 impl<L: StaticLayout, W: StaticSwizzle, Thr: StaticLayout, Val: StaticLayout>
     Additive<L, W, Thr, Val>
 {
     const CHECK: () = {
+        let of_tile = <(Thr, Val)>::LAYOUT;
         // Refuses layouts in which thread and value coordinates carry into each other.
-        let _ = compose_coordinates(&L::LAYOUT, &<(Thr, Val)>::LAYOUT);
+        let _ = compose_coordinates(&L::LAYOUT, &of_tile);
+        let mut b = 0;
+        while b < L::LAYOUT.rank() {
+            assert!(
+                reach(&of_tile, b) < L::LAYOUT.mode(b).size(),
+                "a tile is partitioned by a thread-value layout that reaches beyond it: fewer threads or values, or smaller strides, stay inside"
+            );
+            b += 1;
+        }
         if W::SOURCE != 0 {
             let thread_bits = bits(&InMemory::<L, Thr>::LAYOUT);
             let value_bits = bits(&InMemory::<L, Val>::LAYOUT);
@@ -196,6 +219,7 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
 
     #[inline(always)]
     fn holds(&self, _: usize) -> bool {
+        // A tile is partitioned only by what lies inside it (`Additive`).
         true
     }
 }

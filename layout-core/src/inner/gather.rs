@@ -2,7 +2,7 @@
 
 use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
 use crate::static_layout::{Coordinates, evaluate};
-use crate::{Engine, Fragment, StaticLayout};
+use crate::{Engine, Fragment, StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
 /// An integer type that indexes rows.
@@ -62,6 +62,8 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
+        // Refuses negative coordinates, which `Bounds` does not look for.
+        const { tile_extent::<(Thr, Val)>() };
         [
             offset[0] + evaluate::<Thr>(thr, 0),
             offset[1] + evaluate::<Thr>(thr, 1),

@@ -1,8 +1,8 @@
 //! The strided inner transform: a matrix in memory with a leading dimension known at run time.
 
 use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
-use crate::StaticLayout;
 use crate::static_layout::evaluate;
+use crate::{StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
 /// A matrix whose direction `C` is contiguous (0: columns are, 1: rows are) and whose other
@@ -39,6 +39,8 @@ impl<const C: usize> Inner for Strided<C> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
+        // Refuses negative coordinates, which `Bounds` does not look for.
+        const { tile_extent::<(Thr, Val)>() };
         [
             offset[0] + evaluate::<Thr>(thr, 0),
             offset[1] + evaluate::<Thr>(thr, 1),
