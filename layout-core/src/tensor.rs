@@ -37,8 +37,9 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     /// # Safety
     /// For as long as the tensor and its copies are used:
     /// - Every element that `inner` maps a coordinate of its domain to must be accessible through
-    ///   `engine`, aligned for the accesses of the thread-value layouts it is partitioned by,
-    ///   without a data race.
+    ///   `engine`, without a data race.
+    /// - Accesses of several values, where a thread-value layout asks for them, are aligned. If one
+    ///   begins inside the extents and ends outside, the elements beyond are accessible, too.
     /// - Tiles are taken, and threads' shares begin, at coordinates that 32 bits hold and that are
     ///   not negative, nor are the extents. An index beyond 31 bits counts as a negative one.
     /// - Threads by whose index the tensor is partitioned are in the thread layout.
@@ -166,6 +167,10 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Reads values `first ..` into all of `values`, leaving those outside the tensor as they are.
     ///
     /// With a thread-value layout whose last mode runs along k, this reads one k's values.
+    ///
+    /// # Panics
+    /// If an access would begin inside a vector of the partition, or `values` takes more than are
+    /// left from `first` on; with a constant `first` the check costs nothing.
     #[inline(always)]
     pub fn load_into<L: StaticLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
         const { Self::WIDTH_FITS }
@@ -173,14 +178,22 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
             assert!(
                 L::SIZE.is_multiple_of(Self::WIDTH),
                 "a fragment is read in whole vectors"
+            );
+            assert!(
+                L::SIZE <= C::Val::SIZE,
+                "a fragment is read from a partition that has fewer values: it needs a smaller one"
             )
         }
+        assert!(
+            first.is_multiple_of(Self::WIDTH) && first <= C::Val::SIZE - L::SIZE,
+            "a fragment is read from a value on that begins no vector, or too near the partition's last: step by whole vectors, up to as many values as the fragment has"
+        );
         each::<Accesses<L, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
             if self.bound.holds(first + v) {
                 let index = self.bound.index(first + v);
-                // SAFETY: the value exists, and so do its vector's other values (WIDTH_FITS; the
-                // creator promised the alignment, and with it extents that vectors don't straddle).
+                // SAFETY: the value exists and begins a vector of consecutive ones (WIDTH_FITS). The
+                // creator promised that it is aligned and accessible as a whole.
                 unsafe { C::Width::load(self.engine, index, |n, value| values.set(v + n, value)) };
             }
         });

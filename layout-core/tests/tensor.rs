@@ -1,10 +1,33 @@
-//! Tensors of kernels: what the compiler cannot refuse is noticed where debug assertions are on.
-#![cfg(debug_assertions)]
+//! Tensors of kernels: what the compiler cannot refuse is refused, or noticed where debug assertions
+//! are on.
 
-use cutlet_layout_core::{Fixed, L, RowMajor, Tensor, Tv};
+use std::panic::catch_unwind;
 
-type Column = Tv<L!(2:1@0), L!(2:1@1)>;
+use cutlet_layout_core::{Fixed, Fragment, L, RowMajor, Tensor, Tv};
 
+type Row = Tv<L!(2:1@0), L!(2:1@1)>;
+
+#[test]
+fn a_fragment_is_read_from_the_beginning_of_a_vector() {
+    /// Two rows of four, each read at once.
+    type Rows = Tv<L!(1:1@0), L!((4, 2):(1@1, 1@0)), 4>;
+
+    let memory: [i32; 16] = core::array::from_fn(|i| i as i32);
+    // SAFETY: the extents and the leading dimension stay inside the array, whose engine reads vectors
+    // element by element.
+    let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 4], 8)) };
+    let read = |first| {
+        let mut row = Fragment::<i32, L!(4:1)>::filled(-1);
+        tensor.partition::<Rows>(0).load_into(&mut row, first);
+        [0, 1, 2, 3].map(|v| row.get(v))
+    };
+    assert_eq!((read(0), read(4)), ([0, 1, 2, 3], [8, 9, 10, 11]));
+    for first in [2, 8, usize::MAX - 3] {
+        assert!(catch_unwind(|| read(first)).is_err(), "{first}");
+    }
+}
+
+#[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
 #[test]
 #[should_panic(expected = "a tile begins before its matrix")]
 fn tiles_before_a_matrix_are_noticed() {
@@ -16,11 +39,12 @@ fn tiles_before_a_matrix_are_noticed() {
         .partition::<Tv<L!(1:1@0), L!(4:1@1)>>(0);
 }
 
+#[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
 #[test]
 #[should_panic(expected = "a thread that its thread layout does not have")]
 fn threads_beyond_a_tile_are_noticed() {
     let memory = [0; 4];
     // SAFETY: the tile has four elements.
     let tile = unsafe { Tensor::new(memory.as_ptr(), Fixed::<L!((2, 2):(1, 2))>::new()) };
-    tile.partition::<Column>(7);
+    tile.partition::<Row>(7);
 }
