@@ -82,6 +82,38 @@ fn local_tile_is_the_share_of_a_block_of_threads() {
 }
 
 #[test]
+fn tiles_and_threads_that_there_are_not_are_errors_in_words() {
+    let matrix = ValueTensor::new(Counting, layout!((4, 6):(6, 1)));
+    let tiler = tile!(<2, 3>);
+    let refused = |at: IntTuple| {
+        let panic = catch_unwind(|| matrix.local_tile(&tiler, &at)).unwrap_err();
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    assert_eq!(
+        refused(shape!((0, 3))),
+        "inner_partition: (_4,_6):(_6,_1) in tiles of <_2:_1,_3:_1> has no tile (_0,_3): there are (_2,_2)"
+    );
+    for at in [shape!((2, _)), shape!((_, -1)), shape!(4), shape!((2))] {
+        assert!(refused(at).contains("has no tile"), "{at}");
+    }
+    for at in [shape!((2, 0)), shape!((_, 3)), shape!(6)] {
+        assert!(
+            catch_unwind(|| matrix.outer_partition(&tiler, &at)).is_err(),
+            "{at}"
+        );
+    }
+    // A tiler that does not divide has tiles that reach beyond.
+    let last = matrix.local_tile(&tile!(<2, 4>), &shape!((1, 1)));
+    assert_eq!(last.at((0, 3)), 19.into());
+    assert!(catch_unwind(|| matrix.local_tile(&tile!(<2, 4>), &shape!((1, 2)))).is_err());
+
+    let (threads, projection) = (layout!((2, 3, 1):(1, 2, 6)), shape!((1, _, 1)));
+    let a = ValueTensor::new(Counting, layout!((4, 2):(1, 4)));
+    let ninth = catch_unwind(|| a.local_partition_projected(&threads, 9, &projection));
+    assert!(ninth.is_err());
+}
+
+#[test]
 fn local_tile_projected_leaves_out_what_the_operand_lacks() {
     let a = ValueTensor::new(Counting, layout!((8, 16):(16, 1)));
     let (tiler, coord) = (tile!(<4, 2, 8>), shape!((1, 5, _)));

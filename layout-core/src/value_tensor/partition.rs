@@ -59,27 +59,41 @@ impl<E, I: Copy> ValueTensor<E, I> {
 
     /// The tile at a coordinate among tiles: CuTe's `inner_partition`.
     ///
-    /// Modes past the coordinate are kept, as modes behind the tile's.
+    /// Modes past the coordinate are kept, as modes behind the tile's. Where the tiler does not
+    /// divide an extent, the last tiles reach beyond the tensor.
     ///
     /// # Panics
-    /// If the tiler does not divide the layout, or there is no such tile.
+    /// As [`zipped_divide`](Self::zipped_divide), and if there is no such tile.
     #[track_caller]
     pub fn inner_partition(self, tiler: &Tiler, coord: &IntTuple) -> ValueTensor<E, I> {
+        let whole = *self.outer();
         let tiled = self.zipped_divide(tiler);
-        let [tile, rest] = [0, 1].map(|i| tiled.outer().mode(i).rank());
-        let coord = unwrap(tuple_of_two(&underscores(tile), &padded(coord, rest)));
+        let [tile, rest] = [0, 1].map(|i| tiled.outer().mode(i).shape());
+        assert!(
+            is_within(coord, &rest),
+            "inner_partition: {whole} in tiles of {tiler} has no tile {coord}: there are {rest}"
+        );
+        let coord = padded(coord, rest.rank());
+        let coord = unwrap(tuple_of_two(&underscores(tile.rank()), &coord));
         tiled.slice(&coord)
     }
 
     /// What all tiles have at a coordinate within the tile: CuTe's `outer_partition`.
     ///
+    /// Where the tiler does not divide an extent, what the last tiles have may be beyond the tensor.
+    ///
     /// # Panics
-    /// If the tiler does not divide the layout, or the tile has no such coordinate.
+    /// As [`zipped_divide`](Self::zipped_divide), and if the tile has no such coordinate.
     #[track_caller]
     pub fn outer_partition(self, tiler: &Tiler, coord: &IntTuple) -> ValueTensor<E, I> {
         let tiled = self.zipped_divide(tiler);
-        let [tile, rest] = [0, 1].map(|i| tiled.outer().mode(i).rank());
-        let coord = unwrap(tuple_of_two(&padded(coord, tile), &underscores(rest)));
+        let [tile, rest] = [0, 1].map(|i| tiled.outer().mode(i).shape());
+        assert!(
+            is_within(coord, &tile),
+            "outer_partition: a tile of {tiler} has no coordinate {coord}: its shape is {tile}"
+        );
+        let coord = padded(coord, tile.rank());
+        let coord = unwrap(tuple_of_two(&coord, &underscores(rest.rank())));
         tiled.slice(&coord)
     }
 
@@ -135,7 +149,7 @@ impl<E, I: Copy> ValueTensor<E, I> {
     /// ```
     ///
     /// # Panics
-    /// If the threads do not divide the tensor, or there is no such thread.
+    /// As [`outer_partition`](Self::outer_partition), and if there is no such thread.
     #[track_caller]
     pub fn local_partition(self, threads: &Layout, thread: i64) -> ValueTensor<E, I> {
         assert!(
@@ -159,6 +173,10 @@ impl<E, I: Copy> ValueTensor<E, I> {
         thread: i64,
         projection: &IntTuple,
     ) -> ValueTensor<E, I> {
+        assert!(
+            (0..threads.size()).contains(&thread),
+            "local_partition: {threads} has no thread {thread}"
+        );
         let kept = unwrap(try_dice(projection, threads));
         // A thread that the projection leaves out shares its elements.
         let coord = threads.get_flat_coord(thread.into());
@@ -185,6 +203,20 @@ pub(crate) const fn underscores(rank: usize) -> IntTuple {
         IntTuple::UNDERSCORE
     } else {
         padded(&IntTuple::EMPTY, rank)
+    }
+}
+
+/// Whether a coordinate of fewer, or all, modes of a shape lies within it as far as it is not `_`.
+///
+/// Slicing does not ask: it takes coordinates beyond a shape to run on. One that has not the shape's
+/// parentheses is left for it to refuse.
+fn is_within(coord: &IntTuple, shape: &IntTuple) -> bool {
+    match coord.as_int() {
+        Some(int) => (0..shape.size()).contains(&int.value()),
+        None if coord.is_tuple() && shape.is_tuple() => {
+            (0..coord.rank().min(shape.rank())).all(|i| is_within(&coord.mode(i), &shape.mode(i)))
+        }
+        None => true,
     }
 }
 
