@@ -32,10 +32,10 @@ impl Transform for Layout {
 impl Transform for Swizzle {
     fn transform(&self, coord: &IntTuple) -> IntTuple {
         match coord.as_int() {
-            Some(index) => IntTuple::int(
+            Some(index) if index.basis().is_none() => IntTuple::int(
                 Int::dynamic(self.apply(index.value())).with_static(index.is_static()),
             ),
-            None => panic!("{self} swizzles an index, not the coordinate {coord}"),
+            _ => panic!("{self} swizzles an index, not the coordinate {coord}"),
         }
     }
 }
@@ -107,6 +107,21 @@ impl<I> ComposedLayout<I> {
     pub const fn rank(&self) -> usize {
         self.outer.rank()
     }
+
+    /// The index that a 1-D coordinate has before the inner transform.
+    #[track_caller]
+    const fn before_inner(&self, c: i64) -> i64 {
+        let index = match self.offset.as_int() {
+            Some(offset) if offset.basis().is_none() => {
+                offset.value().checked_add(self.outer.at(c))
+            }
+            _ => panic!("at: the offset is a coordinate: use call"),
+        };
+        match index {
+            Some(index) => index,
+            None => panic!("at: the index does not fit 64 bits"),
+        }
+    }
 }
 
 impl<I: Transform> ComposedLayout<I> {
@@ -125,12 +140,10 @@ impl ComposedLayout<Swizzle> {
     /// The index of a 1-D coordinate, in `const`.
     ///
     /// # Panics
-    /// If the offset is no integer, or the index does not fit 64 bits.
+    /// If the offset is no plain integer, or the index does not fit 64 bits.
+    #[track_caller]
     pub const fn at(&self, c: i64) -> i64 {
-        match self.offset.as_int() {
-            Some(offset) => self.inner.apply(offset.value() + self.outer.at(c)),
-            None => panic!("at: the offset of a swizzled layout is an integer"),
-        }
+        self.inner.apply(self.before_inner(c))
     }
 
     /// The layout of the same memory in elements of another width, in bits: the swizzle's lowest
@@ -205,12 +218,10 @@ impl ComposedLayout<Layout> {
     /// The index of a 1-D coordinate, in `const`.
     ///
     /// # Panics
-    /// If the offset is no integer, or the index does not fit 64 bits.
+    /// If the offset is no plain integer, or the index does not fit 64 bits.
+    #[track_caller]
     pub const fn at(&self, c: i64) -> i64 {
-        match self.offset.as_int() {
-            Some(offset) => self.inner.at(offset.value() + self.outer.at(c)),
-            None => panic!("at: the offset is a coordinate: use call"),
-        }
+        self.inner.at(self.before_inner(c))
     }
 }
 
@@ -351,6 +362,9 @@ const fn add_into(
             Some(sum) => {
                 builder.leaf(sum);
                 Ok(())
+            }
+            None if !x.same_direction(y) => {
+                Err("offset and outer layout have different directions")
             }
             None => Err("the sum does not fit 64 bits"),
         };

@@ -59,3 +59,34 @@ fn a_layout_and_a_swizzle_as_inner() {
         Ok(SWIZZLED)
     );
 }
+
+#[test]
+fn offsets_are_not_wrapped_and_keep_their_direction() {
+    let message = |call: &(dyn Fn() + std::panic::RefUnwindSafe)| {
+        let panic = std::panic::catch_unwind(call).unwrap_err();
+        match panic.downcast_ref::<String>() {
+            Some(message) => message.clone(),
+            None => (*panic.downcast_ref::<&str>().unwrap()).into(),
+        }
+    };
+    let far = ComposedLayout::new(Swizzle::new(0, 0, 0), i64::MAX.into(), layout!(4:1));
+    assert_eq!(far.at(0), i64::MAX);
+    assert_eq!(
+        message(&|| _ = far.at(1)),
+        "at: the index does not fit 64 bits"
+    );
+    let aside = ComposedLayout::new(layout!(16:1), shape!(5@1), layout!(4:1));
+    assert_eq!(
+        message(&|| _ = aside.at(3)),
+        "at: the offset is a coordinate: use call"
+    );
+    assert_eq!(
+        message(&|| _ = aside.call(&3.into())),
+        "composed layout: 5@1 + 3: offset and outer layout have different directions"
+    );
+    let swizzled = ComposedLayout::new(Swizzle::new(1, 0, 1), shape!(5@1), layout!(4:0));
+    assert_eq!(
+        message(&|| _ = swizzled.call(&0.into())),
+        "Sw<1,0,1> swizzles an index, not the coordinate _5@1"
+    );
+}
