@@ -8,7 +8,7 @@ use cutlet_kernels::gather::Extents;
 
 use crate::matrix::disjoint;
 use crate::{Error, Matrix, MatrixMut, Order, Result};
-use dispatch::{Access, Instance, Unit};
+use dispatch::{Access, Instance, Unit, to_next_row};
 
 pub use dispatch::Index;
 
@@ -128,31 +128,41 @@ impl Gather {
         instance: &'static Instance<U, X>,
     ) -> Result<()> {
         let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
-        let extents = Extents {
-            table_rows: table.rows() as i64,
-            ld_table: units(table.ld()) as i64,
-            ld_output: units(output.ld()) as i64,
-            rows: output.rows() as i32,
-            columns: units(output.columns()) as i32,
-        };
-        let grid = access.grid(output.rows(), units(output.columns()))?;
+        let [tile_rows, tile_columns] = access.tile();
+        let columns = units(output.columns());
         let function = stream.device().load(&cutlet_kernels::PTX, instance)?;
-        // SAFETY: the units cover exactly the elements of the views they are made from. The matrices
-        // were checked against the memory behind them, the kernel checks the indices, and the
-        // output, which does not overlap the table, is borrowed mutably.
-        unsafe {
-            let table = View::<U>::from_raw(
-                table.view.device(),
-                table.view.address(),
-                units(table.view.len()),
-            )?;
-            let output = ViewMut::<U>::from_raw(
-                output.view.device(),
-                output.view.address(),
-                units(output.view.len()),
-            )?;
-            let args = (table, indices, output, &mut self.first_miss, extents);
-            stream.launch(&function, grid, args)?;
+        // Tiles of a row lie along y, where a grid is short: the longest rows take several launches.
+        let at_once = tile_columns * stream.device().limits().grid[1] as usize;
+        for first in (0..columns).step_by(at_once) {
+            let columns = at_once.min(columns - first);
+            let extents = Extents {
+                table_rows: table.rows() as i64,
+                ld_table: units(to_next_row(table.rows(), table.ld())) as i64,
+                ld_output: units(to_next_row(output.rows(), output.ld())) as i64,
+                rows: output.rows() as i32,
+                columns: columns as i32,
+            };
+            let grid = (
+                output.rows().div_ceil(tile_rows) as u32,
+                columns.div_ceil(tile_columns) as u32,
+            );
+            let from = |address: u64, len: usize| {
+                // A table without rows has no elements before the first column either.
+                let skipped = first.min(units(len));
+                let address = address + (skipped * size_of::<U>()) as u64;
+                (address, units(len) - skipped)
+            };
+            // SAFETY: the units cover elements of the views they are made from, from a column on.
+            // The matrices were checked against the memory behind them, the kernel checks the
+            // indices, and the output, which does not overlap the table, is borrowed mutably.
+            unsafe {
+                let (address, len) = from(table.view.address(), table.view.len());
+                let table = View::<U>::from_raw(table.view.device(), address, len)?;
+                let (address, len) = from(output.view.address(), output.view.len());
+                let output = ViewMut::<U>::from_raw(output.view.device(), address, len)?;
+                let args = (table, indices, output, &mut self.first_miss, extents);
+                stream.launch(&function, grid, args)?;
+            }
         }
         Ok(())
     }

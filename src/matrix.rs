@@ -218,8 +218,11 @@ macro_rules! matrix {
 
             /// Whether every contiguous run starts at a multiple of `bytes` bytes.
             pub(crate) fn starts_runs_at(&self, bytes: usize) -> bool {
+                // The leading dimension of a single run may be any number. Multiples of a power of 2
+                // stay what they are where they wrap.
+                debug_assert!(bytes.is_power_of_two());
                 self.view.address().is_multiple_of(bytes as u64)
-                    && (self.ld() * size_of::<T>()).is_multiple_of(bytes)
+                    && self.ld().wrapping_mul(size_of::<T>()).is_multiple_of(bytes)
             }
 
             /// The bytes from the first element to the last, as device addresses.
@@ -311,6 +314,15 @@ mod tests {
             assert_eq!(matrix.in_one_run().ld, matrix.ld, "{matrix:?}");
             assert_eq!(matrix.in_one_run().order, matrix.order, "{matrix:?}");
         }
+    }
+
+    #[test]
+    fn a_single_run_has_any_leading_dimension() {
+        let stream = cutlet_host::Device::cpu().stream().unwrap();
+        let elements = stream.zeroed::<f32>(8).unwrap();
+        let row = |ld| Matrix::with_ld(&elements, 1, 8, Order::RowMajor, ld).unwrap();
+        assert!(!row(usize::MAX).starts_runs_at(8));
+        assert!(row(usize::MAX - 1).starts_runs_at(8));
     }
 
     #[test]

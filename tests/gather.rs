@@ -90,6 +90,51 @@ fn padding_and_offsets_take_narrower_accesses() {
     }
 }
 
+/// A grid has at most 65535 blocks along a row.
+#[test]
+fn rows_longer_than_a_grid() {
+    let columns = 65_535 * 128 + 5;
+    let mut table = vec![0u8; 2 * columns];
+    fastrand::Rng::with_seed(1).fill(&mut table);
+    let stream = Device::auto().stream().unwrap();
+    let on_table = stream.upload(&table).unwrap();
+    let mut output = stream.zeroed::<u8>(columns).unwrap();
+    gather(
+        &stream,
+        Matrix::row_major(&on_table, 2, columns).unwrap(),
+        &stream.upload(&[1i32]).unwrap(),
+        MatrixMut::row_major(&mut output, 1, columns).unwrap(),
+    )
+    .unwrap();
+    assert!(stream.download(&output).unwrap() == table[columns..]);
+}
+
+#[test]
+fn a_single_row_has_any_leading_dimension() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1u32, 2, 3, 4]).unwrap();
+    let mut output = stream.zeroed::<u32>(12).unwrap();
+    let row = Matrix::with_ld(&table, 1, 4, Order::RowMajor, usize::MAX).unwrap();
+    gather(
+        &stream,
+        row,
+        &stream.upload(&[0i32, 0, 0]).unwrap(),
+        MatrixMut::row_major(&mut output, 3, 4).unwrap(),
+    )
+    .unwrap();
+    let expected = [1, 2, 3, 4].repeat(3);
+    assert_eq!(stream.download(&output).unwrap(), expected);
+    let mut output = stream.zeroed::<u32>(4).unwrap();
+    gather(
+        &stream,
+        row,
+        &stream.upload(&[0i32]).unwrap(),
+        MatrixMut::with_ld(&mut output, 1, 4, Order::RowMajor, usize::MAX).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(stream.download(&output).unwrap(), [1, 2, 3, 4]);
+}
+
 #[test]
 fn elements_are_of_any_type() {
     let stream = Device::auto().stream().unwrap();

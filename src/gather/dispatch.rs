@@ -2,9 +2,9 @@
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_kernels::gather::{Extents, Shape, i32 as by_i32, i64 as by_i64, shapes};
-use cutlet_layout_core::{Coord, RowIndex, tile_extent};
+use cutlet_layout_core::{RowIndex, tile_extent};
 
-use crate::{Error, Matrix, MatrixMut, Result};
+use crate::{Matrix, MatrixMut};
 
 /// A kernel of the family, for units `U` and indices `X`.
 pub type Instance<U, X> = Kernel<(Global<U>, Global<X>, GlobalMut<U>, GlobalMut<u64>, Extents)>;
@@ -51,8 +51,8 @@ impl Access {
         let row = bytes(output.columns());
         let bits = table.view.address()
             | output.view.address()
-            | bytes(table.ld())
-            | bytes(output.ld())
+            | bytes(to_next_row(table.rows(), table.ld()))
+            | bytes(to_next_row(output.rows(), output.ld()))
             | row;
         let by_unit = |unit: u64| {
             if row / unit >= 128 {
@@ -72,30 +72,26 @@ impl Access {
         Access { unit, reach }
     }
 
-    /// Blocks for an output of `rows` × `columns` units.
-    pub fn grid(&self, rows: usize, columns: usize) -> Result<(u32, u32)> {
-        let tile = match self.reach {
+    /// The (rows, units) that a block gathers.
+    pub fn tile(&self) -> [usize; 2] {
+        match self.reach {
             Reach::Long16 => tile::<shapes::Long16>(),
             Reach::Medium16 => tile::<shapes::Medium16>(),
             Reach::Short16 => tile::<shapes::Short16>(),
             Reach::Long => tile::<shapes::Long>(),
             Reach::Short => tile::<shapes::Short>(),
-        };
-        if columns > i32::MAX as usize {
-            return Err(Error::Extents {
-                operation: "gather",
-                found: format!("a row has {columns} units, more than 2^31 - 1; gather parts of it"),
-            });
         }
-        Ok((
-            rows.div_ceil(tile[0] as usize) as u32,
-            columns.div_ceil(tile[1] as usize) as u32,
-        ))
     }
 }
 
-fn tile<S: Shape>() -> Coord {
-    tile_extent::<S::Tile>()
+/// Elements from one row to the next. With a single row there is no next one, and the leading
+/// dimension, which may be any number then, says nothing.
+pub fn to_next_row(rows: usize, ld: usize) -> usize {
+    if rows > 1 { ld } else { 0 }
+}
+
+fn tile<S: Shape>() -> [usize; 2] {
+    tile_extent::<S::Tile>().map(|extent| extent as usize)
 }
 
 mod sealed {
