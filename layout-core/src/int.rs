@@ -198,7 +198,7 @@ impl Int {
     }
 
     /// Component `b` of the integer as an arithmetic tuple: a plain integer counts in
-    /// component 0.
+    /// component 0, and one in a direction within another in the outermost.
     pub const fn component(self, b: usize) -> i64 {
         let direction = if self.is_plain() {
             0

@@ -382,15 +382,32 @@ impl Layout {
             !self.has_basis(),
             "at: the strides are in basis directions, so there is an index per direction: use at_basis"
         );
-        self.at_basis(c, 0)
+        self.component_at(c, 0)
     }
 
     /// Component `b` of what a 1-D coordinate maps to, where strides are in basis directions. A
     /// plain stride counts in component 0.
     ///
     /// # Panics
-    /// If the coordinate is negative, or the result does not fit 64 bits.
+    /// If the coordinate is negative, the result does not fit 64 bits, or a direction lies within
+    /// another, such as `1@0@1` ([`call`](Self::call) is for those).
     pub const fn at_basis(&self, c: i64, b: usize) -> i64 {
+        self.assert_components(
+            "at_basis: a stride in a direction within another is no component: use call",
+        );
+        self.component_at(c, b)
+    }
+
+    /// Refuses directions within directions, whose components are no numbers.
+    pub(crate) const fn assert_components(&self, why: &str) {
+        let mut i = 0;
+        while i < self.num_leaves() {
+            assert!(self.stride[i].basis().depth() <= 1, "{}", why);
+            i += 1;
+        }
+    }
+
+    const fn component_at(&self, c: i64, b: usize) -> i64 {
         assert!(c >= 0, "at: a 1-D coordinate is not negative");
         match self.try_component(c, b) {
             Some(index) => index,
@@ -419,8 +436,11 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// If the array is too short, or an index does not fit 64 bits.
+    /// If the array is too short, an index does not fit 64 bits, or a direction lies within another.
     pub const fn first_indices<const N: usize>(&self, count: usize, b: usize) -> [i64; N] {
+        self.assert_components(
+            "first_indices: a stride in a direction within another is no component: use call",
+        );
         assert!(count <= N, "first_indices: the array is too short");
         let mut table = [0; N];
         let last = self.last_leaf();

@@ -78,7 +78,8 @@ impl<A: StaticLayout, B: StaticLayout> StaticLayout for Composition<A, B> {
 ///
 /// # Panics
 /// If no layout does that, in particular if coordinates of different modes of `outer` carry into
-/// each other within `inner`.
+/// each other within `inner`; and if `outer` steps in a direction within another, such as `1@0@1`
+/// ([`composition`] takes those).
 ///
 /// ```
 /// use cutlet_layout_core::{L, StaticLayout, compose_coordinates};
@@ -89,6 +90,9 @@ impl<A: StaticLayout, B: StaticLayout> StaticLayout for Composition<A, B> {
 /// assert_eq!(through.at(4 + 1), 4 + 8); // (1, 4)
 /// ```
 pub const fn compose_coordinates(inner: &Layout, outer: &Layout) -> Layout {
+    outer.assert_components(
+        "compose_coordinates: the outer layout steps in a direction within another: use composition",
+    );
     let mut b = 0;
     while b < inner.rank() {
         // All steps along one coordinate together: this is what refuses carries between them.

@@ -171,6 +171,20 @@ fn first_indices_are_those_of_single_coordinates() {
     }
 }
 
+/// A component is a number, and that of a direction within another is a coordinate.
+#[test]
+fn directions_within_directions_have_no_components() {
+    let nested: Layout = "(2,2):(1@0@0,1@1@0)".parse().unwrap();
+    assert_eq!(nested.call(&shape!(3)).to_string(), "((1,1))");
+    assert!(std::panic::catch_unwind(|| nested.at_basis(3, 0)).is_err());
+    assert!(std::panic::catch_unwind(|| nested.first_indices::<4>(4, 0)).is_err());
+
+    let inner = layout!(((2, 2), 4):((1, 8), 2));
+    let outer: Layout = "2:1@1@0".parse().unwrap();
+    assert_eq!(composition(&inner, &outer).to_string(), "2:8");
+    assert!(std::panic::catch_unwind(|| compose_coordinates(&inner, &outer)).is_err());
+}
+
 /// Splitting an index needs no direction for each level, so that any depth will do.
 #[test]
 fn idx2crd_of_deep_shapes() {
