@@ -14,6 +14,9 @@ twin! {
     /// `(A, A* ∘ B)`: the layout, and its repetitions in the order of the tiler. A tuple does so
     /// mode by mode: `((M,TileM), (N,TileN), L, …)`.
     ///
+    /// No two blocks overlap: a tiler that counts beyond the room that a block leaves is refused,
+    /// where CuTe lets blocks overlap.
+    ///
     /// ```
     /// use cutlet_layout_core::{layout, logical_product, tile};
     ///
@@ -93,6 +96,13 @@ pub(crate) const fn multiply_by_layout(
     block: &Layout,
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
+    let target = tri!(target(block, tiler));
+    let places = tri!(covering_complement(block, &IntTuple::int(target)));
+    Layout::try_concat2(block, &tri!(repeat(block, &places, tiler)))
+}
+
+/// The indices that `A*` is to reach: the size of A times the cosize of B.
+pub(crate) const fn target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
     if tiler.has_basis() {
         let why = "a tiler in basis directions repeats nothing";
         return Err(mismatch(
@@ -103,35 +113,61 @@ pub(crate) const fn multiply_by_layout(
             why,
         ));
     }
-    let cosize = tiler.cosize_int();
-    if cosize.value() < 1 {
-        let why = "a tiler that maps below 0 repeats nothing";
-        return Err(mismatch(
-            "product",
-            &block.stride(),
-            " by ",
-            &tiler.stride(),
-            why,
-        ));
+    let mut i = 0;
+    while i < tiler.num_leaves() {
+        if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
+            let why = "a tiler that maps below 0 repeats nothing";
+            return Err(mismatch(
+                "product",
+                &block.stride(),
+                " by ",
+                &tiler.stride(),
+                why,
+            ));
+        }
+        i += 1;
     }
-    let Some(target) = block.size_int().checked_mul(cosize) else {
+    if let Some(target) = block.size_int().checked_mul(tiler.cosize_int()) {
+        return Ok(target);
+    }
+    let mut text = Text::new();
+    text.str("product: the size of ")
+        .layout(block)
+        .str(" times the cosize of ")
+        .layout(tiler);
+    text.str(" does not fit 64 bits");
+    Err(LayoutError::new(ErrorKind::Overflow, &text))
+}
+
+/// `A* ∘ B`. Beyond its size `A*` runs on by its last stride, which is beyond all of A unless the
+/// last of A's modes left no room for more.
+pub(crate) const fn repeat(
+    block: &Layout,
+    places: &Layout,
+    tiler: &Layout,
+) -> Result<Layout, LayoutError> {
+    let last = places.leaf_stride(places.num_leaves() - 1).value();
+    if tiler.cosize() > places.size() && last < block.cosize() {
         let mut text = Text::new();
-        text.str("product: the size of ")
+        text.str("product: ")
             .layout(block)
-            .str(" times the cosize of ")
-            .layout(tiler);
-        text.str(" does not fit 64 bits");
-        return Err(LayoutError::new(ErrorKind::Overflow, &text));
-    };
-    let repetitions = tri!(covering_complement(block, &IntTuple::int(target)));
-    Layout::try_concat2(block, &tri!(try_composition(&repetitions, tiler)))
+            .str(" by ")
+            .layout(tiler)
+            .str(": the tiler counts to ")
+            .number(tiler.cosize() - 1);
+        text.str(", and the block's gaps hold ")
+            .number(places.size())
+            .str(" repetitions: more would overlap; give a tiler that counts to less");
+        return Err(LayoutError::new(ErrorKind::Overlap, &text));
+    }
+    try_composition(places, tiler)
 }
 
 /// [`logical_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with more modes than the
-/// block.
+/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, for a tiler that maps below 0 or beyond
+/// the room that the block leaves, and for a tiler with more modes than the block.
 pub const fn try_logical_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
     by_mode(Splitter::Multiply, block, tiler)
 }

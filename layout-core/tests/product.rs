@@ -7,8 +7,8 @@ use model::{image, layouts, modes};
 
 #[test]
 fn repetitions_are_disjoint_and_in_the_tilers_order() {
-    let blocks = layouts(16, 2, &[None, Some(1), Some(2), Some(8)]);
-    let tilers = layouts(12, 2, &[None, Some(1), Some(3), Some(4)]);
+    let blocks = layouts(16, 2, &[None, Some(1), Some(2), Some(6), Some(8)]);
+    let tilers = layouts(12, 2, &[None, Some(1), Some(2), Some(3), Some(4)]);
     let mut multiplied = 0u32;
     for a in &blocks {
         for b in &tilers {
@@ -80,6 +80,33 @@ fn a_product_that_no_layout_computes_is_refused() {
     assert!(try_logical_product(&layout!(4:2), &tile!(5:1)).is_err());
     assert!(try_logical_product(&layout!((4, 2):(1, 2)), &tile!(3:1)).is_err());
     assert!(try_logical_product(&layout!(4:1), &tile!(3:1@0)).is_err());
+}
+
+#[test]
+fn blocks_that_would_overlap_are_refused() {
+    let refused = |a: Layout, b: Layout| {
+        let error = try_logical_product(&a, &Tiler::layout(&b)).unwrap_err();
+        error.message().to_string()
+    };
+    for tiler in [layout!((4, 2):(2, -5)), layout!((4, 2):(2, -7))] {
+        let why = refused(layout!(2:4), tiler);
+        assert!(why.contains("maps below 0"), "{why}");
+    }
+    let gap = layout!((2, 2):(6, 2));
+    assert_eq!(
+        refused(gap, layout!(2:2)),
+        "product: (2,2):(6,2) by 2:2: the tiler counts to 2, and the block's gaps hold 2 \
+         repetitions: more would overlap; give a tiler that counts to less"
+    );
+    assert_eq!(
+        logical_product(&gap, &tile!(2:1)).to_string(),
+        "((_2,_2),_2):((_6,_2),_1)"
+    );
+    // Beyond the block there is always room.
+    assert_eq!(
+        logical_product(&gap, &tile!(4:2)).to_string(),
+        "((_2,_2),_4):((_6,_2),_12)"
+    );
 }
 
 #[test]
