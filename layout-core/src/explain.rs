@@ -2,7 +2,10 @@
 
 use core::fmt;
 
+use crate::complement::{Extents, covering_complement, covering_modes};
 use crate::error::LayoutError;
+use crate::flat_modes::Modes;
+use crate::product::{repeat, target};
 use crate::{
     IntTuple, Layout, Tiler, TilerKind, coalesce, try_blocked_product, try_complement,
     try_composition, try_composition_by_mode, try_flat_divide, try_flat_product,
@@ -300,12 +303,20 @@ fn divide(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> f
         ""
     )?;
     writeln!(f, "{:indent$}the size of A is {}", "", a.size())?;
-    let rest = try_complement(b, &coalesce(a).shape());
-    let target = a.size();
+    let mut modes = Modes::EMPTY;
+    let rest = match covering_modes(b, &Extents::of_layout(a), &mut modes) {
+        Ok(_) => modes.to_layout(),
+        Err(error) => Err(error),
+    };
+    let bounded = try_complement(b, &coalesce(a).shape());
     step(
         f,
         depth,
-        format_args!("B* = complement(B, {target})"),
+        format_args!(
+            "B* = complement(B, {}){}",
+            a.size(),
+            rounding(&bounded, &rest)
+        ),
         &rest,
         ", where the other tiles begin",
     )?;
@@ -320,6 +331,17 @@ fn divide(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> f
     }
 }
 
+/// Says where the complement that an operation takes goes on beyond the bounded one.
+fn rounding(
+    bounded: &Result<Layout, LayoutError>,
+    taken: &Result<Layout, LayoutError>,
+) -> &'static str {
+    match (bounded, taken) {
+        (Ok(bounded), Ok(taken)) if bounded.size() != taken.size() => " rounded up",
+        _ => "",
+    }
+}
+
 fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> fmt::Result {
     let indent = 2 * depth;
     writeln!(
@@ -327,35 +349,30 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         "{:indent$}(A, A* o B): the block, and its repetitions in the order of B",
         ""
     )?;
-    let target = match (
-        b.has_basis(),
-        a.size()
-            .checked_mul(if b.has_basis() { 1 } else { b.cosize() }),
-    ) {
-        (false, Some(target)) if target > 0 => target,
-        _ => return writeln!(f, "{:indent$}B has no cosize to repeat A over", ""),
+    let Ok(target) = target(a, b) else {
+        return writeln!(f, "{:indent$}B has no cosize to repeat A over", "");
     };
     writeln!(
         f,
-        "{:indent$}the size of A times the cosize of B is {target}",
-        ""
+        "{:indent$}the size of A times the cosize of B is {}",
+        "",
+        target.value()
     )?;
-    let rest = try_complement(a, &IntTuple::from(target).to_static());
+    let places = covering_complement(a, &IntTuple::int(target));
+    let bounded = try_complement(a, &IntTuple::int(target));
     step(
         f,
         depth,
-        format_args!("A* = complement(A, {target})"),
-        &rest,
+        format_args!(
+            "A* = complement(A, {}){}",
+            target.value(),
+            rounding(&bounded, &places)
+        ),
+        &places,
         ", where A can be repeated",
     )?;
-    match rest {
-        Ok(rest) => step(
-            f,
-            depth,
-            format_args!("A* o B"),
-            &try_composition(&rest, b),
-            "",
-        ),
+    match places {
+        Ok(places) => step(f, depth, format_args!("A* o B"), &repeat(a, &places, b), ""),
         Err(_) => Ok(()),
     }
 }

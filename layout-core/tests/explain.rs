@@ -41,6 +41,39 @@ logical_product: A = (_2,_2):(_4,_1) times B = _6:_1
     );
 }
 
+/// Operations keep every element, and round the complement up for that.
+#[test]
+fn complements_are_those_that_operations_take() {
+    let words = explain(
+        Operation::LogicalDivide,
+        &layout!((2, 4):(1, 2)),
+        &tile!(2:3),
+    );
+    assert_eq!(
+        words.to_string(),
+        "\
+logical_divide: A = (_2,_4):(_1,_2) by B = _2:_3
+  A o (B, B*): the elements that B points to, and the layout of such tiles
+  the size of A is 8
+  B* = complement(B, 8) rounded up = (_3,_2):(_1,_6), where the other tiles begin
+  (B, B*) = (_2,(_3,_2)):(_3,(_1,_6))
+  A o _2:_3 = _2:_3
+  A o (_3,_2):(_1,_6) = (_3,_2):(_1,_6)
+= (_2,(_3,_2)):(_3,(_1,_6))
+"
+    );
+    let words = explain(
+        Operation::LogicalProduct,
+        &layout!((2):(3)),
+        &Tiler::layout(&layout!((2):(3))),
+    );
+    let words = words.to_string();
+    assert!(
+        words.contains("A* = complement(A, 8) rounded up = (_3,_2):(_1,_6)"),
+        "{words}"
+    );
+}
+
 #[test]
 fn tuples_are_explained_mode_by_mode() {
     let a = layout!((9, (4, 8), 5):(59, (13, 1), 1000));
