@@ -7,8 +7,12 @@ use crate::text::Text;
 use crate::{CAPACITY, Int, IntTuple, Layout, compact_col_major, gcd};
 
 twin! {
-    /// The longest layout `R` with `layout(R(i)) = i` for every `i` below its size; `_1:_0` when
-    /// nothing maps to 1.
+    /// A layout `R` with `layout(R(i)) = i` for every `i` below its size; `_1:_0` when no stride is
+    /// 1.
+    ///
+    /// It is the longest one for a layout that maps no two coordinates to one index and none below
+    /// 0. For others it is a chain of modes, or parts of them, that each begin where the one before
+    /// ends, and there may be a longer one.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, right_inverse};
@@ -27,8 +31,11 @@ twin! {
     /// ```
     left_inverse = try_left_inverse(layout: &Layout) -> Layout;
 
-    /// The longest vector that two layouts agree on: the greatest `R` with `a(R(i)) = i` and
-    /// `b(R(i)) = i`.
+    /// A vector that two layouts agree on: an `R` with `a(R(i)) = i` and `b(R(i)) = i`, as long as
+    /// CuTe's or longer.
+    ///
+    /// It is made of the modes of an inverse of `b`. A layout that maps two coordinates to one
+    /// index, or some below 0, has several, and another one may give a longer vector.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, max_common_layout};
@@ -423,7 +430,38 @@ pub const fn try_max_common_layout(a: &Layout, b: &Layout) -> Result<Layout, Lay
             "strides in basis directions have no order",
         ));
     }
-    let modes = Modes::coalesced(&inverse, Knowledge::Values);
+    let common = tri!(common_along(a, b, &inverse));
+    // The longest inverse may take a part of a mode of which `a` has all.
+    let whole = tri!(common_along(a, b, &tri!(inverse_of_whole_modes(b))));
+    Ok(if whole.size() > common.size() {
+        whole
+    } else {
+        common
+    })
+}
+
+/// The right inverse that takes a mode as a whole or not at all, and the first one that continues
+/// those before it, as CuTe's does.
+const fn inverse_of_whole_modes(layout: &Layout) -> Result<Layout, LayoutError> {
+    let steps = Steps::of(layout);
+    let mut chain = Modes::EMPTY;
+    let mut next = 1;
+    let mut i = 0;
+    while i < steps.modes.len {
+        if steps.stride(i) == next {
+            chain.push(steps.modes.shape[i], steps.step[i]);
+            next *= steps.extent(i);
+            i = 0;
+        } else {
+            i += 1;
+        }
+    }
+    chain.to_coalesced()
+}
+
+/// How far `a` agrees with `b` along an inverse of `b`.
+const fn common_along(a: &Layout, b: &Layout, inverse: &Layout) -> Result<Layout, LayoutError> {
+    let modes = Modes::coalesced(inverse, Knowledge::Values);
     let mut common = Modes::EMPTY;
     let mut size: i64 = 1;
     let mut i = 0;

@@ -149,6 +149,44 @@ fn common_vectors() {
     );
 }
 
+/// As CuTe takes it: the first mode of `a` along an inverse of `b` of whole modes, if its stride
+/// is 1.
+fn vector_along_whole_modes(a: &Layout, b: &Layout) -> i64 {
+    let list = model::coalesced(&modes(b));
+    let (mut inverse, mut next) = (vec![(1, 0)], 1);
+    while let Some(at) = list.iter().position(|&(_, stride)| stride == next) {
+        inverse.push((list[at].0, model::size(&list[..at])));
+        next *= list[at].0;
+    }
+    let Ok(composed) = try_composition(a, &model::layout(&inverse)) else {
+        return 1;
+    };
+    match model::coalesced(&modes(&composed)).first() {
+        Some(&(extent, 1)) => extent,
+        _ => 1,
+    }
+}
+
+#[test]
+fn common_vectors_are_as_long_as_along_whole_modes() {
+    let all = layouts(16, 2, &[None, Some(1), Some(2), Some(4), Some(-1)]);
+    for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
+        let (a, b) = (model::layout(a), model::layout(b));
+        let (common, least) = (max_common_layout(&a, &b), vector_along_whole_modes(&a, &b));
+        assert!(
+            common.size() >= least,
+            "{common} of {a} and {b}, not {least}"
+        );
+    }
+    let (four, more) = (layout!(4:1), layout!((4, 4):(1, 2)));
+    assert_eq!(max_common_layout(&four, &more).to_string(), "_4:_1");
+    assert_eq!(max_common_layout(&more, &four).to_string(), "_4:_1");
+    assert_eq!(
+        max_common_layout(&more, &more).to_string(),
+        "(_2,_4):(_1,_4)"
+    );
+}
+
 #[test]
 fn distributing_elements() {
     for n in 1..=12 {
