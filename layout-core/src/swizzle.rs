@@ -58,10 +58,10 @@ impl Swizzle {
             .number(base)
             .str(",")
             .number(shift);
-        text.str(if fits || !in_range {
+        text.str(if bits < 0 || base < 0 || distance < bits as u64 {
             ">: bits and base are not negative, and |shift| is at least bits"
         } else {
-            ">: base + bits + |shift| is at most 63"
+            ">: each is at most 62, and base + bits + |shift| at most 63, as no bit lies beyond 62"
         });
         Err(LayoutError::new(ErrorKind::Invalid, &text))
     }
@@ -102,11 +102,6 @@ impl Swizzle {
             } else {
                 source << -self.shift
             }
-    }
-
-    /// How many indices it takes until the pattern repeats.
-    pub const fn period(self) -> i64 {
-        1 << (self.base as u32 + self.bits as u32 + self.shift.unsigned_abs() as u32)
     }
 
     /// The swizzle of the same memory in elements of another width, in bits.

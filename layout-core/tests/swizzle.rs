@@ -6,14 +6,12 @@ use cutlet_layout_core::*;
 fn a_swizzle_undoes_itself_and_permutes_its_period() {
     for (bits, base, shift) in [(3, 4, 3), (2, 0, 5), (1, 3, -4), (3, 0, -3), (0, 2, 0)] {
         let swizzle = Swizzle::new(bits, base, shift);
-        let mut hit = vec![false; swizzle.period() as usize];
-        for i in 0..swizzle.period() {
+        let period = 1 << (bits + base + shift.abs());
+        let mut hit = vec![false; period as usize];
+        for i in 0..period {
             assert_eq!(swizzle.apply(swizzle.apply(i)), i);
             hit[swizzle.apply(i) as usize] = true;
-            assert_eq!(
-                swizzle.apply(i + 5 * swizzle.period()),
-                swizzle.apply(i) + 5 * swizzle.period()
-            );
+            assert_eq!(swizzle.apply(i + 5 * period), swizzle.apply(i) + 5 * period);
         }
         assert!(hit.iter().all(|&h| h), "{swizzle}");
         assert_eq!(swizzle.source_mask() & swizzle.target_mask(), 0);
@@ -34,6 +32,21 @@ fn impossible_swizzles_are_refused() {
             Swizzle::try_new(bits, base, shift).is_err(),
             "Sw<{bits},{base},{shift}>"
         );
+    }
+}
+
+#[test]
+fn refusals_of_swizzles_say_which_limit_is_broken() {
+    for (bits, base, shift, limit) in [
+        (3, 4, 2, "|shift| is at least bits"),
+        (3, -1, 3, "not negative"),
+        (63, 0, 63, "at most 62"),
+        (0, 63, 0, "at most 62"),
+        (0, 0, -63, "at most 62"),
+        (3, 58, 3, "at most 63"),
+    ] {
+        let error = Swizzle::try_new(bits, base, shift).unwrap_err();
+        assert!(error.message().contains(limit), "{error}");
     }
 }
 
