@@ -207,13 +207,17 @@ twin! {
     layout_like = try_layout_like(layout: &Layout) -> Layout;
 
     /// [`layout_like`] for a register fragment: mode 0, where a fragment's values are, is column
-    /// major and fastest whatever the layout does; strides of `_0` stay.
+    /// major and fastest whatever the layout does, with strides of `_0` as they are. Other modes
+    /// are compact, also those of stride `_0`. A layout of one mode, or of a dynamic shape, becomes
+    /// column major.
     ///
     /// ```
     /// use cutlet_layout_core::{fragment_like, layout};
     ///
     /// let like = fragment_like(&layout!(((2, 2), 3, 4):((8, 64), 512, 1)));
     /// assert_eq!(like.to_string(), "((_2,_2),_3,_4):((_1,_2),_16,_4)");
+    /// let like = fragment_like(&layout!(((2, 2), 3, 4):((0, 8), 0, 1)));
+    /// assert_eq!(like.to_string(), "((_2,_2),_3,_4):((_0,_1),_2,_6)");
     /// ```
     fragment_like = try_fragment_like(layout: &Layout) -> Layout;
 }

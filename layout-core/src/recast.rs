@@ -7,12 +7,14 @@ use crate::{Int, Layout};
 
 twin! {
     /// The layout in units of `n` old elements: strides are divided by `n`, and modes of a stride
-    /// that divides `n` get shorter.
+    /// that divides `n` get shorter. A mode that is only a part of a new element becomes one element,
+    /// which then holds more than the old ones: `2:1` in units of 4 is `1:1`.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, upcast};
     ///
     /// assert_eq!(upcast(&layout!((8, 4):(1, 8)), 2).to_string(), "(_4,_4):(_1,_4)");
+    /// assert_eq!(upcast(&layout!(2:1), 4).to_string(), "_1:_1");
     /// ```
     upcast = try_upcast(layout: &Layout, n: i64) -> Layout;
 
@@ -26,7 +28,8 @@ twin! {
     /// ```
     downcast = try_downcast(layout: &Layout, n: i64) -> Layout;
 
-    /// The layout of the same memory in elements of another width, in bits.
+    /// The layout of the same memory in elements of another width, in bits; parts of elements are
+    /// rounded up as by [`upcast`].
     ///
     /// ```
     /// use cutlet_layout_core::{layout, recast};
@@ -40,8 +43,8 @@ twin! {
 /// [`upcast`], or the reason why there is none.
 ///
 /// # Errors
-/// If `n` is below 1, a stride neither divides `n` nor is divided by it, or a mode is not a whole
-/// number of new elements.
+/// If `n` is below 1, a stride neither divides `n` nor is divided by it, or a mode is neither a whole
+/// number of new elements nor a whole part of one.
 pub const fn try_upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
     if n < 1 {
         return Err(refused("upcast", layout, n, "the factor is at least 1"));
