@@ -77,13 +77,17 @@ impl Layout {
         idx2crd_strided(&IntTuple::int(index), &self.shape(), &self.stride())
     }
 
-    /// The coordinate, one integer per mode, of an index of a compact layout.
+    /// The coordinate, one integer per mode, of an index of a compact layout; an integer for a layout
+    /// of a single integer, such as `8:1`.
     ///
     /// # Panics
     /// As [`try_idx2crd_strided`] refuses.
     #[track_caller]
     pub const fn get_flat_coord(&self, index: Int) -> IntTuple {
         let hier = self.get_hier_coord(index);
+        if self.profile().is_leaf() {
+            return hier;
+        }
         let mut builder = TupleBuilder::new();
         builder.open();
         let mut i = 0;
@@ -437,6 +441,9 @@ const fn strided_digits(
     }
     if index.has_underscore() {
         return Err("`_` is no index");
+    }
+    if !index.leaf(0).basis().is_none() {
+        return Err("an index is a plain integer");
     }
     let mut i = 0;
     while i < layout.num_leaves() {

@@ -147,18 +147,25 @@ impl IntTuple {
     /// # Panics
     /// If it does not fit 64 bits.
     pub const fn size(&self) -> i64 {
+        match self.checked_size() {
+            Some(size) => size,
+            None => panic!("size: the product of the integers does not fit 64 bits"),
+        }
+    }
+
+    pub(crate) const fn checked_size(&self) -> Option<i64> {
         let mut size: i64 = 1;
         let mut i = 0;
         while i < self.num_leaves() {
             if !self.is_underscore(i) {
                 size = match size.checked_mul(self.ints[i].value()) {
                     Some(size) => size,
-                    None => panic!("size: the product of the integers does not fit 64 bits"),
+                    None => return None,
                 };
             }
             i += 1;
         }
-        size
+        Some(size)
     }
 
     /// The number of integers, at any depth.

@@ -46,7 +46,12 @@ pub const fn compatible(a: &IntTuple, b: &IntTuple) -> bool {
 
 const fn refines(a: &IntTuple, b: &IntTuple, with_sizes: bool) -> bool {
     if !a.is_tuple() {
-        return !with_sizes || a.size() == b.size();
+        return match (a.checked_size(), b.checked_size()) {
+            _ if !with_sizes => true,
+            (Some(a), Some(b)) => a == b,
+            // A size beyond 64 bits is not that of a single integer.
+            _ => false,
+        };
     }
     if !b.is_tuple() || a.rank() != b.rank() {
         return false;

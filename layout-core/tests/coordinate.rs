@@ -43,6 +43,27 @@ fn compact_layouts_give_coordinates_back() {
 }
 
 #[test]
+fn layouts_of_one_integer_give_integers_back() {
+    let coord = layout!(8:1).get_flat_coord(Int::fixed(3));
+    assert_eq!(coord.to_string(), "_3");
+    assert_eq!(layout!(8:1).call(&coord), coord);
+    assert_eq!(
+        layout!((8):(1)).get_flat_coord(Int::fixed(3)).to_string(),
+        "(_3)"
+    );
+}
+
+#[test]
+fn an_index_in_a_direction_is_refused_as_such() {
+    let index: IntTuple = "5@1".parse().unwrap();
+    let error = try_idx2crd_strided(&index, &shape!((2, 4)), &shape!((4, 1))).unwrap_err();
+    assert!(
+        error.message().contains("an index is a plain integer"),
+        "{error}"
+    );
+}
+
+#[test]
 fn coordinates_that_do_not_fit_are_refused() {
     let a = layout!((3, (2, 3)):(3, (12, 1)));
     for coord in [
@@ -70,6 +91,14 @@ fn comparisons() {
     assert_eq!(compare_elementwise(&a, &a), Some(Ordering::Equal));
     assert_eq!(compare_lexicographic(&a, &b), Some(Ordering::Less));
     assert_eq!(compare_lexicographic(&a, &shape!((1, 2, 3))), None);
+}
+
+#[test]
+fn a_size_beyond_64_bits_is_compatible_with_no_integer() {
+    let huge: IntTuple = "(1099511627776,1099511627776)".parse().unwrap();
+    assert!(!compatible(&shape!(4), &huge));
+    assert!(weakly_congruent(&shape!(4), &huge));
+    assert!(compatible(&huge, &huge));
 }
 
 #[test]
