@@ -1,8 +1,9 @@
 //! The CPU backend's streams: work runs at once, one after the other, or is recorded while a graph is being captured.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::lock::lock;
 use crate::resident::Kept;
 use crate::{Error, Result};
 
@@ -182,10 +183,6 @@ fn waits_for_others() -> Error {
         found: "a stream in it was to wait for an event that is no part of it".into(),
         fix: "record the event in a stream of the same capture, or wait for it before",
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whose turn it is to run work: one thread's at a time.

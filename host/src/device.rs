@@ -1,12 +1,13 @@
 //! Devices: a GPU, or the CPU in its place, and why it was chosen.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUdevice_attribute;
 
 use crate::driver::{self, During};
+use crate::lock::lock;
 use crate::module::ModuleCache;
 use crate::scratch::ScratchPool;
 use crate::{Error, Result, Stream};
@@ -329,7 +330,7 @@ fn open(ordinal: usize) -> Result<Arc<Inner>> {
 /// kernels are kept with it.
 fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
     static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = lock(&OPEN);
     let same = |inner: &&Arc<Inner>| matches!(&inner.place, Place::Gpu(gpu) if gpu.context.cu_ctx() == context.cu_ctx());
     if let Some(inner) = open.iter().find(same) {
         return Ok(inner.clone());

@@ -1,8 +1,8 @@
 //! Events: marks in a stream, to time work and to order streams.
 
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent_flags, CUresult};
@@ -11,6 +11,7 @@ use cudarc::driver::{CudaEvent, DriverError};
 use crate::cpu_queue::CapturePlace;
 use crate::device::Place;
 use crate::driver::{During, check};
+use crate::lock::lock;
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
@@ -190,10 +191,6 @@ impl Stream {
             _ => Ok(()),
         }
     }
-}
-
-fn lock(at: &Mutex<CpuMark>) -> MutexGuard<'_, CpuMark> {
-    at.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Event {

@@ -40,6 +40,7 @@ mod event;
 mod function;
 mod graph;
 mod launch;
+mod lock;
 mod module;
 mod pinned;
 mod resident;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cudarc::driver::sys::{
     self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
@@ -12,6 +12,7 @@ use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
 use crate::device::Gpu;
 use crate::driver::check;
+use crate::lock::lock;
 use crate::{Error, Limits, Result, driver};
 
 /// Dynamic shared memory that a block may have without asking for more, on every GPU.
@@ -68,7 +69,7 @@ impl ModuleCache {
     pub(crate) fn get(&self, request: &Request) -> Result<Entry> {
         let library = request.library.families.as_ptr() as usize;
         let key = (library, request.family, request.kernel);
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = lock(&self.cache);
         if let Some(entry) = cache.functions.get(&key) {
             return Ok(*entry);
         }

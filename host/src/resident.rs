@@ -2,8 +2,9 @@
 //! ones, and what one has no more use for is there for the next.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::lock::lock;
 use crate::stream::Queue;
 use crate::{Buffer, Device, Result, Stream};
 
@@ -50,10 +51,6 @@ impl Kept {
     pub(crate) fn give(&self, memory: Buffer<u8>) {
         lock(&self.free).push(memory);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stream {

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{
     self, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
@@ -14,6 +14,7 @@ use cutlet_device::DeviceData;
 use crate::buffer::too_large;
 use crate::device::{Gpu, Place};
 use crate::driver::check;
+use crate::lock::lock;
 use crate::resident::Kept;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
@@ -156,7 +157,7 @@ unsafe impl Send for Pool {}
 
 impl ScratchPool {
     fn pool(&self, gpu: &Gpu) -> Result<CUmemoryPool> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&self.0);
         if let Some(Pool(pool)) = *made {
             return Ok(pool);
         }

@@ -103,29 +103,20 @@ pub(crate) const fn multiply_by_layout(
 
 /// The indices that `A*` is to reach: the size of A times the cosize of B.
 pub(crate) const fn target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
+    let mut refused = "";
     if tiler.has_basis() {
-        let why = "a tiler in basis directions repeats nothing";
-        return Err(mismatch(
-            "product",
-            &block.stride(),
-            " by ",
-            &tiler.stride(),
-            why,
-        ));
+        refused = "a tiler in basis directions repeats nothing";
     }
     let mut i = 0;
-    while i < tiler.num_leaves() {
+    while refused.is_empty() && i < tiler.num_leaves() {
         if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
-            let why = "a tiler that maps below 0 repeats nothing";
-            return Err(mismatch(
-                "product",
-                &block.stride(),
-                " by ",
-                &tiler.stride(),
-                why,
-            ));
+            refused = "a tiler that maps below 0 repeats nothing";
         }
         i += 1;
+    }
+    if !refused.is_empty() {
+        let (block, tiler) = (block.stride(), tiler.stride());
+        return Err(mismatch("product", &block, " by ", &tiler, refused));
     }
     if let Some(target) = block.size_int().checked_mul(tiler.cosize_int()) {
         return Ok(target);

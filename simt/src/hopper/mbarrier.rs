@@ -113,10 +113,14 @@ impl Word<'_> {
         self.block.shared.at(self.offset).cast()
     }
 
+    fn bits(self) -> u64 {
+        // SAFETY: see `memory`.
+        unsafe { self.memory().read() }
+    }
+
     #[track_caller]
     fn read(self) -> State {
-        // SAFETY: see `memory`.
-        let word = unsafe { self.memory().read() };
+        let word = self.bits();
         match State::from_word(word) {
             Some(state) => state,
             None => panic!(
@@ -386,9 +390,7 @@ pub(super) fn leftover(block: &Block) -> Option<(u32, String)> {
     let barriers = block.hopper.mbarriers.0.borrow();
     barriers.iter().find_map(|barrier| {
         let (offset, thread) = (barrier.offset, barrier.initialised_by?);
-        // SAFETY: the offset was checked when the barrier was initialised.
-        let word = unsafe { block.shared.at(offset).cast::<u64>().read() };
-        let bytes = State::from_word(word)?.bytes;
+        let bytes = State::from_word(Word { block, offset }.bits())?.bytes;
         let what = match bytes {
             0 => return None,
             1.. => format!("still expects {bytes} bytes"),

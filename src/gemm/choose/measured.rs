@@ -213,9 +213,14 @@ impl Around {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::choose;
-    use super::super::by_model_and_around;
     use super::*;
+    use crate::gemm::choose::{self, by_model_and_around};
+
+    /// The instances for an A and a B along which k is consecutive, or is not.
+    fn of_majors(k_major: [bool; 2]) -> Vec<&'static Instance<half::bf16>> {
+        let of_majors = BF16.iter().filter(|it| it.k_major == it.oriented(k_major));
+        of_majors.collect()
+    }
 
     #[test]
     fn every_line_is_of_instances_that_there_are() {
@@ -244,10 +249,7 @@ mod tests {
 
     #[test]
     fn the_fastest_is_chosen_where_it_was_measured() {
-        let of_k_major = BF16
-            .iter()
-            .filter(|it| it.k_major == it.oriented([true; 2]));
-        let of_k_major: Vec<_> = of_k_major.collect();
+        let of_k_major = of_majors([true; 2]);
         for line in lines(TIMES) {
             let shape = Shape::plain(line.extents, PROCESSORS);
             assert!(
@@ -264,10 +266,7 @@ mod tests {
 
     #[test]
     fn others_like_it_say_what_is_fast_where_it_was_not_measured() {
-        let of_k_major = BF16
-            .iter()
-            .filter(|it| it.k_major == it.oriented([true; 2]));
-        let of_k_major: Vec<_> = of_k_major.collect();
+        let of_k_major = of_majors([true; 2]);
         let losses = lines(TIMES).enumerate().map(|(place, line)| {
             let shape = Shape::plain(line.extents, PROCESSORS);
             let mut others = Around::new(&shape).near;
@@ -287,10 +286,7 @@ mod tests {
 
     #[test]
     fn in_other_orders_the_model_chooses() {
-        let of_orders = BF16
-            .iter()
-            .filter(|it| it.k_major == it.oriented([false, true]));
-        let of_orders: Vec<_> = of_orders.collect();
+        let of_orders = of_majors([false, true]);
         for line in lines(TIMES) {
             let shape = Shape::plain(line.extents, PROCESSORS);
             let clocks = |it: &&'static _| Some(by_model(it, &shape, 0.0, f64::INFINITY)?.clocks);
