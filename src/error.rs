@@ -59,7 +59,7 @@ pub enum Error {
         asked: String,
     },
 
-    /// An operand lies in the memory that the call writes.
+    /// An operand lies in the memory that the call writes: between the first of its elements and the last.
     #[error("{operation}: the output overlaps {operand}; write to memory of its own")]
     Overlap {
         /// The operation.
@@ -80,5 +80,15 @@ pub enum Error {
         index: i64,
         /// Rows of the table.
         table_rows: usize,
+    },
+
+    /// An index was not a row of its table, in a gather that was enqueued.
+    #[error(
+        "gather: the index at position {position} was not a row of its table, in a gather since the last \
+         report; its output row was set to zero"
+    )]
+    IndexMissed {
+        /// The first position where one of the gathers had such an index.
+        position: u64,
     },
 }

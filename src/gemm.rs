@@ -22,7 +22,7 @@ use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
 
-use crate::matrix::disjoint;
+use crate::matrix::{disjoint, on_device};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 use epilogue::Extras;
 
@@ -35,8 +35,8 @@ use epilogue::Extras;
 /// product.
 ///
 /// # Errors
-/// If extents disagree, C overlaps A or B, the matrices are not on the stream's device, or it has no kernels for their
-/// elements, or no memory left for copies and sums.
+/// If extents disagree, the matrices are not on the stream's device, A or B has elements between the first and the last of
+/// C's, or the device has no kernels for their elements, or no memory left for copies and sums.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gemm};
@@ -72,6 +72,16 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 /// as it was.
 ///
 /// What is added is of C's element type, `D`; the arithmetic is in f32, and C is rounded once.
+///
+/// The kernel that multiplies does all of it, on Hopper's tensor cores, where
+///
+/// - A and B lie along k,
+/// - C is of their type and row-major, and its rows take a multiple of 16 bytes and start at one,
+/// - a bias for columns starts at a multiple of two elements,
+/// - a residual is row-major, and its rows start at multiples of two elements,
+///
+/// or the same with rows and columns exchanged. Elsewhere, and where that is faster, as for few tiles with a long k, a
+/// second kernel does it, in another pass over C.
 ///
 /// A linear layer with GELU, in bf16:
 ///
@@ -206,7 +216,7 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32`, `bf16`, `f16` | on any GPU, by one kernel with tiles of 128×128, made for large problems |
+/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, made for large problems |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 ///
 /// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. Not so an
@@ -283,28 +293,26 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         agree("the rows of A and C", a.rows(), c.rows())?;
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
         agree("the columns of B and C", b.columns(), c.columns())?;
-        for (what, found) in [
-            ("A", Some(a.view.device())),
-            ("B", Some(b.view.device())),
-            ("C", Some(c.view.device())),
-            ("the bias", extras.bias.as_ref().map(Bias::device)),
-            (
-                "the residual",
-                extras.residual.as_ref().map(|it| it.view.device()),
-            ),
-        ] {
-            if let Some(found) = found.filter(|&found| found != device) {
-                return Err(Error::Host(cutlet_host::Error::WrongDevice {
-                    what: format!("gemm: {what}"),
-                    found: found.describe().to_string(),
-                    expected: device.describe().to_string(),
-                }));
-            }
-        }
-        disjoint("gemm", "A", &a, &c)?;
-        disjoint("gemm", "B", &b, &c)?;
+        on_device(
+            "gemm",
+            device,
+            &[
+                ("A", Some(a.view.device())),
+                ("B", Some(b.view.device())),
+                ("C", Some(c.view.device())),
+                ("the bias", extras.bias.as_ref().map(Bias::device)),
+                (
+                    "the residual",
+                    extras.residual.as_ref().map(|it| it.view.device()),
+                ),
+            ],
+        )?;
+        disjoint("gemm", "A", a.addresses(), c.addresses())?;
+        disjoint("gemm", "B", b.addresses(), c.addresses())?;
         extras.check(c.rows(), c.columns(), c.addresses())?;
 
+        // No product is 0, whatever it is multiplied by.
+        let alpha = if a.columns() == 0 { 0.0 } else { alpha };
         let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
         Ok(match c.order() {
             Order::RowMajor => Problem {

@@ -9,7 +9,10 @@ mod gather;
 mod gemm;
 mod matrix;
 
-pub use cutlet_host::{Buffer, Device, Event, Stream, View, ViewMut};
+pub use cutlet_device::DeviceData;
+pub use cutlet_host::{
+    Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
+};
 pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
 pub use gemm::{Activation, Bias, Element, Gemm, gemm};

@@ -1,9 +1,10 @@
 //! Matrices on a device: a view of a buffer with extents, an order and a leading dimension.
 
+use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
-use cutlet_host::{IntoView, IntoViewMut, View, ViewMut};
+use cutlet_host::{Device, IntoView, IntoViewMut, View, ViewMut};
 
 use crate::{Error, Result};
 
@@ -226,7 +227,7 @@ macro_rules! matrix {
             }
 
             /// The bytes from the first element to the last, as device addresses.
-            pub(crate) fn addresses(&self) -> std::ops::Range<u64> {
+            pub(crate) fn addresses(&self) -> Range<u64> {
                 let first = self.view.address();
                 let span = self.extents.span().unwrap_or(0) * size_of::<T>();
                 first..first + span as u64
@@ -261,18 +262,40 @@ pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
     GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
 }
 
-/// Refuses an output that overlaps an operand.
-pub(crate) fn disjoint<T: DeviceData, U: DeviceData>(
+/// Refuses operands that are not on the operation's device.
+pub(crate) fn on_device(
+    operation: &'static str,
+    device: &Device,
+    operands: &[(&str, Option<&Device>)],
+) -> Result<()> {
+    for &(operand, found) in operands {
+        if let Some(found) = found.filter(|&found| found != device) {
+            return Err(Error::Host(cutlet_host::Error::WrongDevice {
+                what: format!("{operation}: {operand}"),
+                found: found.describe().to_string(),
+                expected: device.describe().to_string(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an output between whose first and last element an operand has some.
+pub(crate) fn disjoint(
     operation: &'static str,
     operand: &'static str,
-    read: &Matrix<'_, T>,
-    written: &MatrixMut<'_, U>,
+    read: Range<u64>,
+    written: Range<u64>,
 ) -> Result<()> {
-    let (read, written) = (read.addresses(), written.addresses());
-    if read.start < written.end && written.start < read.end {
+    if read.start.max(written.start) < read.end.min(written.end) {
         return Err(Error::Overlap { operation, operand });
     }
     Ok(())
+}
+
+/// The bytes of a view's elements, as device addresses.
+pub(crate) fn addresses<T: DeviceData>(view: &View<'_, T>) -> Range<u64> {
+    view.address()..view.address() + (view.len() * size_of::<T>()) as u64
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `gather` against the rows that the indices ask for, on whatever device there is: every width of
 //! access, both index types, padded rows, and indices that are no rows of the table.
 
-use cutlet::{Device, Error, Gather, Index, Matrix, MatrixMut, Order, gather};
+use cutlet::{Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, ViewMut, gather};
 
 /// A gather of rows of `columns` bytes: leading dimensions are `columns + padding`.
 fn check<X: Index>(
@@ -165,23 +165,27 @@ fn bad_indices_are_reported_and_not_read() {
         let mut output = stream.filled::<u32>(10, 0xff).unwrap();
         let table = Matrix::row_major(&table, 3, 2).unwrap();
         plan.enqueue(
-            &stream,
             table,
             &indices,
             MatrixMut::row_major(&mut output, 5, 2).unwrap(),
         )
         .unwrap();
-        let error = plan.check(&stream, table, &indices).unwrap_err();
+        let error = plan.check().unwrap_err();
         assert!(
-            matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3 } if index == bad),
+            matches!(error, Error::IndexMissed { position: 2 }),
             "{error}"
         );
         assert_eq!(
             stream.download(&output).unwrap(),
             [5, 6, 1, 2, 0, 0, 3, 4, 0, 0]
         );
-        plan.check(&stream, table, &indices)
-            .expect("a report is given once");
+        plan.check().expect("a report is given once");
+        let output = MatrixMut::row_major(&mut output, 5, 2).unwrap();
+        let error = gather(&stream, table, &indices, output).unwrap_err();
+        assert!(
+            matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3 } if index == bad),
+            "{error}"
+        );
     }
 }
 
@@ -227,4 +231,96 @@ fn extents_are_checked() {
     };
     refused(3, 4); // the table has 3 columns
     refused(4, 3); // there are 3 indices
+}
+
+#[test]
+fn columns_are_no_rows() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.zeroed::<u32>(12).unwrap();
+    let indices = stream.zeroed::<i32>(3).unwrap();
+    let mut output = stream.zeroed::<u32>(9).unwrap();
+    let error = gather(
+        &stream,
+        Matrix::col_major(&table, 4, 3).unwrap(),
+        &indices,
+        MatrixMut::row_major(&mut output, 3, 3).unwrap(),
+    );
+    let said = error.unwrap_err().to_string();
+    assert!(said.contains("give row-major ones"), "{said}");
+}
+
+/// The output may begin where an operand ends, and overlap none.
+#[test]
+fn an_output_that_overlaps_an_operand_is_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let buffer = stream.zeroed::<i32>(12 + 3 + 9).unwrap();
+    let run = |first: u64| {
+        let (device, address) = (stream.device(), buffer.view().address() + 4 * first);
+        // SAFETY: the memory is the buffer's, which nothing else uses meanwhile.
+        let output = unsafe { ViewMut::<i32>::from_raw(device, address, 9) }.unwrap();
+        gather(
+            &stream,
+            Matrix::row_major(buffer.slice(..12).unwrap(), 4, 3).unwrap(),
+            buffer.slice(12..15).unwrap(),
+            MatrixMut::row_major(output, 3, 3).unwrap(),
+        )
+    };
+    for (first, overlapped) in [(0, "the table"), (11, "the table"), (14, "the indices")] {
+        let said = run(first).unwrap_err().to_string();
+        let expected = format!("gather: the output overlaps {overlapped};");
+        assert!(said.starts_with(&expected), "{first}: {said}");
+    }
+    run(15).unwrap();
+}
+
+#[test]
+fn a_graph_gathers_what_the_indices_say_when_it_runs() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
+    let mut indices = stream.upload(&[0i32, 1]).unwrap();
+    let mut output = stream.zeroed::<u32>(4).unwrap();
+    let mut plan = Gather::new(&stream).unwrap();
+    let matrix = Matrix::row_major(&table, 3, 2).unwrap();
+    let mut enqueue = |plan: &mut Gather, indices: &cutlet::Buffer<i32>| {
+        let output = MatrixMut::row_major(&mut output, 2, 2).unwrap();
+        plan.enqueue(matrix, indices, output)
+    };
+    let captured = stream.capture(|_| enqueue(&mut plan, &indices));
+    let graph = captured.unwrap();
+    for (picks, gathered, missed) in [
+        ([2, 0], [5, 6, 1, 2], None),
+        ([1, 3], [3, 4, 0, 0], Some(1)),
+        ([1, 1], [3, 4, 3, 4], None),
+    ] {
+        stream.copy_from_host(&picks, &mut indices).unwrap();
+        // SAFETY: the plan and the buffers live past the download.
+        unsafe { graph.launch(&stream).unwrap() };
+        assert_eq!(stream.download(&output).unwrap(), gathered);
+        let reported = match plan.check() {
+            Err(Error::IndexMissed { position }) => Some(position),
+            checked => checked.map(|()| None).unwrap(),
+        };
+        assert_eq!(reported, missed);
+    }
+}
+
+#[test]
+fn a_gather_that_waits_is_no_part_of_a_graph() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.zeroed::<u32>(12).unwrap();
+    let indices = stream.zeroed::<i32>(3).unwrap();
+    let mut output = stream.zeroed::<u32>(9).unwrap();
+    let captured = stream.capture(|stream| {
+        gather(
+            stream,
+            Matrix::row_major(&table, 4, 3)?,
+            &indices,
+            MatrixMut::row_major(&mut output, 3, 3)?,
+        )
+    });
+    let error = captured.unwrap_err();
+    assert!(
+        matches!(error, Error::Host(HostError::Capturing { .. })),
+        "{error}"
+    );
 }

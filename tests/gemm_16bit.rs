@@ -332,6 +332,84 @@ fn without_k_c_is_scaled() {
     }
 }
 
+#[test]
+fn without_k_there_is_no_product_to_scale() {
+    let stream = Device::auto().stream().unwrap();
+    let nothing = stream.zeroed::<bf16>(0).unwrap();
+    for alpha in [f32::INFINITY, f32::NAN] {
+        let mut c = stream.upload(&[bf16::from_f32(3.0); 64]).unwrap();
+        gemm(
+            &stream,
+            alpha,
+            Matrix::row_major(&nothing, 8, 0).unwrap(),
+            Matrix::row_major(&nothing, 0, 8).unwrap(),
+            0.5,
+            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(stream.download(&c).unwrap(), [bf16::from_f32(1.5); 64]);
+    }
+}
+
+/// One whose blocks share a tile's steps, a plain one, one whose operands are copied first.
+const DIFFERENT: [(usize, usize, usize); 3] = [(64, 64, 2048), (200, 136, 264), (65, 67, 63)];
+
+/// What a stream keeps for its launches is used by those of all threads.
+#[test]
+fn threads_share_streams() {
+    let device = Device::auto();
+    let (one, other) = (device.stream().unwrap(), device.stream().unwrap());
+    std::thread::scope(|scope| {
+        for stream in [&one, &one, &other] {
+            scope.spawn(move || {
+                for extents in DIFFERENT {
+                    let orders = [RowMajor, ColMajor, RowMajor];
+                    check_on::<bf16>(stream, &Gemm::new(), extents, orders, 0, (1.0, 0.5));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn products_can_be_captured() {
+    let stream = Device::auto().stream().unwrap();
+    for (m, n, k) in DIFFERENT {
+        let (a, b) = (
+            Host::<bf16>::random(m, k, RowMajor, 1),
+            Host::<bf16>::random(k, n, ColMajor, 1),
+        );
+        let [on_a, on_b] = [&a, &b].map(|host| stream.upload(&host.elements).unwrap());
+        let mut c = stream.zeroed::<bf16>(m * n).unwrap();
+        let multiply = |stream: &Stream, c: &mut cutlet::Buffer<bf16>| {
+            gemm(
+                stream,
+                1.0,
+                Matrix::with_ld(&on_a, m, k, a.order, a.ld)?,
+                Matrix::with_ld(&on_b, k, n, b.order, b.ld)?,
+                0.0,
+                MatrixMut::row_major(c, m, n)?,
+            )
+        };
+        multiply(&stream, &mut c).unwrap();
+        let expected = stream.download(&c).unwrap();
+        let captured = stream.capture(|stream| {
+            multiply(stream, &mut c)?;
+            multiply(stream, &mut c)
+        });
+        let graph = captured.unwrap();
+        for _ in 0..2 {
+            stream.fill_bytes(&mut c, 0xff).unwrap();
+            // SAFETY: the matrices live past the download.
+            unsafe { graph.launch(&stream).unwrap() };
+            assert!(
+                stream.download(&c).unwrap() == expected,
+                "{m}×{n}×{k} in a graph"
+            );
+        }
+    }
+}
+
 /// Few tiles and many steps: the steps are split, their sums added by another kernel.
 #[test]
 fn long_sums_of_few_tiles() {

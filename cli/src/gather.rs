@@ -146,7 +146,6 @@ fn gather<X: Index>(
     let mut plan = Gather::new(stream)?;
     let mut enqueue = |output: &mut cutlet::Buffer<u8>| {
         plan.enqueue(
-            stream,
             Matrix::row_major(&on_table, table_rows, row_bytes)?,
             &on_indices,
             MatrixMut::row_major(output, rows, row_bytes)?,
@@ -155,11 +154,7 @@ fn gather<X: Index>(
     enqueue(&mut output)?;
     let found = stream.download(&output)?;
     let time = args.timed.median(stream, || enqueue(&mut output))?;
-    plan.check(
-        stream,
-        Matrix::row_major(&on_table, table_rows, row_bytes)?,
-        &on_indices,
-    )?;
+    plan.check()?;
 
     let source = stream.zeroed::<u8>(bytes(rows))?;
     let copy = args

@@ -58,9 +58,13 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// What `work` returned; [`Error::Capturing`] if the stream is being captured already;
-    /// [`Error::Capture`], [`Error::Driver`] if the recorded work makes no graph.
-    pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+    /// What `work` returned, which may be an error of yours that this crate's become; [`Error::Capturing`]
+    /// if the stream is being captured already; [`Error::Capture`], [`Error::Driver`] if the recorded work
+    /// makes no graph.
+    pub fn capture<E: From<Error>>(
+        &self,
+        work: impl FnOnce(&Stream) -> Result<(), E>,
+    ) -> Result<Graph, E> {
         self.must_not_capture("another capture")?;
         let (recorded, keeps) = match self.queue() {
             Queue::Cpu(queue) => {
@@ -73,9 +77,9 @@ impl Stream {
                 let executable = record_gpu(stream.cu_stream(), || {
                     // While the stream is captured, another thread's capture of it does not get here.
                     let memory = GraphMemory::of(self);
-                    work(self)?;
+                    let worked = work(self);
                     keeps = memory.end();
-                    Ok(())
+                    worked
                 })?;
                 (Recorded::Gpu(executable), keeps)
             }
@@ -157,14 +161,14 @@ impl Drop for GraphMemory<'_> {
     }
 }
 
-fn record_cpu(
+fn record_cpu<E: From<Error>>(
     queue: &CpuQueue,
-    work: impl FnOnce() -> Result<()>,
-) -> Result<(Recording, Arc<Kept>)> {
+    work: impl FnOnce() -> Result<(), E>,
+) -> Result<(Recording, Arc<Kept>), E> {
     if !queue.begin() {
-        return Err(Error::Capturing {
+        return Err(E::from(Error::Capturing {
             doing: "another capture",
-        });
+        }));
     }
     /// Ends the capture when `work` fails or panics.
     struct GiveUp<'a>(&'a CpuQueue);
@@ -176,10 +180,13 @@ fn record_cpu(
     let give_up = GiveUp(queue);
     work()?;
     std::mem::forget(give_up);
-    queue.end()
+    Ok(queue.end()?)
 }
 
-fn record_gpu(stream: CUstream, work: impl FnOnce() -> Result<()>) -> Result<Executable> {
+fn record_gpu<E: From<Error>>(
+    stream: CUstream,
+    work: impl FnOnce() -> Result<(), E>,
+) -> Result<Executable, E> {
     // Relaxed, so that `work` may allocate and load kernels.
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the stream is alive.
@@ -221,10 +228,10 @@ fn record_gpu(stream: CUstream, work: impl FnOnce() -> Result<()>) -> Result<Exe
     work()?;
     capture.end()?;
     if capture.graph.is_null() {
-        return Err(Error::Capture {
+        return Err(E::from(Error::Capture {
             found: "the driver dropped it because of an operation that graphs cannot hold".into(),
             fix: "record launches, device copies and fills only",
-        });
+        }));
     }
     let mut executable: CUgraphExec = ptr::null_mut();
     // SAFETY: the graph was just recorded and the driver writes one handle.

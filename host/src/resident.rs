@@ -1,7 +1,9 @@
 //! Resident memory: what stays with a stream, or with a graph. Launches leave something in words of it for later
 //! ones, and what one has no more use for is there for the next.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
@@ -30,10 +32,22 @@ impl Resident {
 /// Memory that a stream or a graph keeps.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// By what they are for.
-    words: Mutex<HashMap<[u32; 3], Arc<Buffer<u32>>>>,
+    words: Mutex<Words>,
     /// What is in no use.
     free: Mutex<Vec<Buffer<u8>>>,
+}
+
+/// Words by what they are for: for each type of keys, a map from these.
+#[derive(Default)]
+struct Words(HashMap<TypeId, Box<dyn Any + Send>>);
+
+impl Words {
+    fn by<Key: Send + 'static>(&mut self) -> &mut HashMap<Key, Arc<Buffer<u32>>> {
+        let map = self.0.entry(TypeId::of::<Key>());
+        map.or_insert_with(|| Box::new(HashMap::<Key, Arc<Buffer<u32>>>::new()))
+            .downcast_mut()
+            .expect("a map stands under the type of its keys")
+    }
 }
 
 impl Kept {
@@ -58,6 +72,9 @@ impl Stream {
     /// first call with this key, and afterwards whatever kernels have made of them. `None` if `make`
     /// gives none.
     ///
+    /// Keys of different types are different, so that nobody else has the words of a type that only you
+    /// can name.
+    ///
     /// Launches of this stream run one after the other, so that each can rely on what the one before
     /// left. During a [`capture`](Self::capture) the words are the graph's, whose replays run one after the
     /// other, too. `None` where that is not sure: for a stream that was made elsewhere, which another one
@@ -66,9 +83,12 @@ impl Stream {
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
     /// let stream = cutlet_host::Device::auto().stream()?;
-    /// let words = stream.resident([7, 0, 0], || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
+    /// #[derive(PartialEq, Eq, Hash)]
+    /// struct Counters;
+    ///
+    /// let words = stream.resident(Counters, || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
     /// assert_eq!(stream.download(&*words)?, [1, 2, 3]);
-    /// let same = stream.resident([7, 0, 0], || unreachable!())?.expect("of our own");
+    /// let same = stream.resident(Counters, || unreachable!())?.expect("of our own");
     /// assert_eq!(same.view().address(), words.view().address());
     /// # Ok(()) }
     /// ```
@@ -76,9 +96,9 @@ impl Stream {
     /// # Errors
     /// Those of `make`, [`Error::OutOfMemory`](crate::Error::OutOfMemory),
     /// [`Error::Driver`](crate::Error::Driver).
-    pub fn resident(
+    pub fn resident<Key: Eq + Hash + Send + 'static>(
         &self,
-        key: [u32; 3],
+        key: Key,
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
         let keeps = match self.is_capturing()? {
@@ -88,7 +108,8 @@ impl Stream {
         let Some(keeps) = keeps else {
             return Ok(None);
         };
-        let mut kept = lock(&keeps.words);
+        let mut words = lock(&keeps.words);
+        let kept = words.by();
         if let Some(words) = kept.get(&key) {
             return Ok(Some(words.clone()));
         }

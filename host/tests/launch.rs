@@ -308,7 +308,7 @@ fn what_is_resident_during_a_capture_stays_with_the_graph() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let words = |stream: &Stream, first: u32| {
-            let words = stream.resident([1, 2, 3], || Ok(Some(vec![first, 7])))?;
+            let words = stream.resident("words", || Ok(Some(vec![first, 7])))?;
             Ok::<_, Error>(words.expect("the stream is of our own"))
         };
         let own = words(&stream, 1)?;
@@ -330,6 +330,22 @@ fn what_is_resident_during_a_capture_stays_with_the_graph() -> Result<()> {
 }
 
 #[test]
+fn keys_of_different_types_have_words_of_their_own() -> Result<()> {
+    #[derive(PartialEq, Eq, Hash)]
+    struct Mine(u32);
+    #[derive(PartialEq, Eq, Hash)]
+    struct Yours(u32);
+    let stream = Device::cpu().stream()?;
+    let mine = stream.resident(Mine(1), || Ok(Some(vec![1])))?;
+    let yours = stream.resident(Yours(1), || Ok(Some(vec![2, 3])))?;
+    let other = stream.resident(Mine(2), || Ok(Some(vec![4])))?;
+    let words = [mine, yours, other].map(|words| words.expect("the stream is of our own"));
+    let words = words.map(|words| stream.download(&*words).expect("nothing else happens"));
+    assert_eq!(words, [vec![1], vec![2, 3], vec![4]]);
+    Ok(())
+}
+
+#[test]
 fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
@@ -346,7 +362,7 @@ fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
                 .unwrap_err(),
         );
         expect(stream.capture(Stream::synchronize).unwrap_err());
-        let graph = stream.capture(|_| Ok(()))?;
+        let graph = stream.capture(|_| Ok::<_, Error>(()))?;
         // SAFETY: the graph is empty.
         expect(
             stream

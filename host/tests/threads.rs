@@ -113,7 +113,7 @@ fn replays_of_a_graph_run_one_after_the_other_in_any_streams() -> Result<()> {
 fn a_capture_that_does_not_begin_takes_nothing_of_another_threads() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let address = |stream: &Stream| {
-        let words = stream.resident([1, 2, 3], || Ok(Some(vec![0])))?;
+        let words = stream.resident("words", || Ok(Some(vec![0])))?;
         Ok::<_, Error>(words.expect("the stream is of our own").view().address())
     };
     let own = address(&stream)?;

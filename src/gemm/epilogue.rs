@@ -1,12 +1,14 @@
 //! What [`Gemm`](super::Gemm) does to the product on its way to C: a bias, a residual, an activation.
 
+use std::ops::Range;
+
 use cutlet_device::{DeviceData, Float};
 use cutlet_host::{Device, IntoView, View};
 pub use cutlet_kernels::gemm_wgmma::Activation;
 use cutlet_kernels::gemm_wgmma::{AnyActivation, BiasAlong, Fused, Linear, Then};
 
 use super::Problem;
-use crate::matrix::pointer;
+use crate::matrix::{addresses, disjoint, pointer};
 use crate::{Error, Matrix, Order, Result};
 
 /// Numbers that are added to the product, the same for a whole row of C or for a whole column.
@@ -96,20 +98,13 @@ impl<D: DeviceData> Extras<'_, D> {
     }
 
     /// Refuses what does not fit a C of `rows × columns` at these addresses.
-    pub fn check(&self, rows: usize, columns: usize, c: std::ops::Range<u64>) -> Result<()> {
+    pub fn check(&self, rows: usize, columns: usize, c: Range<u64>) -> Result<()> {
         let agree = |found: String, agree: bool| match agree {
             true => Ok(()),
             false => Err(Error::Extents {
                 operation: "gemm",
                 found,
             }),
-        };
-        let apart = |operand, from: u64, to: u64| match from < c.end && c.start < to {
-            true => Err(Error::Overlap {
-                operation: "gemm",
-                operand,
-            }),
-            false => Ok(()),
         };
         if let Some(Bias { along, elements }) = self.bias {
             let (of, count) = match along {
@@ -124,8 +119,7 @@ impl<D: DeviceData> Extras<'_, D> {
                 ),
                 len == count,
             )?;
-            let first = elements.address();
-            apart("the bias", first, first + (len * size_of::<D>()) as u64)?;
+            disjoint("gemm", "the bias", addresses(&elements), c.clone())?;
         }
         if let Some(residual) = &self.residual {
             let found = [residual.rows(), residual.columns()];
@@ -136,8 +130,7 @@ impl<D: DeviceData> Extras<'_, D> {
                 ),
                 found == [rows, columns],
             )?;
-            let addresses = residual.addresses();
-            apart("the residual", addresses.start, addresses.end)?;
+            disjoint("gemm", "the residual", residual.addresses(), c)?;
         }
         Ok(())
     }

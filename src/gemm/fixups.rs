@@ -7,8 +7,9 @@ use cutlet_host::{Buffer, Stream};
 
 use crate::matrix::pointer_mut;
 
-/// What the words are for that stay with a stream: seats have others, of clusters of two blocks or more.
-const ARRIVALS: [u32; 3] = [0, 0, 0];
+/// What the words are for that stay with a stream.
+#[derive(PartialEq, Eq, Hash)]
+struct OfFixups;
 
 /// Times that 64 rows of a tile have parts that blocks add: as many as multiprocessors, as no more than half as many
 /// tiles have several parts, and these have 128 rows at most.
@@ -24,7 +25,7 @@ impl Fixups {
         if stream.device().multiprocessors() > PLACES {
             return None;
         }
-        let words = stream.resident(ARRIVALS, || {
+        let words = stream.resident(OfFixups, || {
             Ok(Some(vec![0; (PLACES * Arrivals::WARPS) as usize]))
         });
         // Without them, another kernel adds the parts: this is no reason to refuse the product.

@@ -8,7 +8,7 @@ use crate::matrix::pointer_mut;
 
 /// What clusters have in common, each block of which reads it for itself, in a schedule with groups of that
 /// many rows of clusters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Common {
     /// Rows of A: the blocks of a cluster are one below the other.
     Rows(u32),
@@ -16,14 +16,23 @@ pub enum Common {
     Columns(u32),
 }
 
+/// What the words are for that stay with a stream.
+#[derive(PartialEq, Eq, Hash)]
+struct OfSeats {
+    clusters: u32,
+    blocks: u32,
+    common: Common,
+}
+
 /// Seats for `clusters` of `blocks` blocks each, which stay with the stream; none where its launches cannot
 /// claim any.
 pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> Seats {
-    let (kind, rows) = match common {
-        Common::Rows(rows) => (0, rows),
-        Common::Columns(rows) => (1, rows),
+    let key = OfSeats {
+        clusters,
+        blocks,
+        common,
     };
-    let words = stream.resident([blocks, kind, rows], || {
+    let words = stream.resident(key, || {
         let groups = stream.device().multiprocessor_groups()?;
         let seats = of_groups(groups, clusters, blocks, common);
         Ok(Seats::plan(groups, &seats))

@@ -292,20 +292,9 @@ impl Timer {
     /// A graph of runs on one set after the other; runs of a stream never overlap.
     fn record(&self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<Graph> {
         let sets = case.sets();
-        let mut failed = None;
-        let graph = self.stream.capture(|stream| {
-            for run in 0..runs {
-                if let Err(error) = case.enqueue(stream, contestant, run % sets) {
-                    failed = Some(error);
-                    break;
-                }
-            }
-            Ok(())
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(graph?),
-        }
+        self.stream.capture(|stream| {
+            (0..runs).try_for_each(|run| case.enqueue(stream, contestant, run % sets))
+        })
     }
 
     /// Puts batches of runs into the stream.

@@ -16,7 +16,8 @@ use crate::{CLUSTER, Cap, PIECE, PTX, TILE, gemm_bias_gelu_cap};
 /// 16 bytes, and so is n, as TMA stores C.
 ///
 /// # Panics
-/// If an extent is 0, n is no multiple of 8, or a buffer too short.
+/// If an extent is 0 or beyond 2³⁰, n is no multiple of 8, or a buffer too short, or on another device than the
+/// stream.
 ///
 /// # Errors
 /// If TMA cannot read A or B, or the launch fails.
@@ -32,6 +33,11 @@ pub fn launch(
     const M: usize = TILE[0];
     const N: usize = TILE[1];
     assert!(m > 0 && n > 0 && k > 0 && bias.len() >= n && c.len() >= m * n);
+    // Coordinates are i32, also those of tiles that end beyond C.
+    assert!(m.max(n).max(k) <= 1 << 30, "an extent is beyond 2^30");
+    for operand in [a, b, bias] {
+        assert_eq!(operand.view().device(), stream.device());
+    }
     assert!(
         n.is_multiple_of(8),
         "TMA stores rows of multiples of 16 bytes"
@@ -73,8 +79,8 @@ pub fn launch(
     let grid = work.min(room.max(1)) * cluster;
 
     let function = stream.device().load(&PTX, &gemm_bias_gelu_cap)?;
-    // SAFETY: the maps were checked against the buffers, and C and the bias above; a buffer that is
-    // borrowed mutably overlaps no other.
+    // SAFETY: the maps were checked against the buffers, C and the bias above; all are on the stream's device, as the
+    // launch checks of C; a buffer that is borrowed mutably overlaps no other.
     unsafe {
         let args = (map_a, map_b, map_c, c, workspace, problem, epilogue);
         stream.launch(&function, grid, args)

@@ -144,7 +144,6 @@ impl Case for GatherCase<'_> {
             Some(gather) if contestant == 0 => {
                 let (_, indices) = &self.indices[set];
                 Ok(gather.enqueue(
-                    stream,
                     Matrix::row_major(&self.table, self.table_rows, words)?,
                     indices,
                     MatrixMut::row_major(output, rows, words)?,
