@@ -533,7 +533,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
         // them; C, like what the epilogue reads, was checked with the problem; it overlaps neither
         // A nor B and is borrowed mutably; where sums go, and parts, there is room for all of them. The seats
         // are of as many clusters as the launch has, and arrivals of as many tiles as there can be; the words of
-        // either are changed by launches of this stream alone, each of which leaves them as it found them.
+        // either are changed by launches of this stream alone, each of which leaves them ready for the next.
         // All of it is there until the stream has got past the launch.
         unsafe {
             let args = (
