@@ -1,6 +1,5 @@
 //! What a build script asks for, and the steps of the build.
 
-use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,9 @@ use crate::built::{Built, file_name};
 use crate::compile::{Compilation, Link, Output, Package, run_variable};
 use crate::error::BuildError;
 use crate::families::FamilyText;
+use crate::sources::Inputs;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
-use crate::{complete, families, leftovers, library, shipped, sources};
+use crate::{complete, families, leftovers, library, shipped};
 
 /// Set to `1`, asks for line information.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
@@ -154,7 +154,7 @@ impl Builder {
             .collect();
         let mut files = Vec::new();
         let mut found = Vec::new();
-        let mut inputs = BTreeSet::new();
+        let mut inputs = Inputs::default();
         let mut together = Vec::new();
         for (target, compiled) in self.targets.iter().zip(at_once(&compilations)?) {
             for family in compiled.families {
@@ -172,10 +172,11 @@ impl Builder {
         }
         let folder = out.join("ptx");
         library::write_folder(&folder, &files)?;
-        for input in inputs {
-            println!("cargo::rerun-if-changed={}", input.display());
+        for file in inputs.files {
+            println!("cargo::rerun-if-changed={}", file.display());
         }
-        for name in [RUSTC_VARIABLE, LINE_INFO_VARIABLE] {
+        let own = [RUSTC_VARIABLE, LINE_INFO_VARIABLE].map(str::to_owned);
+        for name in inputs.variables.into_iter().chain(own) {
             println!("cargo::rerun-if-env-changed={name}");
         }
         Built::read(&folder)
@@ -217,7 +218,7 @@ impl Builder {
 /// What a target's compilation comes to.
 struct Compiled {
     families: Vec<FamilyText>,
-    inputs: BTreeSet<PathBuf>,
+    inputs: Inputs,
     /// Why the modules could not be compiled apart, where that was tried.
     together: Option<String>,
 }
@@ -244,19 +245,18 @@ fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError
 /// another crate, all together.
 fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     let target = compilation.target;
-    let inputs = |dep_info: &Path| sources::of(dep_info, &compilation.package.folder);
     let mut together = None;
     if compilation.can_be_apart() {
         let Output {
             krate,
             texts,
-            dep_info,
+            inputs,
         } = compilation.run(Link::Apart)?;
         match families::of(&texts, &krate, target).and_then(complete::complete) {
             Ok(families) => {
                 return Ok(Compiled {
                     families,
-                    inputs: inputs(&dep_info)?,
+                    inputs,
                     together: None,
                 });
             }
@@ -266,11 +266,11 @@ fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     let Output {
         krate,
         texts,
-        dep_info,
+        inputs,
     } = compilation.run(Link::Together)?;
     Ok(Compiled {
         families: families::of(&texts, &krate, target).map_err(|why| not_ptx(target, why))?,
-        inputs: inputs(&dep_info)?,
+        inputs,
         together,
     })
 }

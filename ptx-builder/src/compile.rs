@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::environment;
 use crate::error::BuildError;
+use crate::sources::Inputs;
 use crate::toolchain::Toolchain;
 
 /// The package that is compiled.
@@ -53,8 +54,8 @@ pub(crate) struct Output {
     pub krate: String,
     /// The texts, as rustc wrote them.
     pub texts: Vec<String>,
-    /// cargo's list of the source files that went in.
-    pub dep_info: PathBuf,
+    /// What went in.
+    pub inputs: Inputs,
 }
 
 /// The version of PTX for Hopper, which drivers have known since CUDA 12.1. rustc would take the
@@ -111,7 +112,7 @@ impl Compilation<'_> {
     pub fn run(&self, link: Link) -> Result<Output, BuildError> {
         fs::create_dir_all(&self.folder)
             .map_err(BuildError::io("making the folder", &self.folder))?;
-        // Builds with different profiles may run at the same time, and each reads texts after cargo is done.
+        // Builds with different profiles may run at the same time, and each reads what cargo made after it is done.
         let lock = self.folder.join("lock");
         let lock = File::create(&lock)
             .and_then(|file| file.lock().map(|()| file))
@@ -159,7 +160,11 @@ impl Compilation<'_> {
         Ok(Output {
             krate: stem.strip_prefix("lib").unwrap_or(&stem).to_owned(),
             texts,
-            dep_info: archive.with_extension("d"),
+            inputs: Inputs::read(
+                &archive.with_extension("d"),
+                &self.package.folder,
+                &self.folder,
+            )?,
         })
     }
 

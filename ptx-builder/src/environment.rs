@@ -51,7 +51,8 @@ pub(crate) fn scrub(command: &mut Command) {
     }
 }
 
-fn is_outer(name: &str) -> bool {
+/// Whether an outer build sets this variable, so that it is not the user's and no kernel sees its value.
+pub(crate) fn is_outer(name: &str) -> bool {
     let of_cargo = name.starts_with("CARGO") || name.starts_with("__CARGO");
     DROPPED.contains(&name) || of_cargo && !KEPT.iter().any(|kept| name.starts_with(kept))
 }

@@ -1,30 +1,52 @@
-//! The files that a change of which makes the kernels stale.
+//! What makes the kernels stale when it changes: files and variables.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::environment;
 use crate::error::BuildError;
 
-/// The sources in cargo's dep-info file, the manifests of their packages, and the workspace's
-/// manifest and lock file.
-pub(crate) fn of(dep_info: &Path, package: &Path) -> Result<BTreeSet<PathBuf>, BuildError> {
-    let text = fs::read_to_string(dep_info).map_err(BuildError::io("reading", dep_info))?;
-    let mut files: BTreeSet<PathBuf> = dependencies(&text)
-        .into_iter()
-        .map(|file| package.join(file))
-        .collect();
-    let manifests: BTreeSet<PathBuf> = files
-        .iter()
-        .filter_map(|file| nearest(file, "Cargo.toml"))
-        .collect();
-    files.extend(manifests);
-    files.insert(package.join("Cargo.toml"));
-    if let Some(lock) = nearest(&package.join("Cargo.toml"), "Cargo.lock") {
-        files.insert(lock.with_file_name("Cargo.toml"));
-        files.insert(lock);
+/// What went into a compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    /// Sources, the manifests above them, and the lock files above the package.
+    pub files: BTreeSet<PathBuf>,
+    /// Variables of the environment that sources mention.
+    pub variables: BTreeSet<String>,
+}
+
+impl Inputs {
+    /// The files in cargo's dep-info file, and the variables in rustc's, all of which are in this
+    /// folder of the nested build.
+    pub fn read(dep_info: &Path, package: &Path, folder: &Path) -> Result<Inputs, BuildError> {
+        let text = fs::read_to_string(dep_info).map_err(BuildError::io("reading", dep_info))?;
+        let mut files: BTreeSet<PathBuf> = dependencies(&text)
+            .into_iter()
+            .map(|file| package.join(file))
+            .collect();
+        if files.is_empty() {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "it names no source");
+            return Err(BuildError::io("reading", dep_info)(error));
+        }
+        // What the nested build generates is always newer than the build script's start.
+        files.retain(|file| !file.starts_with(folder));
+        let manifest = package.join("Cargo.toml");
+        let manifests = above(files.iter().chain([&manifest]), "Cargo.toml");
+        files.extend(manifests);
+        // Which of them is the workspace's, only cargo knows.
+        files.extend(above([&manifest], "Cargo.lock"));
+        let mut variables = BTreeSet::new();
+        add_variables(folder, &mut variables)?;
+        Ok(Inputs { files, variables })
     }
-    Ok(files)
+
+    /// Adds those of another compilation.
+    pub fn extend(&mut self, other: Inputs) {
+        self.files.extend(other.files);
+        self.variables.extend(other.variables);
+    }
 }
 
 /// The files after the `:` of a rule as `make` writes it; a space in a name follows a backslash.
@@ -50,15 +72,49 @@ fn dependencies(dep_info: &str) -> Vec<String> {
         }
     }
     files.push(file);
+    files.retain(|file| !file.is_empty());
     files
 }
 
-/// The file of this name in the nearest folder above.
-fn nearest(file: &Path, name: &str) -> Option<PathBuf> {
-    file.ancestors()
-        .skip(1)
+/// The files of this name in all folders above; cargo would run the build script each time for one that
+/// does not exist.
+fn above<'a>(files: impl IntoIterator<Item = &'a PathBuf>, name: &str) -> BTreeSet<PathBuf> {
+    let folders: BTreeSet<&Path> = files
+        .into_iter()
+        .flat_map(|file| file.ancestors().skip(1))
+        .collect();
+    folders
+        .into_iter()
         .map(|folder| folder.join(name))
-        .find(|path| path.exists())
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// Adds the variables that rustc lists in the dep-info files of this folder and those in it, whichever
+/// crate they are of.
+fn add_variables(folder: &Path, variables: &mut BTreeSet<String>) -> Result<(), BuildError> {
+    for entry in folder
+        .read_dir()
+        .map_err(BuildError::io("reading", folder))?
+    {
+        let path = entry.map_err(BuildError::io("reading", folder))?.path();
+        if path.is_dir() {
+            add_variables(&path, variables)?;
+        } else if path.extension().is_some_and(|extension| extension == "d") {
+            let text = fs::read_to_string(&path).map_err(BuildError::io("reading", &path))?;
+            variables.extend(mentioned(&text).map(str::to_owned));
+        }
+    }
+    Ok(())
+}
+
+/// The variables in rustc's dep-info, without those that cargo sets.
+fn mentioned(dep_info: &str) -> impl Iterator<Item = &str> {
+    dep_info
+        .lines()
+        .filter_map(|line| line.strip_prefix("# env-dep:"))
+        .map(|variable| variable.split_once('=').map_or(variable, |(name, _)| name))
+        .filter(|name| !environment::is_outer(name) && *name != "OUT_DIR")
 }
 
 #[cfg(test)]
@@ -72,19 +128,81 @@ mod tests {
             ["/a/src/lib.rs", "/with space/x.rs"]
         );
         assert!(dependencies("").is_empty());
+        assert!(dependencies("/t/libmine.a: \n").is_empty());
     }
 
     #[test]
-    fn manifests_are_among_the_files() {
-        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let dep_info =
-            std::env::temp_dir().join(format!("cutlet-sources-{}.d", std::process::id()));
-        let source = package.join("src/lib.rs");
-        fs::write(&dep_info, format!("/t/libmine.a: {}\n", source.display())).unwrap();
-        let files = of(&dep_info, package);
-        fs::remove_file(&dep_info).unwrap();
-        let files = files.unwrap();
-        assert!(files.contains(&source));
-        assert!(files.contains(&package.join("Cargo.toml")));
+    fn variables_are_read_without_those_that_cargo_sets() {
+        let text = "/t/mine.d: src/lib.rs\n\n# env-dep:CARGO_PKG_NAME=mine\n# env-dep:OUT_DIR=/t/out\n\
+            # env-dep:ROWS=a=b\n# env-dep:UNSET\n";
+        assert_eq!(mentioned(text).collect::<Vec<_>>(), ["ROWS", "UNSET"]);
+    }
+
+    /// A folder with these files, and what is read there of the package `workspace/mine`.
+    fn read(name: &str, files: &[(&str, &str)]) -> (PathBuf, Result<Inputs, BuildError>) {
+        let root =
+            std::env::temp_dir().join(format!("cutlet-sources-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text.replace("ROOT", &root.display().to_string())).unwrap();
+        }
+        let package = root.join("workspace/mine");
+        let folder = root.join("nested");
+        let inputs = Inputs::read(&folder.join("release/libmine.d"), &package, &folder);
+        fs::remove_dir_all(&root).unwrap();
+        (root, inputs)
+    }
+
+    #[test]
+    fn manifests_and_lock_files_above_are_among_the_files_and_generated_ones_are_not() {
+        let (root, inputs) = read(
+            "files",
+            &[
+                ("workspace/Cargo.toml", ""),
+                ("workspace/Cargo.lock", ""),
+                ("workspace/mine/Cargo.toml", ""),
+                ("workspace/mine/Cargo.lock", ""),
+                ("theirs/Cargo.toml", ""),
+                ("theirs/Cargo.lock", ""),
+                ("theirs/part/Cargo.toml", ""),
+                (
+                    "nested/release/libmine.d",
+                    "/t/libmine.a: ROOT/workspace/mine/src/lib.rs ROOT/nested/out/table.rs \
+                     ROOT/theirs/part/src/lib.rs\n",
+                ),
+                (
+                    "nested/release/deps/mine-0123.d",
+                    "mine.d: src/lib.rs\n# env-dep:ROWS=4\n",
+                ),
+            ],
+        );
+        let inputs = inputs.unwrap();
+        let files: Vec<_> = inputs
+            .files
+            .iter()
+            .filter_map(|file| file.strip_prefix(&root).ok()?.to_str())
+            .collect();
+        assert_eq!(
+            files,
+            [
+                "theirs/Cargo.toml",
+                "theirs/part/Cargo.toml",
+                "theirs/part/src/lib.rs",
+                "workspace/Cargo.lock",
+                "workspace/Cargo.toml",
+                "workspace/mine/Cargo.lock",
+                "workspace/mine/Cargo.toml",
+                "workspace/mine/src/lib.rs",
+            ]
+        );
+        assert_eq!(inputs.variables, BTreeSet::from(["ROWS".to_owned()]));
+    }
+
+    #[test]
+    fn a_list_without_sources_is_an_error() {
+        let (_, inputs) = read("empty", &[("nested/release/libmine.d", "")]);
+        let error = inputs.unwrap_err().to_string();
+        assert!(error.ends_with("libmine.d: it names no source"), "{error}");
     }
 }
