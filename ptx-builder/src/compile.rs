@@ -78,20 +78,23 @@ const MERGE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=100
 /// More modules than a package has: rustc makes a text for each.
 const TEXTS: &str = "-Ccodegen-units=4096";
 
-/// Settings of the profile, so that those of the user's workspace do not matter. With link-time optimisation
+/// Settings of the profile, so that those of the user's workspace do not matter: what it says of single
+/// packages is overruled by [flags](Compilation::rustflags). With link-time optimisation
 /// no machine code is made of the other crates; that the kernels' own crate goes without is said to its rustc
 /// alone, so that the others serve either way.
-const PROFILE: [(&str, &str); 9] = [
+const PROFILE: [(&str, &str); 8] = [
     ("OPT_LEVEL", "3"),
     ("LTO", "fat"),
     ("CODEGEN_UNITS", "1"),
     ("PANIC", "abort"),
     ("DEBUG_ASSERTIONS", "false"),
     ("OVERFLOW_CHECKS", "false"),
-    ("INCREMENTAL", "false"),
     ("STRIP", "none"),
     ("SPLIT_DEBUGINFO", "off"),
 ];
+
+/// The part of the profile that the user's could set for a package of its own.
+const ALIKE: &str = "-Copt-level=3 -Cdebug-assertions=off -Coverflow-checks=off";
 
 /// A variable that differs each time a nested cargo compiles the package.
 ///
@@ -182,14 +185,11 @@ impl Compilation<'_> {
         let run = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
-        let debug = if self.line_info {
-            "line-directives-only"
-        } else {
-            "none"
-        };
         command
             .current_dir(&self.package.folder)
-            .env("CARGO_PROFILE_RELEASE_DEBUG", debug)
+            .env("CARGO_PROFILE_RELEASE_DEBUG", self.debug())
+            // Stronger than the profile, where `[build] incremental` is.
+            .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_BUILD_BUILD_DIR", &self.folder)
             .env("RUSTC", self.toolchain.rustc())
             .env("RUSTC_BOOTSTRAP", "1")
@@ -236,9 +236,23 @@ impl Compilation<'_> {
             .map_err(BuildError::io("running", self.toolchain.cargo()))
     }
 
-    /// Flags for every crate that the kernels consist of, `core` included.
+    /// How much of the source the PTX shows.
+    fn debug(&self) -> &'static str {
+        if self.line_info {
+            "line-directives-only"
+        } else {
+            "none"
+        }
+    }
+
+    /// Flags for every crate that the kernels consist of, `core` included. They come after those of the
+    /// profile.
     fn rustflags(&self) -> String {
-        let mut flags = format!("-Ctarget-cpu={} {MERGE}", self.target);
+        let mut flags = format!(
+            "-Ctarget-cpu={} {ALIKE} -Cdebuginfo={} {MERGE}",
+            self.target,
+            self.debug()
+        );
         if self.target == "sm_90a" {
             flags = format!("{flags} {HOPPER_ISA}");
         }
