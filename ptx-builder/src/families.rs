@@ -67,12 +67,12 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
     let reached_from = References::of(module);
     let mut texts = Vec::new();
     for (family, entries) in families {
-        let kept = reached_from.closure(entries);
+        let kept = reached_from.closure(&entries);
         let mut declared = HashSet::new();
         let mut items = String::new();
         for (index, item) in module.items.iter().enumerate() {
             let item_text = match item.kind {
-                Kind::Entry if !kept.contains(item.name) => continue,
+                Kind::Entry if !entries.contains(item.name) => continue,
                 Kind::Entry => &entry::with_bounds(item.text, kernels[item.name])?,
                 Kind::Directive => item.text,
                 _ if !kept.contains(item.name) && !reached_from.is_anonymous(index) => continue,
@@ -92,7 +92,8 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
     Ok(texts)
 }
 
-/// Which names each named item mentions.
+/// Which names each named item mentions, without entries: nothing can call one, and what is named so is an
+/// instruction, as `add` is.
 struct References<'a> {
     mentions: HashMap<&'a str, HashSet<&'a str>>,
     anonymous: HashSet<usize>,
@@ -100,7 +101,11 @@ struct References<'a> {
 
 impl<'a> References<'a> {
     fn of(module: &Module<'a>) -> References<'a> {
-        let defined: HashSet<&str> = module.items.iter().map(|item| item.name).collect();
+        let items = module.items.iter();
+        let defined: HashSet<&str> = items
+            .filter(|item| item.kind != Kind::Entry)
+            .map(|item| item.name)
+            .collect();
         let mut mentions: HashMap<&str, HashSet<&str>> = HashMap::new();
         let mut anonymous = HashSet::new();
         for (index, item) in module.items.iter().enumerate() {
@@ -126,9 +131,9 @@ impl<'a> References<'a> {
     }
 
     /// These names and all that they reach.
-    fn closure(&self, from: HashSet<&'a str>) -> HashSet<&'a str> {
+    fn closure(&self, from: &HashSet<&'a str>) -> HashSet<&'a str> {
         let mut open: Vec<&str> = from.iter().copied().collect();
-        let mut kept = from;
+        let mut kept = from.clone();
         while let Some(name) = open.pop() {
             for next in self.mentions.get(name).into_iter().flatten() {
                 if kept.insert(next) {
@@ -216,6 +221,23 @@ mod tests {
     fn a_kernel_for_another_target_is_left_out() {
         let texts = split_for("sm_80");
         assert!(texts.iter().all(|text| !text.ptx.contains("new")));
+    }
+
+    #[test]
+    fn a_kernel_named_like_an_instruction_is_in_its_own_family_only() {
+        let named = TEXT
+            .replace("entry=one", "entry=ret")
+            .replace("entry one", "entry ret")
+            .replace("entry=other", "entry=mov")
+            .replace("entry other", "entry mov");
+        let texts = split(&Module::parse(&named).unwrap(), "mine", "sm_90a").unwrap();
+        let [a, b] = &texts[..] else {
+            panic!("{texts:?}")
+        };
+        assert!(a.ptx.contains("entry ret()"), "{}", a.ptx);
+        for word in ["entry ret", "entry mov", "helper"] {
+            assert!(!b.ptx.contains(word), "{word} in\n{}", b.ptx);
+        }
     }
 
     #[test]
