@@ -56,6 +56,13 @@ fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet
                 open.push(callee);
             }
         }
+        if calls_by_address(item.text) {
+            found.insert(
+                "calls a function by its address: a function pointer or a `dyn` value; make the code \
+                 generic over it"
+                    .to_owned(),
+            );
+        }
         let bytes = local_bytes(item.text);
         // What is printed is handed over in local memory.
         if bytes != 0 && !prints {
@@ -74,18 +81,38 @@ fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet
 
 /// The functions that stand in the item's call instructions.
 fn called<'a>(item: &Item<'a>, functions: &HashMap<&'a str, &Item<'a>>) -> BTreeSet<&'a str> {
-    let mut callees = BTreeSet::new();
-    let mut rest = item.text;
-    while let Some(at) = rest.find("call") {
-        let before = rest[..at].chars().next_back();
-        rest = &rest[at..];
-        let end = rest.find(';').unwrap_or(rest.len());
-        if before.is_none_or(|before| before.is_whitespace() || before == '}') {
-            callees.extend(names(&rest[..end]).filter(|name| functions.contains_key(name)));
+    calls(item.text)
+        .flat_map(names)
+        .filter(|name| functions.contains_key(name))
+        .collect()
+}
+
+/// Whether a register holds the address of what is called: after `call (retval0),` comes no name.
+fn calls_by_address(text: &str) -> bool {
+    calls(text).any(|call| {
+        let call = call.trim_start_matches("call").trim_start_matches(".uni");
+        let callee = match call.trim_start().strip_prefix('(') {
+            Some(returned) => returned.split_once("),").map_or("", |(_, callee)| callee),
+            None => call,
+        };
+        callee.trim_start().starts_with('%')
+    })
+}
+
+/// The call instructions in a text, each up to its `;`.
+fn calls(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while let Some(at) = rest.find("call") {
+            let before = rest[..at].chars().next_back();
+            let call = &rest[at..];
+            rest = &call["call".len()..];
+            if before.is_none_or(|before| before.is_whitespace() || before == '}') {
+                return Some(&call[..call.find(';').unwrap_or(call.len())]);
+            }
         }
-        rest = &rest["call".len().min(rest.len())..];
-    }
-    callees
+        None
+    })
 }
 
 /// Bytes of the item's `.local` arrays.
@@ -170,6 +197,23 @@ mod tests {
             ),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_call_by_address_is_found() {
+        for call in [
+            "call (retval0), %rd5, (param0), prototype_0;",
+            "call.uni %rd5, (param0), prototype_0;",
+            "call \t%rd5, prototype_0;",
+        ] {
+            let found = find_in(&format!(
+                "\t{{ // callseq 0, 0\n\tprototype_0 : .callprototype ()_ (.param .b64 _);\n\t{call}\n\t}}"
+            ));
+            assert!(
+                found.len() == 1 && found[0].contains("calls a function by its address"),
+                "{call}: {found:?}"
+            );
+        }
     }
 
     #[test]
