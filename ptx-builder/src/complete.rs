@@ -7,6 +7,9 @@ use crate::families::FamilyText;
 use crate::leftovers::OF_THE_DRIVER;
 use crate::module::{Item, Kind, Module, names};
 
+/// A constant that every text has: the threads of a warp.
+const OF_PTX: &str = "WARP_SZ";
+
 /// The families, if each text has all that it mentions, or the driver has it; else why not.
 pub(crate) fn complete(families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     families.iter().try_for_each(check)?;
@@ -51,14 +54,21 @@ fn missing<'a>(module: &Module<'a>) -> Option<&'a str> {
 /// the assembly of another crate declares.
 fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
     let bytes = item.text.as_bytes();
-    let mut declared = HashSet::new();
+    let mut declared = HashSet::from([OF_PTX]);
+    let mut numbered = Vec::new();
     let mut operands = Vec::new();
     for name in names(item.text) {
-        // A register, a label, or what is thrown away.
+        // A register, a label of the compiler's, or what is thrown away.
         if matches!(name.as_bytes()[0], b'%' | b'$') || name == "_" {
             continue;
         }
         let at = name.as_ptr() as usize - item.text.as_ptr() as usize;
+        let after = item.text[at + name.len()..].trim_start();
+        if after.starts_with(':') && !after.starts_with("::") {
+            // A label.
+            declared.insert(name);
+            continue;
+        }
         let before = last_but(&bytes[..at], |byte| matches!(byte, b' ' | b'\t'));
         let before = before.map_or(b';', |at| bytes[at]);
         if is_end(before) {
@@ -68,18 +78,31 @@ fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
         let statement = last_but(&bytes[..at], |byte| !is_end(byte)).map_or(0, |end| end + 1);
         if item.text[statement..].trim_start().starts_with('.') {
             declared.insert(name);
+            numbered.extend(count(after).map(|count| (name, count)));
         } else if matches!(before, b',' | b'[' | b'(') {
             operands.push(name);
         }
     }
+    let is_numbered = |operand: &str| {
+        numbered.iter().any(|(name, count)| {
+            let number = operand.strip_prefix(name).map(str::parse::<u32>);
+            matches!(number, Some(Ok(number)) if number < *count)
+        })
+    };
     operands
         .into_iter()
-        .find(|name| !declared.contains(name) && !defined.contains(name))
+        .find(|name| !declared.contains(name) && !defined.contains(name) && !is_numbered(name))
 }
 
-/// Whether a statement ends here.
+/// How many names a declaration makes of one: `t<4>` is `t0` to `t3`.
+fn count(after_name: &str) -> Option<u32> {
+    let (count, _) = after_name.strip_prefix('<')?.split_once('>')?;
+    count.trim().parse().ok()
+}
+
+/// Whether a statement, or the label before it, ends here.
 fn is_end(byte: u8) -> bool {
-    matches!(byte, b';' | b'{' | b'}' | b'\n')
+    matches!(byte, b';' | b'{' | b'}' | b'\n' | b':')
 }
 
 /// Where the last byte is that is not to be skipped.
@@ -142,6 +165,18 @@ mod tests {
 	@%p1 bra 	$L__BB0_2;
 	.pragma \"nounroll\";";
         assert_eq!(lacking("", body), None);
+    }
+
+    #[test]
+    fn labels_numbered_registers_and_constants_of_ptx_are_there() {
+        let call = "	prototype_0 : .callprototype ()_ (.param .b64 _);
+	call %rd5, (param0), prototype_0;";
+        assert_eq!(lacking("", &format!("	.param .b64 param0;\n{call}")), None);
+        assert_eq!(lacking("", "	mul.lo.u32 %r1, %r2, WARP_SZ;"), None);
+        let registers = "	{ HERE: .reg .b32 t<4>; mov.b32 t3, %r1; add.u32 %r1, t0, t3; }";
+        assert_eq!(lacking("", registers), None);
+        let beyond = lacking("", "	{ .reg .b32 t<4>; add.u32 %r1, t0, t4; }");
+        assert!(beyond.is_some_and(|why| why.contains("need `t4`")));
     }
 
     #[test]
