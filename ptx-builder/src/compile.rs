@@ -133,9 +133,10 @@ impl Compilation<'_> {
     }
 
     fn compile(&self, link: Link, texts: &Path) -> Result<Output, BuildError> {
-        // What the outer build fetched is enough, as a rule; then no connection is needed.
+        // What has been fetched is enough, except that building `core` takes what all of std depends on,
+        // which no outer build fetches: the first nested one does.
         let mut output = self.cargo(link, texts, true)?;
-        if !output.status.success() && mentions_offline(&output.stderr) {
+        if !output.status.success() && wants_to_fetch(&String::from_utf8_lossy(&output.stderr)) {
             output = self.cargo(link, texts, false)?;
         }
         if !output.status.success() {
@@ -284,8 +285,11 @@ fn read(folder: &Path) -> Result<Vec<String>, BuildError> {
     Ok(texts)
 }
 
-fn mentions_offline(stderr: &[u8]) -> bool {
-    String::from_utf8_lossy(stderr).contains("offline")
+/// Whether cargo says that it failed as it might not fetch.
+fn wants_to_fetch(stderr: &str) -> bool {
+    ["offline mode (--offline)", "but --offline was specified"]
+        .iter()
+        .any(|words| stderr.contains(words))
 }
 
 /// The static library among cargo's messages; the package itself is the last one.
@@ -314,6 +318,20 @@ fn artifact(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_asked_again_only_if_it_might_not_fetch() {
+        assert!(wants_to_fetch(
+            "error: no matching package named `cfg-if` found\n\
+             As a reminder, you're using offline mode (--offline) which can sometimes cause"
+        ));
+        assert!(wants_to_fetch(
+            "  attempting to make an HTTP request, but --offline was specified"
+        ));
+        assert!(!wants_to_fetch(
+            "error: expected `;`\n --> /home/me/offline-rl/src/lib.rs:3:5"
+        ));
+    }
 
     #[test]
     fn the_artifact_is_read_from_cargos_messages() {
