@@ -283,10 +283,13 @@ fn not_ptx(target: &str, why: String) -> BuildError {
 }
 
 /// The target directory of the outer build, which all profiles share, so that they share what the
-/// nested build made. The package's own output folder if it cannot be told.
+/// nested build made: `out` is at `<target>/<profile>/build/<package>/out`, or one folder deeper. The
+/// package's own output folder if it is elsewhere.
 fn target_root(out: &Path) -> &Path {
     out.ancestors()
-        .find(|folder| folder.join("CACHEDIR.TAG").exists())
+        .take(4)
+        .find(|folder| folder.ends_with("build"))
+        .and_then(|build| build.ancestors().nth(2))
         .unwrap_or(out)
 }
 
@@ -318,6 +321,19 @@ mod tests {
         );
         let error = Builder::new().check_targets().unwrap_err();
         assert!(error.to_string().contains("without targets"), "{error}");
+    }
+
+    #[test]
+    fn profiles_share_the_target_folder() {
+        for (out, root) in [
+            ("/t/debug/build/mine-01/out", "/t"),
+            ("/t/x86_64/release/build/mine-01/out", "/t/x86_64"),
+            ("/build/t/debug/build/build-01/out", "/build/t"),
+            ("/t/debug/build/mine/01/out", "/t"),
+            ("/build/a/b/c/out", "/build/a/b/c/out"),
+        ] {
+            assert_eq!(target_root(Path::new(out)), Path::new(root));
+        }
     }
 
     #[test]

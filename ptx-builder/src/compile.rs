@@ -121,6 +121,7 @@ impl Compilation<'_> {
             .and_then(|file| file.lock().map(|()| file))
             .map_err(BuildError::io("locking", &lock))?;
         let texts = self.folder.join("texts");
+        check_emit(&texts)?;
         // A build that was ended early has left texts.
         if texts.exists() {
             fs::remove_dir_all(&texts).map_err(BuildError::io("removing", &texts))?;
@@ -270,6 +271,18 @@ fn option(name: &str, path: &Path) -> OsString {
     option
 }
 
+/// Whether rustc can be told to write into the folder.
+fn check_emit(folder: &Path) -> Result<(), BuildError> {
+    if folder.to_string_lossy().contains(',') {
+        return Err(BuildError::Setting(format!(
+            "PTX would be written into {}, but for rustc's `--emit` a comma ends a path: choose a target \
+             folder without one, by CARGO_TARGET_DIR for example",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
 /// The texts in the folder.
 fn read(folder: &Path) -> Result<Vec<String>, BuildError> {
     let mut texts = Vec::new();
@@ -318,6 +331,13 @@ fn artifact(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comma_in_the_target_folder_is_refused() {
+        assert!(check_emit(Path::new("/home/me/target/cutlet-ptx/sm_80/texts")).is_ok());
+        let error = check_emit(Path::new("/home/you, me/target/texts")).unwrap_err();
+        assert!(error.to_string().contains("without one"), "{error}");
+    }
 
     #[test]
     fn cargo_is_asked_again_only_if_it_might_not_fetch() {
