@@ -53,7 +53,7 @@ impl Builder {
     pub fn new() -> Builder {
         Builder {
             targets: Vec::new(),
-            line_info: env::var(LINE_INFO_VARIABLE).is_ok_and(|value| value == "1"),
+            line_info: line_info_is_asked_for(),
             leftovers: Leftovers::default(),
             device_crate: "::cutlet_device".to_owned(),
         }
@@ -128,6 +128,14 @@ impl Builder {
         let built = match shipped::folder(&package.folder) {
             Some(folder) => {
                 println!("cargo::rerun-if-changed={}", folder.display());
+                println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
+                if line_info_is_asked_for() {
+                    println!(
+                        "cargo::warning=the PTX of `{}` shows no source lines, as the package ships it: to \
+                         have them, depend on its repository",
+                        package.name
+                    );
+                }
                 Built::read(&folder)?
             }
             None => self.compile(&package, &out)?,
@@ -291,6 +299,10 @@ fn target_root(out: &Path) -> &Path {
         .find(|folder| folder.ends_with("build"))
         .and_then(|build| build.ancestors().nth(2))
         .unwrap_or(out)
+}
+
+fn line_info_is_asked_for() -> bool {
+    env::var(LINE_INFO_VARIABLE).is_ok_and(|value| value == "1")
 }
 
 fn variable(name: &str) -> Result<String, BuildError> {

@@ -1,0 +1,155 @@
+//! Small packages with a kernel, built as their users build them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Its profile would leave calls in the kernel, and its build script fails if there are any.
+const MANIFEST: &str = r#"
+[package]
+name = "NAME"
+version = "0.1.0"
+edition = "2024"
+
+[dependencies]
+cutlet-device = { path = "REPOSITORY/device" }
+
+[build-dependencies]
+cutlet-ptx-builder = { path = "REPOSITORY/ptx-builder" }
+
+[profile.release.package.NAME]
+opt-level = 1
+overflow-checks = true
+debug-assertions = true
+
+[workspace]
+"#;
+
+/// It shows the PTX to the test.
+const BUILD: &str = r#"
+use std::{env, fs, path::Path};
+
+fn main() {
+    let generated = Path::new(&env::var("OUT_DIR").unwrap()).join("generated.rs");
+    fs::write(generated, "const GENERATED: u32 = 1;").unwrap();
+    let built = cutlet_ptx_builder::Builder::new()
+        .target("sm_80")
+        .leftovers(cutlet_ptx_builder::Leftovers::Deny)
+        .build();
+    for module in built.modules() {
+        fs::copy(&module.path, "seen.ptx").unwrap();
+    }
+}
+"#;
+
+const LIBRARY: &str = r#"
+#![no_std]
+
+use cutlet_device::{GlobalMut, kernel};
+
+include!(concat!(env!("OUT_DIR"), "/generated.rs"));
+
+const LETTER: u32 = match option_env!("SMALL_LETTER") {
+    Some(letter) => letter.as_bytes()[0] as u32,
+    None => 0,
+};
+
+/// Adds up.
+///
+/// # Safety
+/// There must be an element.
+#[kernel(threads = 32)]
+pub unsafe fn add(a: u32, b: u32, sum: GlobalMut<u32>) {
+    unsafe { sum.store(0, a + b + 1000 * LETTER + GENERATED) }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
+"#;
+
+/// A package in a folder of its own.
+struct Small {
+    folder: PathBuf,
+}
+
+impl Small {
+    /// Of a name that no other has: their builds share a folder.
+    fn new(name: &str) -> Small {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        let small = Small { folder };
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        small.write(
+            "Cargo.toml",
+            &MANIFEST
+                .replace("NAME", name)
+                .replace("REPOSITORY", &repository.display().to_string()),
+        );
+        small.write("build.rs", BUILD);
+        small.write("src/lib.rs", LIBRARY);
+        fs::copy(
+            repository.join("Cargo.lock"),
+            small.folder.join("Cargo.lock"),
+        )
+        .unwrap();
+        small
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Builds it with this variable, and returns what cargo says of it.
+    fn build(&self, name: &str, value: &str) -> String {
+        let output = Command::new(env!("CARGO"))
+            .current_dir(&self.folder)
+            .args(["build", "--verbose", "--target-dir"])
+            // With the target folder and the profile of the repository, no dependency is compiled twice.
+            .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap())
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+            .env_remove("CUTLET_LINE_INFO")
+            .env(name, value)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    }
+
+    fn ptx(&self) -> String {
+        fs::read_to_string(self.folder.join("seen.ptx")).unwrap()
+    }
+}
+
+#[test]
+fn kernels_are_compiled_anew_after_an_edit_or_for_another_value_and_not_otherwise() {
+    let small = Small::new("edited");
+    small.build("SMALL_LETTER", "A");
+    assert!(small.ptx().contains("65001"), "{}", small.ptx());
+    let said = small.build("SMALL_LETTER", "A");
+    assert!(said.contains("Fresh edited"), "{said}");
+
+    small.build("SMALL_LETTER", "B");
+    assert!(small.ptx().contains("66001"), "{}", small.ptx());
+
+    small.write("src/lib.rs", &LIBRARY.replace("1000 *", "2000 *"));
+    small.build("SMALL_LETTER", "B");
+    assert!(small.ptx().contains("132001"), "{}", small.ptx());
+    let said = small.build("SMALL_LETTER", "B");
+    assert!(said.contains("Fresh edited"), "{said}");
+}
+
+#[test]
+fn ptx_that_a_package_ships_has_no_source_lines_and_the_build_says_so() {
+    let small = Small::new("shipped");
+    small.write("Cargo.toml.orig", MANIFEST);
+    small.write("ptx/shipped.sm_80.ptx", "// shipped\n");
+    let said = small.build("CUTLET_LINE_INFO", "1");
+    assert!(said.contains("shows no source lines"), "{said}");
+    assert_eq!(small.ptx(), "// shipped\n");
+}
