@@ -30,13 +30,14 @@
 //!    assembly in it asks for (`// cutlet-isa 8.3`).
 //! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
 //!
-//! The build script runs again when a source file, a manifest or the lock file of the package or of
-//! a path dependency changes, or one of these variables:
+//! The build script runs again when a source file of the package or of a path dependency changes, a
+//! manifest or lock file above, a variable that `env!` or `option_env!` reads in the kernels, or one of
+//! these:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `CUTLET_RUSTC` | path of the rustc that compiles the kernels |
-//! | `CUTLET_LINE_INFO` | `1`: line information for profilers, as [`Builder::line_info`] |
+//! | `CUTLET_LINE_INFO` | `1`: line information for profilers, as [`Builder::line_info`]; shipped PTX has none |
 //!
 //! A published package holds its PTX in a folder `ptx/`, and needs no device toolchain.
 
