@@ -101,8 +101,8 @@ fn add_variables(folder: &Path, variables: &mut BTreeSet<String>) -> Result<(), 
         if path.is_dir() {
             add_variables(&path, variables)?;
         } else if path.extension().is_some_and(|extension| extension == "d") {
-            let text = fs::read_to_string(&path).map_err(BuildError::io("reading", &path))?;
-            variables.extend(mentioned(&text).map(str::to_owned));
+            let text = fs::read(&path).map_err(BuildError::io("reading", &path))?;
+            variables.extend(mentioned(&String::from_utf8_lossy(&text)).map(str::to_owned));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its profile would leave calls in the kernel, and its build script fails if there are any.
+/// Its profile would leave calls and source lines in the kernel; its build script fails if there are calls.
 const MANIFEST: &str = r#"
 [package]
 name = "NAME"
@@ -21,6 +21,7 @@ cutlet-ptx-builder = { path = "REPOSITORY/ptx-builder" }
 opt-level = 1
 overflow-checks = true
 debug-assertions = true
+debug = true
 
 [workspace]
 "#;
@@ -131,6 +132,7 @@ fn kernels_are_compiled_anew_after_an_edit_or_for_another_value_and_not_otherwis
     let small = Small::new("edited");
     small.build("SMALL_LETTER", "A");
     assert!(small.ptx().contains("65001"), "{}", small.ptx());
+    assert!(!small.ptx().contains(".loc"), "{}", small.ptx());
     let said = small.build("SMALL_LETTER", "A");
     assert!(said.contains("Fresh edited"), "{said}");
 
