@@ -192,10 +192,10 @@ pub const fn once([m, n]: [usize; 2], tile: [u32; 2]) -> [u32; 2] {
     ]
 }
 
-/// Whether blocks, `depth` of them at a tile of `n` columns, can add parts by themselves, if a consumer has `blocks`
-/// times 64 rows. Not where these are several, or long: there are no registers for another part then.
-pub const fn fixes_up<Epi: Epilogue>(n: usize, blocks: usize, depth: usize) -> bool {
-    n <= 128 && blocks == 1 && depth == 1 && leaves_sums::<Epi>()
+/// Whether blocks, `depth` of them at a tile of `n` columns, can add parts by themselves, if a consumer has so many
+/// `bands` of 64 rows. Not where these are several, or long: there are no registers for another part then.
+pub const fn fixes_up<Epi: Epilogue>(n: usize, bands: usize, depth: usize) -> bool {
+    n <= 128 && bands == 1 && depth == 1 && leaves_sums::<Epi>()
 }
 
 /// The order in which clusters of so many rows and columns of tiles visit those of a C with these extents.
@@ -207,7 +207,7 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 
 /// All tiles of C that are this block's; any grid of whole clusters computes all of C.
 ///
-/// A block has `CONSUMERS` consumers, each of which has `BLOCKS` times 64 rows. Either these are the
+/// A block has `CONSUMERS` consumers, each of which has `BANDS` bands of 64 rows. Either these are the
 /// rows of one tile of `M`, or there are two consumers, and each has tiles of its own: then they take
 /// turns, and one writes its tile while the other multiplies.
 ///
@@ -240,7 +240,7 @@ pub unsafe fn gemm<
     const CLUSTER: usize,
     const DEPTH: usize,
     const CONSUMERS: usize,
-    const BLOCKS: usize,
+    const BANDS: usize,
     const PIECE: usize,
     const SPAN: usize,
 >(
@@ -260,13 +260,13 @@ pub unsafe fn gemm<
     Mma<N, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
 {
     let together = const {
-        let rows = 64 * BLOCKS;
+        let rows = 64 * BANDS;
         assert!(
             M == rows * CONSUMERS || (M == rows && CONSUMERS == 2),
-            "a consumer has 64 rows for each of its blocks"
+            "a consumer has 64 rows for each of its bands"
         );
         assert!(
-            DEPTH == 1 || (DEPTH == 2 && M == 128 && CONSUMERS == 2 && BLOCKS == 1),
+            DEPTH == 1 || (DEPTH == 2 && M == 128 && CONSUMERS == 2 && BANDS == 1),
             "two blocks share a tile that each has two consumers for"
         );
         M == rows * CONSUMERS
@@ -424,10 +424,10 @@ pub unsafe fn gemm<
     let consumer_idx = warpgroup.after(1);
     let mut consumer = pipeline.consumer();
     let buffer = buffers.tile(consumer_idx);
-    // Which 64 rows of the tile this consumer's blocks are.
-    let block_idx = |block: usize| match together {
-        true => consumer_idx.own(BLOCKS, block),
-        false => block as u32,
+    // Which of the tile's bands this consumer's are.
+    let band_idx = |band: usize| match together {
+        true => consumer_idx.own(BANDS, band),
+        false => band as u32,
     };
     let mut turns = Turns::new(consumer_idx);
     if !together {
@@ -449,24 +449,24 @@ pub unsafe fn gemm<
         // SAFETY: the launcher promises that C is there; these rows are this consumer's.
         let tile_c = unsafe { Tensor::new(c, RowMajor::new([m, n], ldc)) }
             .local_tile::<TileC<WARP_ROWS, PIECE>>(place(work));
-        let rows_c = |block: usize| tile_c.local_tile::<RowsC<N>>((block_idx(block), 0u32));
-        let read_ahead = |block: usize| {
+        let rows_c = |band: usize| tile_c.local_tile::<RowsC<N>>((band_idx(band), 0u32));
+        let read_ahead = |band: usize| {
             if Ahead::<Epi>::IS_EMPTY {
                 return Ahead::nothing();
             }
-            let places = rows_c(block).partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
+            let places = rows_c(band).partition::<AccumulatorLayout<Mma<N, T, JA, JB>>>(thread);
             Ahead::read(epilogue, const { N / 8 }, |v| places.bound().coordinate(v))
         };
         // What the epilogue needs of rows and columns arrives while the tile is multiplied.
         let ahead = read_ahead(0);
-        let mut sums: [_; BLOCKS] = Accumulator::<Mma<N, T, JA, JB>>::several();
-        let multiply = |sums: &mut [_; BLOCKS], stage: StageIdx, add: bool| {
+        let mut sums: [_; BANDS] = Accumulator::<Mma<N, T, JA, JB>>::several();
+        let multiply = |sums: &mut [_; BANDS], stage: StageIdx, add: bool| {
             let tile_a = ring_a.operand_a(stage);
             let b = ring_b.operand_b(stage);
             let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
             let batch = warpgroup_arrive();
-            for (block, sums) in sums.iter_mut().enumerate() {
-                let a = tile_a.rows(block_idx(block));
+            for (band, sums) in sums.iter_mut().enumerate() {
+                let a = tile_a.rows(band_idx(band));
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
                 // SAFETY: the stage is full until it is released.
                 unsafe { batch.mma_four(sums, a, b, add) };
@@ -495,8 +495,8 @@ pub unsafe fn gemm<
             continue;
         }
 
-        for (block, sums) in sums.iter_mut().enumerate() {
-            let fixes_up = const { fixes_up::<Epi>(N, BLOCKS, DEPTH) };
+        for (band, sums) in sums.iter_mut().enumerate() {
+            let fixes_up = const { fixes_up::<Epi>(N, BANDS, DEPTH) };
             // One question for both: most launches do neither, and wait for the answer.
             if const { leaves_sums::<Epi>() }
                 && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
@@ -504,7 +504,7 @@ pub unsafe fn gemm<
                 if problem.leave.is_asked() {
                     let place = Place {
                         tile: (work.part_row, work.column),
-                        rows: (block_idx(block), 0),
+                        rows: (band_idx(band), 0),
                         thread,
                     };
                     // SAFETY: the launcher promises that there are such rows; these are this consumer's.
@@ -520,8 +520,8 @@ pub unsafe fn gemm<
                     continue;
                 }
                 if fixes_up {
-                    let place = (work.tile, block_idx(block));
-                    // SAFETY: the launcher promises room for each part of 64 rows of each tile.
+                    let place = (work.tile, band_idx(band));
+                    // SAFETY: the launcher promises room for each part of each tile's bands.
                     if !unsafe { fixup.add(place, work.part, thread, sums) } {
                         continue;
                     }
@@ -529,18 +529,18 @@ pub unsafe fn gemm<
             }
             let own = tile_origin::<TileC<M, N>>((work.row, work.column));
             let pieces =
-                Pieces::<T, JC, PIECE, SPAN>::new(buffer, rows_c(block), own, map_c, thread);
+                Pieces::<T, JC, PIECE, SPAN>::new(buffer, rows_c(band), own, map_c, thread);
             // SAFETY: the launcher promises that the map and C's memory are C; the tile's own of these
             // rows are this consumer's, and so is the buffer.
             unsafe {
-                if BLOCKS > 1
+                if BANDS > 1
                     || !JC::K_IS_CONSECUTIVE
                     || !Ahead::<Epi>::IS_EMPTY
                     || (problem.tma_c != 0 && !epilogue.reads_old())
                 {
-                    let ahead = match block {
+                    let ahead = match band {
                         0 => ahead,
-                        _ => read_ahead(block),
+                        _ => read_ahead(band),
                     };
                     if stores_itself {
                         if !is_identity {

@@ -357,7 +357,7 @@ impl<T, Epi> Tiled<T, Epi> {
         self.instance.tile.map(f64::from)
     }
 
-    /// Blocks of 64×64 sums that a consumer has.
+    /// How many times 64×64 sums a consumer has.
     fn sums(&self) -> f64 {
         let [m, n] = self.tile();
         m * n / 4096.0 / f64::from(self.instance.consumers_of_a_tile())
