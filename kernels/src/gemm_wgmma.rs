@@ -211,17 +211,83 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// rows of one tile of `M`, or there are two consumers, and each has tiles of its own: then they take
 /// turns, and one writes its tile while the other multiplies.
 ///
-/// What else is a number: `N` columns of a tile, `STAGES` steps that can be under way, `ROWS` ×
-/// `COLUMNS` = `CLUSTER` tiles whose blocks share what they load, `DEPTH` blocks of a cluster that
-/// share a tile's steps, and pieces of `PIECE` columns (see [`piece_columns`]), which are `SPAN` bytes.
-/// With a `DEPTH` of 2 there are two consumers together: each block finishes the rows of one of them,
-/// with the sums that the other block's consumer of these rows sends.
+/// What else is a number: `N` columns of a tile, `STAGES` steps that can be under way, two at least,
+/// `ROWS` × `COLUMNS` = `CLUSTER` tiles whose blocks share what they load, `DEPTH` blocks of a cluster
+/// that share a tile's steps, and pieces of `PIECE` columns, [`piece_columns`] of `N`, in lines of
+/// `SPAN` bytes, [`piece_span`] of `PIECE`. With a `DEPTH` of 2 there are two consumers together: each
+/// block finishes the rows of one of them, with the sums that the other block's consumer of these rows
+/// sends.
 ///
 /// `JA`, `JB` and `JC` say whether rows of A, B (as (n, k)) and C lie in lines, or columns do. A C whose
 /// columns do can only be overwritten, by TMA.
 ///
+/// Numbers that fit each other, of `M` = 128 to `SPAN` = 128:
+///
+/// ```
+/// use cutlet_device::hopper::KMajor;
+/// use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// use half::bf16;
+///
+/// // 4 stages, clusters of 2×1×1, two consumers of one band each, pieces of 64 columns.
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 2, 1, 2, 1, 64, 128>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// Others do not compile:
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "PIECE is piece_columns(N)", which is 64.
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 2, 1, 2, 1, 128, 256>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "SPAN is piece_span::<JC>(PIECE)", which is 128.
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 2, 1, 2, 1, 64, 64>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "CLUSTER is ROWS * COLUMNS, whatever DEPTH is".
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 1, 1, 2, 1, 64, 128>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "CONSUMERS is 1 or 2: a block has no registers for more".
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 192, 256, 3, 2, 1, 2, 1, 3, 1, 64, 128>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "STAGES is 2 or more: a step is multiplied while the next one is awaited".
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 1, 2, 1, 2, 1, 2, 1, 64, 128>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
 /// # Safety
-/// The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
+/// The kernel must have 128 · (1 + `CONSUMERS`) threads, clusters of `CLUSTER` · `DEPTH` blocks, and the shared memory
+/// of [`shared_bytes`]. The maps must describe A as (m, k), B as (n, k) and, with `tma_c`, C as (m, n), with the boxes
 /// [`box_a`], [`box_b`] and [`box_c`]; a C whose columns lie in lines must have such a map, if it is not
 /// its sums that are left. `c` must be C's memory, or, where sums are left, that of these, and the rows to prefetch must
 /// be there. Where blocks add parts, the workspace must have room for them, and the arrivals must be there, all zero.
@@ -262,8 +328,25 @@ pub unsafe fn gemm<
     let together = const {
         let rows = 64 * BANDS;
         assert!(
+            CONSUMERS == 1 || CONSUMERS == 2,
+            "CONSUMERS is 1 or 2: a block has no registers for more"
+        );
+        assert!(
             M == rows * CONSUMERS || (M == rows && CONSUMERS == 2),
             "a consumer has 64 rows for each of its bands"
+        );
+        assert!(
+            STAGES > 1,
+            "STAGES is 2 or more: a step is multiplied while the next one is awaited"
+        );
+        assert!(
+            CLUSTER == ROWS * COLUMNS,
+            "CLUSTER is ROWS * COLUMNS, whatever DEPTH is"
+        );
+        assert!(PIECE == piece_columns(N), "PIECE is piece_columns(N)");
+        assert!(
+            SPAN == piece_span::<JC>(PIECE),
+            "SPAN is piece_span::<JC>(PIECE)"
         );
         assert!(
             DEPTH == 1 || (DEPTH == 2 && M == 128 && CONSUMERS == 2 && BANDS == 1),

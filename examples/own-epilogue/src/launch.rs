@@ -9,7 +9,7 @@ use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Problem, Then, TileC, box_a, 
 use cutlet_layout_core::tiles;
 use half::bf16;
 
-use crate::{CLUSTER, Cap, PIECE, PTX, TILE, gemm_bias_gelu_cap};
+use crate::{CLUSTER, Cap, PIECE, PTX, SPAN, TILE, gemm_bias_gelu_cap};
 
 /// `C = min(gelu(A·B + bias), cap)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none
 /// with gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of
@@ -47,7 +47,7 @@ pub fn launch(
     };
     let map_a = rows(m, k).encode(a, box_a::<bf16, KMajor, M>(1))?;
     let map_b = rows(n, k).encode(b, box_b::<bf16, KMajor, N>(CLUSTER))?;
-    let map_c = rows(m, n).encode(&*c, box_c::<bf16, KMajor, PIECE, { 2 * PIECE }>())?;
+    let map_c = rows(m, n).encode(&*c, box_c::<bf16, KMajor, PIECE, SPAN>())?;
     let problem = Problem {
         tma_c: 1,
         ..Problem::new::<bf16>(

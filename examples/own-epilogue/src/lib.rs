@@ -8,7 +8,7 @@
 use cutlet_device::hopper::{KMajor, TensorMap};
 use cutlet_device::{DeviceData, GlobalMut, instantiate};
 use cutlet_kernels::gemm_wgmma::{
-    ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, shared_bytes,
+    ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, piece_span, shared_bytes,
 };
 use cutlet_layout_core::Coord;
 use half::bf16;
@@ -46,6 +46,8 @@ const CLUSTER: usize = 2;
 const CONSUMERS: usize = 2;
 /// Columns that leave for C at a time.
 const PIECE: usize = piece_columns(TILE[1]);
+/// Bytes of a line of them.
+const SPAN: usize = piece_span::<KMajor>(PIECE);
 
 instantiate! {
     /// `C = min(gelu(A·B + bias), cap)`. k is consecutive in A and in B, and C is row-major.
@@ -63,7 +65,7 @@ instantiate! {
         problem: Problem,
         epilogue: BiasGeluCap,
     ) = gemm::<bf16, KMajor, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
-        CLUSTER, 1, CONSUMERS, 1, PIECE, { 2 * PIECE }>;
+        CLUSTER, 1, CONSUMERS, 1, PIECE, SPAN>;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

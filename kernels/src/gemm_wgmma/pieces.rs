@@ -221,7 +221,8 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                     (_, 2) => tma_store_wait_read::<1>(),
                     (_, 4) => tma_store_wait_read::<3>(),
                     (_, 8) => tma_store_wait_read::<7>(),
-                    _ => tma_store_wait_read::<15>(),
+                    (_, 16) => tma_store_wait_read::<15>(),
+                    _ => unreachable!("a piece has 8, 16, 32 or 64 columns"),
                 }
             }
             sync_warp();
