@@ -1,14 +1,15 @@
 //! Kernels launched by their handles, on whatever device there is: those that have no operation of their
-//! own, `saxpy` and `transpose`, and a GEMM whose clusters claim seats, of which a device with few
-//! multiprocessors would have none to choose from.
+//! own, `saxpy` and `transpose`, and GEMMs as a package with an instance of its own launches them, one in clusters that
+//! claim seats, of which a device with few multiprocessors would have none to choose from.
 
 use std::ptr::with_exposed_provenance_mut;
 
-use cutlet_device::GlobalMut;
 use cutlet_device::hopper::{KMajor, Seats};
-use cutlet_host::{Device, TensorMapSpec};
+use cutlet_device::{GlobalMut, Kernel};
+use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::bf16_1x64x128_c2_kk::bf16_1x64x128_c2_kk;
-use cutlet_kernels::gemm_wgmma::{self, Scale, box_a, box_b, box_c};
+use cutlet_kernels::gemm_wgmma::instances::bf16_2x128x128_d2_kk::bf16_2x128x128_d2_kk;
+use cutlet_kernels::gemm_wgmma::{self, Arguments, Scale, box_a, box_b, box_c};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
 use half::bf16;
@@ -91,14 +92,16 @@ fn transpose_moves_every_element() {
     }
 }
 
-/// C = A·B in tiles of 64×128 by three clusters of two, which take five pairs of tiles in turns: in the
-/// seats of their indices, and in those that they claim, of which the first group has too few.
-#[test]
-fn tiles_are_complete_in_any_seats() {
-    let [m, n, k] = [120, 600, 200];
-    let device = Device::auto();
-    let stream = device.stream().unwrap();
-    let function = device.load(&PTX, &bf16_1x64x128_c2_kk).unwrap();
+/// C = A·B of such extents by `kernel`, which has tiles of `M`×128 in such clusters, in so many blocks.
+fn check_product<const M: usize>(
+    stream: &Stream,
+    kernel: &'static Kernel<Arguments<bf16, Scale>>,
+    [m, n, k]: [usize; 3],
+    cluster: [u32; 3],
+    blocks: u32,
+    seats: Seats,
+) {
+    let function = stream.device().load(&PTX, kernel).unwrap();
     let mut random = fastrand::Rng::with_seed(7);
     let mut digits = |count: usize| -> Vec<bf16> {
         let digit = |_| bf16::from_f32(random.i32(-1..=1) as f32);
@@ -106,59 +109,79 @@ fn tiles_are_complete_in_any_seats() {
     };
     let (a, b) = (digits(m * k), digits(n * k));
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let mut on_c = stream.filled::<bf16>(m * n, 0xff).unwrap();
+    let rows = |rows: usize, columns: usize| {
+        TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
+    };
+    let [below, beside, _] = cluster.map(|blocks| blocks as usize);
+    let map_a = rows(m, k)
+        .encode(&on_a, box_a::<bf16, KMajor, M>(beside))
+        .unwrap();
+    let map_b = rows(n, k)
+        .encode(&on_b, box_b::<bf16, KMajor, 128>(below))
+        .unwrap();
+    let map_c = rows(m, n)
+        .encode(&on_c, box_c::<bf16, KMajor, 64, 128>())
+        .unwrap();
+    let problem = gemm_wgmma::Problem {
+        seats,
+        tma_c: 1,
+        ..gemm_wgmma::Problem::new::<bf16>(
+            [m, n, k].map(|extent| extent as i32),
+            n as i64,
+            [M as u32, 128],
+            cluster,
+        )
+    };
+    let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
+    // SAFETY: the maps are of the matrices, and the caller has a seat for each cluster, if any.
+    unsafe {
+        let args = (
+            map_a,
+            map_b,
+            map_c,
+            &mut on_c,
+            workspace,
+            problem,
+            Scale::ONE,
+        );
+        stream.launch(&function, blocks, args).unwrap();
+    }
+    let found = stream.download(&on_c).unwrap();
+    for i in 0..m {
+        for j in 0..n {
+            let products = (0..k).map(|l| a[i * k + l].to_f32() * b[j * k + l].to_f32());
+            let expected = products.sum::<f32>();
+            assert_eq!(
+                found[i * n + j].to_f32(),
+                expected,
+                "C[{i}, {j}] of {m}×{n}×{k} with {seats:?}"
+            );
+        }
+    }
+}
+
+/// In tiles of 64×128 by three clusters of two, which take five pairs of tiles in turns: in the seats of their
+/// indices, and in those that they claim, of which the first group has too few.
+#[test]
+fn tiles_are_complete_in_any_seats() {
+    let stream = Device::auto().stream().unwrap();
     let groups: Vec<u32> = (0..256).map(|i| i / 2 % 2).collect();
     let words = Seats::plan(&groups, &[vec![2], vec![1, 0]]).unwrap();
     let words = stream.upload(&words).unwrap();
     let words = GlobalMut::from_ptr(with_exposed_provenance_mut(words.view().address() as usize));
-    let rows = |rows: usize, columns: usize| {
-        TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
-    };
     for seats in [Seats::NONE, Seats::at(words), Seats::at(words)] {
-        let mut on_c = stream.filled::<bf16>(m * n, 0xff).unwrap();
-        let map_a = rows(m, k)
-            .encode(&on_a, box_a::<bf16, KMajor, 64>(1))
-            .unwrap();
-        let map_b = rows(n, k)
-            .encode(&on_b, box_b::<bf16, KMajor, 128>(2))
-            .unwrap();
-        let map_c = rows(m, n)
-            .encode(&on_c, box_c::<bf16, KMajor, 64, 128>())
-            .unwrap();
-        let problem = gemm_wgmma::Problem {
-            seats,
-            tma_c: 1,
-            ..gemm_wgmma::Problem::new::<bf16>(
-                [m, n, k].map(|extent| extent as i32),
-                n as i64,
-                [64, 128],
-                [2, 1],
-            )
-        };
-        let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
-        // SAFETY: the maps are of the matrices, and there is a seat for each of the three clusters.
-        unsafe {
-            let args = (
-                map_a,
-                map_b,
-                map_c,
-                &mut on_c,
-                workspace,
-                problem,
-                Scale::ONE,
-            );
-            stream.launch(&function, 6, args).unwrap();
-        }
-        let found = stream.download(&on_c).unwrap();
-        for i in 0..m {
-            for j in 0..n {
-                let products = (0..k).map(|l| a[i * k + l].to_f32() * b[j * k + l].to_f32());
-                let expected = products.sum::<f32>();
-                assert_eq!(
-                    found[i * n + j].to_f32(),
-                    expected,
-                    "C[{i}, {j}] with {seats:?}"
-                );
-            }
-        }
+        let kernel = &bf16_1x64x128_c2_kk;
+        check_product::<64>(&stream, kernel, [120, 600, 200], [2, 1, 1], 6, seats);
+    }
+}
+
+/// In steps that two blocks of a cluster share: of an even number, an odd one, and one that leaves a block none.
+#[test]
+fn tiles_are_complete_whose_steps_two_blocks_share() {
+    let stream = Device::auto().stream().unwrap();
+    for k in [256, 200, 64, 8] {
+        let kernel = &bf16_2x128x128_d2_kk;
+        check_product::<128>(&stream, kernel, [150, 200, k], [1, 1, 2], 4, Seats::NONE);
     }
 }

@@ -158,10 +158,11 @@ pub struct Problem {
 
 impl Problem {
     /// Of A (m, k) and B (k, n), by an instance with such tiles, in clusters of so many rows and columns of
-    /// them, whose boxes of A are whole: no split, and C, whose rows are `ldc` elements apart, is stored
-    /// without TMA.
-    pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile: [u32; 2], cluster: [u32; 2]) -> Self {
+    /// them and so many blocks at each, whose boxes of A are whole: no split, and C, whose rows are `ldc` elements
+    /// apart, is stored without TMA.
+    pub const fn new<T>([m, n, k]: [i32; 3], ldc: i64, tile: [u32; 2], cluster: [u32; 3]) -> Self {
         let tile_rows = tile[0] as usize;
+        let [rows, columns, depth] = cluster;
         Self {
             seats: Seats::NONE,
             prefetch: [Prefetch::NOTHING; 2],
@@ -172,10 +173,10 @@ impl Problem {
             m,
             n,
             k,
-            raster: raster([m as usize, n as usize], tile, cluster),
+            raster: raster([m as usize, n as usize], tile, [rows, columns]),
             splits: 1,
             arrivals: Arrivals::NONE,
-            split_steps: (k as u32).div_ceil(K as u32),
+            split_steps: (k as u32).div_ceil(K as u32).div_ceil(depth),
             bytes_a: (tile_rows * K * size_of::<T>()) as u32,
             once: once([m as usize, n as usize], tile),
             tma_c: 0,

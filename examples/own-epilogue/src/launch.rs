@@ -54,7 +54,7 @@ pub fn launch(
             [m, n, k].map(|extent| extent as i32),
             n as i64,
             [M, N].map(|extent| extent as u32),
-            [CLUSTER as u32, 1],
+            [CLUSTER as u32, 1, 1],
         )
     };
     let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
