@@ -37,9 +37,9 @@ pub use then::Then;
 /// use half::bf16;
 ///
 /// /// `gelu(alpha·sum + bias[column])`; bias and activation cost nothing where they are not named.
-/// type Linear = Then<Scale, Then<ColumnBias<bf16>, Gelu>>;
+/// type ScaleBiasGelu = Then<Scale, Then<ColumnBias<bf16>, Gelu>>;
 /// # fn is_epilogue<E: cutlet_kernels::gemm_wgmma::Epilogue>() {}
-/// # is_epilogue::<Linear>();
+/// # is_epilogue::<ScaleBiasGelu>();
 /// ```
 ///
 /// One of your own says what becomes of a single value:

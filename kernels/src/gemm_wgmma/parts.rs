@@ -50,7 +50,7 @@ pub struct Parts {
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Parts: several.
+    /// Parts: at least one.
     pub count: u32,
     /// Not 0 if the warpgroups of a block are together at a tile, each with some of its parts: that
     /// is faster where there are many. Else each has a tile of its own, one below the other.
