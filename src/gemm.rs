@@ -71,7 +71,8 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 /// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C
 /// as it was.
 ///
-/// What is added is of C's element type, `D`; the arithmetic is in f32, and C is rounded once.
+/// What is added is of C's element type, `D`; the arithmetic is in f32, and C is rounded once. Only
+/// [`Activation::Gelu`] is less exact.
 ///
 /// The kernel that multiplies does all of it, on Hopper's tensor cores, where
 ///
