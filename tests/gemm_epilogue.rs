@@ -545,6 +545,40 @@ fn sums_in_f32_are_added_to_c() {
     }
 }
 
+/// A launch begins while the one before, which writes the bias, still runs.
+#[test]
+fn a_bias_may_be_what_the_launch_before_wrote() {
+    const SIDE: usize = 136;
+    let stream = Device::auto().stream().unwrap();
+    let ones = stream.upload(&[bf16::ONE; 8 * SIDE]).unwrap();
+    let zeros = stream.zeroed::<bf16>(8 * SIDE).unwrap();
+    let row = Matrix::row_major(ones.slice(..8).unwrap(), 1, 8).unwrap();
+    let columns = Matrix::col_major(&ones, 8, SIDE).unwrap();
+    let nothing = Matrix::row_major(&zeros, SIDE, 8).unwrap();
+    let mut bias = stream.zeroed::<bf16>(SIDE).unwrap();
+    let mut outputs = Vec::new();
+    for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, None) {
+        for along in [Along::Rows, Along::Columns] {
+            let factor = 1.0 + outputs.len() as f32;
+            let mut c = stream.zeroed::<bf16>(SIDE * SIDE).unwrap();
+            let written = MatrixMut::row_major(&mut bias, 1, SIDE).unwrap();
+            cutlet::gemm(&stream, factor, row, columns, 0.0, written).unwrap();
+            let bias = match along {
+                Along::Rows => Bias::rows(&bias),
+                Along::Columns => Bias::columns(&bias),
+            };
+            let fused = Gemm::new().bias(bias).instance(name);
+            let to = MatrixMut::row_major(&mut c, SIDE, SIDE).unwrap();
+            fused.run(&stream, 1.0, nothing, columns, 0.0, to).unwrap();
+            outputs.push((8.0 * factor, name, c));
+        }
+    }
+    for (expected, name, c) in outputs {
+        let c = stream.download(&c).unwrap();
+        assert!(c.iter().all(|entry| entry.to_f32() == expected), "{name}");
+    }
+}
+
 #[test]
 fn without_k_the_rest_is_left() {
     for residual in [None, Some(RowMajor)] {

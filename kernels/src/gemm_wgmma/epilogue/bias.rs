@@ -18,9 +18,10 @@ impl<T: Float + Default> ColumnBias<T> {
     /// The `n` elements at `bias`.
     ///
     /// # Safety
-    /// They must be there, and nothing may write them, while a kernel with the epilogue runs. For
-    /// [`apply_pairs`](Epilogue::apply_pairs), which [`gemm`](crate::gemm_wgmma::gemm) calls, `n` is
-    /// even and the first pair starts at a multiple of its size.
+    /// They must be there while a kernel with the epilogue runs, and only kernels before it may write
+    /// them: it may begin before these end. For [`apply_pairs`](Epilogue::apply_pairs), which
+    /// [`gemm`](crate::gemm_wgmma::gemm) calls, `n` is even and the first pair starts at a multiple of
+    /// its size.
     #[inline(always)]
     pub unsafe fn new(bias: Global<T>, n: i32) -> Self {
         Self {
@@ -41,7 +42,7 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
             return [T::default(); 2];
         }
         // SAFETY: with `n` even, the second one exists too.
-        unsafe { self.bias.load_vec_read_only(first.into()) }
+        unsafe { self.bias.load_vec(first.into()) }
     }
 
     #[inline(always)]
@@ -70,7 +71,8 @@ impl<T: Float> RowBias<T> {
     /// The `m` elements at `bias`.
     ///
     /// # Safety
-    /// They must be there, and nothing may write them, while a kernel with the epilogue runs.
+    /// They must be there while a kernel with the epilogue runs, and only kernels before it may write
+    /// them.
     #[inline(always)]
     pub unsafe fn new(bias: Global<T>, m: i32) -> Self {
         Self {
@@ -107,7 +109,24 @@ fn element<T: Float>(elements: Global<T>, index: i32, count: i32) -> f32 {
     if index >= count {
         return 0.0;
     }
-    // SAFETY: whoever made the bias promised so many elements, which nothing writes.
-    let [element] = unsafe { elements.load_vec_read_only(index.into()) };
+    // SAFETY: whoever made the bias promised so many elements. They may have been written after this
+    // kernel began, which the read-only cache need not see.
+    let [element] = unsafe { elements.load_vec(index.into()) };
     element.to_f32()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::PTX;
+
+    /// They begin while a kernel before still writes what they read.
+    #[test]
+    fn nothing_is_read_through_the_read_only_cache() {
+        let families = PTX.families.iter();
+        for family in families.filter(|family| family.name.starts_with("gemm_wgmma")) {
+            for module in family.modules {
+                assert!(!module.ptx.contains("ld.global.nc"), "{}", family.name);
+            }
+        }
+    }
 }
