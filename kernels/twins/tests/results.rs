@@ -1,0 +1,100 @@
+//! Layout-driven kernels and their hand-indexed twins write the same: a twin that did less would be no measure.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel, PtxLibrary};
+use cutlet_host::{Buffer, Device, Stream};
+
+type Transpose = Kernel<(i32, i32, Global<f32>, i64, GlobalMut<f32>, i64)>;
+type Gemm<P> = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, P)>;
+
+/// Numbers from -1 to 1 that look like random ones.
+fn numbers(stream: &Stream, count: usize) -> Buffer<f32> {
+    let number = |i: usize| (i as u32).wrapping_mul(2_654_435_769) as i32 as f32 / 2_147_483_648.0;
+    stream
+        .upload(&(0..count).map(number).collect::<Vec<_>>())
+        .unwrap()
+}
+
+fn bits(stream: &Stream, buffer: &Buffer<f32>) -> Vec<u32> {
+    let elements = stream.download(buffer).unwrap();
+    elements.into_iter().map(f32::to_bits).collect()
+}
+
+/// What `kernel` leaves of a destination of NaN.
+fn transposed(library: &'static PtxLibrary, kernel: &'static Transpose) -> Vec<u32> {
+    let [rows, columns] = [130, 70];
+    let (ld_source, ld_destination) = (columns + 3, rows + 5);
+    let stream = Device::cpu().stream().unwrap();
+    let function = stream.device().load(library, kernel).unwrap();
+    let source = numbers(&stream, rows * ld_source);
+    let mut destination = stream
+        .filled::<f32>(columns * ld_destination, 0xff)
+        .unwrap();
+    let args = (
+        rows as i32,
+        columns as i32,
+        &source,
+        ld_source as i64,
+        &mut destination,
+        ld_destination as i64,
+    );
+    // SAFETY: the buffers are as large as the leading dimensions say; a tile is 64×64.
+    unsafe { stream.launch(&function, (2, 3), args).unwrap() };
+    bits(&stream, &destination)
+}
+
+#[test]
+fn the_transposes() {
+    let by_hand = transposed(&cutlet_twins::PTX, &cutlet_twins::transpose::transpose_f32);
+    let by_layout = transposed(
+        &cutlet_kernels::PTX,
+        &cutlet_kernels::transpose::transpose_f32,
+    );
+    assert_eq!(by_hand, by_layout);
+}
+
+/// What `kernel` leaves of a C of numbers, where `problem` is as both describe it.
+fn multiplied<P: DeviceData>(
+    library: &'static PtxLibrary,
+    kernel: &'static Gemm<P>,
+    [m, n, k]: [usize; 3],
+    problem: P,
+) -> Vec<u32> {
+    let stream = Device::cpu().stream().unwrap();
+    let function = stream.device().load(library, kernel).unwrap();
+    let (a, b) = (numbers(&stream, m * k), numbers(&stream, k * n));
+    let mut c = numbers(&stream, m * n);
+    let tiles = m.div_ceil(128) * n.div_ceil(128);
+    // SAFETY: the matrices have these extents, and no gaps, and there is a block for each tile.
+    unsafe {
+        let args = (&a, &b, &mut c, problem);
+        stream.launch(&function, tiles as u32, args).unwrap();
+    }
+    bits(&stream, &c)
+}
+
+#[test]
+fn the_gemms() {
+    let extents @ [m, n, k] = [300, 132, 20];
+    for beta in [0.0, 0.5] {
+        macro_rules! by {
+            ($package:ident: $kernel:expr) => {{
+                let problem = $package::gemm_f32::Problem {
+                    lda: k as i64,
+                    ldb: n as i64,
+                    ldc: n as i64,
+                    m: m as i32,
+                    n: n as i32,
+                    k: k as i32,
+                    alpha: 1.5,
+                    beta,
+                    group: 2,
+                };
+                multiplied(&$package::PTX, $kernel, extents, problem)
+            }};
+        }
+        let by_hand = by!(cutlet_twins: &cutlet_twins::gemm_f32::gemm_f32_row_row_x4);
+        let by_layout =
+            by!(cutlet_kernels: &cutlet_kernels::gemm_f32::row_row::gemm_f32_row_row_x4);
+        assert_eq!(by_hand, by_layout, "beta is {beta}");
+    }
+}
