@@ -28,6 +28,8 @@ macro_rules! __grid_constant {
         // and lives as long as the kernel runs.
         unsafe {
             ::core::arch::asm!(
+                // What is written for older targets lacks the second instruction.
+                "// cutlet-isa 7.7",
                 ::core::concat!("mov.b64 {address}, ", $symbol, "{position};"),
                 "cvta.param.u64 {address}, {address};",
                 address = out(reg64) address,

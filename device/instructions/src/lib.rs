@@ -6,6 +6,7 @@
 //! driver compiles a user's kernel. The tests see to it that no text is missing.
 #![no_std]
 
+pub mod argument;
 pub mod arithmetic;
 pub mod atomic;
 pub mod cluster;
