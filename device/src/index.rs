@@ -221,6 +221,7 @@ mod imp {
         }
     }
 
+    #[cfg(target_feature = "sm_90")]
     #[inline(always)]
     pub fn cluster_rank() -> u32 {
         let rank;
@@ -231,6 +232,7 @@ mod imp {
         rank
     }
 
+    #[cfg(target_feature = "sm_90")]
     #[inline(always)]
     pub fn cluster_size() -> u32 {
         let size;
@@ -239,6 +241,19 @@ mod imp {
             asm!("mov.u32 {}, %cluster_nctarank;", out(reg32) size, options(pure, nomem, nostack));
         }
         size
+    }
+
+    // Older targets have neither clusters nor these registers.
+    #[cfg(not(target_feature = "sm_90"))]
+    #[inline(always)]
+    pub fn cluster_rank() -> u32 {
+        0
+    }
+
+    #[cfg(not(target_feature = "sm_90"))]
+    #[inline(always)]
+    pub fn cluster_size() -> u32 {
+        1
     }
 
     #[inline(always)]

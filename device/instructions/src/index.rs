@@ -5,10 +5,10 @@ use cutlet_device::{
     multiprocessor_idx, thread_idx, warp_idx,
 };
 
-/// Indices and extents that every GPU has.
+/// All of them: where a GPU has no clusters, those of clusters are numbers.
 ///
 /// # Safety
-/// There are places for 13 numbers at `numbers`.
+/// There are places for 15 numbers at `numbers`.
 #[kernel(threads = 64)]
 pub unsafe fn indices(numbers: GlobalMut<u32>) {
     let store = |place: i64, values: &[u32]| {
@@ -24,14 +24,5 @@ pub unsafe fn indices(numbers: GlobalMut<u32>) {
     let Dim3 { x, y, z } = grid_dim();
     store(9, &[x, y, z]);
     store(12, &[multiprocessor_idx()]);
-}
-
-/// Those of clusters.
-///
-/// # Safety
-/// There are places for two numbers at `numbers`.
-#[kernel(threads = 32, cluster = 2, arch = "sm_90a")]
-pub unsafe fn indices_of_clusters(numbers: GlobalMut<u32>) {
-    // SAFETY: as promised by the caller.
-    unsafe { numbers.store_vec(0, [cluster_rank().get(), cluster_size()]) };
+    store(13, &[cluster_rank().get(), cluster_size()]);
 }
