@@ -18,4 +18,13 @@ instantiate! {
     unsafe fn other_arguments(value: u32, y: GlobalMut<f32>) = fill::<4>;
 }
 
+instantiate! {
+    #[kernel(threads = 256)]
+    unsafe fn taken_apart([value]: [f32; 1], y: GlobalMut<f32>) = fill::<4>;
+}
+
+instantiate! {
+    unsafe fn unbounded(value: f32, y: GlobalMut<f32>) = fill::<4>;
+}
+
 fn main() {}

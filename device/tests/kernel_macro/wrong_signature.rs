@@ -13,6 +13,22 @@ impl Tile {
 async fn waits(n: u32) {}
 
 #[kernel(threads = 256)]
+const fn evaluated(n: u32) {}
+
+#[kernel(threads = 256)]
+fn constrained(n: u32)
+where
+    u32: Copy,
+{
+}
+
+#[kernel(threads = 256)]
+unsafe fn any_number(n: u32, _: ...) {}
+
+#[kernel(threads = 256)]
+fn taken_apart(#[grid_constant] [a, b]: &[u32; 2]) {}
+
+#[kernel(threads = 256)]
 extern "C" fn abi(n: u32) {}
 
 #[kernel(threads = 256)]
