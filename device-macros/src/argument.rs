@@ -1,12 +1,16 @@
 //! The parameters of a kernel: plain data by value, or a reference to where the launch put it.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{FnArg, Ident, Pat, PatType, Type};
 
 /// The attribute that marks a reference to an argument that stays where the launch put it.
 const GRID_CONSTANT: &str = "grid_constant";
+
+/// Why there is no tensor map by value.
+const COPIED_MAP: &str = "a tensor map, or what holds one, stays where the launch puts it, and TMA \
+    reads it there: take it as in `#[grid_constant] map: &TensorMap`";
 
 /// One parameter of a kernel.
 pub struct Argument {
@@ -35,7 +39,6 @@ impl Argument {
             .attrs
             .retain(|attr| !attr.path().is_ident(GRID_CONSTANT));
         if input.attrs.len() == attributes {
-            check_tensor_map(&input.ty)?;
             check_type(&input.ty)?;
             return Ok(Argument {
                 data: (*input.ty).clone(),
@@ -97,36 +100,23 @@ impl Argument {
         }
     }
 
+    /// The statement, at the type, that stops the build if a kernel cannot have the argument in this way.
+    pub fn check(&self) -> TokenStream {
+        let data = &self.data;
+        match &self.reference {
+            None => quote_spanned!(data.span()=>
+                ::core::assert!(::cutlet_device::__check_argument::<#data>(), #COPIED_MAP)
+            ),
+            Some(_) => quote_spanned!(data.span()=> ::cutlet_device::__check_argument::<#data>();),
+        }
+    }
+
     /// What the body is called with, where the data is in the variable `value`.
     pub fn body_argument(&self, value: &Ident) -> TokenStream {
         match &self.reference {
             None => quote!(#value),
             Some(_) => quote!(&#value),
         }
-    }
-}
-
-/// Refuses a tensor map that is not marked: TMA reads it where the launch put it, not in a copy.
-fn check_tensor_map(ty: &Type) -> syn::Result<()> {
-    let data = match ty {
-        Type::Reference(reference) => &*reference.elem,
-        ty => ty,
-    };
-    match data {
-        Type::Path(path)
-            if path
-                .path
-                .segments
-                .last()
-                .is_some_and(|segment| segment.ident == "TensorMap") =>
-        {
-            Err(syn::Error::new(
-                ty.span(),
-                "a tensor map stays where the launch puts it, and TMA reads it there: take it as \
-                 `#[grid_constant] map: &TensorMap`",
-            ))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -138,8 +128,9 @@ fn check_type(ty: &Type) -> syn::Result<()> {
              write) and its length, and pass a buffer at the launch"
         }
         Type::Reference(_) => {
-            "a kernel cannot take a reference to host memory: take plain data by value, or a \
-             `Global<T>` (`GlobalMut<T>` to write) and pass a buffer at the launch"
+            "a kernel cannot take a reference to host memory: take plain data by value, or where the \
+             launch puts it (`#[grid_constant] map: &TensorMap`), or a `Global<T>` (`GlobalMut<T>` \
+             to write) and pass a buffer at the launch"
         }
         Type::Slice(_) => {
             "a kernel cannot take a slice: take a `Global<T>` (or `GlobalMut<T>` to write) and its \

@@ -74,6 +74,9 @@ pub fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 align
             };
 
+            const IN_PLACE: bool =
+                false #(|| <#types as ::cutlet_device::DeviceData>::IN_PLACE)*;
+
             const CHECK: () = {
                 #(
                     let () = <#types as ::cutlet_device::DeviceData>::CHECK;;

@@ -1,7 +1,7 @@
 //! `#[kernel]`: checks the function's signature and writes the PTX entry and the host's handle.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, ItemFn, ReturnType, Signature, Type};
 
@@ -118,14 +118,12 @@ fn host_handle(
         .collect();
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
-    let checks = types.iter().map(|ty| {
-        quote_spanned! {ty.span()=>
-            #[cfg(not(target_arch = "nvptx64"))]
-            const _: () = ::cutlet_device::__check_argument::<#ty>();
-        }
-    });
+    let checks = arguments.iter().map(Argument::check);
     quote! {
-        #(#checks)*
+        #(
+            #[cfg(not(target_arch = "nvptx64"))]
+            const _: () = { #checks };
+        )*
 
         #[cfg(not(target_arch = "nvptx64"))]
         #(#docs)*

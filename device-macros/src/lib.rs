@@ -45,8 +45,8 @@ use syn::parse_macro_input;
 /// of one crate have different names, because a name is the kernel's name in the PTX too.
 ///
 /// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead
-/// of a copy. Tensor maps must be taken so: `#[grid_constant] map: &TensorMap`. At the launch it is
-/// passed as the `Data`.
+/// of a copy. Tensor maps, and what holds one, must be taken so: `#[grid_constant] map: &TensorMap`. At
+/// the launch it is passed as the `Data`.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attributes = parse_macro_input!(attribute as attributes::KernelAttributes);

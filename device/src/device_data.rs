@@ -35,6 +35,10 @@ pub unsafe trait DeviceData: Copy + Send + Sync + 'static {
     /// Rust's alignment of it: 64 for a tensor map and for structs that hold one.
     const PARAM_ALIGN: usize = align_of::<Self>();
 
+    /// Whether a kernel takes it only where the launch put it, `#[grid_constant]`: a tensor map and structs that hold
+    /// one, as a copy is no place that TMA reads.
+    const IN_PLACE: bool = false;
+
     /// Evaluated for every kernel argument, and for what a device pointer or a buffer is made for, on the host too: a
     /// layout that is not plain data stops the build here.
     const CHECK: () = ();
@@ -73,6 +77,7 @@ compile_error!("kernels have 64-bit addresses: cutlet-device needs a 64-bit host
 #[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
     const PARAM_ALIGN: usize = T::PARAM_ALIGN;
+    const IN_PLACE: bool = T::IN_PLACE;
     const CHECK: () = {
         let () = T::CHECK;
         assert!(
@@ -86,8 +91,10 @@ unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
 #[diagnostic::do_not_recommend]
 unsafe impl<T: Copy + Send + Sync + 'static> DeviceData for PhantomData<T> {}
 
-/// For the macros: stops the build where an argument's type is not plain data.
+/// For the macros: stops the build where an argument's type is not plain data, and says whether a kernel may take a
+/// copy of it.
 #[doc(hidden)]
-pub const fn __check_argument<T: DeviceData>() {
-    T::CHECK
+pub const fn __check_argument<T: DeviceData>() -> bool {
+    let () = T::CHECK;
+    !T::IN_PLACE
 }

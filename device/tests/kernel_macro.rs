@@ -12,7 +12,7 @@ struct Problem<T: DeviceData> {
     columns: u32,
 }
 
-/// Aligned like a tensor map.
+/// Aligned like a tensor map, and taken like one.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Map([u64; 16]);
@@ -20,6 +20,7 @@ struct Map([u64; 16]);
 // SAFETY: sixteen numbers, without padding.
 unsafe impl DeviceData for Map {
     const PARAM_ALIGN: usize = 64;
+    const IN_PLACE: bool = true;
 }
 
 #[derive(Clone, Copy, DeviceData)]
@@ -148,6 +149,14 @@ fn a_struct_is_aligned_like_its_most_aligned_field() {
     assert_eq!(WithMap::PARAM_ALIGN, 64);
 }
 
+#[test]
+fn what_holds_a_map_is_taken_in_place() {
+    const {
+        assert!(WithMap::IN_PLACE && <[WithMap; 2]>::IN_PLACE);
+        assert!(!Problem::<f32>::IN_PLACE);
+    }
+}
+
 fn problem() -> Problem<f32> {
     Problem {
         rows: 5,
@@ -177,5 +186,7 @@ fn bounds_that_no_device_can_satisfy_are_refused_in_words() {
 
 #[test]
 fn wrong_use_is_refused_at_the_users_line() {
+    // A pattern that nothing matches would pass.
+    assert!(std::fs::read_dir("tests/kernel_macro").is_ok_and(|mut cases| cases.next().is_some()));
     trybuild::TestCases::new().compile_fail("tests/kernel_macro/*.rs");
 }

@@ -29,6 +29,7 @@ pub struct TensorMap([u64; 16]);
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for TensorMap {
     const PARAM_ALIGN: usize = 64;
+    const IN_PLACE: bool = true;
 }
 
 impl TensorMap {
@@ -65,7 +66,7 @@ impl fmt::Debug for TensorMap {
 }
 
 /// Fetches a map into the cache that TMA reads it from, ahead of its first use. One thread is
-/// enough.
+/// enough. The map is where [`tma_load`](super::tma_load) needs it: to fetch a copy is of no use.
 #[inline(always)]
 pub fn prefetch_tensor_map(map: &TensorMap) {
     imp::prefetch(map);

@@ -66,8 +66,10 @@ impl LoadOptions {
 /// at the barrier.
 ///
 /// # Safety
-/// The tensor must be there; `to` must have room for the box and be 128-byte aligned (with a
-/// swizzle, to 8 of its lines), and nobody may be using it until the barrier's phase has ended.
+/// On a GPU, the map must be where the launch put it, as `#[grid_constant] map: &TensorMap` gives it, or in
+/// global memory ([`TensorMap::in_global`]): TMA cannot read a copy. The tensor must be there; `to` must have
+/// room for the box and be 128-byte aligned (with a swizzle, to 8 of its lines), and nobody may be using it
+/// until the barrier's phase has ended.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_load<T: DeviceData, const R: usize>(
@@ -98,8 +100,9 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// the box and a barrier between them and it.
 ///
 /// # Safety
-/// The tensor must be there and nobody else using the box's elements of it, or what lies in one unit
-/// of 16 bytes with them; `from` must hold the box, aligned as for [`tma_load`], and stay as it is until [`tma_store_wait_read`].
+/// The map must be where [`tma_load`] needs it. The tensor must be there and nobody else using the box's
+/// elements of it, or what lies in one unit of 16 bytes with them; `from` must hold the box, aligned as for
+/// [`tma_load`], and stay as it is until [`tma_store_wait_read`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_store<T: DeviceData, const R: usize>(

@@ -1,9 +1,17 @@
 #![allow(unused)]
 
+use cutlet_device::hopper::TensorMap;
 use cutlet_device::{DeviceData, kernel};
 
 #[derive(Clone, Copy, DeviceData)]
 struct OrderUnknown {
+    rows: u32,
+}
+
+#[derive(Clone, Copy, DeviceData)]
+#[repr(C, packed)]
+struct Packed {
+    kind: u8,
     rows: u32,
 }
 
@@ -25,6 +33,13 @@ struct Flagged {
 struct Padded {
     rows: u32,
     stride: u64,
+}
+
+#[derive(Clone, Copy, DeviceData)]
+#[repr(C)]
+struct MapLast {
+    rows: [u64; 2],
+    map: TensorMap,
 }
 
 #[kernel(threads = 256)]
