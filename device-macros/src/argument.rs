@@ -105,7 +105,7 @@ impl Argument {
         let data = &self.data;
         match &self.reference {
             None => quote_spanned!(data.span()=>
-                ::core::assert!(::cutlet_device::__check_argument::<#data>(), #COPIED_MAP)
+                ::core::assert!(::cutlet_device::__check_argument::<#data>(), #COPIED_MAP);
             ),
             Some(_) => quote_spanned!(data.span()=> ::cutlet_device::__check_argument::<#data>();),
         }

@@ -16,11 +16,15 @@ const MAX_ARGS: usize = 12;
 /// what the largest swizzle of a tile needs.
 const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 
-/// The items that replace a `#[kernel]` function.
-pub fn expand(attributes: &KernelAttributes, function: ItemFn) -> syn::Result<TokenStream> {
+/// The items that replace a `#[kernel]` function. A `#[cfg(…)]` after the macro's attribute is on each of them.
+pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Result<TokenStream> {
     let arguments = check_signature(&function.sig)?;
-    let entry = device_entry(attributes, &function, &arguments);
-    let handle = host_handle(attributes, &function, &arguments);
+    let conditions: Vec<Attribute> = function
+        .attrs
+        .extract_if(.., |attr| attr.path().is_ident("cfg"))
+        .collect();
+    let entry = device_entry(attributes, &conditions, &function, &arguments);
+    let handle = host_handle(attributes, &conditions, &function, &arguments);
     Ok(quote!(#entry #handle))
 }
 
@@ -28,6 +32,7 @@ pub fn expand(attributes: &KernelAttributes, function: ItemFn) -> syn::Result<To
 /// (`cutlet-ptx-builder` reads it and edits the entry).
 fn device_entry(
     attributes: &KernelAttributes,
+    conditions: &[Attribute],
     function: &ItemFn,
     arguments: &[Argument],
 ) -> TokenStream {
@@ -58,10 +63,12 @@ fn device_entry(
     );
     let on_device = attributes.on_device();
     quote! {
+        #(#conditions)*
         #[cfg(#on_device)]
         #[allow(non_upper_case_globals)]
         const #bounds_name: ::cutlet_device::LaunchBounds = #bounds;
 
+        #(#conditions)*
         #[cfg(#on_device)]
         ::cutlet_device::__ptx_entry! {
             {
@@ -91,6 +98,7 @@ fn device_entry(
 /// beside it, so their names are none that a user has.
 fn host_handle(
     attributes: &KernelAttributes,
+    conditions: &[Attribute],
     function: &ItemFn,
     arguments: &[Argument],
 ) -> TokenStream {
@@ -120,11 +128,11 @@ fn host_handle(
     let tuple = quote!((#(#types,)*));
     let checks = arguments.iter().map(Argument::check);
     quote! {
-        #(
-            #[cfg(not(target_arch = "nvptx64"))]
-            const _: () = { #checks };
-        )*
+        #(#conditions)*
+        #[cfg(not(target_arch = "nvptx64"))]
+        const _: () = { #(#checks)* };
 
+        #(#conditions)*
         #[cfg(not(target_arch = "nvptx64"))]
         #(#docs)*
         #[allow(non_upper_case_globals)]
@@ -210,4 +218,27 @@ fn check_signature(signature: &Signature) -> syn::Result<Vec<Argument>> {
         );
     }
     Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    #[test]
+    fn a_condition_is_on_every_item() {
+        let function = parse_quote! {
+            #[cfg(feature = "large")]
+            #[inline(never)]
+            pub fn fill(n: u32, #[grid_constant] value: &[u32; 2]) {}
+        };
+        let attributes = parse_quote!(threads = 32);
+        let items: syn::File = syn::parse2(expand(&attributes, function).unwrap()).unwrap();
+        assert_eq!(items.items.len(), 4, "{}", quote!(#items));
+        for item in &items.items {
+            let item = quote!(#item).to_string();
+            assert!(item.starts_with("# [cfg (feature = \"large\")]"), "{item}");
+            assert_eq!(item.matches("large").count(), 1, "{item}");
+        }
+    }
 }

@@ -85,7 +85,21 @@ instantiate! {
     fn scaled_f32(problem: Problem<f32>, kind: PhantomData<f32>) = scaled::<3, f32>;
     #[kernel(threads = 64)]
     unsafe fn promised_once(address: u64) = promised;
+    #[cfg(true)]
+    #[kernel(threads = 96)]
+    unsafe fn promised_here(address: u64) = promised;
+    #[kernel(threads = 64)]
+    #[cfg(false)]
+    unsafe fn promised_here(address: Elsewhere) = promised_elsewhere;
 }
+
+#[kernel(threads = 64)]
+#[cfg(false)]
+fn configured(_: Elsewhere) {}
+
+#[kernel(threads = 96)]
+#[cfg(true)]
+fn configured() {}
 
 fn message_of(run: impl FnOnce()) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
@@ -117,6 +131,12 @@ fn the_body_runs_with_the_arguments() {
     // SAFETY: as above.
     let message = message_of(|| unsafe { report.body()((1, [2, 3], 4)) });
     assert_eq!(message, "2 2 3");
+}
+
+#[test]
+fn a_kernel_is_there_where_its_condition_holds() {
+    assert_eq!(configured.bounds().threads, 96);
+    assert_eq!(promised_here.bounds().threads, 96);
 }
 
 #[test]
