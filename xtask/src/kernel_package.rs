@@ -1,6 +1,6 @@
 //! The packages of this repository with kernels that are assembled here, and the PTX that their build scripts make.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 use cutlet_ptx_builder::Built;
 
@@ -31,9 +31,7 @@ impl KernelPackage {
         let Self { name, folder } = self;
         process::run(&mut cargo(&format!("build --package {name}")))?;
         // Nothing is left to build, and the messages tell where it is.
-        let (messages, complaints) = output(&mut cargo(&format!(
-            "build --package {name} --message-format json"
-        )))?;
+        let (messages, complaints) = output(&mut self.messages())?;
         // That all kernels are compiled together, for example, which takes minutes at each edit.
         let warnings: Vec<_> = self.warnings(&complaints).collect();
         if !warnings.is_empty() {
@@ -53,6 +51,18 @@ impl KernelPackage {
             return Err(format!("{} holds no PTX", ptx.display()));
         }
         Ok(built)
+    }
+
+    /// The cargo that prints messages, and warnings as they are looked for, whatever the user's settings are.
+    fn messages(&self) -> Command {
+        let mut command = cargo(&format!(
+            "build --package {} --message-format json",
+            self.name
+        ));
+        command
+            .env("CARGO_TERM_COLOR", "never")
+            .env("CARGO_TERM_QUIET", "false");
+        command
     }
 
     /// What the package's build script warns of, from what cargo prints.
@@ -92,6 +102,15 @@ mod tests {
             KERNELS.warnings(complaints).collect::<Vec<_>>(),
             ["warning: cutlet-kernels@0.1.0: for sm_90a all modules are compiled together"]
         );
+    }
+
+    #[test]
+    fn warnings_are_printed_plainly() {
+        let command = KERNELS.messages();
+        for (name, value) in [("CARGO_TERM_COLOR", "never"), ("CARGO_TERM_QUIET", "false")] {
+            let set = (name.as_ref(), Some(value.as_ref()));
+            assert!(command.get_envs().any(|variable| variable == set), "{name}");
+        }
     }
 
     #[test]
