@@ -45,6 +45,14 @@ mod tests {
             ordinal: 1,
             count: 1,
         };
+        let no_target = cutlet_host::Error::NoTarget {
+            kernel: "gemm_f32",
+            built_for: "sm_80".to_string(),
+            device: "gpu 0".to_string(),
+            major: 7,
+            minor: 5,
+            fix: "add a target".to_string(),
+        };
         let older = cutlet::Error::Device {
             asked: "gemm",
             found: "gpu 0".to_string(),
@@ -52,6 +60,7 @@ mod tests {
         for error in [
             no_driver.to_string(),
             no_such_gpu.to_string(),
+            no_target.to_string(),
             older.to_string(),
         ] {
             let told = as_an_option(&error);

@@ -128,7 +128,8 @@ pub enum Error {
 
     /// The family's PTX was built for other devices.
     #[error(
-        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} (compute capability {major}.{minor}); {fix}"
+        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} (compute capability {major}.{minor}); \
+         {fix}, or run on `Device::cpu()`"
     )]
     NoTarget {
         /// The kernel.

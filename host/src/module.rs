@@ -329,6 +329,7 @@ mod tests {
         let error = target((7, 5)).unwrap_err().to_string();
         assert!(error.contains("built for sm_80, sm_90a"), "{error}");
         assert!(error.contains("such as `sm_75`"), "{error}");
+        assert!(error.ends_with("run on `Device::cpu()`"), "{error}");
     }
 
     #[test]
@@ -343,6 +344,7 @@ mod tests {
             error.contains("gpu 0: L4 (compute capability 8.9); it is for these alone"),
             "{error}"
         );
+        assert!(error.ends_with("run on `Device::cpu()`"), "{error}");
     }
 
     #[test]
