@@ -9,16 +9,12 @@ use std::{
 
 use cutlet_ptx_builder::BuiltModule;
 
-use crate::{
-    kernel_package::INSTRUCTIONS,
-    process::{Outcome, target_dir},
-    ptxas::Ptxas,
-};
+use crate::{kernel_package::INSTRUCTIONS, process::Outcome, ptxas::Ptxas, workspace::target_dir};
 
 /// Compiles the kernels that have them, and assembles these without a complaint.
 pub fn assemble(ptxas: &Ptxas) -> Outcome {
     let built = INSTRUCTIONS.build()?;
-    let folder = target_dir().join("machine-code/instructions");
+    let folder = target_dir()?.join("machine-code/instructions");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     let open = Mutex::new(built.modules().iter());

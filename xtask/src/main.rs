@@ -4,6 +4,7 @@
 
 mod ci;
 mod demo;
+mod examples;
 mod hot_loop;
 mod instructions;
 mod kernel_package;
@@ -17,6 +18,7 @@ mod ptxas;
 mod setup;
 mod test;
 mod wheel;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -27,10 +29,10 @@ usage: cargo xtask <task>
   test          sets up what is missing, then passes every test
   setup         finds a toolchain that compiles kernels to PTX, or installs one
   ci            formatting, clippy, documentation, and the three tasks below
-    lint-kernels  no index arithmetic in kernels/: layouts do it
+    lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
                   spills, calls or local memory, no memory barrier in a loop with wgmma
-    package       packages every crate as for a registry, PTX included, and builds the packages
+    package       packages every published crate as for a registry, PTX included, and builds the packages
   measured <results.json>...
                 takes times of instances from results, for the choice among them";
 

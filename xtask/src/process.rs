@@ -17,14 +17,6 @@ pub fn root() -> PathBuf {
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }
 
-/// The folder that cargo builds into.
-pub fn target_dir() -> PathBuf {
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => root().join(folder),
-        None => root().join("target"),
-    }
-}
-
 /// The cargo that runs xtask, started in the repository's root with the arguments of `line`.
 pub fn cargo(line: &str) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

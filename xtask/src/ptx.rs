@@ -9,8 +9,9 @@ use crate::{
     hot_loop, instructions,
     kernel_package::KERNELS,
     nvdisasm::Nvdisasm,
-    process::{Outcome, target_dir},
+    process::Outcome,
     ptxas::{Ptxas, Usage},
+    workspace::target_dir,
 };
 
 /// Assembles and checks them all, and before them the instructions that they are made of.
@@ -18,7 +19,7 @@ pub fn run() -> Outcome {
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
     instructions::assemble(&ptxas)?;
     let built = KERNELS.build()?;
-    let folder = target_dir().join("machine-code");
+    let folder = target_dir()?.join("machine-code");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     let mut findings = Findings::default();

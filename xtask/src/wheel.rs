@@ -5,7 +5,10 @@ use std::{
     process::Command,
 };
 
-use crate::process::{Outcome, run, target_dir};
+use crate::{
+    process::{Outcome, run},
+    workspace::target_dir,
+};
 
 /// A program in a wheel.
 pub struct Wheel {
@@ -28,7 +31,7 @@ impl Wheel {
         if let Some(program) = std::env::var_os(instead) {
             return Ok(program.into());
         }
-        let folder = target_dir().join("wheels").join(package);
+        let folder = target_dir()?.join("wheels").join(package);
         let program = folder.join("nvidia/cu13/bin").join(name);
         if !program.exists() {
             fetch(package, &folder).map_err(|error| {

@@ -1,0 +1,138 @@
+//! The repository's workspace: where cargo builds it, what it publishes, and how its tests are compiled.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::process::{Outcome, cargo, output, root};
+
+/// The folder that cargo builds into, whether a variable, a configuration file or nothing says so.
+pub fn target_dir() -> Outcome<PathBuf> {
+    target_dir_of(&metadata()?)
+}
+
+fn target_dir_of(metadata: &Value) -> Outcome<PathBuf> {
+    let folder = metadata["target_directory"].as_str();
+    Ok(folder
+        .ok_or("cargo's metadata names no target folder")?
+        .into())
+}
+
+/// A package as a registry has it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Package {
+    /// What its archive unpacks to: `cutlet-host-0.1.0`.
+    pub fn folder(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+
+    /// Its archive, in the folder into which cargo packages.
+    pub fn archive(&self, packages: &Path) -> PathBuf {
+        packages.join(format!("{}.crate", self.folder()))
+    }
+}
+
+/// The packages of the workspace that are published, in order.
+pub fn published() -> Outcome<Vec<Package>> {
+    published_of(&metadata()?)
+}
+
+/// Those that don't say `publish = false`.
+fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let mut published = packages
+        .filter(|package| {
+            package["publish"]
+                .as_array()
+                .is_none_or(|to| !to.is_empty())
+        })
+        .map(|package| {
+            Some(Package {
+                name: package["name"].as_str()?.to_owned(),
+                version: package["version"].as_str()?.to_owned(),
+            })
+        })
+        .collect::<Option<Vec<_>>>()
+        .filter(|published| !published.is_empty())
+        .ok_or("cargo's metadata names no packages to publish")?;
+    published.sort();
+    Ok(published)
+}
+
+fn metadata() -> Outcome<Value> {
+    let (metadata, _) = output(&mut cargo("metadata --no-deps --format-version 1"))?;
+    serde_json::from_str(&metadata)
+        .map_err(|error| format!("cargo's metadata is not JSON: {error}"))
+}
+
+/// The lines of the manifest that say how tests are compiled. With them, a workspace elsewhere takes what was compiled
+/// here of the registry's packages, and as little disk for its own.
+pub fn test_profile() -> Outcome<String> {
+    let manifest = root().join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest)
+        .map_err(|error| format!("cannot read {}: {error}", manifest.display()))?;
+    Ok(test_profile_of(&text))
+}
+
+fn test_profile_of(manifest: &str) -> String {
+    let mut within = false;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            within = line.starts_with("[profile.dev]") || line.starts_with("[profile.dev.");
+        }
+        within
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_folder_is_the_one_that_cargo_names() {
+        let metadata = serde_json::json!({"target_directory": "/elsewhere"});
+        assert_eq!(target_dir_of(&metadata).unwrap(), Path::new("/elsewhere"));
+        target_dir_of(&Value::Null).unwrap_err();
+    }
+
+    #[test]
+    fn what_says_no_publish_is_left_out() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "b", "version": "0.2.0", "publish": null},
+            {"name": "tests", "version": "0.1.0", "publish": []},
+            {"name": "a", "version": "0.1.0", "publish": ["ours"]},
+        ]});
+        let published = published_of(&metadata).unwrap();
+        let folders: Vec<_> = published.iter().map(Package::folder).collect();
+        assert_eq!(folders, ["a-0.1.0", "b-0.2.0"]);
+        assert_eq!(
+            published[0].archive(Path::new("target/package")),
+            Path::new("target/package/a-0.1.0.crate")
+        );
+        published_of(&serde_json::json!({"packages": []})).unwrap_err();
+    }
+
+    #[test]
+    fn the_test_profile_is_all_of_it_and_nothing_else() {
+        let manifest = "[lints]\nworkspace = true\n\n[profile.dev]\nopt-level = 1\n\n\
+                        [profile.dev.package.a]\nopt-level = 0\n\n[profile.release]\ndebug = 1\n";
+        assert_eq!(
+            test_profile_of(manifest),
+            "[profile.dev]\nopt-level = 1\n\n[profile.dev.package.a]\nopt-level = 0\n\n"
+        );
+        let ours = test_profile().unwrap();
+        assert!(ours.contains("debug = \"line-tables-only\""), "{ours}");
+        assert!(
+            ours.contains("[profile.dev.package.cutlet-kernels]"),
+            "{ours}"
+        );
+    }
+}
