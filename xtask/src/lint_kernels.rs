@@ -5,6 +5,10 @@
 //! This lint finds the ways to do that, in expressions and inside macro calls alike: `.get()` and
 //! `.index()`, casts and transmutes, the raw intrinsics, and the special registers in inline
 //! assembly. It also flags an operator applied to an index, in case an index type should ever grow one.
+//!
+//! Some methods of the device crate return plain numbers, and the lint deliberately lets kernels compute with these:
+//! which part or share of something is the index's own (`part`, `own`, `share`), and which of a warpgroup's warps a
+//! thread is in (`warp`).
 
 use std::{
     collections::HashSet,
@@ -98,7 +102,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Lints every source file of `kernels/`.
+/// Lints every source file of `kernels/src`.
 pub fn run() -> Outcome {
     let sources = root().join("kernels/src");
     println!("\n$ xtask lint-kernels ({})", sources.display());
@@ -121,7 +125,7 @@ pub fn run() -> Outcome {
             Ok(())
         }
         count => Err(format!(
-            "{count} places in kernels/ take the number out of a thread or block index: \
+            "{count} places in kernels/src take the number out of a thread or block index: \
              let a layout consume the index instead (partition a tensor, or apply a layout to it)"
         )),
     }
