@@ -1,6 +1,7 @@
 //! Everything that must hold before a change lands, besides the tests.
 
 use crate::{
+    examples::{Examples, UsersPackage},
     lint_kernels, package,
     process::{self, Outcome, cargo},
     ptx, setup,
@@ -8,12 +9,23 @@ use crate::{
 
 /// Runs every check, cheapest first.
 pub fn run() -> Outcome {
+    let Examples { packages, .. } = Examples::find()?;
     process::run(&mut cargo("fmt --all --check"))?;
+    for package in &packages {
+        let manifest = format!("examples/{package}/Cargo.toml");
+        process::run(&mut cargo(&format!(
+            "fmt --check --manifest-path {manifest}"
+        )))?;
+    }
     lint_kernels::run()?;
     setup::run()?;
     process::run(&mut cargo(
         "clippy --workspace --all-targets --features cutlet-layout-core/serde -- --deny warnings",
     ))?;
+    for package in &packages {
+        let package = UsersPackage::copy_of(package)?;
+        process::run(&mut package.cargo("clippy --all-targets -- --deny warnings"))?;
+    }
     // The command and the library are both called `cutlet`, so only libraries are documented.
     process::run(cargo("doc --workspace --no-deps --lib").env("RUSTDOCFLAGS", "--deny warnings"))?;
     // Compiling the kernels for nvptx64 also shows that layout-core and device need no std: it has none.
