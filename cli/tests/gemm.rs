@@ -96,6 +96,15 @@ fn every_epilogue_is_right() {
 }
 
 #[test]
+fn what_a_newcomer_sees_first_is_right() {
+    for arguments in include_str!("demo.txt").lines() {
+        let output = cutlet(&format!("{arguments} --backend cpu --iters 1"));
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{arguments}: {printed}");
+    }
+}
+
+#[test]
 fn gemm_and_gather_speak_json() {
     let output = cutlet("gemm --m 8 --n 8 --k 8 --backend cpu --check --iters 1 --json");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");

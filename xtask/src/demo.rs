@@ -5,6 +5,9 @@ use crate::{
     setup,
 };
 
+/// What the command runs with, one line each; its tests do so, too.
+const DEMO: &str = include_str!("../../cli/tests/demo.txt");
+
 /// Sets up what is missing, then runs both.
 pub fn run() -> Outcome {
     setup::run()?;
@@ -12,7 +15,7 @@ pub fn run() -> Outcome {
         "\nBuilding the kernels and the command line. The first build compiles Rust's core library for\n\
          the GPU, which takes a minute or two."
     );
-    for arguments in ["gemm --m 512 --n 512 --k 512 --check", "gather --check"] {
+    for arguments in DEMO.lines() {
         process::run(&mut cargo(&format!(
             "run --release --package cutlet-cli -- {arguments}"
         )))?;
