@@ -5,7 +5,7 @@ use cutlet_device::{
     multiprocessor_idx, thread_idx, warp_idx,
 };
 
-/// All of them: where a GPU has no clusters, those of clusters are numbers.
+/// All of them; where a target has no clusters, those of clusters are constants.
 ///
 /// # Safety
 /// There are places for 15 numbers at `numbers`.
