@@ -92,6 +92,16 @@ impl Number for F8E4M3 {
     }
 }
 
+impl Nearest for F8E4M3 {
+    fn nearest(value: f32) -> F8E4M3 {
+        // What takes an f32's exponent to where e4m3 has it, subnormal numbers included; its largest number is 448.
+        let bits = (value.abs().min(448.0) * f32::from_bits(7 << 23)).to_bits();
+        let magnitude = (bits + 0x7_ffff + ((bits >> 20) & 1)) >> 20;
+        let sign = (value.to_bits() >> 24) & 0x80;
+        F8E4M3::from_bits((sign | magnitude) as u8)
+    }
+}
+
 /// Elements that are brought to the host and compared at a time.
 const CHUNK: usize = 8 << 20;
 
@@ -209,6 +219,18 @@ impl Sums {
 mod tests {
     use super::*;
     use cutlet::Device;
+
+    #[test]
+    fn the_nearest_e4m3_is_the_number_itself_and_the_even_one_between_two() {
+        // 0x7f and 0xff are NaN.
+        for bits in (0..=0xff).filter(|bits| bits & 0x7f != 0x7f) {
+            let number = F8E4M3::from_bits(bits);
+            assert_eq!(F8E4M3::nearest(number.to_f32()).to_bits(), bits);
+        }
+        assert_eq!(F8E4M3::nearest(1.0625).to_f32(), 1.0);
+        assert_eq!(F8E4M3::nearest(-1.1875).to_f32(), -1.25);
+        assert_eq!(F8E4M3::nearest(1e6).to_f32(), 448.0);
+    }
 
     #[test]
     fn whole_outputs_are_compared_to_the_last_entry() {

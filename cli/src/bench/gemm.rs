@@ -32,6 +32,24 @@ pub struct Problem {
     apart: bool,
 }
 
+impl Problem {
+    /// What A's random numbers are multiplied with. Where an activation follows, what it gets is then about N(0, 1):
+    /// far from 0, where a sum of k products lies, activations are all alike, and one could be taken for another. It is
+    /// a power of two, so that the numbers have the digits that they have elsewhere.
+    fn scale(&self) -> f32 {
+        match self.epilogue.activation {
+            None => 1.0,
+            Some(_) => (-0.5 * (self.k as f32).log2()).round().exp2(),
+        }
+    }
+
+    /// How large an entry of C is, about, before an activation.
+    fn size(&self) -> f64 {
+        let bias = if self.epilogue.bias { 1.0 } else { 0.0 };
+        (f64::from(self.scale()).powi(2) * self.k as f64 + bias).sqrt()
+    }
+}
+
 /// How A and B lie, in BLAS' letters for row-major matrices: `n` as it is, `t` transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -236,6 +254,22 @@ mod tests {
         let row = Gemm.row(&problems(text).unwrap()[1]);
         assert_eq!(row.id, "gemm bf16 1x2x3 nn bias+gelu");
         assert_eq!(row.shape, "1 2 3 nn bias+gelu");
+    }
+
+    #[test]
+    fn what_an_activation_gets_is_about_one_large() {
+        for (k, epilogue, size) in [
+            (64, "", 8.0),
+            (64, "gelu", 1.0),
+            (64, "bias+silu", 2.0f64.sqrt()),
+            (5120, "relu", 5120.0f64.sqrt() / 64.0),
+        ] {
+            let entry = match epilogue {
+                "" => format!("mnk = [[1, 2, {k}]]"),
+                _ => format!("mnk = [[1, 2, {k}]]\nepilogue = \"{epilogue}\""),
+            };
+            assert_eq!(problems(&entry).unwrap()[0].size(), size, "{k} {epilogue}");
+        }
     }
 
     #[test]

@@ -5,7 +5,9 @@ use cutlet_device::hopper::F8E4M3;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_kernels::fill::{self, ROW, Random};
 use half::{bf16, f16};
+use rayon::prelude::*;
 
+use super::check::Nearest;
 use super::error::Result;
 
 /// A type that a kernel fills memory with.
@@ -39,6 +41,27 @@ pub fn random<T: Fill>(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<
         let function = stream.device().load(&cutlet_kernels::PTX, T::kernel())?;
         // SAFETY: the buffer has `rows` whole rows and is aligned like every buffer.
         unsafe { stream.launch(&function, rows, (rows as i32, seed, &mut buffer))? };
+    }
+    Ok(buffer)
+}
+
+/// [`random`] elements, each times `scale`.
+///
+/// # Errors
+/// As [`random`].
+pub fn scaled<T: Fill + Nearest>(
+    stream: &Stream,
+    len: usize,
+    seed: u64,
+    scale: f32,
+) -> Result<Buffer<T>> {
+    let mut buffer = random(stream, len, seed)?;
+    if scale != 1.0 {
+        let mut elements: Vec<T> = stream.download(&buffer)?;
+        elements
+            .par_iter_mut()
+            .for_each(|element| *element = T::nearest(element.to_f64() as f32 * scale));
+        stream.copy_from_host(&elements, &mut buffer)?;
     }
     Ok(buffer)
 }
@@ -83,6 +106,15 @@ mod tests {
             let half_a_step = (exact.abs() / 16.0).max(1.0 / 1024.0);
             assert!((exact - rounded).abs() <= half_a_step, "{exact} {rounded}");
         }
+    }
+
+    #[test]
+    fn scaled_numbers_are_the_same_ones_times_the_scale() {
+        let stream = Device::auto().stream().unwrap();
+        let of = |buffer: Buffer<f32>| stream.download(&buffer).unwrap();
+        let whole = of(random(&stream, ROW, 7).unwrap());
+        let halves = of(scaled(&stream, ROW, 7, 0.5).unwrap());
+        assert!(whole.iter().zip(halves).all(|(x, half)| half == 0.5 * x));
     }
 
     #[test]

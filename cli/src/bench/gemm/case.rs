@@ -11,7 +11,7 @@ use super::types::{Kernel, Types};
 use crate::bench::check::{Check, Number, whole};
 use crate::bench::error::Result;
 use crate::bench::family::{Case, Contestant, Role, SetUp};
-use crate::bench::random::random;
+use crate::bench::random::{random, scaled};
 use crate::bench::setting::Setting;
 use crate::deviation::Deviation;
 use crate::host_memory;
@@ -125,7 +125,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
             baseline,
             sets,
             strides,
-            a: random(stream, sets * strides[0], setting.seed)?,
+            a: scaled(stream, sets * strides[0], setting.seed, problem.scale())?,
             b: random(stream, sets * strides[1], setting.seed.wrapping_add(1))?,
             c: stream.filled(sets * strides[2], POISON)?,
             bias,
@@ -190,8 +190,8 @@ impl<T: Types> GemmCase<'_, T> {
     /// What is wrong with an output this far from the right one, if the relative distance may be
     /// `tolerance`.
     fn wrong(&self, deviation: &Deviation, tolerance: f64) -> Option<String> {
-        // An entry is about √k large; a single wrong one shows in the maximum, not in the mean.
-        let most = 8.0 * tolerance * (self.problem.k as f64).sqrt();
+        // A single wrong entry shows in the maximum, not in the mean.
+        let most = 8.0 * tolerance * self.problem.size();
         let Deviation { relative, max, .. } = *deviation;
         if let Some(no_numbers) = deviation.no_numbers() {
             Some(no_numbers)
@@ -315,8 +315,9 @@ mod tests {
     use crate::bench::dtype::Dtype;
     use crate::bench::gemm::Layout;
     use crate::bench::gemm::epilogue::Epilogue;
-    use crate::bench::gemm::types::F32;
-    use cutlet::{Device, Gemm, MAX_EXTENT};
+    use crate::bench::gemm::types::{Bf16, F32};
+    use cutlet::{Activation, Device, Gemm, MAX_EXTENT};
+    use half::bf16;
 
     fn problem(m: usize, n: usize, k: usize) -> Problem {
         Problem {
@@ -333,12 +334,16 @@ mod tests {
 
     /// What the check says of a kernel.
     fn verdict(kernel: Kernel<F32>) -> Option<String> {
+        verdict_of::<F32>(&problem(20, 30, 40), kernel)
+    }
+
+    /// What the check says of a kernel for a problem.
+    fn verdict_of<T: Types>(problem: &Problem, kernel: Kernel<T>) -> Option<String> {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
-        let problem = problem(20, 30, 40);
-        let bias = bias::<F32>(&problem, &setting).unwrap();
-        let baseline = Baseline::<F32>::new(&problem, &bias, &setting);
+        let bias = bias::<T>(problem, &setting).unwrap();
+        let baseline = Baseline::<T>::new(problem, &bias, &setting);
         let baseline = baseline.unwrap().unwrap();
-        let mut case = GemmCase::new(&problem, &setting, Some(kernel), bias, baseline).unwrap();
+        let mut case = GemmCase::new(problem, &setting, Some(kernel), bias, baseline).unwrap();
         let check = case.check(1).unwrap();
         case.poison().unwrap();
         case.run(0, 0).unwrap();
@@ -380,6 +385,32 @@ mod tests {
             wrong.contains("600 of 600 entries are no numbers"),
             "{wrong}"
         );
+    }
+
+    #[test]
+    fn another_activation_is_found() {
+        let gelu = Problem {
+            epilogue: Epilogue {
+                bias: false,
+                activation: Some(Activation::Gelu),
+            },
+            ..problem(20, 30, 1024)
+        };
+        assert_eq!(verdict_of::<Bf16>(&gelu, Bf16::KERNEL.unwrap()), None);
+        let others: [Kernel<Bf16>; 2] = [
+            |_, stream, a, b, c| {
+                let other = Gemm::<bf16>::new().activation(Activation::Relu);
+                other.run(stream, 1.0, a, b, 0.0, c)
+            },
+            |_, stream, a, b, c| {
+                let other = Gemm::<bf16>::new().activation(Activation::Silu);
+                other.run(stream, 1.0, a, b, 0.0, c)
+            },
+        ];
+        for other in others {
+            let wrong = verdict_of::<Bf16>(&gelu, other).unwrap();
+            assert!(wrong.contains("relative distance"), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,14 +6,14 @@ use cutlet_device::hopper::F8E4M3;
 use half::{bf16, f16};
 
 use super::epilogue::Epilogue;
-use crate::bench::check::{Nearest, Number};
+use crate::bench::check::Nearest;
 use crate::bench::dtype::Dtype;
 use crate::bench::random::Fill;
 
 /// Element types of a GEMM. A kernel for new ones is one implementation of this.
 pub trait Types: 'static {
     /// Of A and B.
-    type In: Fill + Element + Number;
+    type In: Fill + Element + Nearest;
     /// Of C.
     type Out: Fill + Element + Nearest;
     /// Their name.
