@@ -118,18 +118,24 @@ pub trait Case {
     /// If the device fails.
     fn check(&mut self, baseline: usize) -> Result<Check>;
 
-    /// Overwrites the output of the last set, to be called before [`recheck`](Self::recheck)'s run.
+    /// Overwrites the outputs of the sets that [`recheck`](Self::recheck) looks at, to be called before its runs.
     ///
     /// # Errors
     /// If the device fails.
     fn poison(&mut self) -> Result<()>;
 
-    /// Whether the last set's output, which cutlet has just computed in the way that is timed,
-    /// is right.
+    /// Whether the outputs of the [`rechecked`] sets, which cutlet has just computed in the way that was timed, are
+    /// right.
     ///
     /// # Errors
     /// If the device fails.
     fn recheck(&mut self, baseline: usize) -> Result<Check>;
+}
+
+/// The sets, of so many, that are compared again after a problem was timed: one in the middle, and the last.
+pub fn rechecked(sets: usize) -> impl Iterator<Item = usize> {
+    let (middle, last) = (sets / 2, sets - 1);
+    (middle < last).then_some(middle).into_iter().chain([last])
 }
 
 /// Who solves a problem.
@@ -153,4 +159,16 @@ pub enum Role {
     Instance,
     /// A way that is not the same computation, shown beside: the fastest of these is chosen too.
     Aside,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_the_last_set_are_compared_again() {
+        for (sets, expected) in [(1, vec![0]), (2, vec![1]), (3, vec![1, 2]), (9, vec![4, 8])] {
+            assert_eq!(rechecked(sets).collect::<Vec<_>>(), expected);
+        }
+    }
 }

@@ -220,21 +220,24 @@ impl Timer {
         Ok(times)
     }
 
-    /// Has a contestant compute every set in the way that it is timed.
+    /// Poisons outputs and has a contestant compute every set in the way that it was timed. All else is done before,
+    /// so that no other launch can make up for one that writes nothing.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn run_as_timed(
-        &mut self,
-        case: &mut dyn Case,
-        contestant: usize,
-        protocol: &Protocol,
-    ) -> Result<()> {
-        let ready = self.ready(case, &[contestant], protocol)?;
-        for ready in &ready {
-            let batches = case.sets().div_ceil(ready.runs);
-            self.batches(case, ready, batches)?;
-        }
+    pub fn run_as_timed(&mut self, case: &mut dyn Case, times: &Times) -> Result<()> {
+        let contestant = times.contestant;
+        let graph = times
+            .graph_runs
+            .map(|runs| self.record(case, contestant, runs));
+        // A graph has whole turns through the sets.
+        let once = Ready {
+            contestant,
+            graph: graph.transpose()?,
+            runs: case.sets(),
+        };
+        case.poison()?;
+        self.batches(case, &once, 1)?;
         Ok(self.stream.synchronize()?)
     }
 
@@ -411,6 +414,8 @@ mod tests {
         times: Vec<Vec<u64>>,
         clock: Clock,
         runs: Vec<(usize, usize)>,
+        /// How many runs there had been when outputs were poisoned.
+        poisoned: Option<usize>,
     }
 
     impl Case for Noted {
@@ -433,6 +438,7 @@ mod tests {
             Ok(Check::new(0.0))
         }
         fn poison(&mut self) -> Result<()> {
+            self.poisoned = Some(self.runs.len());
             Ok(())
         }
         fn recheck(&mut self, _: usize) -> Result<Check> {
@@ -463,6 +469,7 @@ mod tests {
                 .collect(),
             clock,
             runs: Vec::new(),
+            poisoned: None,
         };
         (timer, case)
     }
@@ -491,6 +498,26 @@ mod tests {
         assert_eq!(order[4..], [0, 1, 1, 0].repeat(5));
         let sets: Vec<usize> = case.runs.iter().map(|&(_, set)| set).collect();
         assert!(sets.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 3));
+    }
+
+    #[test]
+    fn what_is_compared_again_was_computed_as_it_was_timed_and_by_nothing_else() {
+        for (graph_runs, before) in [(None, 0), (Some(6), 6)] {
+            let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+            let times = Times {
+                contestant: 0,
+                rounds: Vec::new(),
+                sustained: Vec::new(),
+                graph_runs,
+            };
+            timer.run_as_timed(&mut case, &times).unwrap();
+            // Recording a graph computes nothing; from then on it alone runs.
+            assert_eq!(case.poisoned, Some(before));
+            let mut after: Vec<usize> = case.runs[before..].iter().map(|&(_, set)| set).collect();
+            after.sort();
+            let expected: &[usize] = if before == 0 { &[0, 1, 2] } else { &[] };
+            assert_eq!(after, expected);
+        }
     }
 
     #[test]

@@ -284,9 +284,9 @@ impl Bench<'_> {
         times.sort_by_key(|times| times.contestant == default && default != baseline);
         let telemetry = self.recorder.take();
 
-        if let [ours] = ours[..] {
-            case.poison()?;
-            self.timer.run_as_timed(case, ours, &self.protocol)?;
+        let of = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
+        if let Some(ours) = ours.first().and_then(|&ours| of(ours)) {
+            self.timer.run_as_timed(case, ours)?;
             let recheck = case.recheck(baseline)?;
             if recheck.wrong.is_some() {
                 return Ok(Outcome::Wrong {
@@ -294,7 +294,6 @@ impl Bench<'_> {
                 });
             }
         }
-        let of = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
         let ratio = |rounds: fn(&Times) -> &Vec<f64>| {
             let (ours, theirs) = (of(*ours.first()?)?, of(baseline)?);
             let pairs = rounds(theirs).iter().zip(rounds(ours));

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::Problem;
 use crate::bench::check::{Check, in_chunks};
 use crate::bench::error::Result;
-use crate::bench::family::{Case, Contestant, Role, SetUp};
+use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
 use crate::bench::random::random;
 use crate::bench::setting::Setting;
 use crate::host_memory;
@@ -164,10 +164,16 @@ impl Case for GatherCase<'_> {
     }
 
     fn poison(&mut self) -> Result<()> {
-        self.poison_set(self.sets() - 1)
+        rechecked(self.sets()).try_for_each(|set| self.poison_set(set))
     }
 
     fn recheck(&mut self, _: usize) -> Result<Check> {
-        self.compare(self.sets() - 1)
+        let mut check = Check::new(0.0);
+        for set in rechecked(self.sets()) {
+            if let Some(wrong) = self.compare(set)?.wrong {
+                check.fail(wrong);
+            }
+        }
+        Ok(check)
     }
 }

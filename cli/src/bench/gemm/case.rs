@@ -10,7 +10,7 @@ use super::samples::Samples;
 use super::types::{Kernel, Types};
 use crate::bench::check::{Check, Number, whole};
 use crate::bench::error::Result;
-use crate::bench::family::{Case, Contestant, Role, SetUp};
+use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
 use crate::bench::random::{random, scaled};
 use crate::bench::setting::Setting;
 use crate::deviation::Deviation;
@@ -285,26 +285,27 @@ impl<T: Types> Case for GemmCase<'_, T> {
     }
 
     fn poison(&mut self) -> Result<()> {
-        self.poison_set(self.sets - 1)
+        rechecked(self.sets).try_for_each(|set| self.poison_set(set))
     }
 
     fn recheck(&mut self, baseline: usize) -> Result<Check> {
         let tolerance = T::DTYPE.tolerance(self.problem.k);
         let mut check = Check::new(tolerance);
-        let last = self.sets - 1;
-        if !self.guarded(last)? {
-            check.fail("cutlet wrote behind the end of C");
+        for set in rechecked(self.sets) {
+            if !self.guarded(set)? {
+                check.fail("cutlet wrote behind the end of C");
+            }
+            self.keep(set)?;
+            self.poison_set(set)?;
+            self.run(baseline, set)?;
+            let deviation = self.distance_from_other(set)?;
+            if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
+                check.fail(format!(
+                    "cutlet, as it was timed, against the baseline: {wrong}"
+                ));
+            }
+            check.to_baseline = Some(deviation);
         }
-        self.keep(last)?;
-        self.poison_set(last)?;
-        self.run(baseline, last)?;
-        let deviation = self.distance_from_other(last)?;
-        if let Some(wrong) = self.wrong(&deviation, 2.0 * tolerance) {
-            check.fail(format!(
-                "cutlet, as it was timed, against the baseline: {wrong}"
-            ));
-        }
-        check.to_baseline = Some(deviation);
         Ok(check)
     }
 }
