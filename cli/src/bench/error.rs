@@ -20,6 +20,14 @@ pub enum Error {
     /// The baseline failed.
     #[error(transparent)]
     Cublas(#[from] CublasError),
+    /// One of those that solve a problem did not run.
+    #[error("{name} did not run: {found}")]
+    Contestant {
+        /// Its name.
+        name: String,
+        /// Why.
+        found: Box<Error>,
+    },
     /// The host has too little memory.
     #[error(transparent)]
     Memory(#[from] TooLittle),

@@ -112,6 +112,12 @@ pub trait Case {
     /// If the launch fails.
     fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()>;
 
+    /// What is wrong with contestant number `contestant`'s output of set 0; nothing where all is well.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn fault(&mut self, contestant: usize) -> Result<Option<String>>;
+
     /// Whether the baseline number `baseline` solves set 0 rightly, and whether cutlet does.
     ///
     /// # Errors
@@ -159,6 +165,14 @@ pub enum Role {
     Instance,
     /// A way that is not the same computation, shown beside: the fastest of these is chosen too.
     Aside,
+}
+
+impl Role {
+    /// Whether it is this library's: one that does not run or is wrong is a fault of the row, where others are passed
+    /// over.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Role::Cutlet | Role::Instance)
+    }
 }
 
 #[cfg(test)]

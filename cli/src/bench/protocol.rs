@@ -6,7 +6,7 @@ use cutlet::{Buffer, Stream};
 use cutlet_host::Graph;
 use serde::{Deserialize, Serialize};
 
-use super::error::Result;
+use super::error::{Error, Result};
 use super::family::{Case, Contestant, Role};
 use super::setting::Setting;
 use super::statistics::Spread;
@@ -94,6 +94,15 @@ struct Rest {
     of_last: f64,
 }
 
+/// The contestants of a role that may be its fastest.
+#[derive(Debug, Default)]
+pub struct Finalists {
+    /// Their numbers, the best one first.
+    pub numbers: Vec<usize>,
+    /// Those that did not run, and why.
+    pub passed_over: Vec<(usize, Error)>,
+}
+
 /// A contestant, ready to be sampled.
 struct Ready {
     contestant: usize,
@@ -143,35 +152,40 @@ impl Timer {
         Ok(Spread::of(&times))
     }
 
-    /// The contestants of a role that may be its fastest, by a first look at each, the best one
-    /// first, and no more than `most`. Contestants that do not run are passed over.
+    /// The contestants of a role that may be its fastest, by a first look at each, and no more than `most`. Those that
+    /// do not run are passed over, unless they are this library's.
     ///
     /// # Errors
-    /// If none runs, or the device fails.
-    pub fn finalists(
-        &mut self,
-        case: &mut dyn Case,
-        role: Role,
-        most: usize,
-    ) -> Result<Vec<usize>> {
+    /// If one of this library's does not run.
+    pub fn finalists(&mut self, case: &mut dyn Case, role: Role, most: usize) -> Result<Finalists> {
         let mut looks = Vec::new();
-        let mut refused = None;
+        let mut passed_over = Vec::new();
         for contestant in of_role(case.contestants(), role) {
             match self.look(case, contestant) {
                 Ok(time) => looks.push((time, contestant)),
-                Err(error) => refused = Some(error),
+                // It is for other operands, as its name does not say: none of those that solve this problem.
+                Err(Error::Cutlet(cutlet::Error::Instance { .. })) => {}
+                Err(found) => {
+                    let name = case.contestants()[contestant].name.clone();
+                    let found = Box::new(found);
+                    let error = Error::Contestant { name, found };
+                    if role.is_ours() {
+                        return Err(error);
+                    }
+                    passed_over.push((contestant, error));
+                }
             }
         }
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let Some(&(least, _)) = looks.first() else {
-            return refused.map_or(Ok(Vec::new()), Err);
-        };
-        looks.retain(|(time, _)| *time <= HOPELESS * least);
+        if let Some(&(least, _)) = looks.first() {
+            looks.retain(|(time, _)| *time <= HOPELESS * least);
+        }
         looks.truncate(most);
-        Ok(looks
-            .into_iter()
-            .map(|(_, contestant)| contestant)
-            .collect())
+        let numbers = looks.into_iter().map(|(_, contestant)| contestant);
+        Ok(Finalists {
+            numbers: numbers.collect(),
+            passed_over,
+        })
     }
 
     /// Times contestants against each other.
@@ -434,6 +448,9 @@ mod tests {
             self.runs.push((contestant, set));
             Ok(())
         }
+        fn fault(&mut self, _: usize) -> Result<Option<String>> {
+            Ok(None)
+        }
         fn check(&mut self, _: usize) -> Result<Check> {
             Ok(Check::new(0.0))
         }
@@ -536,7 +553,7 @@ mod tests {
         let finalists = timer
             .finalists(&mut case, Role::Baseline, FINALISTS)
             .unwrap();
-        assert_eq!(finalists, [6, 5, 4, 3]);
+        assert_eq!(finalists.numbers, [6, 5, 4, 3]);
         let (mut timer, mut case) = noted(&[
             (Role::Baseline, &[10]),
             (Role::Baseline, &[14]),
@@ -545,11 +562,11 @@ mod tests {
         let finalists = timer
             .finalists(&mut case, Role::Baseline, FINALISTS)
             .unwrap();
-        assert_eq!(finalists, [0, 2]);
+        assert_eq!(finalists.numbers, [0, 2]);
         let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
         let finalists = timer
             .finalists(&mut case, Role::Baseline, FINALISTS)
             .unwrap();
-        assert!(finalists.is_empty());
+        assert!(finalists.numbers.is_empty());
     }
 }

@@ -213,7 +213,12 @@ fn left_out(results: &Results) -> String {
     let mut text = String::new();
     for result in &results.rows {
         let what = match &result.outcome {
-            Outcome::Measured(_) => continue,
+            Outcome::Measured(measured) => {
+                for who in &measured.passed_over {
+                    let _ = writeln!(text, "- {}: passed over: {who}", result.row.id);
+                }
+                continue;
+            }
             Outcome::Wrong { check } => {
                 format!("**wrong**: {}", check.wrong.as_deref().unwrap_or_default())
             }

@@ -105,6 +105,9 @@ pub struct Measured {
     pub graph_runs: Option<usize>,
     /// Sets of buffers that the runs went through.
     pub sets: usize,
+    /// Who was to be timed beside them, but did not run or was wrong, and in what way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
     /// What the card did meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,

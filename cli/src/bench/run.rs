@@ -255,33 +255,47 @@ impl Bench<'_> {
 
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
         let ours = of_role(case.contestants(), Role::Cutlet);
-        let baselines = of_role(case.contestants(), Role::Baseline);
-        let mut finalists = self.timer.finalists(case, Role::Baseline, FINALISTS)?;
-        let (Some(&first), Some(&default)) = (finalists.first(), baselines.first()) else {
-            return Ok(Outcome::Skipped {
-                reason: "there is no baseline".to_string(),
+        let default = of_role(case.contestants(), Role::Baseline).first().copied();
+        let mut passed_over = Vec::new();
+        let finalists = self.right(case, Role::Baseline, FINALISTS, default, &mut passed_over)?;
+        let Some(&first) = finalists.first() else {
+            return Ok(match passed_over.as_slice() {
+                [] => Outcome::Skipped {
+                    reason: "there is no baseline".to_string(),
+                },
+                _ => Outcome::Failed {
+                    error: format!("no baseline is right: {}", passed_over.join("; ")),
+                },
             });
         };
-        let check = case.check(first)?;
+        let asides = self.right(case, Role::Aside, 1, None, &mut passed_over)?;
+        let instances = self
+            .timer
+            .finalists(case, Role::Instance, usize::MAX)?
+            .numbers;
+        let mut check = case.check(first)?;
+        for &instance in &instances {
+            if let Some(fault) = case.fault(instance)? {
+                check.fail(fault);
+            }
+        }
         if check.wrong.is_some() {
             return Ok(Outcome::Wrong {
                 check: Box::new(check),
             });
         }
-        if !finalists.contains(&default) {
-            finalists.push(default);
-        }
-        let mut contestants = [&ours[..], &finalists[..]].concat();
-        contestants.extend(self.timer.finalists(case, Role::Aside, 1)?);
-        contestants.extend(self.timer.finalists(case, Role::Instance, usize::MAX)?);
+        let contestants = [ours.clone(), finalists.clone(), asides, instances].concat();
 
         self.recorder.take();
         let mut times = self.timer.compare(case, &contestants, &self.protocol)?;
-        let baseline = fastest(&times, &finalists).unwrap_or(default);
-        let among = |times: &Times, all: &[usize]| all.contains(&times.contestant);
-        times.retain(|times| !among(times, &finalists) || among(times, &[baseline, default]));
+        let baseline = fastest(&times, &finalists).unwrap_or(first);
+        let is_default = |times: &Times| Some(times.contestant) == default;
+        times.retain(|times| {
+            let contestant = times.contestant;
+            !finalists.contains(&contestant) || contestant == baseline || is_default(times)
+        });
         // Results have the baseline before the default.
-        times.sort_by_key(|times| times.contestant == default && default != baseline);
+        times.sort_by_key(|times| is_default(times) && times.contestant != baseline);
         let telemetry = self.recorder.take();
 
         let of = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
@@ -304,16 +318,44 @@ impl Bench<'_> {
         Ok(Outcome::Measured(Box::new(Measured {
             contestants: times
                 .iter()
-                .map(|times| figures(row, case, times, default))
+                .map(|times| figures(row, case, times, is_default(times)))
                 .collect(),
             ratio: burst,
             sustained_ratio: ratio(|times| &times.sustained),
             verdict: burst.as_ref().map(Verdict::of),
             graph_runs: times.first().and_then(|times| times.graph_runs),
             sets: case.sets(),
+            passed_over,
             telemetry,
             check,
         })))
+    }
+
+    /// The contestants of a role, not of this library's, that are to be timed, the best one first: those that may be
+    /// the fastest, and `beside`, as long as they run and are right. Of others it is said why they are passed over.
+    fn right(
+        &mut self,
+        case: &mut dyn Case,
+        role: Role,
+        most: usize,
+        beside: Option<usize>,
+        passed_over: &mut Vec<String>,
+    ) -> Result<Vec<usize>> {
+        let finalists = self.timer.finalists(case, role, most)?;
+        let mut looked_at = finalists.numbers;
+        let failed = &finalists.passed_over;
+        passed_over.extend(failed.iter().map(|(_, error)| error.to_string()));
+        looked_at.extend(beside.filter(|beside| {
+            !looked_at.contains(beside) && failed.iter().all(|(failed, _)| failed != beside)
+        }));
+        let mut right = Vec::with_capacity(looked_at.len());
+        for contestant in looked_at {
+            match case.fault(contestant)? {
+                Some(fault) => passed_over.push(fault),
+                None => right.push(contestant),
+            }
+        }
+        Ok(right)
     }
 }
 
@@ -333,14 +375,14 @@ fn failed(error: &Error) -> Outcome {
     }
 }
 
-fn figures(row: &Row, case: &dyn Case, times: &Times, default: usize) -> Figures {
+fn figures(row: &Row, case: &dyn Case, times: &Times, default: bool) -> Figures {
     let contestant = &case.contestants()[times.contestant];
     let microseconds = Spread::of(&times.rounds);
     let sustained = (!times.sustained.is_empty()).then(|| Spread::of(&times.sustained));
     Figures {
         name: contestant.name.clone(),
         role: contestant.role,
-        default: times.contestant == default,
+        default,
         microseconds,
         rounds: times.rounds.clone(),
         speed: row.speed(microseconds.median),
@@ -391,9 +433,15 @@ mod tests {
     use std::time::Duration;
 
     /// A problem that everyone solves at once, whose checks answer as told.
+    #[derive(Default)]
     struct Told {
         contestants: Vec<Contestant>,
+        /// Whether cutlet is right, before it is timed and after.
         checks: [bool; 2],
+        /// Whose output is wrong.
+        wrong: Option<usize>,
+        /// Who does not run.
+        broken: Option<usize>,
     }
 
     impl Told {
@@ -413,8 +461,15 @@ mod tests {
         fn contestants(&self) -> &[Contestant] {
             &self.contestants
         }
-        fn enqueue(&mut self, _: &cutlet::Stream, _: usize, _: usize) -> Result<()> {
-            Ok(())
+        fn enqueue(&mut self, _: &cutlet::Stream, contestant: usize, _: usize) -> Result<()> {
+            match self.broken == Some(contestant) {
+                true => Err(Error::file("running", "told so")),
+                false => Ok(()),
+            }
+        }
+        fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
+            let name = &self.contestants[contestant].name;
+            Ok((self.wrong == Some(contestant)).then(|| format!("{name}: told so")))
         }
         fn check(&mut self, _: usize) -> Result<Check> {
             Ok(Told::check(self, 0))
@@ -429,6 +484,15 @@ mod tests {
 
     /// The result of a problem whose checks answer so.
     fn result(checks: [bool; 2]) -> RowResult {
+        let told = Told {
+            checks,
+            ..Told::default()
+        };
+        result_of(&[Role::Cutlet, Role::Baseline], told).unwrap()
+    }
+
+    /// The result of a problem with contestants of these roles, numbered from 0.
+    fn result_of(roles: &[Role], told: Told) -> Result<RowResult> {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let mut bench = Bench {
             setting: &setting,
@@ -447,16 +511,16 @@ mod tests {
         let entry = toml::from_str("mnk = [[2, 2, 2]]").unwrap();
         let problem = &Gemm.problems(entry, &[Dtype::F32]).unwrap()[0];
         let row = Gemm.row(problem);
-        let contestants = [Role::Cutlet, Role::Baseline].map(|role| Contestant {
-            name: "someone".to_string(),
+        let contestants = roles.iter().enumerate().map(|(number, &role)| Contestant {
+            name: format!("someone {number}"),
             role,
         });
         let mut case = Told {
-            contestants: contestants.to_vec(),
-            checks,
+            contestants: contestants.collect(),
+            ..told
         };
-        let outcome = bench.measure(&row, &mut case).unwrap();
-        RowResult { row, outcome }
+        let outcome = bench.measure(&row, &mut case)?;
+        Ok(RowResult { row, outcome })
     }
 
     #[test]
@@ -470,6 +534,68 @@ mod tests {
             let json = serde_json::to_string(&result).unwrap();
             assert!(!json.contains("speed"), "{json}");
         }
+    }
+
+    /// cutlet, an instance, two baselines and what is shown beside.
+    const ALL: [Role; 5] = [
+        Role::Cutlet,
+        Role::Instance,
+        Role::Baseline,
+        Role::Baseline,
+        Role::Aside,
+    ];
+
+    #[test]
+    fn an_instance_that_is_wrong_or_does_not_run_is_a_fault_of_the_row() {
+        let right = || Told {
+            checks: [true; 2],
+            ..Told::default()
+        };
+        let all = result_of(&ALL, right()).unwrap();
+        assert!(all.measured().is_some());
+        let wrong = Told {
+            wrong: Some(1),
+            ..right()
+        };
+        let line = table::line(&result_of(&ALL, wrong).unwrap());
+        assert!(line.ends_with("WRONG: someone 1: told so"), "{line}");
+        let broken = Told {
+            broken: Some(1),
+            ..right()
+        };
+        let error = result_of(&ALL, broken).unwrap_err().to_string();
+        assert!(error.starts_with("someone 1 did not run:"), "{error}");
+    }
+
+    #[test]
+    fn others_that_are_wrong_or_do_not_run_are_passed_over_and_named() {
+        for other in 2..5 {
+            for (wrong, broken) in [(Some(other), None), (None, Some(other))] {
+                let told = Told {
+                    checks: [true; 2],
+                    wrong,
+                    broken,
+                    ..Told::default()
+                };
+                let result = result_of(&ALL, told).unwrap();
+                let measured = result.measured().unwrap();
+                let name = format!("someone {other}");
+                assert!(measured.contestants.iter().all(|one| one.name != name));
+                assert!(measured.passed_over[0].starts_with(&name));
+                assert_eq!(measured.passed_over.len(), 1);
+                // Number 2 is the default.
+                assert_eq!(measured.library_default().is_some(), other != 2);
+            }
+        }
+        let told = Told {
+            checks: [true; 2],
+            wrong: Some(1),
+            ..Told::default()
+        };
+        let alone = result_of(&[Role::Cutlet, Role::Baseline], told).unwrap();
+        assert!(alone.is_bad());
+        let line = table::line(&alone);
+        assert!(line.ends_with("right: someone 1: told so"), "{line}");
     }
 
     #[test]

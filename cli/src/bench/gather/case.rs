@@ -99,8 +99,12 @@ impl GatherCase<'_> {
 
     /// Compares all of a set's output with the words that its indices ask for.
     fn compare(&self, set: usize) -> Result<Check> {
+        self.compare_rows(set, &self.indices[set].0)
+    }
+
+    /// Compares all of a set's output with these rows of the table.
+    fn compare_rows(&self, set: usize, indices: &[i32]) -> Result<Check> {
         let output = self.output.slice(self.output(set))?;
-        let (indices, _) = &self.indices[set];
         let (words, seed) = (self.words, self.setting.seed);
         let chunk = (CHUNK_BYTES / 4 / words).max(1) * words;
         let mut wrong = 0;
@@ -119,7 +123,7 @@ impl GatherCase<'_> {
         let mut check = Check::new(0.0);
         if wrong > 0 {
             check.fail(format!(
-                "{wrong} of {} words are not those that the indices ask for",
+                "{wrong} of {} words are not those of the rows that were asked for",
                 self.rows * words
             ));
         }
@@ -153,14 +157,30 @@ impl Case for GatherCase<'_> {
         }
     }
 
-    fn check(&mut self, _: usize) -> Result<Check> {
-        if self.gather.is_none() {
-            return Ok(Check::new(0.0));
-        }
+    fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
         let stream = self.setting.stream.clone();
         self.poison_set(0)?;
-        self.enqueue(&stream, 0, 0)?;
-        self.compare(0)
+        self.enqueue(&stream, contestant, 0)?;
+        let check = match self.contestants[contestant].role {
+            Role::Cutlet => self.compare(0)?,
+            _ => {
+                let first = self.copied(0).start / self.words;
+                let copied: Vec<i32> = (first as i32..).take(self.rows).collect();
+                self.compare_rows(0, &copied)?
+            }
+        };
+        let name = &self.contestants[contestant].name;
+        Ok(check.wrong.map(|wrong| format!("{name}: {wrong}")))
+    }
+
+    fn check(&mut self, _: usize) -> Result<Check> {
+        let mut check = Check::new(0.0);
+        if self.gather.is_some()
+            && let Some(fault) = self.fault(0)?
+        {
+            check.fail(fault);
+        }
+        Ok(check)
     }
 
     fn poison(&mut self) -> Result<()> {

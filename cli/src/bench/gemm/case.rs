@@ -42,6 +42,8 @@ struct GemmCase<'a, T: Types> {
     bias: Rc<Buffer<T::Out>>,
     /// Room for another C.
     other: Buffer<T::Out>,
+    /// Of set 0, once they are asked for.
+    samples: Option<Rc<Samples>>,
 }
 
 /// Sets a problem up, or says why it is not measured.
@@ -130,6 +132,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
             c: stream.filled(sets * strides[2], POISON)?,
             bias,
             other: stream.filled(strides[2], POISON)?,
+            samples: None,
         })
     }
 }
@@ -170,16 +173,31 @@ impl<T: Types> GemmCase<'_, T> {
         whole(&self.setting.stream, self.result(set)?, other)
     }
 
-    fn samples(&self, set: usize) -> Result<Samples> {
+    fn samples(&mut self) -> Result<Rc<Samples>> {
+        if let Some(samples) = &self.samples {
+            return Ok(samples.clone());
+        }
         let Problem { m, n, k, .. } = self.problem;
-        let [a, b, _] = self.strides.map(|stride| set * stride);
-        let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
+        let (a, b) = (self.a.slice(..m * k)?, self.b.slice(..k * n)?);
         let (stream, seed) = (&self.setting.stream, self.setting.seed);
-        Samples::new(stream, &self.problem, a, b, self.bias.view(), seed)
+        let samples = Samples::new(stream, &self.problem, a, b, self.bias.view(), seed)?;
+        Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
-    fn sampled(&self, samples: &Samples, set: usize) -> Result<Deviation> {
-        samples.deviation(&self.setting.stream, self.result(set)?, self.problem.n)
+    /// Has a contestant solve set 0: how far samples of its output are from f64, and what is wrong with it.
+    fn solve(&mut self, contestant: usize) -> Result<(Deviation, Option<String>)> {
+        let samples = self.samples()?;
+        self.poison_set(0)?;
+        self.run(contestant, 0)?;
+        let deviation = samples.deviation(&self.setting.stream, self.result(0)?, self.problem.n)?;
+        let name = &self.contestants[contestant].name;
+        let tolerance = T::DTYPE.tolerance(self.problem.k);
+        let wrong = match self.wrong(&deviation, tolerance) {
+            Some(wrong) => Some(format!("{name} against f64: {wrong}")),
+            None if !self.guarded(0)? => Some(format!("{name} wrote behind the end of C")),
+            None => None,
+        };
+        Ok((deviation, wrong))
     }
 
     fn run(&mut self, contestant: usize, set: usize) -> Result<()> {
@@ -249,16 +267,18 @@ impl<T: Types> Case for GemmCase<'_, T> {
         }
     }
 
+    fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
+        let (_, wrong) = self.solve(contestant)?;
+        Ok(wrong)
+    }
+
     fn check(&mut self, baseline: usize) -> Result<Check> {
         let tolerance = T::DTYPE.tolerance(self.problem.k);
         let mut check = Check::new(tolerance);
-        let samples = self.samples(0)?;
 
-        self.poison_set(0)?;
-        self.run(baseline, 0)?;
-        let deviation = self.sampled(&samples, 0)?;
-        if let Some(wrong) = self.wrong(&deviation, tolerance) {
-            check.fail(format!("the baseline against f64: {wrong}"));
+        let (deviation, wrong) = self.solve(baseline)?;
+        if let Some(wrong) = wrong {
+            check.fail(wrong);
         }
         check.baseline_to_f64 = Some(deviation);
         if self.kernel.is_none() {
@@ -266,11 +286,9 @@ impl<T: Types> Case for GemmCase<'_, T> {
         }
 
         self.keep(0)?;
-        self.poison_set(0)?;
-        self.run(0, 0)?;
-        let deviation = self.sampled(&samples, 0)?;
-        if let Some(wrong) = self.wrong(&deviation, tolerance) {
-            check.fail(format!("cutlet against f64: {wrong}"));
+        let (deviation, wrong) = self.solve(0)?;
+        if let Some(wrong) = wrong {
+            check.fail(wrong);
         }
         check.to_f64 = Some(deviation);
         let deviation = self.distance_from_other(0)?;
@@ -278,9 +296,6 @@ impl<T: Types> Case for GemmCase<'_, T> {
             check.fail(format!("cutlet against the baseline: {wrong}"));
         }
         check.to_baseline = Some(deviation);
-        if !self.guarded(0)? {
-            check.fail("cutlet wrote behind the end of C");
-        }
         Ok(check)
     }
 
@@ -346,6 +361,8 @@ mod tests {
         let baseline = baseline.unwrap().unwrap();
         let mut case = GemmCase::new(problem, &setting, Some(kernel), bias, baseline).unwrap();
         let check = case.check(1).unwrap();
+        assert_eq!(case.fault(0).unwrap().is_some(), check.wrong.is_some());
+        assert_eq!(case.fault(1).unwrap(), None);
         case.poison().unwrap();
         case.run(0, 0).unwrap();
         let recheck = case.recheck(1).unwrap();
