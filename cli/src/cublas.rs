@@ -72,6 +72,21 @@ pub enum CublasError {
     Device(String),
 }
 
+impl CublasError {
+    /// Why there is nothing to compare with, where nothing failed: no library, no GPU, no such product.
+    ///
+    /// # Errors
+    /// The error itself, where something did fail.
+    pub fn absence(self) -> Result<String, CublasError> {
+        match self {
+            CublasError::Missing { .. } | CublasError::NoGpu | CublasError::BadProblem(_) => {
+                Ok(self.to_string())
+            }
+            CublasError::Status { .. } | CublasError::Device(_) => Err(self),
+        }
+    }
+}
+
 impl From<cutlet_host::Error> for CublasError {
     fn from(error: cutlet_host::Error) -> Self {
         CublasError::Device(error.to_string())
@@ -247,6 +262,23 @@ mod tests {
             failed,
             Err(CublasError::Status { status: 14, .. })
         ));
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_failure_and_a_failed_call_is_one() {
+        let missing = CublasError::Missing {
+            found: "it is nowhere".to_string(),
+        };
+        let unsupported = check("cublasLtMatmulAlgoGetHeuristic", 15).unwrap_err();
+        for absent in [missing, CublasError::NoGpu, unsupported] {
+            let said = absent.to_string();
+            assert_eq!(absent.absence().unwrap(), said);
+        }
+        let status = check("cublasCreate", 1).unwrap_err();
+        for failed in [status, CublasError::Device("out of memory".to_string())] {
+            let said = failed.to_string();
+            assert_eq!(failed.absence().unwrap_err().to_string(), said);
+        }
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub enum Baseline<'a, T: Types> {
 
 impl<'a, T: Types> Baseline<'a, T> {
     /// The baseline that there is for this problem, or why there is none.
+    ///
+    /// # Errors
+    /// If the device or a call of cuBLAS' fails.
     pub fn new(
         problem: &Problem,
         bias: &Rc<Buffer<T::Out>>,
@@ -43,7 +46,7 @@ impl<'a, T: Types> Baseline<'a, T> {
         }
         let cublas = match &setting.cublas {
             Ok(cublas) => cublas,
-            Err(why) => return Ok(Err(why.clone())),
+            Err(error) => return Ok(Err(error.clone().absence()?)),
         };
         if problem.epilogue.for_cublas(bias).is_none() {
             return Ok(Err(format!("cuBLASLt has no {}", problem.epilogue)));
@@ -53,14 +56,19 @@ impl<'a, T: Types> Baseline<'a, T> {
             let matmul = cublas.matmul_by(for_cublas(problem), compute, epilogue, ALGORITHMS);
             matmul.map(Box::new)
         };
-        Ok(match matmul(T::COMPUTE) {
-            Ok(same) => Ok(Baseline::CublasLt {
-                same,
-                // A library that does not know it leaves it out.
-                aside: T::ASIDE.and_then(|compute| matmul(compute).ok()),
-            }),
-            Err(error) => Err(error.to_string()),
-        })
+        let same = match matmul(T::COMPUTE) {
+            Ok(same) => same,
+            Err(error) => return Ok(Err(error.absence()?)),
+        };
+        let aside = match T::ASIDE.map(matmul).transpose() {
+            Ok(aside) => aside,
+            // A library that does not know it leaves it out.
+            Err(error) => {
+                error.absence()?;
+                None
+            }
+        };
+        Ok(Ok(Baseline::CublasLt { same, aside }))
     }
 
     /// The contestants that it offers.
