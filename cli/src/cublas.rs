@@ -31,7 +31,7 @@ mod sgemm;
 
 use std::ffi::c_void;
 
-use cutlet_host::{Buffer, Stream};
+use cutlet_host::{Buffer, Device, Stream};
 
 pub use library::{Library, Place};
 pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
@@ -137,6 +137,20 @@ impl Cublas {
         self.library.version()
     }
 
+    /// Refuses memory of another device than the stream's, as a launch does.
+    fn expect(&self, places: &[(&str, &Device)]) -> Result<(), CublasError> {
+        let stream = self.stream.device();
+        match places.iter().find(|(_, device)| *device != stream) {
+            None => Ok(()),
+            Some((what, device)) => Err(cutlet_host::Error::WrongDevice {
+                what: format!("{what} of a product by cuBLAS"),
+                found: device.name().to_string(),
+                expected: stream.name().to_string(),
+            }
+            .into()),
+        }
+    }
+
     /// Makes the stream's device current in this thread, as every call wants it.
     fn bind(&self) -> Result<(), CublasError> {
         Ok(self.stream.device().make_current()?)
@@ -177,7 +191,9 @@ fn check(call: &'static str, status: i32) -> Result<(), CublasError> {
 
 #[cfg(test)]
 mod tests {
-    use cutlet_host::{Backend, Device};
+    use std::rc::Rc;
+
+    use cutlet_host::Backend;
     use half::{bf16, f16};
 
     use super::*;
@@ -296,6 +312,39 @@ mod tests {
             let found = stream.download(&on_c).unwrap();
             assert_eq!(found, expected(&problem, &a, &b, &c), "{problem:?}");
         }
+    }
+
+    #[test]
+    fn memory_of_another_device_is_refused() {
+        let Some((stream, cublas)) = cublas() else {
+            return;
+        };
+        let elsewhere = Device::cpu().stream().unwrap();
+        let problem = problems()[0];
+        let here = stream.upload(&data(1)).unwrap();
+        let there = elsewhere.upload(&data(1)).unwrap();
+        let matmul = cublas.matmul::<f32, f32>(problem, 1).unwrap();
+        for (a, b, c, what) in [
+            (&there, &here, &stream, "A"),
+            (&here, &there, &stream, "B"),
+            (&here, &here, &elsewhere, "C"),
+        ] {
+            let mut c = c.upload(&data(3)).unwrap();
+            let by_cublas = cublas.sgemm(&problem, a.view(), b.view(), &mut c.view_mut());
+            let by_lt = matmul.run(0, a.view(), b.view(), &mut c.view_mut());
+            for refused in [by_cublas, by_lt] {
+                let error = refused.unwrap_err().to_string();
+                let expected = format!("cuBLAS: {what} of a product by cuBLAS is on ");
+                assert!(error.starts_with(&expected), "{error}");
+            }
+        }
+        let epilogue = Epilogue {
+            bias: Some(Rc::new(there)),
+            activation: None,
+        };
+        let refused = cublas.matmul_by::<f32, f32>(problem, Compute::F32, epilogue, 1);
+        let error = refused.err().unwrap().to_string();
+        assert!(error.starts_with("cuBLAS: the bias of"), "{error}");
     }
 
     fn every_algorithm_is_the_product<T: Element, D: Element>(

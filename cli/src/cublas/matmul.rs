@@ -152,7 +152,8 @@ impl Cublas {
     /// [`matmul`](Self::matmul), computed in this way and with this epilogue.
     ///
     /// # Errors
-    /// As [`matmul`](Self::matmul).
+    /// As [`matmul`](Self::matmul); [`CublasError::Device`] when the bias is on another device than
+    /// the stream.
     pub fn matmul_by<T: Element, D: Element>(
         &self,
         problem: Problem,
@@ -180,6 +181,7 @@ impl Cublas {
         }
         operation.set(library, EPILOGUE, &epilogue.code())?;
         if let Some(bias) = &epilogue.bias {
+            self.expect(&[("the bias", bias.device())])?;
             if bias.len() < shape.m {
                 return Err(CublasError::BadProblem(format!(
                     "the bias has {} elements, {} are needed",
@@ -271,7 +273,8 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
     ///
     /// # Errors
     /// [`CublasError::BadProblem`] when an operand does not fit its buffer, there is no such
-    /// algorithm or it does not support the product, [`CublasError::Status`].
+    /// algorithm or it does not support the product, [`CublasError::Device`] when an operand is on
+    /// another device than the stream, [`CublasError::Status`].
     pub fn run(
         &self,
         pick: usize,
@@ -283,11 +286,12 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
             let count = self.heuristics.len();
             CublasError::BadProblem(format!("there are {count} algorithms, not {}", pick + 1))
         })?;
+        let cublas = self.cublas;
+        cublas.expect(&[("A", a.device()), ("B", b.device()), ("C", c.device())])?;
         self.problem.column_major([a.len(), b.len(), c.len()])?;
         let (first, second) = if self.shape.swapped { (b, a) } else { (a, b) };
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let result = pointer(c.address());
-        let cublas = self.cublas;
         cublas.bind()?;
         // SAFETY: all handles are alive, the extents were checked against the buffers, the factors
         // are f32 on the host as the operation says, and the workspace, which one stream orders the

@@ -9,6 +9,7 @@ impl Cublas {
     ///
     /// # Errors
     /// [`CublasError::BadProblem`] when an operand does not fit its buffer,
+    /// [`CublasError::Device`] when it is on another device than the stream,
     /// [`CublasError::Status`].
     pub fn sgemm(
         &self,
@@ -17,6 +18,7 @@ impl Cublas {
         b: View<'_, f32>,
         c: &mut ViewMut<'_, f32>,
     ) -> Result<(), CublasError> {
+        self.expect(&[("A", a.device()), ("B", b.device()), ("C", c.device())])?;
         let it = problem.column_major([a.len(), b.len(), c.len()])?;
         let (first, second) = if it.swapped { (b, a) } else { (a, b) };
         let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);
