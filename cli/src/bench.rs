@@ -123,7 +123,9 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
                 true => Some(run.as_path()),
                 false => run.parent(),
             };
-            write(&Results::read(run)?, folder.unwrap_or(run))?;
+            let results = Results::read(run)?;
+            println!("{}", table::summary(&results));
+            write(&results, folder.unwrap_or(run))?;
             ExitCode::SUCCESS
         }
     })

@@ -77,10 +77,15 @@ fn a_run_that_is_interrupted_leaves_what_it_measured() {
     run.wait().expect("the command ends");
 
     let rows = results(&out)["rows"].as_array().map(Vec::len);
-    assert!(rows.is_some_and(|rows| rows > 0), "{rows:?} rows");
+    let rows = rows.expect("rows");
+    assert!((1..16).contains(&rows), "{rows} rows");
     let report = cutlet(&["bench", "report", path(&out)]);
     assert!(report.status.success(), "{}", text(&report.stderr));
-    assert!(out.join("report.md").exists());
+    let printed = text(&report.stdout);
+    let report = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    for said in [printed, report] {
+        assert!(said.contains(&format!("{rows} of 16 rows")), "{said}");
+    }
 }
 
 #[test]

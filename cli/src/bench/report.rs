@@ -50,6 +50,9 @@ fn head(results: &Results) -> String {
         ("command", format!("`{command}`")),
         ("began", format!("{began}, took {seconds:.0} s")),
     ];
+    if let Some(rows) = results.cut_short() {
+        facts.push(("cut short", format!("{rows} are there")));
+    }
     if let Some(card) = &machine.card {
         let limits = [
             card.power_limit_watts.map(|watts| format!("{watts:.0} W")),

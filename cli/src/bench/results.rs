@@ -37,6 +37,9 @@ pub struct Results {
     pub machine: Machine,
     /// How problems were timed.
     pub protocol: Protocol,
+    /// How many rows a whole run has; unknown of older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_rows: Option<usize>,
     /// One entry for each problem, in the suites' order.
     pub rows: Vec<RowResult>,
 }
@@ -214,6 +217,12 @@ impl Results {
             ));
         }
         serde_json::from_str(&text).map_err(|error| Error::file(doing(), error))
+    }
+
+    /// How many rows there are, where the run was cut short: `12 of 24 rows`.
+    pub fn cut_short(&self) -> Option<String> {
+        let (rows, planned) = (self.rows.len(), self.planned_rows?);
+        (rows < planned).then(|| format!("{rows} of {planned} rows"))
     }
 
     /// The families and element types of the rows, in their order.

@@ -151,6 +151,7 @@ pub fn run(
             .collect(),
         machine,
         protocol: plan.protocol,
+        planned_rows: Some(gemms.len() + gathers.len()),
         rows: Vec::new(),
     };
     let mut add = |row| {

@@ -94,6 +94,9 @@ pub fn summary(results: &Results) -> String {
     let measured = count(|outcome| matches!(outcome, Outcome::Measured(_)));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
     let bad = results.rows.iter().filter(|row| row.is_bad()).count();
+    if let Some(rows) = results.cut_short() {
+        lines.push(format!("the run was cut short: {rows}"));
+    }
     lines.push(format!(
         "{measured} rows measured, {skipped} skipped, {bad} wrong or failed, in {:.0} s",
         results.seconds
