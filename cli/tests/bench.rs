@@ -240,6 +240,24 @@ fn baselines_can_be_measured_alone() {
             .expect("an error")
             < 4e-3
     );
+
+    // Figures that are written here: measured ones may vary as much as they like.
+    let slower = folder("slower-baselines");
+    let mut results = results(&out);
+    for (folder, figures) in [(&out, [1.0, 0.9, 1.1]), (&slower, [2.0, 1.9, 2.1])] {
+        for (name, figure) in ["median", "min", "max"].into_iter().zip(figures) {
+            results["rows"][0]["contestants"][0]["microseconds"][name] = Value::from(figure);
+        }
+        std::fs::write(folder.join("results.json"), results.to_string())
+            .expect("results are written");
+    }
+    let compared = cutlet(&["bench", "compare", path(&out), path(&slower)]);
+    let printed = text(&compared.stdout);
+    assert!(
+        printed.contains(" -50.0%  1.0 to 2.0 us of the baseline"),
+        "{printed}"
+    );
+    assert!(printed.contains("1 slower, 3 without"), "{printed}");
 }
 
 #[test]

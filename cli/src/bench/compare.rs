@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::results::{Measured, Results, RowResult};
+use super::results::{Figures, Measured, Results, RowResult};
 use super::statistics::{Spread, geometric_mean};
 
 /// Runs on different days differ by this much without a reason: other clocks, other cards, another
@@ -12,8 +12,8 @@ const NOISE: f64 = 0.03;
 /// What got faster or slower.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Whether the two ran on the same machine with the same libraries.
-    same_machine: Option<[String; 2]>,
+    /// The two machines with their libraries, where they differ.
+    other_machines: Option<[String; 2]>,
     faster: Vec<Change>,
     slower: Vec<Change>,
     /// Rows without a change beyond the noise.
@@ -43,6 +43,8 @@ enum Measure {
     Ratio,
     /// cutlet's time in microseconds.
     Time,
+    /// The baseline's, where neither run has cutlet.
+    BaselineTime,
 }
 
 impl Comparison {
@@ -50,7 +52,7 @@ impl Comparison {
     pub fn new(old: &Results, new: &Results) -> Comparison {
         let machines = [old.machine.line(), new.machine.line()];
         let mut comparison = Comparison {
-            same_machine: (machines[0] != machines[1]).then_some(machines),
+            other_machines: (machines[0] != machines[1]).then_some(machines),
             faster: Vec::new(),
             slower: Vec::new(),
             unchanged: 0,
@@ -105,14 +107,19 @@ impl Comparison {
 
 fn change(before: &RowResult, after: &RowResult) -> Option<Change> {
     let (old, new) = (before.measured()?, after.measured()?);
-    let time = |measured: &Measured| Some(measured.cutlet()?.microseconds);
+    let pair = |of: fn(&Measured) -> Option<&Figures>| match (of(old), of(new)) {
+        (Some(old), Some(new)) => Some([old.microseconds, new.microseconds]),
+        _ => None,
+    };
+    let baselines_alone = old.cutlet().or(new.cutlet()).is_none();
     let (measure, of) = match (old.ratio, new.ratio) {
         (Some(old), Some(new)) => (Measure::Ratio, [old, new]),
-        _ => (Measure::Time, [time(old)?, time(new)?]),
+        _ if baselines_alone => (Measure::BaselineTime, pair(Measured::baseline)?),
+        _ => (Measure::Time, pair(Measured::cutlet)?),
     };
     let factor = match measure {
         Measure::Ratio => of[1].median / of[0].median,
-        Measure::Time => of[0].median / of[1].median,
+        Measure::Time | Measure::BaselineTime => of[0].median / of[1].median,
     };
     Some(Change {
         id: before.row.id.clone(),
@@ -124,7 +131,7 @@ fn change(before: &RowResult, after: &RowResult) -> Option<Change> {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some([old, new]) = &self.same_machine {
+        if let Some([old, new]) = &self.other_machines {
             writeln!(f, "the machines differ:\n  old  {old}\n  new  {new}")?;
         }
         for (what, changes) in [("faster", &self.faster), ("slower", &self.slower)] {
@@ -143,6 +150,7 @@ impl fmt::Display for Comparison {
                 let figures = match measure {
                     Measure::Ratio => format!("{old:.3}x to {new:.3}x of the baseline's speed"),
                     Measure::Time => format!("{old:.1} to {new:.1} us"),
+                    Measure::BaselineTime => format!("{old:.1} to {new:.1} us of the baseline"),
                 };
                 let percent = (factor - 1.0) * 100.0;
                 writeln!(f, "  {id:<42} {percent:>+6.1}%  {figures}")?;
