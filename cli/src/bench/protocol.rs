@@ -18,6 +18,8 @@ const GRAPH_BELOW: Duration = Duration::from_micros(30);
 const GRAPH_RUNS: usize = 1024;
 /// Contestants this much slower than the fastest of their role, in a first look, are not looked at again.
 const HOPELESS: f64 = 1.3;
+/// Runs of a contestant that the first look is the median of: a single one may be an outlier.
+const LOOKS: usize = 3;
 /// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
 pub const FINALISTS: usize = 4;
 /// Samples are made no longer than this to have enough runs, so that they are bursts.
@@ -161,7 +163,7 @@ impl Timer {
         let mut looks = Vec::new();
         let mut passed_over = Vec::new();
         for contestant in of_role(case.contestants(), role) {
-            match self.look(case, contestant) {
+            match self.look(case, contestant, LOOKS) {
                 Ok(time) => looks.push((time, contestant)),
                 // It is for other operands, as its name does not say: none of those that solve this problem.
                 Err(Error::Cutlet(cutlet::Error::Instance { .. })) => {}
@@ -255,15 +257,18 @@ impl Timer {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Seconds that one run takes, roughly, after one that is not timed.
-    fn look(&mut self, case: &mut dyn Case, contestant: usize) -> Result<f64> {
+    /// Seconds that one run takes, roughly: the median of some, after one that is not timed.
+    fn look(&mut self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<f64> {
         let once = Ready {
             contestant,
             graph: None,
             runs: 1,
         };
         self.batches(case, &once, 1)?;
-        Ok(self.sample(case, &once, 1)? * 1e-6)
+        let times: Vec<f64> = (0..runs)
+            .map(|_| self.sample(case, &once, 1))
+            .collect::<Result<_>>()?;
+        Ok(Spread::of(&times).median * 1e-6)
     }
 
     /// Contestants with as many runs to a batch as the slowest of them needs for a sample, and with
@@ -276,7 +281,7 @@ impl Timer {
     ) -> Result<Vec<Ready>> {
         let looks: Vec<f64> = contestants
             .iter()
-            .map(|&contestant| self.look(case, contestant))
+            .map(|&contestant| self.look(case, contestant, 1))
             .collect::<Result<_>>()?;
         let least = looks.iter().copied().fold(f64::INFINITY, f64::min);
         let most = looks.iter().copied().fold(0.0, f64::max);
@@ -539,14 +544,14 @@ mod tests {
 
     #[test]
     fn the_fastest_of_a_role_are_finalists() {
-        // The look is the second run.
+        // The look is the three runs after the first; outliers among them do not count.
         let (mut timer, mut case) = noted(&[
             (Role::Cutlet, &[1]),
             (Role::Aside, &[1]),
-            (Role::Baseline, &[1, 14]),
+            (Role::Baseline, &[1, 5, 14]),
             (Role::Baseline, &[1, 13]),
-            (Role::Baseline, &[1, 12]),
-            (Role::Baseline, &[1, 11]),
+            (Role::Baseline, &[1, 12, 40, 12]),
+            (Role::Baseline, &[1, 50, 11]),
             (Role::Baseline, &[1, 10]),
             (Role::Baseline, &[1, 30]),
         ]);
