@@ -35,7 +35,7 @@ pub use check::{Nearest, Number};
 use compare::Comparison;
 pub use dtype::Dtype;
 pub use gemm::Epilogue;
-use protocol::{Protocol, Sustained};
+use protocol::{CHOICE, GRAPH_BELOW, Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
 use suite::Suite;
@@ -192,6 +192,8 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
         sample_runs: if on_gpu { 32 } else { 1 },
         rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
         rest_samples: if on_gpu { 2.0 } else { 0.0 },
+        graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
+        choice: on_gpu.then_some(CHOICE),
         sustained: (args.sustained && on_gpu).then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,

@@ -37,9 +37,9 @@ pub use library::{Library, Place};
 pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
 pub use problem::{Major, Operand, Problem};
 
-/// Bytes that cuBLASLt may use beside the operands: twice what PyTorch gives it on Hopper, so that
-/// none of its algorithms is left out for want of room.
-const WORKSPACE_BYTES: usize = 64 << 20;
+/// Bytes that cuBLASLt may use beside the operands: twice what PyTorch gives it on Hopper. Algorithms
+/// that need more are not proposed.
+pub const WORKSPACE_BYTES: usize = 64 << 20;
 
 /// Why the baseline did not run.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cutlet::{Buffer, Stream};
+use cutlet_cli::cublas::WORKSPACE_BYTES;
 use cutlet_host::Graph;
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +13,12 @@ use super::setting::Setting;
 use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
 
-/// Runs shorter than this are timed inside CUDA graphs, so that launching them does not decide.
-const GRAPH_BELOW: Duration = Duration::from_micros(30);
+/// Runs shorter than so many microseconds are timed inside CUDA graphs, so that launching them does not decide.
+pub const GRAPH_BELOW: f64 = 30.0;
 /// Most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
-/// Contestants this much slower than the fastest of their role, in a first look, are not looked at again.
-const HOPELESS: f64 = 1.3;
 /// Runs of a contestant that the first look is the median of: a single one may be an outlier.
 const LOOKS: usize = 3;
-/// Baselines that are timed in every round; the fastest of them, by its median, is the baseline.
-pub const FINALISTS: usize = 4;
 /// Samples are made no longer than this to have enough runs, so that they are bursts.
 const LONGEST: Duration = Duration::from_millis(25);
 /// Work that precedes the rounds, so that clocks have risen.
@@ -31,7 +28,7 @@ const WARM_UP: Duration = Duration::from_millis(40);
 const PLUG_BYTES: usize = 256 << 20;
 
 /// How a problem is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// Rounds; in each, every contestant is sampled twice, in an order and its reverse.
     pub rounds: usize,
@@ -48,11 +45,38 @@ pub struct Protocol {
     /// … at least that, and so many times as long as the sample before took.
     #[serde(default)]
     pub rest_samples: f64,
+    /// Runs shorter than so many microseconds are timed inside CUDA graphs; unknown of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_below_microseconds: Option<f64>,
+    /// How the baseline of a GEMM is chosen; unknown of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
     /// With power-settled figures too: work that precedes them, and length of their samples, in
     /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
 }
+
+/// How the baseline of a GEMM is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Algorithms, the first that cuBLASLt's heuristics propose.
+    pub algorithms: usize,
+    /// Bytes that each of them may use beside the operands.
+    pub workspace_bytes: usize,
+    /// Those of them that are timed in every round, and the default: the fastest, by its median, is the baseline.
+    pub finalists: usize,
+    /// How many times as long as the fastest of a first look a finalist may take there.
+    pub hopeless: f64,
+}
+
+/// How this program chooses.
+pub const CHOICE: Choice = Choice {
+    algorithms: 16,
+    workspace_bytes: WORKSPACE_BYTES,
+    finalists: 4,
+    hopeless: 1.3,
+};
 
 /// How power-settled figures are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,7 +204,7 @@ impl Timer {
         }
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         if let Some(&(least, _)) = looks.first() {
-            looks.retain(|(time, _)| *time <= HOPELESS * least);
+            looks.retain(|(time, _)| *time <= CHOICE.hopeless * least);
         }
         looks.truncate(most);
         let numbers = looks.into_iter().map(|(_, contestant)| contestant);
@@ -289,7 +313,7 @@ impl Timer {
         let few = protocol.sample_runs.min(in_time(LONGEST.as_secs_f64()));
         let runs = in_time(protocol.sample_milliseconds * 1e-3).max(few);
         // Either all contestants are in graphs or none is.
-        let in_graph = self.plug.is_some() && least < GRAPH_BELOW.as_secs_f64();
+        let in_graph = self.plug.is_some() && least < GRAPH_BELOW * 1e-6;
         let ready = contestants.iter().map(|&contestant| {
             if !in_graph {
                 return Ok(Ready {
@@ -501,11 +525,8 @@ mod tests {
         let (mut timer, mut case) = noted(&[(Role::Cutlet, &[2]), (Role::Baseline, &[3])]);
         let protocol = Protocol {
             rounds: 5,
-            sample_milliseconds: 0.0,
             sample_runs: 1,
-            rest_milliseconds: 0.0,
-            rest_samples: 0.0,
-            sustained: None,
+            ..Protocol::default()
         };
         let times = timer.compare(&mut case, &[0, 1], &protocol).unwrap();
         assert_eq!(times[0].rounds, [2000.0; 5]);
@@ -556,7 +577,7 @@ mod tests {
             (Role::Baseline, &[1, 30]),
         ]);
         let finalists = timer
-            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [6, 5, 4, 3]);
         let (mut timer, mut case) = noted(&[
@@ -565,12 +586,12 @@ mod tests {
             (Role::Baseline, &[12]),
         ]);
         let finalists = timer
-            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [0, 2]);
         let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
         let finalists = timer
-            .finalists(&mut case, Role::Baseline, FINALISTS)
+            .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert!(finalists.numbers.is_empty());
     }

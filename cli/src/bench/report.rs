@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::family::Role;
 use super::plots::Plot;
+use super::protocol::Choice;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, Summary, kind};
 use super::statistics::Verdict;
 use super::table::{figure, spread};
@@ -253,16 +254,22 @@ fn protocol(results: &Results) -> String {
                 0.0 => String::new(),
                 times => format!(", and for {times} times the length of the sample before"),
             };
+            let short = match protocol.graph_below_microseconds {
+                Some(below) => format!("runs shorter than {below} µs"),
+                None => "short runs".to_string(),
+            };
             let _ = writeln!(
                 text,
-                ". A sample takes at least {} ms and has at least {} runs, if they are not too long; before it, \
+                ". A sample has as many runs as the slowest contestant makes in {} ms, by a look at it, and {} at least, \
+                 if they are not too long, but no more than a graph has; before it, \
                  the device rests for {} ms{of_last}. Runs go through sets of buffers so that 256 MiB \
-                 of other data lie between two uses of one; runs shorter than 30 µs are replayed \
-                 from CUDA graphs, one after the other. The baseline of a GEMM is the fastest of \
-                 cuBLASLt's 16 first algorithms with 64 MiB of workspace: the four best of a first \
-                 look, and the default, are timed in every round; \"default\" is its first. A gather's is a copy of as many contiguous \
-                 bytes.",
-                protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds
+                 of other data lie between two uses of one; {short} are replayed \
+                 from CUDA graphs, one after the other. {} \"default\" is its first. A gather's is a copy of as many \
+                 contiguous bytes.",
+                protocol.sample_milliseconds,
+                protocol.sample_runs,
+                protocol.rest_milliseconds,
+                choice(protocol.choice)
             );
         }
     }
@@ -278,4 +285,42 @@ fn protocol(results: &Results) -> String {
              timed, the last set's output was compared again. A gather's output is compared word \
              for word with what its indices ask for.\n";
     text
+}
+
+/// How the baseline of a GEMM was chosen.
+fn choice(choice: Option<Choice>) -> String {
+    let Some(choice) = choice else {
+        return "The baseline of a GEMM is the fastest of cuBLASLt's first algorithms; of how many, with which \
+                workspace, these results do not say;"
+            .to_string();
+    };
+    let Choice {
+        algorithms,
+        workspace_bytes,
+        finalists,
+        hopeless,
+    } = choice;
+    format!(
+        "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of \
+         workspace: the {finalists} best of a first look, without those that take more than {hopeless} times as \
+         long there as the fastest, and the default, are timed in every round;",
+        workspace_bytes >> 20
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::protocol::CHOICE;
+
+    #[test]
+    fn a_report_says_of_the_baseline_what_its_results_say() {
+        let new = choice(Some(Choice {
+            algorithms: 8,
+            ..CHOICE
+        }));
+        assert!(new.contains("8 first algorithms with 64 MiB"), "{new}");
+        let old = choice(None);
+        assert!(old.contains("do not say"), "{old}");
+    }
 }

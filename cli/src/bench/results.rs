@@ -290,6 +290,16 @@ struct Version {
 
 #[cfg(test)]
 mod tests {
+    use super::Protocol;
+
+    #[test]
+    fn what_older_results_do_not_say_is_unknown() {
+        let older = r#"{"rounds": 7, "sample_milliseconds": 4.0}"#;
+        let older: Protocol = serde_json::from_str(older).unwrap();
+        assert_eq!(older.choice, None);
+        assert_eq!(older.graph_below_microseconds, None);
+    }
+
     #[test]
     fn a_number_that_is_read_is_the_one_that_was_written() {
         let mut numbers = fastrand::Rng::with_seed(1);

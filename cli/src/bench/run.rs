@@ -13,7 +13,7 @@ use super::gather::Gather;
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::nvml::Nvml;
-use super::protocol::{FINALISTS, Protocol, Timer, Times, of_role};
+use super::protocol::{CHOICE, Protocol, Timer, Times, of_role};
 use super::random::random;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
 use super::setting::Setting;
@@ -258,7 +258,13 @@ impl Bench<'_> {
         let ours = of_role(case.contestants(), Role::Cutlet);
         let default = of_role(case.contestants(), Role::Baseline).first().copied();
         let mut passed_over = Vec::new();
-        let finalists = self.right(case, Role::Baseline, FINALISTS, default, &mut passed_over)?;
+        let finalists = self.right(
+            case,
+            Role::Baseline,
+            CHOICE.finalists,
+            default,
+            &mut passed_over,
+        )?;
         let Some(&first) = finalists.first() else {
             return Ok(match passed_over.as_slice() {
                 [] => Outcome::Skipped {
@@ -501,11 +507,8 @@ mod tests {
             recorder: Recorder::start(None),
             protocol: Protocol {
                 rounds: 5,
-                sample_milliseconds: 0.0,
                 sample_runs: 1,
-                rest_milliseconds: 0.0,
-                rest_samples: 0.0,
-                sustained: None,
+                ..Protocol::default()
             },
             progress: ProgressBar::hidden(),
         };

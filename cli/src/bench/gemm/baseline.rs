@@ -12,10 +12,8 @@ use super::types::Types;
 use crate::bench::check::{Nearest, Number};
 use crate::bench::error::Result;
 use crate::bench::family::{Contestant, Role};
+use crate::bench::protocol::CHOICE;
 use crate::bench::setting::Setting;
-
-/// How many of cuBLASLt's algorithms the fastest is chosen from.
-const ALGORITHMS: usize = 16;
 
 /// What cutlet's GEMM is compared with.
 pub enum Baseline<'a, T: Types> {
@@ -53,7 +51,8 @@ impl<'a, T: Types> Baseline<'a, T> {
         }
         let matmul = |compute| {
             let epilogue = problem.epilogue.for_cublas(bias).unwrap_or_default();
-            let matmul = cublas.matmul_by(for_cublas(problem), compute, epilogue, ALGORITHMS);
+            let matmul =
+                cublas.matmul_by(for_cublas(problem), compute, epilogue, CHOICE.algorithms);
             matmul.map(Box::new)
         };
         let same = match matmul(T::COMPUTE) {
