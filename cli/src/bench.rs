@@ -192,6 +192,7 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
         sample_runs: if on_gpu { 32 } else { 1 },
         rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
         rest_samples: if on_gpu { 2.0 } else { 0.0 },
+        scaled_for_activations: true,
         graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
         choice: on_gpu.then_some(CHOICE),
         sustained: (args.sustained && on_gpu).then_some(Sustained {

@@ -118,6 +118,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
 
     let report = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert!(report.contains("The CPU backend ran this"));
+    assert!(report.contains("1/√k where an activation is fused"));
     for plot in [
         "gemm-f32-speed",
         "gemm-f32-ratio",

@@ -32,7 +32,8 @@ const PLUG_BYTES: usize = 256 << 20;
 pub struct Protocol {
     /// Rounds; in each, every contestant is sampled twice, in an order and its reverse.
     pub rounds: usize,
-    /// Length of a sample, in milliseconds; at least one run.
+    /// A sample has as many runs as take the slowest contestant so many milliseconds, by a look at each, but no more
+    /// than a graph holds; at least one. A faster contestant's sample is shorter.
     pub sample_milliseconds: f64,
     /// Runs of a sample, at least, as long as they take no more than a fortieth of a second: during a
     /// longer sample, the card would come to its power limit.
@@ -45,14 +46,16 @@ pub struct Protocol {
     /// … at least that, and so many times as long as the sample before took.
     #[serde(default)]
     pub rest_samples: f64,
+    /// Whether A is scaled where an activation is fused, so that what this gets is about N(0, 1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scaled_for_activations: bool,
     /// Runs shorter than so many microseconds are timed inside CUDA graphs; unknown of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_below_microseconds: Option<f64>,
     /// How the baseline of a GEMM is chosen; unknown of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// With power-settled figures too: work that precedes them, and length of their samples, in
-    /// milliseconds.
+    /// With power-settled figures too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
 }
@@ -83,8 +86,17 @@ pub const CHOICE: Choice = Choice {
 pub struct Sustained {
     /// Work without a pause before the first round.
     pub settle_milliseconds: f64,
-    /// Length of a sample.
+    /// Length of a sample where others have the length that the protocol asks for: as many times as long as this is
+    /// longer.
     pub sample_milliseconds: f64,
+}
+
+impl Sustained {
+    /// How many times as many runs as another sample one of these has.
+    pub fn batches(&self, protocol: &Protocol) -> usize {
+        let longer = self.sample_milliseconds / protocol.sample_milliseconds;
+        (longer.ceil() as usize).max(1)
+    }
 }
 
 /// The times of one contestant.
@@ -248,8 +260,7 @@ impl Timer {
         if let Some(sustained) = protocol.sustained {
             let settle = Duration::from_secs_f64(sustained.settle_milliseconds * 1e-3);
             self.warm_up(case, &ready, settle)?;
-            let longer = sustained.sample_milliseconds / protocol.sample_milliseconds;
-            let batches = (longer.ceil() as usize).max(1);
+            let batches = sustained.batches(protocol);
             let plug = self.plug.take();
             let rounds = self.rounds(case, &ready, protocol.rounds, batches);
             self.plug = plug;

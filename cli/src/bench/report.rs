@@ -246,6 +246,9 @@ fn protocol(results: &Results) -> String {
          between the lowest and the highest ratio of a round. Inputs are random, N(0, 1) for GEMM",
         protocol.rounds
     );
+    if protocol.scaled_for_activations {
+        text += ", with A times about 1/√k where an activation is fused";
+    }
     match results.machine.backend.as_str() {
         "cpu" => text += ".\n",
         _ => {
@@ -260,9 +263,9 @@ fn protocol(results: &Results) -> String {
             };
             let _ = writeln!(
                 text,
-                ". A sample has as many runs as the slowest contestant makes in {} ms, by a look at it, and {} at least, \
-                 if they are not too long, but no more than a graph has; before it, \
-                 the device rests for {} ms{of_last}. Runs go through sets of buffers so that 256 MiB \
+                ". A sample has as many runs as take the slowest contestant {} ms, by a look at it, and {} at least, if \
+                 they are not too long; those of a graph are no more than it holds, and a faster contestant's sample \
+                 is shorter. Before it, the device rests for {} ms{of_last}. Runs go through sets of buffers so that 256 MiB \
                  of other data lie between two uses of one; {short} are replayed \
                  from CUDA graphs, one after the other. {} \"default\" is its first. A gather's is a copy of as many \
                  contiguous bytes.",
@@ -276,8 +279,9 @@ fn protocol(results: &Results) -> String {
     if let Some(sustained) = protocol.sustained {
         let _ = writeln!(
             text,
-            "Power-settled figures follow {} ms of work without a pause, in samples of {} ms.",
-            sustained.settle_milliseconds, sustained.sample_milliseconds
+            "Power-settled figures follow {} ms of work without a pause, in samples of {} times as many runs.",
+            sustained.settle_milliseconds,
+            sustained.batches(protocol)
         );
     }
     text += "Before a row was timed, the output was filled with NaN, computed, compared as a \

@@ -298,6 +298,7 @@ mod tests {
         let older: Protocol = serde_json::from_str(older).unwrap();
         assert_eq!(older.choice, None);
         assert_eq!(older.graph_below_microseconds, None);
+        assert!(!older.scaled_for_activations);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What the card did while a row was measured: clocks, power and temperature, read in a thread.
+//! What the card did while a row was measured, in samples and in the rests between them alike: clocks, power and
+//! temperature, read in a thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
