@@ -38,6 +38,7 @@ pub use gemm::Epilogue;
 use protocol::{CHOICE, GRAPH_BELOW, Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
+pub use statistics::Spread;
 use suite::Suite;
 
 /// Measure the kernels against cuBLASLt's best and against copies, and write a report with plots.

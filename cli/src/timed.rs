@@ -8,6 +8,7 @@ use cutlet::{Event, MAX_EXTENT, Stream};
 use serde::Serialize;
 
 use crate::backend::Backend;
+use crate::bench::Spread;
 
 /// Options of a command that times one problem.
 #[derive(Args, Debug)]
@@ -39,17 +40,16 @@ impl TimedArgs {
         stream: &Stream,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<Duration, Box<dyn std::error::Error>> {
-        let mut times = Vec::new();
+        let mut seconds = Vec::new();
         work()?;
         for _ in 0..self.iters {
             let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
             start.record(stream)?;
             work()?;
             end.record(stream)?;
-            times.push(end.elapsed_since(&start)?);
+            seconds.push(end.elapsed_since(&start)?.as_secs_f64());
         }
-        times.sort();
-        Ok(times[times.len() / 2])
+        Ok(Duration::from_secs_f64(Spread::of(&seconds).median))
     }
 
     /// Prints what was found, in words or as JSON.
@@ -72,5 +72,29 @@ pub fn extent(text: &str) -> Result<usize, String> {
         _ => Err(format!(
             "an extent must be a whole number from 1 to {MAX_EXTENT}"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    #[test]
+    fn the_median_of_two_iterations_lies_between_them() {
+        let args = TimedArgs {
+            backend: Backend::Cpu,
+            iters: 2,
+            seed: 1,
+            json: false,
+        };
+        // The first is not timed.
+        let mut lengths = [0, 100, 0].map(Duration::from_millis).into_iter();
+        let work = || {
+            std::thread::sleep(lengths.next().unwrap());
+            Ok::<_, Infallible>(())
+        };
+        let median = args.median(&args.stream().unwrap(), work).unwrap();
+        assert!((50..100).contains(&median.as_millis()), "{median:?}");
     }
 }
