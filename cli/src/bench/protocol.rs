@@ -69,7 +69,7 @@ pub struct Choice {
     pub workspace_bytes: usize,
     /// Those of them that are timed in every round, and the default: the fastest, by its median, is the baseline.
     pub finalists: usize,
-    /// How many times as long as the fastest of a first look a finalist may take there.
+    /// How many times as long as the fastest of its role, in a first look, anyone who is timed may take there.
     pub hopeless: f64,
 }
 
@@ -133,7 +133,7 @@ struct Rest {
 }
 
 /// The contestants of a role that may be its fastest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Finalists {
     /// Their numbers, the best one first.
     pub numbers: Vec<usize>,

@@ -449,6 +449,8 @@ mod tests {
         wrong: Option<usize>,
         /// Who does not run.
         broken: Option<usize>,
+        /// Which instance is for other operands.
+        unfit: Option<usize>,
     }
 
     impl Told {
@@ -469,9 +471,12 @@ mod tests {
             &self.contestants
         }
         fn enqueue(&mut self, _: &cutlet::Stream, contestant: usize, _: usize) -> Result<()> {
-            match self.broken == Some(contestant) {
-                true => Err(Error::file("running", "told so")),
-                false => Ok(()),
+            match Some(contestant) {
+                broken if broken == self.broken => Err(Error::file("running", "told so")),
+                unfit if unfit == self.unfit => Err(Error::Cutlet(cutlet::Error::Instance {
+                    asked: "told so".to_string(),
+                })),
+                _ => Ok(()),
             }
         }
         fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
@@ -550,7 +555,7 @@ mod tests {
     ];
 
     #[test]
-    fn an_instance_that_is_wrong_or_does_not_run_is_a_fault_of_the_row() {
+    fn an_instance_that_is_wrong_or_fails_is_a_fault_of_the_row() {
         let right = || Told {
             checks: [true; 2],
             ..Told::default()
@@ -569,6 +574,12 @@ mod tests {
         };
         let error = result_of(&ALL, broken).unwrap_err().to_string();
         assert!(error.starts_with("someone 1 did not run:"), "{error}");
+        let unfit = Told {
+            unfit: Some(1),
+            ..right()
+        };
+        let result = result_of(&ALL, unfit).unwrap();
+        assert!(result.measured().unwrap().passed_over.is_empty());
     }
 
     #[test]
