@@ -242,7 +242,7 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// # use half::bf16;
 /// #
 /// // "PIECE is piece_columns(N)", which is 64.
-/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 2, 1, 2, 1, 128, 256>
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 128, 256, 4, 2, 1, 2, 1, 2, 1, 128, 128>
 ///     as unsafe fn(_, _, _, _, _, _, _);
 /// ```
 ///
