@@ -64,7 +64,7 @@ enum What {
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, majors, skinny-k, long-k,
+    /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, unseen, majors, skinny-k, long-k,
     /// epilogue, gather, tiny) or file; may be given several times. By default, headline and gather on a
     /// GPU, tiny on the CPU.
     #[arg(long)]

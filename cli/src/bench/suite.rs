@@ -10,7 +10,7 @@ use super::dtype::Dtype;
 use super::family::Family;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 13] = [
+const SHIPPED: [(&str, &str); 14] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -18,6 +18,7 @@ const SHIPPED: [(&str, &str); 13] = [
     ("ragged", include_str!("../../suites/ragged.toml")),
     ("rows", include_str!("../../suites/rows.toml")),
     ("middle", include_str!("../../suites/middle.toml")),
+    ("unseen", include_str!("../../suites/unseen.toml")),
     ("majors", include_str!("../../suites/majors.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
@@ -163,6 +164,23 @@ mod tests {
                 problems += found.unwrap().len();
             }
             assert!(problems > 0, "{name}");
+        }
+    }
+
+    /// Where they were, the suite would say nothing of other shapes any more.
+    #[test]
+    fn no_instance_was_measured_at_the_unseen() {
+        let measured = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../src/gemm/choose/measured.txt"
+        );
+        let measured = std::fs::read_to_string(measured).unwrap();
+        let suite = Suite::load("unseen").unwrap();
+        let problems = suite.problems(&gemm::Gemm, &suite.gemm[0], &[Dtype::Bf16]);
+        for problem in problems.unwrap() {
+            let shape = gemm::Gemm.row(&problem).shape + " ";
+            let seen = measured.lines().any(|line| line.starts_with(&shape));
+            assert!(!seen, "{shape}is among the measured shapes");
         }
     }
 
