@@ -58,9 +58,9 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// What `work` returned, which may be an error of yours that this crate's become; [`Error::Capturing`]
-    /// if the stream is being captured already; [`Error::Capture`], [`Error::Driver`] if the recorded work
-    /// makes no graph.
+    /// What `work` returned, of any type that this crate's errors convert to; [`Error::Capturing`] if the
+    /// stream is being captured already; [`Error::Capture`], [`Error::Driver`] if the recorded work makes no
+    /// graph.
     pub fn capture<E: From<Error>>(
         &self,
         work: impl FnOnce(&Stream) -> Result<(), E>,
