@@ -45,6 +45,9 @@ impl Stream {
     /// where it [waits](Stream::wait) for an event that was recorded here; at last this stream waits for an
     /// event behind all that the other was given.
     ///
+    /// Errors are of the type that `work` has: where it ends in `Ok(())`, this names it, as in
+    /// `Ok::<_, cutlet_host::Error>(())`.
+    ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
     /// let stream = cutlet_host::Device::auto().stream()?;

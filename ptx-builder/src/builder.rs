@@ -148,7 +148,7 @@ impl Builder {
     fn compile(&self, package: &Package, out: &Path) -> Result<Built, BuildError> {
         self.check_targets()?;
         let toolchain = Toolchain::find()?;
-        let root = target_root(out).join("cutlet-ptx");
+        let root = target_root(out, &variable("TARGET")?).join("cutlet-ptx");
         let compilations: Vec<Compilation<'_>> = self
             .targets
             .iter()
@@ -291,14 +291,19 @@ fn not_ptx(target: &str, why: String) -> BuildError {
 }
 
 /// The target directory of the outer build, which all profiles share, so that they share what the
-/// nested build made: `out` is at `<target>/<profile>/build/<package>/out`, or one folder deeper. The
-/// package's own output folder if it is elsewhere.
-fn target_root(out: &Path) -> &Path {
-    out.ancestors()
+/// nested build made: `out` is at `<target>/<profile>/build/<package>/out`, or one folder deeper, and
+/// `<target>` may have a folder for the target that was named to cargo. The package's own output folder if
+/// it is elsewhere.
+fn target_root<'a>(out: &'a Path, triple: &str) -> &'a Path {
+    let root = out
+        .ancestors()
         .take(4)
         .find(|folder| folder.ends_with("build"))
-        .and_then(|build| build.ancestors().nth(2))
-        .unwrap_or(out)
+        .and_then(|build| build.ancestors().nth(2));
+    match root {
+        Some(root) if root.ends_with(triple) => root.parent().unwrap_or(root),
+        root => root.unwrap_or(out),
+    }
 }
 
 fn line_info_is_asked_for() -> bool {
@@ -339,12 +344,12 @@ mod tests {
     fn profiles_share_the_target_folder() {
         for (out, root) in [
             ("/t/debug/build/mine-01/out", "/t"),
-            ("/t/x86_64/release/build/mine-01/out", "/t/x86_64"),
+            ("/t/x86_64/release/build/mine-01/out", "/t"),
             ("/build/t/debug/build/build-01/out", "/build/t"),
             ("/t/debug/build/mine/01/out", "/t"),
             ("/build/a/b/c/out", "/build/a/b/c/out"),
         ] {
-            assert_eq!(target_root(Path::new(out)), Path::new(root));
+            assert_eq!(target_root(Path::new(out), "x86_64"), Path::new(root));
         }
     }
 

@@ -109,8 +109,9 @@ impl Small {
         let output = Command::new(env!("CARGO"))
             .current_dir(&self.folder)
             .args(["build", "--verbose", "--target-dir"])
-            // With the target folder and the profile of the repository, no dependency is compiled twice.
+            // With the target folder and the profile of the repository, nothing of the registry is compiled twice.
             .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap())
+            .env("CARGO_TERM_COLOR", "never")
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .env_remove("CUTLET_LINE_INFO")

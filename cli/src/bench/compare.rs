@@ -14,6 +14,8 @@ const NOISE: f64 = 0.03;
 pub struct Comparison {
     /// The two machines with their libraries, where they differ.
     other_machines: Option<[String; 2]>,
+    /// Whether only one of the runs scaled its numbers where an activation is fused.
+    other_inputs: bool,
     faster: Vec<Change>,
     slower: Vec<Change>,
     /// Rows without a change beyond the noise.
@@ -53,6 +55,8 @@ impl Comparison {
         let machines = [old.machine.line(), new.machine.line()];
         let mut comparison = Comparison {
             other_machines: (machines[0] != machines[1]).then_some(machines),
+            other_inputs: old.protocol.scaled_for_activations
+                != new.protocol.scaled_for_activations,
             faster: Vec::new(),
             slower: Vec::new(),
             unchanged: 0,
@@ -133,6 +137,9 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some([old, new]) = &self.other_machines {
             writeln!(f, "the machines differ:\n  old  {old}\n  new  {new}")?;
+        }
+        if self.other_inputs {
+            writeln!(f, "the inputs of products with an activation differ")?;
         }
         for (what, changes) in [("faster", &self.faster), ("slower", &self.slower)] {
             if changes.is_empty() {

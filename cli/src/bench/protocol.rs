@@ -137,8 +137,26 @@ struct Rest {
 pub struct Finalists {
     /// Their numbers, the best one first.
     pub numbers: Vec<usize>,
-    /// Those that did not run, and why.
-    pub passed_over: Vec<(usize, Error)>,
+    /// Those that do not run or are wrong, and in what way.
+    pub passed_over: Vec<(usize, String)>,
+}
+
+impl Finalists {
+    /// Has another contestant among them, or passes it over.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn add(&mut self, case: &mut dyn Case, contestant: usize) -> Result<()> {
+        let mut passed_over = self.passed_over.iter();
+        if self.numbers.contains(&contestant) || passed_over.any(|(it, _)| *it == contestant) {
+            return Ok(());
+        }
+        match case.fault(contestant)? {
+            Some(fault) => self.passed_over.push((contestant, fault)),
+            None => self.numbers.push(contestant),
+        }
+        Ok(())
+    }
 }
 
 /// A contestant, ready to be sampled.
@@ -191,13 +209,16 @@ impl Timer {
     }
 
     /// The contestants of a role that may be its fastest, by a first look at each, and no more than `most`. Those that
-    /// do not run are passed over, unless they are this library's.
+    /// are wrong or do not run are passed over, and take nobody's place.
     ///
     /// # Errors
-    /// If one of this library's does not run.
+    /// If one of this library's does not run, or the device fails.
     pub fn finalists(&mut self, case: &mut dyn Case, role: Role, most: usize) -> Result<Finalists> {
         let mut looks = Vec::new();
-        let mut passed_over = Vec::new();
+        let mut finalists = Finalists {
+            numbers: Vec::new(),
+            passed_over: Vec::new(),
+        };
         for contestant in of_role(case.contestants(), role) {
             match self.look(case, contestant, LOOKS) {
                 Ok(time) => looks.push((time, contestant)),
@@ -210,20 +231,22 @@ impl Timer {
                     if role.is_ours() {
                         return Err(error);
                     }
-                    passed_over.push((contestant, error));
+                    finalists.passed_over.push((contestant, error.to_string()));
                 }
             }
         }
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        if let Some(&(least, _)) = looks.first() {
-            looks.retain(|(time, _)| *time <= CHOICE.hopeless * least);
+        let mut longest = f64::INFINITY;
+        for (time, contestant) in looks {
+            if finalists.numbers.len() == most || time > longest {
+                break;
+            }
+            finalists.add(case, contestant)?;
+            if finalists.numbers == [contestant] {
+                longest = CHOICE.hopeless * time;
+            }
         }
-        looks.truncate(most);
-        let numbers = looks.into_iter().map(|(_, contestant)| contestant);
-        Ok(Finalists {
-            numbers: numbers.collect(),
-            passed_over,
-        })
+        Ok(finalists)
     }
 
     /// Times contestants against each other.
@@ -470,6 +493,8 @@ mod tests {
         runs: Vec<(usize, usize)>,
         /// How many runs there had been when outputs were poisoned.
         poisoned: Option<usize>,
+        /// Whose output is wrong.
+        wrong: Vec<usize>,
     }
 
     impl Case for Noted {
@@ -488,8 +513,9 @@ mod tests {
             self.runs.push((contestant, set));
             Ok(())
         }
-        fn fault(&mut self, _: usize) -> Result<Option<String>> {
-            Ok(None)
+        fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
+            let wrong = self.wrong.contains(&contestant);
+            Ok(wrong.then(|| "told so".to_string()))
         }
         fn check(&mut self, _: usize) -> Result<Check> {
             Ok(Check::new(0.0))
@@ -527,6 +553,7 @@ mod tests {
             clock,
             runs: Vec::new(),
             poisoned: None,
+            wrong: Vec::new(),
         };
         (timer, case)
     }
@@ -605,5 +632,29 @@ mod tests {
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert!(finalists.numbers.is_empty());
+    }
+
+    #[test]
+    fn who_is_wrong_takes_nobodys_place() {
+        let (mut timer, mut case) = noted(&[
+            (Role::Baseline, &[20]),
+            (Role::Baseline, &[10]),
+            (Role::Baseline, &[15]),
+            (Role::Baseline, &[16]),
+            (Role::Baseline, &[17]),
+            (Role::Baseline, &[18]),
+            (Role::Baseline, &[19]),
+        ]);
+        case.wrong = vec![1, 4];
+        let mut finalists = timer
+            .finalists(&mut case, Role::Baseline, CHOICE.finalists)
+            .unwrap();
+        assert_eq!(finalists.numbers, [2, 3, 5, 6]);
+        for another in [0, 1, 2] {
+            finalists.add(&mut case, another).unwrap();
+        }
+        assert_eq!(finalists.numbers, [2, 3, 5, 6, 0]);
+        let wrong = finalists.passed_over.iter().map(|(wrong, _)| *wrong);
+        assert_eq!(wrong.collect::<Vec<_>>(), case.wrong);
     }
 }

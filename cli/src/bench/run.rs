@@ -257,14 +257,18 @@ impl Bench<'_> {
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
         let ours = of_role(case.contestants(), Role::Cutlet);
         let default = of_role(case.contestants(), Role::Baseline).first().copied();
-        let mut passed_over = Vec::new();
-        let finalists = self.right(
-            case,
-            Role::Baseline,
-            CHOICE.finalists,
-            default,
-            &mut passed_over,
-        )?;
+        let mut baselines = self
+            .timer
+            .finalists(case, Role::Baseline, CHOICE.finalists)?;
+        if let Some(default) = default {
+            baselines.add(case, default)?;
+        }
+        let asides = self.timer.finalists(case, Role::Aside, 1)?;
+        let passed_over = [&baselines, &asides].into_iter();
+        let passed_over: Vec<String> = passed_over
+            .flat_map(|them| them.passed_over.iter().map(|(_, why)| why.clone()))
+            .collect();
+        let finalists = baselines.numbers;
         let Some(&first) = finalists.first() else {
             return Ok(match passed_over.as_slice() {
                 [] => Outcome::Skipped {
@@ -275,23 +279,23 @@ impl Bench<'_> {
                 },
             });
         };
-        let asides = self.right(case, Role::Aside, 1, None, &mut passed_over)?;
-        let instances = self
-            .timer
-            .finalists(case, Role::Instance, usize::MAX)?
-            .numbers;
+        let instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
         let mut check = case.check(first)?;
-        for &instance in &instances {
-            if let Some(fault) = case.fault(instance)? {
-                check.fail(fault);
-            }
+        for (_, fault) in instances.passed_over {
+            check.fail(fault);
         }
         if check.wrong.is_some() {
             return Ok(Outcome::Wrong {
                 check: Box::new(check),
             });
         }
-        let contestants = [ours.clone(), finalists.clone(), asides, instances].concat();
+        let contestants = [
+            ours.clone(),
+            finalists.clone(),
+            asides.numbers,
+            instances.numbers,
+        ]
+        .concat();
 
         self.recorder.take();
         let mut times = self.timer.compare(case, &contestants, &self.protocol)?;
@@ -336,33 +340,6 @@ impl Bench<'_> {
             telemetry,
             check,
         })))
-    }
-
-    /// The contestants of a role, not of this library's, that are to be timed, the best one first: those that may be
-    /// the fastest, and `beside`, as long as they run and are right. Of others it is said why they are passed over.
-    fn right(
-        &mut self,
-        case: &mut dyn Case,
-        role: Role,
-        most: usize,
-        beside: Option<usize>,
-        passed_over: &mut Vec<String>,
-    ) -> Result<Vec<usize>> {
-        let finalists = self.timer.finalists(case, role, most)?;
-        let mut looked_at = finalists.numbers;
-        let failed = &finalists.passed_over;
-        passed_over.extend(failed.iter().map(|(_, error)| error.to_string()));
-        looked_at.extend(beside.filter(|beside| {
-            !looked_at.contains(beside) && failed.iter().all(|(failed, _)| failed != beside)
-        }));
-        let mut right = Vec::with_capacity(looked_at.len());
-        for contestant in looked_at {
-            match case.fault(contestant)? {
-                Some(fault) => passed_over.push(fault),
-                None => right.push(contestant),
-            }
-        }
-        Ok(right)
     }
 }
 

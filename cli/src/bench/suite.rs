@@ -175,12 +175,14 @@ mod tests {
             "/../src/gemm/choose/measured.txt"
         );
         let measured = std::fs::read_to_string(measured).unwrap();
-        let suite = Suite::load("unseen").unwrap();
-        let problems = suite.problems(&gemm::Gemm, &suite.gemm[0], &[Dtype::Bf16]);
-        for problem in problems.unwrap() {
-            let shape = gemm::Gemm.row(&problem).shape + " ";
-            let seen = measured.lines().any(|line| line.starts_with(&shape));
-            assert!(!seen, "{shape}is among the measured shapes");
+        for (name, expected) in [("unseen", false), ("square", true)] {
+            let suite = Suite::load(name).unwrap();
+            let problems = suite.problems(&gemm::Gemm, &suite.gemm[0], &[Dtype::Bf16]);
+            for problem in problems.unwrap() {
+                let shape = gemm::Gemm.row(&problem).shape + " ";
+                let seen = measured.lines().any(|line| line.starts_with(&shape));
+                assert_eq!(seen, expected, "{shape}of `{name}`");
+            }
         }
     }
 

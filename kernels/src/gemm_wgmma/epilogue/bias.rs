@@ -123,10 +123,11 @@ mod tests {
     #[test]
     fn nothing_is_read_through_the_read_only_cache() {
         let families = PTX.families.iter();
-        for family in families.filter(|family| family.name.starts_with("gemm_wgmma")) {
-            for module in family.modules {
-                assert!(!module.ptx.contains("ld.global.nc"), "{}", family.name);
-            }
-        }
+        let mut modules = families
+            .filter(|family| family.name.starts_with("gemm_wgmma"))
+            .flat_map(|family| family.modules)
+            .peekable();
+        assert!(modules.peek().is_some());
+        assert!(modules.all(|module| !module.ptx.contains("ld.global.nc")));
     }
 }
