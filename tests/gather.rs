@@ -205,15 +205,15 @@ fn nothing_to_gather_is_no_error() {
 }
 
 #[test]
-fn extents_are_checked() {
+fn extents_and_orders_are_checked() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.zeroed::<u32>(12).unwrap();
     let indices = stream.zeroed::<i32>(3).unwrap();
     let mut output = stream.zeroed::<u32>(12).unwrap();
-    let mut refused = |rows: usize, columns: usize| {
+    let mut refused = |order: Order, rows: usize, columns: usize, why: &str| {
         let error = gather(
             &stream,
-            Matrix::row_major(&table, 4, 3).unwrap(),
+            Matrix::packed(&table, 4, 3, order).unwrap(),
             &indices,
             MatrixMut::row_major(&mut output, rows, columns).unwrap(),
         )
@@ -228,25 +228,11 @@ fn extents_are_checked() {
             ),
             "{error}"
         );
+        assert!(error.to_string().contains(why), "{error}");
     };
-    refused(3, 4); // the table has 3 columns
-    refused(4, 3); // there are 3 indices
-}
-
-#[test]
-fn columns_are_no_rows() {
-    let stream = Device::auto().stream().unwrap();
-    let table = stream.zeroed::<u32>(12).unwrap();
-    let indices = stream.zeroed::<i32>(3).unwrap();
-    let mut output = stream.zeroed::<u32>(9).unwrap();
-    let error = gather(
-        &stream,
-        Matrix::col_major(&table, 4, 3).unwrap(),
-        &indices,
-        MatrixMut::row_major(&mut output, 3, 3).unwrap(),
-    );
-    let said = error.unwrap_err().to_string();
-    assert!(said.contains("give row-major ones"), "{said}");
+    refused(Order::RowMajor, 3, 4, "the table has 3 columns");
+    refused(Order::RowMajor, 4, 3, "there are 3 indices");
+    refused(Order::ColMajor, 3, 3, "give row-major ones");
 }
 
 /// The output may begin where an operand ends, and overlap none.

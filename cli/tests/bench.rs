@@ -18,6 +18,15 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
 }
 
+/// Asserts that the command makes no sense to the program, which says so in one line with these words.
+fn assert_refused(arguments: &[&str], expected: &str) {
+    let output = cutlet(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    let error = text(&output.stderr);
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains(expected), "{error}");
+}
+
 /// An empty folder of this name.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -268,11 +277,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         (vec!["bench", "gemm", "--rounds", "4"], "4"),
         (vec!["bench", "gemm", "--dtype", "f64"], "f64"),
     ] {
-        let output = cutlet(&arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        let error = text(&output.stderr);
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.contains(expected), "{error}");
+        assert_refused(&arguments, expected);
     }
 }
 
@@ -294,11 +299,8 @@ fn what_is_wrong_with_a_suite_is_said_with_its_line() {
         ("[[gem]]", "line 7 is wrong: unknown field `gem`"),
     ] {
         std::fs::write(&suite, format!("{entry}{last}\n")).expect("a file is written");
-        let output = cutlet(&["bench", "gemm", "--backend", "cpu", "--suite", path(&suite)]);
-        assert_eq!(output.status.code(), Some(2), "{last}");
-        let error = text(&output.stderr);
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.contains(expected), "{error}");
+        let arguments = ["bench", "gemm", "--backend", "cpu", "--suite", path(&suite)];
+        assert_refused(&arguments, expected);
     }
 }
 
@@ -332,10 +334,6 @@ fn a_run_that_would_measure_nothing_is_refused() {
     ] {
         let out = folder.join("out");
         let common = ["--backend", "cpu", "--out", path(&out)];
-        let output = cutlet(&[&["bench"], &arguments[..], &common].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        let error = text(&output.stderr);
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.contains(expected), "{error}");
+        assert_refused(&[&["bench"], &arguments[..], &common].concat(), expected);
     }
 }

@@ -88,14 +88,8 @@ impl Random for F8E4M3 {
     /// N(0, 1).
     #[inline(always)]
     fn random(bits: u64) -> Self {
-        /// What takes an f32's exponent to where e4m3 has it, subnormal numbers included.
-        const BIAS: f32 = f32::from_bits(7 << 23);
-        let value = normal(bits);
-        // No value is near 448, where e4m3 ends: rounding to even at bit 20 is all there is to do.
-        let scaled = (value.abs() * BIAS).to_bits();
-        let magnitude = (scaled + 0x7_ffff + ((scaled >> 20) & 1)) >> 20;
-        let sign = (value.to_bits() >> 24) & 0x80;
-        F8E4M3::from_bits((sign | magnitude) as u8)
+        // No value is near 448, where e4m3 ends.
+        F8E4M3::from_f32(normal(bits))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{
 /// Packages, unpacks and builds.
 pub fn run() -> Outcome {
     ship_ptx()?;
-    let folder = target_dir()?.join("package");
+    let target_dir = target_dir()?;
+    let folder = target_dir.join("package");
     // Archives of an earlier version would be taken for today's.
     remove_folder(&folder)?;
     let published = workspace::published()?;
@@ -21,7 +22,7 @@ pub fn run() -> Outcome {
         package.args(["--package", name]);
     }
     process::run(&mut package)?;
-    verify(&published, &folder)
+    verify(&published, &folder, &target_dir)
 }
 
 /// Fills `kernels/ptx`, from which a published kernels package takes its PTX; in the repository, nothing does.
@@ -47,12 +48,12 @@ fn remove_folder(folder: &Path) -> Outcome {
     }
 }
 
-/// Builds every package from its archive in `folder`.
+/// Builds every package from its archive in `folder`, into the repository's target folder.
 ///
 /// `cargo package` verifies too, but it unpacks the packages into cargo's home folder by name and version, and
 /// on its next run builds against what it finds there, however old. So the archives are unpacked side by side
 /// here, in a workspace where they stand in for the registry's.
-fn verify(published: &[Package], folder: &Path) -> Outcome {
+fn verify(published: &[Package], folder: &Path, target_dir: &Path) -> Outcome {
     let house = folder.join("unpacked");
     let failed = |error: std::io::Error| format!("cannot fill {}: {error}", house.display());
     std::fs::create_dir_all(&house).map_err(failed)?;
@@ -69,13 +70,12 @@ fn verify(published: &[Package], folder: &Path) -> Outcome {
     let manifest = workspace_manifest(published, &workspace::test_profile()?);
     std::fs::write(house.join("Cargo.toml"), manifest).map_err(failed)?;
     std::fs::copy(root().join("Cargo.lock"), house.join("Cargo.lock")).map_err(failed)?;
-    let target_dir = target_dir()?;
     for Package { name, .. } in published {
         // One at a time, so that no package profits from a feature that only another one asks for.
         process::run(
             cargo(&format!("build --package {name}"))
                 .current_dir(&house)
-                .env("CARGO_TARGET_DIR", &target_dir)
+                .env("CARGO_TARGET_DIR", target_dir)
                 // No compiler is there, so a package that lacks its PTX fails here.
                 .env("CUTLET_RUSTC", house.join("no-device-toolchain")),
         )?;

@@ -94,11 +94,8 @@ impl Number for F8E4M3 {
 
 impl Nearest for F8E4M3 {
     fn nearest(value: f32) -> F8E4M3 {
-        // What takes an f32's exponent to where e4m3 has it, subnormal numbers included; its largest number is 448.
-        let bits = (value.abs().min(448.0) * f32::from_bits(7 << 23)).to_bits();
-        let magnitude = (bits + 0x7_ffff + ((bits >> 20) & 1)) >> 20;
-        let sign = (value.to_bits() >> 24) & 0x80;
-        F8E4M3::from_bits((sign | magnitude) as u8)
+        // Its largest number is 448.
+        F8E4M3::from_f32(value.abs().min(448.0).copysign(value))
     }
 }
 

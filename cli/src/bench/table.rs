@@ -94,11 +94,12 @@ pub fn summary(results: &Results) -> String {
     let measured = count(|outcome| matches!(outcome, Outcome::Measured(_)));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped { .. }));
     let bad = results.rows.iter().filter(|row| row.is_bad()).count();
-    let passed_over = |row: &RowResult| row.measured().is_some_and(|it| !it.passed_over.is_empty());
-    let count = results.rows.iter().filter(|row| passed_over(row)).count();
-    if count > 0 {
+    let passed_over = count(
+        |outcome| matches!(outcome, Outcome::Measured(measured) if !measured.passed_over.is_empty()),
+    );
+    if passed_over > 0 {
         lines.push(format!(
-            "in {count} rows somebody who does not run or is wrong was passed over: the report names them"
+            "in {passed_over} rows somebody who does not run or is wrong was passed over: the report names them"
         ));
     }
     if let Some(rows) = results.cut_short() {

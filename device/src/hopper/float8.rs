@@ -37,6 +37,18 @@ float8! {
 }
 
 impl F8E4M3 {
+    /// The number that is nearest to a value from -448 to 448; of two, the even one.
+    #[inline(always)]
+    pub const fn from_f32(value: f32) -> Self {
+        /// What takes an f32's exponent to where e4m3 has it, subnormal numbers included.
+        const BIAS: f32 = f32::from_bits(7 << 23);
+        let scaled = (value.abs() * BIAS).to_bits();
+        // What is left to do is rounding to even at bit 20.
+        let magnitude = (scaled + 0x7_ffff + ((scaled >> 20) & 1)) >> 20;
+        let sign = (value.to_bits() >> 24) & 0x80;
+        Self((sign | magnitude) as u8)
+    }
+
     /// The same value as `f32`.
     pub const fn to_f32(self) -> f32 {
         if self.0 & 0x7F == 0x7F {

@@ -6,13 +6,6 @@ use cutlet_device::{DeviceData, Global, GlobalMut, Shared, kernel};
 
 #[derive(Clone, Copy, DeviceData)]
 #[repr(C)]
-struct Padded {
-    rows: u32,
-    stride: u64,
-}
-
-#[derive(Clone, Copy, DeviceData)]
-#[repr(C)]
 struct Generic<T: DeviceData> {
     rows: u32,
     stride: T,
