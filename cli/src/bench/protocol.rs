@@ -43,7 +43,7 @@ pub struct Protocol {
     /// decide the clocks; …
     #[serde(default)]
     pub rest_milliseconds: f64,
-    /// … at least that, and so many times as long as the sample before took.
+    /// … at least that, and so many times as long as the sample before took, or the work before all of them.
     #[serde(default)]
     pub rest_samples: f64,
     /// Whether A is scaled where an activation is fused, so that what this gets is about N(0, 1).
@@ -120,7 +120,7 @@ pub struct Timer {
     /// The set that the next launched run uses.
     next_set: usize,
     rest: Rest,
-    /// How long the last sample took.
+    /// How long the last sample took, or the work before the first one.
     last_sample: Duration,
 }
 
@@ -435,7 +435,7 @@ impl Timer {
         Ok(times)
     }
 
-    /// Keeps the device busy with the contestants for at least this long.
+    /// Keeps the device busy with the contestants for at least this long. The first sample's rest is after all of that.
     fn warm_up(&mut self, case: &mut dyn Case, ready: &[Ready], length: Duration) -> Result<()> {
         let begin = std::time::Instant::now();
         while begin.elapsed() < length {
@@ -443,6 +443,7 @@ impl Timer {
                 self.sample(case, ready, 1)?;
             }
         }
+        self.last_sample = begin.elapsed();
         Ok(())
     }
 }
@@ -579,6 +580,19 @@ mod tests {
         assert_eq!(order[4..], [0, 1, 1, 0].repeat(5));
         let sets: Vec<usize> = case.runs.iter().map(|&(_, set)| set).collect();
         assert!(sets.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 3));
+    }
+
+    #[test]
+    fn the_first_sample_rests_after_all_of_the_work_before() {
+        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+        let ready = [Ready {
+            contestant: 0,
+            graph: None,
+            runs: 1,
+        }];
+        let length = Duration::from_millis(3);
+        timer.warm_up(&mut case, &ready, length).unwrap();
+        assert!(timer.last_sample >= length, "{:?}", timer.last_sample);
     }
 
     #[test]
