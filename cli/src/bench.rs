@@ -82,8 +82,17 @@ struct RunArgs {
     #[arg(long)]
     baselines: bool,
     /// Measure cutlet's kernel instances too, but those that a first look finds hopeless: how good was the choice?
-    #[arg(long, conflicts_with = "baselines")]
-    instances: bool,
+    /// Only those whose names have one of NAMES in them, with commas between, if there are any.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_delimiter = ',',
+        conflicts_with = "baselines"
+    )]
+    instances: Vec<String>,
     /// Where results.json, report.md and the plots go.
     #[arg(long, default_value = "bench-results")]
     out: PathBuf,
@@ -155,7 +164,7 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
             },
             protocol: protocol(args, &device),
             baselines_only: args.baselines,
-            every_instance: args.instances,
+            instances: args.instances.clone(),
             seed: args.seed,
         },
         keep,

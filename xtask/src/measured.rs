@@ -21,7 +21,8 @@ const MOST: f64 = 1.3;
 /// Instances, without the element type, and microseconds, by m, n and k.
 type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
 
-/// Takes the times of all shapes in these files.
+/// Takes the times of all shapes in these files. A run of some instances alone leaves the times of the others, which may be
+/// another device's: its own are brought to theirs.
 pub fn run(results: &[String]) -> Outcome {
     let mut times = written(&read(TIMES)?)?;
     let mut count = 0;
@@ -34,8 +35,16 @@ pub fn run(results: &[String]) -> Outcome {
                 "{path} has no times of instances: make it with `cutlet bench gemm --instances --dtype {DTYPE}`"
             ));
         }
-        count += found.len();
-        times.extend(found);
+        for (extents, new) in found {
+            let known = times.entry(extents).or_default();
+            match together(known, &new) {
+                Some(all) => {
+                    *known = all;
+                    count += 1;
+                }
+                None => println!("left {extents:?}: it has no instance that is known there"),
+            }
+        }
     }
     fs::write(TIMES, text(&times)).map_err(|error| format!("{TIMES}: {error}"))?;
     println!("{count} shapes were taken; {} are known", times.len());
@@ -81,6 +90,27 @@ fn text(times: &Times) -> String {
     text
 }
 
+/// The times of a shape, known ones and new ones. Where there are known ones of instances that the new ones lack, the new
+/// ones are brought to them by the instances that both have; nothing can be said if there is none.
+fn together(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
+    let time = |times: &[(String, f64)], name: &str| {
+        let found = times.iter().find(|(other, _)| other == name);
+        found.map(|(_, microseconds)| *microseconds)
+    };
+    let (both, others): (Vec<_>, Vec<_>) = known
+        .iter()
+        .cloned()
+        .partition(|(name, _)| time(new, name).is_some());
+    if others.is_empty() {
+        return Some(new.to_vec());
+    }
+    let longer = |(name, known): &(String, f64)| Some((known / time(new, name)?).ln());
+    let longer = both.iter().filter_map(longer).sum::<f64>() / both.len() as f64;
+    let brought =
+        |(name, microseconds): &(String, f64)| (name.clone(), microseconds * longer.exp());
+    (!both.is_empty()).then(|| others.into_iter().chain(new.iter().map(brought)).collect())
+}
+
 /// The times in results: of plain products in one layout.
 fn found(results: &Value) -> Times {
     let rows = results["rows"].as_array().into_iter().flatten();
@@ -119,6 +149,28 @@ mod tests {
         for wrong in ["1 2", "1 2 x a=1", "1 2 3 a"] {
             assert!(written(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn times_of_some_instances_are_brought_to_those_of_the_others() {
+        let times = |times: &[(&str, f64)]| -> Vec<_> {
+            times
+                .iter()
+                .map(|(name, time)| (name.to_string(), *time))
+                .collect()
+        };
+        let known = times(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]);
+        let mut found = together(&known, &times(&[("b", 4.0), ("new", 5.0)])).unwrap();
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        assert_eq!(
+            found,
+            times(&[("a", 1.0), ("b", 2.0), ("c", 3.0), ("new", 2.5)])
+        );
+        assert_eq!(together(&known, &times(&[("new", 5.0)])), None);
+
+        let all = times(&[("a", 2.0), ("b", 4.0), ("c", 5.0), ("new", 5.0)]);
+        assert_eq!(together(&known, &all), Some(all.clone()));
+        assert_eq!(together(&[], &all), Some(all.clone()));
     }
 
     #[test]

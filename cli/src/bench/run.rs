@@ -40,8 +40,8 @@ pub struct Plan {
     pub protocol: Protocol,
     /// Whether the baselines are measured alone.
     pub baselines_only: bool,
-    /// Whether each kernel instance of cutlet's is measured too.
-    pub every_instance: bool,
+    /// Which kernel instances of cutlet's are measured too: those whose names have one of these in them.
+    pub instances: Vec<String>,
     /// Seed of the inputs.
     pub seed: u64,
 }
@@ -108,7 +108,7 @@ pub fn run(
     }
     let setting = Setting {
         baselines_only: plan.baselines_only,
-        every_instance: plan.every_instance,
+        instances: plan.instances.clone(),
         ..Setting::new(device, plan.seed)?
     };
     let nvml = card(&setting);

@@ -18,8 +18,8 @@ pub struct Setting {
     pub cublas: Result<Cublas, CublasError>,
     /// Whether only the baselines are measured.
     pub baselines_only: bool,
-    /// Whether each kernel instance of cutlet's is measured too.
-    pub every_instance: bool,
+    /// Which kernel instances of cutlet's are measured too: those whose names have one of these in them.
+    pub instances: Vec<String>,
     /// Seed of all inputs.
     pub seed: u64,
 }
@@ -35,7 +35,7 @@ impl Setting {
             cublas: Cublas::new(&stream),
             stream,
             baselines_only: false,
-            every_instance: false,
+            instances: Vec::new(),
             seed,
         })
     }

@@ -103,7 +103,11 @@ impl<'a, T: Types> GemmCase<'a, T> {
         });
         let [order_a, order_b] = problem.layout.orders();
         let instances = match kernel {
-            Some(_) if setting.every_instance => (T::INSTANCES)(order_a, order_b, problem.epilogue),
+            Some(_) if !setting.instances.is_empty() => {
+                let mut instances = (T::INSTANCES)(order_a, order_b, problem.epilogue);
+                instances.retain(|name| setting.instances.iter().any(|part| name.contains(part)));
+                instances
+            }
             _ => Vec::new(),
         };
         let each = instances.iter().map(|name| Contestant {
