@@ -20,6 +20,10 @@ pub struct LaunchBounds {
 }
 
 impl LaunchBounds {
+    /// The most shared memory that a block of any kernel may ask for, in bytes: 227 KiB, what GPUs of compute
+    /// capability 9.0 and 10.0 have.
+    pub const MOST_SHARED_BYTES: u32 = 227 * 1024;
+
     /// Bounds that a device can satisfy, checked where `#[kernel]` evaluates them: at compile time.
     ///
     /// ```compile_fail
@@ -42,7 +46,7 @@ impl LaunchBounds {
             "#[kernel]: `cluster` must be 1 to 16"
         );
         assert!(
-            shared_bytes <= 227 * 1024,
+            shared_bytes <= Self::MOST_SHARED_BYTES,
             "#[kernel]: `shared` must be at most 232448 bytes (227 KiB)"
         );
         LaunchBounds {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUdevice_attribute;
+use cutlet_device::LaunchBounds;
 
 use crate::driver::{self, During};
 use crate::lock::lock;
@@ -300,7 +301,7 @@ fn cpu() -> Inner {
         limits: Limits {
             grid: [i32::MAX as u32, 65_535, 65_535],
             threads: 1024,
-            shared_bytes: 227 * 1024,
+            shared_bytes: LaunchBounds::MOST_SHARED_BYTES,
             cluster: 16,
             blocks_per_multiprocessor: 1,
         },

@@ -35,8 +35,8 @@ use cutlet_device::hopper::{
     tma_store_wait_read, warpgroup_arrive, warpgroup_idx, warpgroup_thread_idx, warpgroup_wait,
 };
 use cutlet_device::{
-    DeviceData, GlobalMut, Schedule, SharedMemory, Work, cluster_rank, cluster_raster, lane_idx,
-    sync_threads, uniform, warp_idx_sync,
+    DeviceData, GlobalMut, LaunchBounds, Schedule, SharedMemory, Work, cluster_rank,
+    cluster_raster, lane_idx, sync_threads, uniform, warp_idx_sync,
 };
 use cutlet_layout_core::{Coord, Divisor, E, Raster, RowMajor, Tensor, tile_origin, tiles};
 
@@ -49,7 +49,7 @@ pub use epilogue::{
 pub use instance::{Arguments, Instance};
 pub use leave::{Leave, leaves_sums};
 use leave::{Place, leave_sums, sums_of};
-use pieces::{BUFFER, Buffer, Pieces};
+use pieces::{Buffer, Pieces, buffer_bytes};
 pub use pieces::{MajorC, piece_columns, piece_span};
 
 /// The tile of C that a block computes: (m, n).
@@ -87,8 +87,27 @@ pub const fn shared_bytes(
     consumers: usize,
     depth: usize,
 ) -> u32 {
+    let columns = columns_on_their_way(m, n, stages, consumers, depth);
+    (besides_buffers(m, n, stages, depth) + buffer_bytes(consumers, columns)) as u32
+}
+
+/// The columns of a consumer's pieces that may be on their way: what else needs shared memory goes first.
+const fn columns_on_their_way(
+    m: usize,
+    n: usize,
+    stages: usize,
+    consumers: usize,
+    depth: usize,
+) -> usize {
+    let most = LaunchBounds::MOST_SHARED_BYTES as usize;
+    let left = most.saturating_sub(besides_buffers(m, n, stages, depth));
+    pieces::columns_on_their_way(n, consumers, left)
+}
+
+/// Bytes of shared memory of a block, without what C's pieces need.
+const fn besides_buffers(m: usize, n: usize, stages: usize, depth: usize) -> usize {
     let mailbox = if depth > 1 { 64 * n * 4 } else { 0 };
-    ((stages * (m + n) * K + consumers * BUFFER) * 2 + mailbox + 1024) as u32
+    2 * stages * (m + n) * K + mailbox + 1024
 }
 
 /// The box of A's tensor map.
@@ -271,7 +290,17 @@ pub const fn raster(extents: [usize; 2], tile: [u32; 2], cluster: [u32; 2]) -> R
 /// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
 /// # use half::bf16;
 /// #
-/// // "CONSUMERS is 1 or 2: a block has no registers for more".
+/// // "CONSUMERS is 1 to 3: a block has no registers for more".
+/// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 256, 128, 3, 2, 1, 2, 1, 4, 1, 64, 128>
+///     as unsafe fn(_, _, _, _, _, _, _);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_device::hopper::KMajor;
+/// # use cutlet_kernels::gemm_wgmma::{Scale, gemm};
+/// # use half::bf16;
+/// #
+/// // "three CONSUMERS have registers for the sums of 200 columns each".
 /// gemm::<bf16, KMajor, KMajor, KMajor, Scale, 192, 256, 3, 2, 1, 2, 1, 3, 1, 64, 128>
 ///     as unsafe fn(_, _, _, _, _, _, _);
 /// ```
@@ -329,8 +358,12 @@ pub unsafe fn gemm<
     let together = const {
         let rows = 64 * BANDS;
         assert!(
-            CONSUMERS == 1 || CONSUMERS == 2,
-            "CONSUMERS is 1 or 2: a block has no registers for more"
+            matches!(CONSUMERS, 1..=3),
+            "CONSUMERS is 1 to 3: a block has no registers for more"
+        );
+        assert!(
+            CONSUMERS < 3 || BANDS * N <= 200,
+            "three CONSUMERS have registers for the sums of 200 columns each"
         );
         assert!(
             M == rows * CONSUMERS || (M == rows && CONSUMERS == 2),
@@ -361,7 +394,8 @@ pub unsafe fn gemm<
     let mut shared = SharedMemory::new();
     let ring_a = SharedA::<T, JA, M>::take_ring::<STAGES>(&mut shared);
     let ring_b = SharedB::<T, JB, N>::take_ring::<STAGES>(&mut shared);
-    let buffers = Buffer::<T>::take_ring::<CONSUMERS>(&mut shared);
+    let columns = const { columns_on_their_way(M, N, STAGES, CONSUMERS, DEPTH) };
+    let buffers = Buffer::<T>::take(&mut shared, CONSUMERS, columns);
     let pipeline = Pipeline::<STAGES, CLUSTER>::take(&mut shared);
     let seat = Seat::take(&mut shared);
     let claims_seat = CLUSTER > 1 && !problem.seats.is_none();
@@ -445,8 +479,10 @@ pub unsafe fn gemm<
     };
 
     if warpgroup.is_first() {
-        if CONSUMERS > 1 {
-            decrease_registers::<40>();
+        match CONSUMERS {
+            1 => {}
+            2 => decrease_registers::<40>(),
+            _ => decrease_registers::<32>(),
         }
         if warp.is_first() && elect_one() {
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
@@ -502,12 +538,14 @@ pub unsafe fn gemm<
         return;
     }
 
-    if CONSUMERS > 1 {
-        increase_registers::<232>();
+    match CONSUMERS {
+        1 => {}
+        2 => increase_registers::<232>(),
+        _ => increase_registers::<160>(),
     }
     let consumer_idx = warpgroup.after(1);
     let mut consumer = pipeline.consumer();
-    let buffer = buffers.tile(consumer_idx);
+    let buffer = buffers.of(consumer_idx);
     // Which of the tile's bands this consumer's are.
     let band_idx = |band: usize| match together {
         true => consumer_idx.own(BANDS, band),

@@ -151,8 +151,10 @@ const UNSEATED: f64 = 22.93;
 const EPILOGUE: f64 = 843.2;
 /// The share of that time that it takes longer where pieces are 8 columns, …
 const EIGHT: f64 = 1.872;
-/// … and where C lies by columns, whose pieces are stored in runs of 32 bytes.
+/// … where C lies by columns, whose pieces are stored in runs of 32 bytes, …
 const BY_COLUMNS: f64 = 0.5321;
+/// … and where a consumer has room for one piece alone, which has to be gone before the next one.
+const ALONE: f64 = 0.6;
 /// How much time two consumers that take turns need for the steps of a tile that is not the first, …
 const TURNS: f64 = 0.993;
 /// … and clocks that it takes to pass the turn on.
@@ -506,6 +508,9 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         }
         if instance.transposed {
             besides += self.rounds * self.tiled.epilogue() * BY_COLUMNS;
+        }
+        if instance.pieces_under_way == 1 {
+            besides += self.rounds * self.tiled.epilogue() * ALONE;
         }
         if sharing > 1 {
             besides += CLUSTER;

@@ -38,6 +38,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// Whether all that it can do with a C of its type is to overwrite it, by TMA: one whose consumers have more
     /// than 64 rows each has no registers for anything else, and a C that lies by columns is not read.
     pub overwrites_only: bool,
+    /// Pieces of C that a consumer may have on their way.
+    pub pieces_under_way: usize,
     /// Whether it can leave sums where C would be.
     pub leaves_sums: bool,
     /// Whether its blocks can add the parts of a tile's sums.

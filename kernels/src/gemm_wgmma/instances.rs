@@ -19,7 +19,7 @@ use super::{
     piece_span, shared_bytes,
 };
 #[cfg(not(target_arch = "nvptx64"))]
-use super::{Instance, box_a, box_b, box_c, fixes_up, leaves_sums};
+use super::{Instance, box_a, box_b, box_c, columns_on_their_way, fixes_up, leaves_sums};
 
 /// Consumers at a tile of those that are at it together.
 const fn together(consumers: usize) -> usize {
@@ -119,6 +119,7 @@ macro_rules! instances_of {
                 consumers: $consumers,
                 alternate: $consumers > $how($consumers),
                 overwrites_only: $m / 64 / $how($consumers) > 1 || !$name::C::K_IS_CONSECUTIVE,
+                pieces_under_way: columns_on_their_way($m, $n, $stages, $consumers, $depth) / piece_columns($n),
                 leaves_sums: leaves_sums::<$epilogue>(),
                 fixes_up: fixes_up::<$epilogue>($n, $m / 64 / $how($consumers), $depth),
                 transposed: !$name::C::K_IS_CONSECUTIVE,
@@ -137,15 +138,16 @@ instances! {
     bf16_2x128x256_c1_kk, f16_2x128x256_c1_kk = (2 together 128 x 256, 4, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x224_c2_kk, f16_2x128x224_c2_kk = (2 together 128 x 224, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x256x192_r2_kk, f16_2x256x192_r2_kk = (2 together 256 x 192, 3, 1 x 2 x 1, KMajor, KMajor);
+    bf16_2x256x160_r2_kk, f16_2x256x160_r2_kk = (2 together 256 x 160, 4, 1 x 2 x 1, KMajor, KMajor);
+    bf16_3x192x192_r2_kk, f16_3x192x192_r2_kk = (3 together 192 x 192, 4, 1 x 2 x 1, KMajor, KMajor);
     bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1 x 1, KMajor, KMajor);
-    bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 4, 2 x 1 x 1, KMajor, KMajor);
+    bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x208_c1_kk, f16_2x128x208_c1_kk = (2 together 128 x 208, 4, 1 x 1 x 1, KMajor, KMajor);
-    bf16_2x128x176_c1_kk, f16_2x128x176_c1_kk = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x144_c1_kk, f16_2x128x144_c1_kk = (2 together 128 x 144, 5, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c1_kk, f16_2x128x128_c1_kk = (2 together 128 x 128, 6, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x112_c1_kk, f16_2x128x112_c1_kk = (2 together 128 x 112, 6, 1 x 1 x 1, KMajor, KMajor);
@@ -154,7 +156,6 @@ instances! {
     bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c2_kk, f16_1x64x96_c2_kk = (1 together 64 x 96, 10, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x64_c2_kk, f16_1x64x64_c2_kk = (1 together 64 x 64, 12, 2 x 1 x 1, KMajor, KMajor);
-    bf16_1x64x144_c1_kk, f16_1x64x144_c1_kk = (1 together 64 x 144, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
     bf16_1x64x112_c1_kk, f16_1x64x112_c1_kk = (1 together 64 x 112, 9, 1 x 1 x 1, KMajor, KMajor);
@@ -163,12 +164,16 @@ instances! {
     bf16_1x64x64_c1_kk, f16_1x64x64_c1_kk = (1 together 64 x 64, 12, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x48_c1_kk, f16_1x64x48_c1_kk = (1 together 64 x 48, 14, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x32_c1_kk, f16_1x64x32_c1_kk = (1 together 64 x 32, 16, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x256x160_r2_kkm, f16_2x256x160_r2_kkm = (2 together 256 x 160, 4, 1 x 2 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x256x144_c2_kkm, f16_2x256x144_c2_kkm = (2 together 256 x 144, 4, 2 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x256x88_c1_kkm, f16_2x256x88_c1_kkm = (2 together 256 x 88, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
-    bf16_2x128x208_c1_kkm, f16_2x128x208_c1_kkm = (2 together 128 x 208, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_3x192x160_r2_kkm, f16_3x192x160_r2_kkm = (3 together 192 x 160, 4, 1 x 2 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x208_c1_kkm, f16_2x128x208_c1_kkm = (2 together 128 x 208, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x192_c1_kkm, f16_2x128x192_c1_kkm = (2 together 128 x 192, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x184_c1_kkm, f16_2x128x184_c1_kkm = (2 together 128 x 184, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x176_c1_kkm, f16_2x128x176_c1_kkm = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x160_c1_kkm, f16_2x128x160_c1_kkm = (2 together 128 x 160, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x112_c1_kkm, f16_2x128x112_c1_kkm = (2 together 128 x 112, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x104_c1_kkm, f16_2x128x104_c1_kkm = (2 together 128 x 104, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x144_r2_kkm, f16_2x128x144_r2_kkm = (2 together 128 x 144, 5, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x112_r2_kkm, f16_2x128x112_r2_kkm = (2 together 128 x 112, 6, 1 x 2 x 1, KMajor, KMajor, MnMajor);
@@ -176,7 +181,6 @@ instances! {
     bf16_2x128x88_r2_kkm, f16_2x128x88_r2_kkm = (2 together 128 x 88, 7, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x80_r2_kkm, f16_2x128x80_r2_kkm = (2 together 128 x 80, 7, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x160_d2_kkm, f16_2x128x160_d2_kkm = (2 together 128 x 160, 4, 1 x 1 x 2, KMajor, KMajor, MnMajor);
-    bf16_2x128x80_d2_kkm, f16_2x128x80_d2_kkm = (2 together 128 x 80, 6, 1 x 1 x 2, KMajor, KMajor, MnMajor);
     bf16_2x128x256_c2_km, f16_2x128x256_c2_km = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, MnMajor);
     bf16_2t128x128_c2_km, f16_2t128x128_c2_km = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, MnMajor);
     bf16_1x64x128_c1_km, f16_1x64x128_c1_km = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, MnMajor);

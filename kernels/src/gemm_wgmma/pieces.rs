@@ -12,10 +12,10 @@ use core::marker::PhantomData;
 
 use cutlet_device::hopper::{
     AccumulatorLayout, Float16, KMajor, Major, MnMajor, OperandTile, TensorMap, TileBox,
-    WarpgroupThread, WarpgroupThreads, WgmmaInstruction, fence_async_shared, store_accumulator,
-    tma_store_commit, tma_store_wait_read,
+    WarpgroupIdx, WarpgroupThread, WarpgroupThreads, WgmmaInstruction, fence_async_shared,
+    store_accumulator, tma_store_commit, tma_store_wait_read,
 };
-use cutlet_device::{DeviceData, GlobalMut, lane_idx, sync_warp};
+use cutlet_device::{DeviceData, GlobalMut, Shared, SharedMemory, lane_idx, sync_warp};
 use cutlet_layout_core::{
     Coord, Fragment, L, Layout, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, WgmmaC, each,
     tiles,
@@ -24,12 +24,50 @@ use cutlet_layout_core::{
 use super::ahead::{self, Ahead};
 use super::{Epilogue, TileC, WARP_ROWS, epilogue};
 
-/// Columns of a consumer's pieces that may be on their way.
-const ON_THEIR_WAY: usize = 128;
-/// Elements of them.
-pub(super) const BUFFER: usize = 64 * ON_THEIR_WAY;
-/// The shared memory that a consumer has for them.
-pub(super) type Buffer<T> = OperandTile<T, KMajor, 64, ON_THEIR_WAY>;
+/// The columns of a consumer's pieces that may be on their way, of tiles with `n` columns, where so many `consumers`
+/// have `left` bytes of shared memory for them: 128, or half of that as often as it takes, but a piece at least.
+pub(super) const fn columns_on_their_way(n: usize, consumers: usize, left: usize) -> usize {
+    let mut columns = 128;
+    while buffer_bytes(consumers, columns) > left && columns > piece_columns(n) {
+        columns /= 2;
+    }
+    columns
+}
+
+/// Bytes of shared memory of so many consumers' pieces on their way.
+pub(super) const fn buffer_bytes(consumers: usize, columns: usize) -> usize {
+    2 * consumers * 64 * columns
+}
+
+/// The shared memory of a consumer's pieces on their way.
+#[derive(Clone, Copy)]
+pub struct Buffer<T> {
+    start: Shared<T>,
+    columns: usize,
+}
+
+impl<T: Float16> Buffer<T> {
+    /// The first of so many consumers' buffers, which lie in the next bytes of shared memory.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory, consumers: usize, columns: usize) -> Self {
+        let bytes = buffer_bytes(consumers, columns);
+        Self {
+            start: shared.take_aligned::<T, 1024>(bytes / size_of::<T>()),
+            columns,
+        }
+    }
+
+    /// That of a consumer, where this is the first one's.
+    #[inline(always)]
+    pub fn of(self, consumer: WarpgroupIdx) -> Self {
+        let elements = consumer.own(64 * self.columns, 0);
+        Self {
+            start: self.start.offset(i64::from(elements)),
+            ..self
+        }
+    }
+}
+
 /// A piece in shared memory, its lines of `SPAN` bytes each: rows, or columns where these are what is
 /// consecutive in C.
 type SharedC<T, JC, const PIECE: usize, const SPAN: usize> = OperandTile<T, JC, 64, PIECE, SPAN>;
@@ -130,9 +168,6 @@ pub struct Pieces<'a, T: Float16, JC, const PIECE: usize, const SPAN: usize> {
 impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     Pieces<'a, T, JC, PIECE, SPAN>
 {
-    /// Pieces that may be on their way.
-    const BUFFERS: usize = ON_THEIR_WAY / PIECE;
-
     /// The pieces of `rows`, on their way through `buffer`: of a tile whose own rows and columns begin at `own`.
     #[inline(always)]
     pub fn new(
@@ -161,6 +196,12 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     ) {
         let places = self.rows.partition::<AccumulatorLayout<I>>(self.thread);
         epilogue::apply(epilogue, sums, |v| places.bound().coordinate(v));
+    }
+
+    /// Pieces that may be on their way.
+    #[inline(always)]
+    fn most_under_way(&self) -> usize {
+        self.buffer.columns / PIECE
     }
 
     /// The first of the running warp's pieces that is this tile's own, not the tile's before.
@@ -216,8 +257,8 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
             // The stores of the tile before may have ended with any buffer: a tile begins when all
             // are free.
             if lane_idx().is_first() {
-                match (piece, Self::BUFFERS) {
-                    (0, _) => tma_store_wait_read::<0>(),
+                match (piece, self.most_under_way()) {
+                    (0, _) | (_, 1) => tma_store_wait_read::<0>(),
                     (_, 2) => tma_store_wait_read::<1>(),
                     (_, 4) => tma_store_wait_read::<3>(),
                     (_, 8) => tma_store_wait_read::<7>(),
@@ -246,8 +287,8 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
     /// Where a piece is in shared memory, from which others have gone before.
     #[inline(always)]
     fn shared(&self, piece: usize) -> SharedC<T, JC, PIECE, SPAN> {
-        let start = piece % Self::BUFFERS * const { 64 * PIECE };
-        SharedC::from_shared(self.buffer.start().offset(start as i64))
+        let start = piece % self.most_under_way() * const { 64 * PIECE };
+        SharedC::from_shared(self.buffer.start.offset(start as i64))
     }
 
     /// `C = epilogue(sums, C)`, or without old C if the epilogue does not read it, without TMA.
@@ -261,7 +302,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
         epilogue: Epi,
     ) {
         let Self { rows, thread, .. } = *self;
-        let buffer = self.buffer.start();
+        let buffer = self.buffer.start;
         let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
         let turns = inside.min(const { (I::N / TURN) as u32 });
         let half_c = |half: u32, turn: u32| {
@@ -346,7 +387,7 @@ impl MajorC for KMajor {
         T: Float16 + Default,
     {
         let Pieces { rows, thread, .. } = *pieces;
-        let buffers = Pieces::<T, Self, PIECE, SPAN>::BUFFERS;
+        let buffers = pieces.most_under_way();
         let count = const { I::N / PIECE };
         // All at once, where there is room for all.
         let together = if count <= buffers { count } else { 1 };
