@@ -90,25 +90,27 @@ fn text(times: &Times) -> String {
     text
 }
 
-/// The times of a shape, known ones and new ones. Where there are known ones of instances that the new ones lack, the new
-/// ones are brought to them by the instances that both have; nothing can be said if there is none.
+/// The times of a shape, known ones and new ones: the new ones if they are of all instances that are known. Else they are
+/// brought to the known ones by the instances that both have, which get the mean of both times; nothing can be said if there
+/// is none.
 fn together(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
     let time = |times: &[(String, f64)], name: &str| {
         let found = times.iter().find(|(other, _)| other == name);
         found.map(|(_, microseconds)| *microseconds)
     };
-    let (both, others): (Vec<_>, Vec<_>) = known
-        .iter()
-        .cloned()
-        .partition(|(name, _)| time(new, name).is_some());
-    if others.is_empty() {
+    let longer = |(name, known): &(String, f64)| Some((known / time(new, name)?).ln());
+    let longer: Vec<f64> = known.iter().filter_map(longer).collect();
+    if longer.len() == known.len() {
         return Some(new.to_vec());
     }
-    let longer = |(name, known): &(String, f64)| Some((known / time(new, name)?).ln());
-    let longer = both.iter().filter_map(longer).sum::<f64>() / both.len() as f64;
-    let brought =
-        |(name, microseconds): &(String, f64)| (name.clone(), microseconds * longer.exp());
-    (!both.is_empty()).then(|| others.into_iter().chain(new.iter().map(brought)).collect())
+    let mean = (longer.iter().sum::<f64>() / longer.len() as f64).exp();
+    let lacking = known.iter().filter(|(name, _)| time(new, name).is_none());
+    let brought = new.iter().map(|(name, microseconds)| {
+        let brought = microseconds * mean;
+        let known = time(known, name).unwrap_or(brought);
+        (name.clone(), (known * brought).sqrt())
+    });
+    (!longer.is_empty()).then(|| lacking.cloned().chain(brought).collect())
 }
 
 /// The times in results: of plain products in one layout.
@@ -167,6 +169,16 @@ mod tests {
             times(&[("a", 1.0), ("b", 2.0), ("c", 3.0), ("new", 2.5)])
         );
         assert_eq!(together(&known, &times(&[("new", 5.0)])), None);
+        // Both are twice as long there; and one of them is half as long as the other instead of twice.
+        let differing = times(&[("a", 4.0), ("b", 2.0), ("new", 5.0)]);
+        let found = together(&times(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]), &differing).unwrap();
+        let rounded = found
+            .iter()
+            .map(|(name, time)| (name.as_str(), (time * 1e6).round() / 1e6));
+        assert_eq!(
+            rounded.collect::<Vec<_>>(),
+            [("c", 3.0), ("a", 1.414214), ("b", 1.414214), ("new", 2.5)]
+        );
 
         let all = times(&[("a", 2.0), ("b", 4.0), ("c", 5.0), ("new", 5.0)]);
         assert_eq!(together(&known, &all), Some(all.clone()));

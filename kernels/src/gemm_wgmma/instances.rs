@@ -148,6 +148,7 @@ instances! {
     bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2x128x208_c1_kk, f16_2x128x208_c1_kk = (2 together 128 x 208, 4, 1 x 1 x 1, KMajor, KMajor);
+    bf16_2x128x176_c1_kk, f16_2x128x176_c1_kk = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x144_c1_kk, f16_2x128x144_c1_kk = (2 together 128 x 144, 5, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c1_kk, f16_2x128x128_c1_kk = (2 together 128 x 128, 6, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x112_c1_kk, f16_2x128x112_c1_kk = (2 together 128 x 112, 6, 1 x 1 x 1, KMajor, KMajor);
@@ -156,6 +157,7 @@ instances! {
     bf16_1x64x128_c2_kk, f16_1x64x128_c2_kk = (1 together 64 x 128, 8, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c2_kk, f16_1x64x96_c2_kk = (1 together 64 x 96, 10, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x64_c2_kk, f16_1x64x64_c2_kk = (1 together 64 x 64, 12, 2 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x144_c1_kk, f16_1x64x144_c1_kk = (1 together 64 x 144, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
     bf16_1x64x112_c1_kk, f16_1x64x112_c1_kk = (1 together 64 x 112, 9, 1 x 1 x 1, KMajor, KMajor);

@@ -35,7 +35,7 @@ struct Measured {
     at: [Vec<f32>; 3],
     /// Which instances were measured at them, the fastest first.
     fastest_first: Vec<Vec<usize>>,
-    /// Of each [`LANES`] instances, at each shape.
+    /// Of each [`LANES`] instances, up to the last that was measured, at each shape.
     errors: Vec<Vec<Errors>>,
 }
 
@@ -82,6 +82,10 @@ impl Measured {
                 at.push(logarithm);
             }
         }
+        // Of instances for other orders of A and B, which are the last ones, nothing is known.
+        let is_known = |errors: &Vec<Errors>| errors.iter().any(|it| it.known != [0.0; LANES]);
+        let known = measured.errors.iter().rposition(is_known);
+        measured.errors.truncate(known.map_or(0, |last| last + 1));
         measured
     }
 
