@@ -154,7 +154,7 @@ const EIGHT: f64 = 1.872;
 /// … where C lies by columns, whose pieces are stored in runs of 32 bytes, …
 const BY_COLUMNS: f64 = 0.5321;
 /// … and where a consumer has room for one piece alone, which has to be gone before the next one.
-const ALONE: f64 = 0.6;
+const ALONE: f64 = 0.3;
 /// How much time two consumers that take turns need for the steps of a tile that is not the first, …
 const TURNS: f64 = 0.993;
 /// … and clocks that it takes to pass the turn on.
@@ -163,7 +163,7 @@ const PASS: f64 = 1017.0;
 const CLUSTER: f64 = 102.2;
 /// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one: then
 /// one launch starts while the other ends.
-const START: f64 = 2084.0;
+const START: f64 = 1000.0;
 /// Clocks in which two blocks exchange 64×64 sums each.
 const EXCHANGE: f64 = 2574.0;
 /// Bytes that memory brings each multiprocessor in a clock if all of them ask, …
