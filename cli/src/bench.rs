@@ -90,6 +90,7 @@ struct RunArgs {
         require_equals = true,
         default_missing_value = "",
         value_delimiter = ',',
+        value_parser = gemm::part_of_instance,
         conflicts_with = "baselines"
     )]
     instances: Vec<String>,

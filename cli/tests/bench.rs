@@ -68,6 +68,27 @@ fn tiny(name: &str) -> (PathBuf, String) {
 }
 
 #[test]
+fn instances_are_measured_by_parts_of_their_names() {
+    let out = folder("instances");
+    let arguments = ["bench", "gemm", "--backend", "cpu", "--dtype", "bf16"];
+    let arguments = [&arguments[..], &["--rounds", "5", "--out", path(&out)]].concat();
+    let instances = |option: &str| {
+        let output = cutlet(&[&arguments[..], &[option]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let row = &results(&out)["rows"][0];
+        let contestants = row["contestants"].as_array().unwrap().iter();
+        let instances = contestants.filter(|contestant| contestant["role"] == "instance");
+        let names = instances.map(|contestant| contestant["name"].as_str().unwrap().to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(instances("--seed=1"), [""; 0]);
+    assert_eq!(instances("--instances=64x64_c1_kk"), ["bf16_1x64x64_c1_kk"]);
+    assert!(instances("--instances").len() > 1);
+    let nonsense = [&arguments[..], &["--instances=64x64_c1_kk,63x64"]].concat();
+    assert_refused(&nonsense, "no instance has that in its name");
+}
+
+#[test]
 fn a_run_that_is_interrupted_leaves_what_it_measured() {
     let out = folder("interrupted");
     let file = out.join("results.json");

@@ -62,6 +62,19 @@ impl fmt::Display for Epilogue {
 }
 
 impl Epilogue {
+    /// Nothing, a bias alone, and a bias with each activation.
+    pub fn each() -> Vec<Epilogue> {
+        let biased = |activation| Epilogue {
+            bias: true,
+            activation,
+        };
+        let activations = ACTIVATIONS.map(|(_, activation)| biased(Some(activation)));
+        [Epilogue::default(), biased(None)]
+            .into_iter()
+            .chain(activations)
+            .collect()
+    }
+
     /// Whether the product is all there is.
     pub fn is_none(&self) -> bool {
         *self == Epilogue::default()
