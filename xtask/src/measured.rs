@@ -169,15 +169,15 @@ mod tests {
             times(&[("a", 1.0), ("b", 2.0), ("c", 3.0), ("new", 2.5)])
         );
         assert_eq!(together(&known, &times(&[("new", 5.0)])), None);
-        // Both are twice as long there; and one of them is half as long as the other instead of twice.
-        let differing = times(&[("a", 4.0), ("b", 2.0), ("new", 5.0)]);
-        let found = together(&times(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]), &differing).unwrap();
+        // What both have took four times as long in the new run on average, a sixteen times: each is met halfway.
+        let differing = times(&[("a", 16.0), ("b", 2.0), ("new", 5.0)]);
+        let found = together(&known, &differing).unwrap();
         let rounded = found
             .iter()
             .map(|(name, time)| (name.as_str(), (time * 1e6).round() / 1e6));
         assert_eq!(
             rounded.collect::<Vec<_>>(),
-            [("c", 3.0), ("a", 1.414214), ("b", 1.414214), ("new", 2.5)]
+            [("c", 3.0), ("a", 2.0), ("b", 1.0), ("new", 1.25)]
         );
 
         let all = times(&[("a", 2.0), ("b", 4.0), ("c", 5.0), ("new", 5.0)]);
