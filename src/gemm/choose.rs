@@ -502,15 +502,16 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             true => RUNS,
             false => 1.0,
         };
+        let of_epilogues = |share: f64| self.rounds * self.tiled.epilogue() * share;
         let mut besides = LAST_STORE * runs * last_bytes / shape.rate();
         if !instance.tile[1].is_multiple_of(16) {
-            besides += self.rounds * self.tiled.epilogue() * EIGHT;
+            besides += of_epilogues(EIGHT);
         }
         if instance.transposed {
-            besides += self.rounds * self.tiled.epilogue() * BY_COLUMNS;
+            besides += of_epilogues(BY_COLUMNS);
         }
         if instance.pieces_under_way == 1 {
-            besides += self.rounds * self.tiled.epilogue() * ALONE;
+            besides += of_epilogues(ALONE);
         }
         if sharing > 1 {
             besides += CLUSTER;

@@ -203,24 +203,22 @@ impl Family for Gemm {
 
 /// A part of the name of one of cutlet's kernel instances, of whatever types.
 pub fn part_of_instance(part: &str) -> Result<String, String> {
-    let orders = [Order::RowMajor, Order::ColMajor];
+    let layouts = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
     let of_types = [
         types::F32::INSTANCES,
         types::F16::INSTANCES,
         types::Bf16::INSTANCES,
     ];
-    let mut names = of_types.into_iter().flat_map(|instances| {
-        let of_orders = orders.map(|a| orders.map(|b| (a, b)));
-        let of_orders = of_orders.into_iter().flatten();
-        of_orders.flat_map(move |(a, b)| {
+    for instances in of_types {
+        for [a, b] in layouts.map(Layout::orders) {
             let fused = Epilogue::each().into_iter();
-            fused.flat_map(move |epilogue| instances(a, b, epilogue))
-        })
-    });
-    match names.any(|name| name.contains(part)) {
-        true => Ok(part.to_string()),
-        false => Err("no instance has that in its name".to_string()),
+            let mut names = fused.flat_map(|epilogue| instances(a, b, epilogue));
+            if names.any(|name| name.contains(part)) {
+                return Ok(part.to_string());
+            }
+        }
     }
+    Err("no instance has that in its name".to_string())
 }
 
 /// The element types that cutlet has kernels for.
