@@ -499,15 +499,15 @@ fn a_ring_filled_in_pairs_keeps_its_order() {
     check_pairs::<3>();
 }
 
-#[test]
-fn blocks_of_a_cluster_share_loads_by_multicast() {
-    type Tile = KMajorTile<f16, 64, 64>;
-    let matrix = Matrix::<f16>::new(64, 256, 3);
-    let map = matrix.map(Tile::tile_box(2));
+/// Two blocks load tiles of so many rows together, which both get.
+fn check_loads_among<const ROWS: usize>() {
+    type Tile<const ROWS: usize> = KMajorTile<f16, ROWS, 64>;
+    let matrix = Matrix::<f16>::new(ROWS, 256, 3);
+    let map = matrix.map(Tile::<ROWS>::box_among(2));
     let wrong = AtomicU32::new(0);
     launch(128, 4, 2, || {
         let mut shared = SharedMemory::new();
-        let ring = Tile::take_ring::<2>(&mut shared);
+        let ring = Tile::<ROWS>::take_ring::<2>(&mut shared);
         let pipeline = Pipeline::<2, 2>::take(&mut shared);
         if thread_idx().get() == 0 {
             // SAFETY: nobody uses the barriers before the cluster's barrier.
@@ -518,13 +518,14 @@ fn blocks_of_a_cluster_share_loads_by_multicast() {
         let (mut producer, mut consumer) = (pipeline.producer(), pipeline.consumer());
         for step in 0..4 {
             if thread.get() == 0 {
-                let filling = producer.acquire(Tile::BYTES);
+                let filling = producer.acquire(Tile::<ROWS>::BYTES);
                 let options = LoadOptions::DEFAULT.multicast(Multicast::first(2));
                 let tile = ring.stage(filling.stage());
-                // SAFETY: the map is of halves of this tile; the stage is empty in both blocks.
+                // SAFETY: the map is of what a block loads of this tile; the stage is empty in both blocks.
                 unsafe {
-                    tile.load_part::<2, 2>(
+                    tile.load_among::<2, 2>(
                         cluster_rank().get(),
+                        step as u32,
                         &map,
                         [0, 64 * step],
                         filling.barrier(),
@@ -534,12 +535,12 @@ fn blocks_of_a_cluster_share_loads_by_multicast() {
             }
             let filled = consumer.wait();
             let tile: Shared<f16> = ring.stage(filled.stage()).start();
-            type L = Blocks<f16, KMajor, 64, 64, 128>;
-            for i in (thread.get()..64 * 64).step_by(128) {
-                let index = Span::<f16, 128>::apply(L::LAYOUT.at(i64::from(i)) as u32);
+            type L<const ROWS: usize> = Blocks<f16, KMajor, ROWS, 64, 128>;
+            for i in (thread.get()..64 * ROWS as u32).step_by(128) {
+                let index = Span::<f16, 128>::apply(L::<ROWS>::LAYOUT.at(i64::from(i)) as u32);
                 // SAFETY: the tile is loaded.
                 let value = unsafe { tile.load(i64::from(index)) };
-                let (row, column) = (i as usize % 64, i as usize / 64 + 64 * step as usize);
+                let (row, column) = (i as usize % ROWS, i as usize / ROWS + 64 * step as usize);
                 if value.number() != matrix.at(row, column) {
                     wrong.fetch_add(1, Relaxed);
                 }
@@ -554,6 +555,13 @@ fn blocks_of_a_cluster_share_loads_by_multicast() {
     })
     .unwrap();
     assert_eq!(wrong.into_inner(), 0);
+}
+
+#[test]
+fn blocks_of_a_cluster_load_tiles_together() {
+    check_loads_among::<64>();
+    // Half of it is no whole number of groups of 8 rows.
+    check_loads_among::<72>();
 }
 
 #[test]

@@ -8,11 +8,11 @@
 //! launch; a *schedule* says which tiles are its. A launch begins while the kernel before it ends:
 //! until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster have
 //! neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that
-//! both need; or they have the same tile, each multiplies every other step, and they *exchange* sums.
-//! Clusters can share a tile's steps, too: whichever block comes last adds all parts of the sums, the
-//! *fixup*. Where there are many tiles, a cluster claims a *seat* in the schedule that suits the
-//! multiprocessors it runs on. The last tiles have their *place* where C ends, not where the tiles
-//! before do: what they have in common is stored once.
+//! both need, or every other one where halves would not do; or they have the same tile, each multiplies
+//! every other step, and they *exchange* sums. Clusters can share a tile's steps, too: whichever block
+//! comes last adds all parts of the sums, the *fixup*. Where there are many tiles, a cluster claims a
+//! *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have their *place*
+//! where C ends, not where the tiles before do: what they have in common is stored once.
 //!
 //! The tile's extents, the stages, the cluster, the majors of A, B and C, the types and the epilogue are
 //! parameters; [`instances`] lists those that the library launches.
@@ -110,14 +110,14 @@ const fn besides_buffers(m: usize, n: usize, stages: usize, depth: usize) -> usi
     2 * stages * (m + n) * K + mailbox + 1024
 }
 
-/// The box of A's tensor map.
+/// The box of A's tensor map, tiles of which so many columns of blocks load together.
 pub const fn box_a<T: DeviceData, JA: Major, const M: usize>(columns: usize) -> TileBox {
-    SharedA::<T, JA, M>::tile_box(columns)
+    SharedA::<T, JA, M>::box_among(columns)
 }
 
-/// The box of B's tensor map: each block of a cluster loads its part.
+/// The box of B's tensor map, tiles of which so many rows of blocks load together.
 pub const fn box_b<T: DeviceData, JB: Major, const N: usize>(rows: usize) -> TileBox {
-    SharedB::<T, JB, N>::tile_box(rows)
+    SharedB::<T, JB, N>::box_among(rows)
 }
 
 /// The box of C's tensor map: a warp's rows of a piece.
@@ -492,8 +492,8 @@ pub unsafe fn gemm<
                 1 => own,
                 _ => all,
             };
-            let (part_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
-            let (part_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
+            let (block_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
+            let (block_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
             let [once_a, once_b] = problem.once;
             // Where C lies by columns, A is the weights. Elsewhere there is no register for a hint.
             let options_a = match !JC::K_IS_CONSECUTIVE && once_a != 0 {
@@ -513,6 +513,7 @@ pub unsafe fn gemm<
             let mut producer = pipeline.producer();
             let steps = tile_steps();
             let mut back = false;
+            let mut nth = 0;
             for work in schedule() {
                 for step in work.steps(steps, back) {
                     // A short ring has no stage to spare for pairs.
@@ -527,9 +528,10 @@ pub unsafe fn gemm<
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
                         let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
-                        tile_a.load_part::<COLUMNS, 2>(part_a, map_a, a, barrier, options_a);
-                        tile_b.load_part::<ROWS, 2>(part_b, map_b, b, barrier, options_b);
+                        tile_a.load_among::<COLUMNS, 2>(block_a, nth, map_a, a, barrier, options_a);
+                        tile_b.load_among::<ROWS, 2>(block_b, nth, map_b, b, barrier, options_b);
                     }
+                    nth += 1;
                 }
                 back = !back;
             }

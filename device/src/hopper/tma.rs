@@ -189,6 +189,20 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         }
     }
 
+    /// The boxes by which `blocks` blocks of a cluster load the tile [together](Self::load_among).
+    pub const fn box_among(blocks: usize) -> TileBox {
+        Self::tile_box(Self::parts_among(blocks))
+    }
+
+    /// Into how many parts so many blocks divide the tile's rows: as many, or one where boxes cannot load such parts.
+    const fn parts_among(blocks: usize) -> usize {
+        let unit = if J::K_IS_CONSECUTIVE { 8 } else { Self::LINE };
+        match MN.is_multiple_of(unit * blocks) {
+            true => blocks,
+            false => 1,
+        }
+    }
+
     /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third
     /// dimension if the map has one. The whole tile's bytes count at the barrier.
     ///
@@ -205,27 +219,33 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         options: LoadOptions,
     ) {
         // SAFETY: as promised by the caller.
-        unsafe { self.load_part::<1, R>(0u32, map, at, barrier, options) };
+        unsafe { self.load_among::<1, R>(0, 0, map, at, barrier, options) };
     }
 
-    /// [`load`](Self::load) of part `part` of `PARTS` of the tile's rows. `at` is the coordinate of
-    /// the whole tile.
-    ///
-    /// With a multicast, each block of a cluster loads one part of a tile that all of them need.
+    /// What block `block` of `BLOCKS` of a cluster does so that each of them gets the tile, by multicasts to all: it
+    /// loads its part of the rows. Where parts would not be whole groups of 8 rows, or spans of an MN-major tile, the
+    /// blocks take turns to load all of it: `nth` counts their tiles.
     ///
     /// # Safety
-    /// As [`load`](Self::load), with a map made for [`tile_box`](Self::tile_box)`(PARTS)`.
+    /// As [`load`](Self::load), with a map made for [`box_among`](Self::box_among)`(BLOCKS)`. The blocks must agree
+    /// on `nth`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn load_part<const PARTS: usize, const R: usize>(
+    pub unsafe fn load_among<const BLOCKS: usize, const R: usize>(
         self,
-        part: impl TileIndex,
+        block: u32,
+        nth: u32,
         map: &TensorMap,
         at: [i32; R],
         barrier: Mbarrier,
         options: LoadOptions,
     ) {
-        self.for_each_box::<PARTS, R>(part, at, |at, shared| {
+        let parts = const { Self::parts_among(BLOCKS) };
+        if parts < BLOCKS && nth % BLOCKS as u32 != block {
+            return;
+        }
+        let part = if parts < BLOCKS { 0 } else { block };
+        self.for_each_box(parts, part, at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_load(map, at, shared, barrier, options) };
         });
@@ -257,26 +277,27 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         map: &TensorMap,
         at: [i32; R],
     ) {
-        self.for_each_box::<PARTS, R>(part, at, |at, shared| {
+        const {
+            Self::tile_box(PARTS);
+        }
+        self.for_each_box(PARTS, part.index() as u32, at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_store(map, at, shared) };
         });
     }
 
     /// Calls `each` with the coordinate, innermost first, and the place in shared memory of every
-    /// box of a part.
+    /// box of part `part` of `parts`.
     #[inline(always)]
-    fn for_each_box<const PARTS: usize, const R: usize>(
+    fn for_each_box<const R: usize>(
         self,
-        part: impl TileIndex,
+        parts: usize,
+        part: u32,
         at: [i32; R],
         mut each: impl FnMut([i32; R], Shared<T>),
     ) {
-        const {
-            Self::tile_box(PARTS);
-        }
-        let (line, rows) = (Self::LINE as i32, (MN / PARTS) as i32);
-        let part = part.index() as i32;
+        let (line, rows) = (Self::LINE as i32, (MN / parts) as i32);
+        let part = part as i32;
         let mut coordinate = at;
         if J::K_IS_CONSECUTIVE {
             let mut block = 0;

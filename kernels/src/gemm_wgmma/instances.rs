@@ -4,8 +4,8 @@
 //!
 //! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
 //! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` and `c4` are two and four
-//! blocks one below the other, `r2` two side by side, `d2` two at the same tile; `c1` is no cluster. A
-//! third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
+//! blocks one below the other, `r2` and `r4` as many side by side, `d2` two at the same tile; `c1` is no
+//! cluster. A third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
 //! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
@@ -160,6 +160,8 @@ instances! {
     bf16_1x64x144_c1_kk, f16_1x64x144_c1_kk = (1 together 64 x 144, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x96_c4_kk, f16_1x64x96_c4_kk = (1 together 64 x 96, 10, 4 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x80_r4_kk, f16_1x64x80_r4_kk = (1 together 64 x 80, 10, 1 x 4 x 1, KMajor, KMajor);
     bf16_1x64x112_c1_kk, f16_1x64x112_c1_kk = (1 together 64 x 112, 9, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x80_c1_kk, f16_1x64x80_c1_kk = (1 together 64 x 80, 10, 1 x 1 x 1, KMajor, KMajor);
@@ -176,6 +178,7 @@ instances! {
     bf16_2x128x176_c1_kkm, f16_2x128x176_c1_kkm = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x160_c1_kkm, f16_2x128x160_c1_kkm = (2 together 128 x 160, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x112_c1_kkm, f16_2x128x112_c1_kkm = (2 together 128 x 112, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
+    bf16_2x128x104_c4_kkm, f16_2x128x104_c4_kkm = (2 together 128 x 104, 6, 4 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x104_c1_kkm, f16_2x128x104_c1_kkm = (2 together 128 x 104, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x144_r2_kkm, f16_2x128x144_r2_kkm = (2 together 128 x 144, 5, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x112_r2_kkm, f16_2x128x112_r2_kkm = (2 together 128 x 112, 6, 1 x 2 x 1, KMajor, KMajor, MnMajor);
