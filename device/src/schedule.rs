@@ -77,7 +77,7 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
             first_step: split * DEPTH as u32 + rank.part(DEPTH),
             stride: self.splits * DEPTH as u32,
             part: split,
-            part_row: split * self.raster.tiles()[0] * ROWS as u32 + row,
+            part_row: split * self.raster.tiles()[0] * ROWS as u32,
             tile: tile * (ROWS * COLUMNS) as u32 + rank.part(ROWS * COLUMNS),
         })
     }
@@ -104,7 +104,7 @@ pub struct Work {
     stride: u32,
     /// Which part of the tile's steps it is.
     pub part: u32,
-    /// The tile's row, if the tiles of each part lie below those of the part before, each with whole
+    /// The first row of tiles of that part, if those of each part lie below those of the part before, each with whole
     /// clusters of rows.
     pub part_row: u32,
     /// The tile's index among all, those included that only keep a cluster company.

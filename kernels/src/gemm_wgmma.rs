@@ -148,8 +148,8 @@ pub struct Problem {
     pub left: Coord,
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
     /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
-    /// before then, and store only what is theirs. `u32::MAX` if C is not overwritten, in units of 16
-    /// bytes.
+    /// before then, and store only what is theirs, or leave the same sums again. `u32::MAX` if neither C is
+    /// overwritten, in units of 16 bytes, nor sums are left that are not added to anything.
     pub last: [u32; 2],
     /// Rows of A and C.
     pub m: i32,
@@ -626,14 +626,18 @@ pub unsafe fn gemm<
                 && ((fixes_up && problem.splits > 1) || problem.leave.is_asked())
             {
                 if problem.leave.is_asked() {
+                    let (row, column) = place(work);
                     let place = Place {
-                        tile: (work.part_row, work.column),
+                        tile: (
+                            work.part_row * const { (M / WARP_ROWS) as u32 } + row,
+                            column,
+                        ),
                         rows: (band_idx(band), 0),
                         thread,
                     };
                     // SAFETY: the launcher promises that there are such rows; these are this consumer's.
                     unsafe {
-                        leave_sums::<Mma<N, T, JA, JB>, JC, M, N>(
+                        leave_sums::<Mma<N, T, JA, JB>, JC, PIECE, N>(
                             sums,
                             epilogue,
                             sums_of(c),

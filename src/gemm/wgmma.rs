@@ -506,7 +506,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
             leave,
-            last: match tma_c && !epilogue.reads_old() {
+            last: match leave.overwrites() || (tma_c && !epilogue.reads_old()) {
                 true => instance.last([shape.m, shape.n]),
                 false => [u32::MAX; 2],
             },
@@ -584,11 +584,11 @@ mod tests {
         (0..count).map(small).collect()
     }
 
-    /// C = A·B + beta·C by that instance, each tile's steps in so many parts, which the last block adds.
-    fn fix_up(
+    /// C = A·B + beta·C by that instance, each tile's steps in so many parts.
+    fn multiply_in_parts(
         stream: &Stream,
         instance: &'static Instance<bf16>,
-        splits: u32,
+        (splits, finish): (u32, Finish),
         [a, b]: [Matrix<'_, bf16>; 2],
         beta: f32,
         c: &mut Buffer<bf16>,
@@ -603,22 +603,28 @@ mod tests {
         let choice = Choice {
             instance,
             splits,
-            finish: Finish::LastBlock,
+            finish,
             pieces,
             blocks: pieces as u32,
             seated: false,
             clocks: 0.0,
         };
+        if finish == Finish::Kernel {
+            return call.finish_sums(&choice, problem);
+        }
         let fixups = Fixups::of(stream).expect("the stream is of our own");
         let scale = Scale { alpha: 1.0, beta };
         call.fix_up(&choice, scale, To::C(&mut problem.c), &fixups)
     }
 
     /// Again and again, as each launch leaves the counters as it found them, and in a graph.
-    fn check_fix_up(name: &str, [m, n, k]: [usize; 3], splits: u32, beta: f32) {
+    fn check_parts(name: &str, [m, n, k]: [usize; 3], parts: (u32, Finish), beta: f32) {
         let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
         let instance = instances.next().expect("there is such an instance");
-        assert!(instance.fixes_up, "{name}");
+        match parts.1 {
+            Finish::Kernel => assert!(instance.leaves_sums && !instance.transposed, "{name}"),
+            _ => assert!(instance.fixes_up, "{name}"),
+        }
         let stream = Device::auto().stream().unwrap();
         let (a, b, old) = (small(m * k), small(k * n), small(m * n));
         let mut expected = old.clone();
@@ -636,11 +642,12 @@ mod tests {
         let mut on_c = stream.upload(&old).unwrap();
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();
-            fix_up(&stream, instance, splits, operands, beta, &mut on_c).unwrap();
+            multiply_in_parts(&stream, instance, parts, operands, beta, &mut on_c).unwrap();
             assert_eq!(stream.download(&on_c).unwrap(), expected, "{name}");
         }
-        let captured =
-            stream.capture(|stream| fix_up(stream, instance, splits, operands, beta, &mut on_c));
+        let captured = stream.capture(|stream| {
+            multiply_in_parts(stream, instance, parts, operands, beta, &mut on_c)
+        });
         let graph = captured.unwrap();
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();
@@ -677,9 +684,24 @@ mod tests {
             ("bf16_2x128x104_c1_kkm", 0.0),
             ("bf16_2x128x96_r2_kkm", 0.0),
         ] {
-            check_fix_up(name, [70, 200, 640], 2, beta);
-            check_fix_up(name, [129, 72, 200], 3, beta);
-            check_fix_up(name, [30, 40, 1000], 9, beta);
+            check_parts(name, [70, 200, 640], (2, Finish::LastBlock), beta);
+            check_parts(name, [129, 72, 200], (3, Finish::LastBlock), beta);
+            check_parts(name, [30, 40, 1000], (9, Finish::LastBlock), beta);
+        }
+    }
+
+    #[test]
+    fn another_kernel_adds_the_parts_of_tiles_that_overlap() {
+        for (name, beta) in [
+            ("bf16_1x64x80_r4_kk", 0.0),
+            ("bf16_1x64x160_c2_kk", 2.0),
+            ("bf16_2t128x128_c2_kk", 0.0),
+            ("bf16_2x128x112_c1_kk", -1.0),
+            ("bf16_3x192x192_r2_kk", 0.0),
+        ] {
+            check_parts(name, [140, 300, 640], (2, Finish::Kernel), beta);
+            check_parts(name, [201, 202, 200], (3, Finish::Kernel), beta);
+            check_parts(name, [30, 40, 1000], (9, Finish::Kernel), beta);
         }
     }
 }

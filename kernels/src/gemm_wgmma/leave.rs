@@ -6,7 +6,7 @@ use cutlet_device::{DeviceData, GlobalMut, uniform};
 use cutlet_layout_core::{ColMajor, Engine, EngineMut, Fragment, MatrixInner, RowMajor, Tensor};
 
 use super::ahead::Ahead;
-use super::{Epilogue, Problem, RowsC, TileC, epilogue};
+use super::{Epilogue, Problem, RowsC, TileC, WARP_ROWS, epilogue};
 
 /// Whether sums can be left. Not where the epilogue reads rows or columns ahead.
 pub const fn leaves_sums<Epi: Epilogue>() -> bool {
@@ -30,6 +30,11 @@ impl Leave {
     /// or, if it `adds`, added to it.
     pub const fn rows(ld: usize, adds: bool) -> Self {
         Self(2 * ld as i64 + adds as i64)
+    }
+
+    /// Whether they are, in place of what is there.
+    pub const fn overwrites(self) -> bool {
+        self.0 > 0 && self.0 % 2 == 0
     }
 
     #[inline(always)]
@@ -56,7 +61,8 @@ pub(super) fn sums_of<T: DeviceData>(c: GlobalMut<T>) -> GlobalMut<f32> {
     GlobalMut::from_ptr(c.as_ptr().cast())
 }
 
-/// Which sums are left: those of the rows `rows` of the tile `tile` of what is left, for a consumer's thread.
+/// Which sums are left: those of the rows `rows` of a tile of what is left, for a consumer's thread. `tile` is where it
+/// begins, in [`WARP_ROWS`] of rows and pieces of columns.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub tile: (u32, u32),
@@ -69,7 +75,12 @@ pub(super) struct Place {
 /// # Safety
 /// Their place must be at `to`, and nobody else may use it.
 #[inline(always)]
-pub(super) unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, const N: usize>(
+pub(super) unsafe fn leave_sums<
+    I: WgmmaInstruction,
+    JC: Major,
+    const PIECE: usize,
+    const N: usize,
+>(
     sums: &mut Fragment<f32, I::Values>,
     epilogue: impl Epilogue,
     to: GlobalMut<f32>,
@@ -80,14 +91,14 @@ pub(super) unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, 
     // SAFETY: as promised by the caller.
     unsafe {
         if !epilogue.is_identity() {
-            let rows = rows::<_, _, M, N>(to, RowMajor::new(left, leave.ld()), place);
+            let rows = rows::<_, _, PIECE, N>(to, RowMajor::new(left, leave.ld()), place);
             let rows = rows.partition::<AccumulatorLayout<I>>(place.thread);
             epilogue::apply(epilogue, sums, |v| rows.bound().coordinate(v));
         }
         if leave.adds() {
-            return store::<I, JC, _, M, N>(sums, Adding::to(to), problem, place);
+            return store::<I, JC, _, PIECE, N>(sums, Adding::to(to), problem, place);
         }
-        store::<I, JC, _, M, N>(sums, to, problem, place)
+        store::<I, JC, _, PIECE, N>(sums, to, problem, place)
     }
 }
 
@@ -96,7 +107,7 @@ pub(super) unsafe fn leave_sums<I: WgmmaInstruction, JC: Major, const M: usize, 
 /// # Safety
 /// As for [`leave_sums`].
 #[inline(always)]
-unsafe fn store<I, JC, E, const M: usize, const N: usize>(
+unsafe fn store<I, JC, E, const PIECE: usize, const N: usize>(
     sums: &Fragment<f32, I::Values>,
     to: E,
     problem: &Problem,
@@ -112,11 +123,11 @@ unsafe fn store<I, JC, E, const M: usize, const N: usize>(
     unsafe {
         if JC::K_IS_CONSECUTIVE {
             // A thread has pairs of neighbours of a row.
-            rows::<_, _, M, N>(to, RowMajor::new(left, ld), place)
+            rows::<_, _, PIECE, N>(to, RowMajor::new(left, ld), place)
                 .partition::<AccumulatorLayout<I, 2>>(thread)
                 .store(sums);
         } else {
-            rows::<_, _, M, N>(to, ColMajor::new(left, ld), place)
+            rows::<_, _, PIECE, N>(to, ColMajor::new(left, ld), place)
                 .partition::<AccumulatorLayout<I>>(thread)
                 .store(sums);
         }
@@ -128,13 +139,13 @@ unsafe fn store<I, JC, E, const M: usize, const N: usize>(
 /// # Safety
 /// As for [`leave_sums`].
 #[inline(always)]
-unsafe fn rows<E: Engine, Order: MatrixInner, const M: usize, const N: usize>(
+unsafe fn rows<E: Engine, Order: MatrixInner, const PIECE: usize, const N: usize>(
     to: E,
     order: Order,
     place: Place,
 ) -> Tensor<E, Order> {
     // SAFETY: as promised by the caller.
     unsafe { Tensor::new(to, order) }
-        .local_tile::<TileC<M, N>>(place.tile)
+        .local_tile::<TileC<WARP_ROWS, PIECE>>(place.tile)
         .local_tile::<RowsC<N>>(place.rows)
 }
