@@ -241,10 +241,13 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         options: LoadOptions,
     ) {
         let parts = const { Self::parts_among(BLOCKS) };
-        if parts < BLOCKS && nth % BLOCKS as u32 != block {
+        let part = if parts == BLOCKS {
+            block
+        } else if nth % BLOCKS as u32 == block {
+            0
+        } else {
             return;
-        }
-        let part = if parts < BLOCKS { 0 } else { block };
+        };
         self.for_each_box(parts, part, at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_load(map, at, shared, barrier, options) };
@@ -280,7 +283,7 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
         const {
             Self::tile_box(PARTS);
         }
-        self.for_each_box(PARTS, part.index() as u32, at, |at, shared| {
+        self.for_each_box(PARTS, part.index(), at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_store(map, at, shared) };
         });
