@@ -149,7 +149,8 @@ pub struct Problem {
     /// Where the last tiles begin at most, in [`WARP_ROWS`] of rows and pieces of columns, so that they lie in C
     /// as far as they can: TMA takes several times as long for a line that there is not. They overlap the tiles
     /// before then, and store only what is theirs, or leave the same sums again. `u32::MAX` if neither C is
-    /// overwritten, in units of 16 bytes, nor sums are left that are not added to anything.
+    /// overwritten, in units of 16 bytes, nor sums of split steps are left: a tile that has all of its steps takes them in
+    /// one order or the other, and its sums may differ from its neighbour's in their last bits.
     pub last: [u32; 2],
     /// Rows of A and C.
     pub m: i32,
@@ -635,7 +636,8 @@ pub unsafe fn gemm<
                         rows: (band_idx(band), 0),
                         thread,
                     };
-                    // SAFETY: the launcher promises that there are such rows; these are this consumer's.
+                    // SAFETY: the launcher promises that there are such rows; these are this consumer's, or another tile's
+                    // whose sums are the same.
                     unsafe {
                         leave_sums::<Mma<N, T, JA, JB>, JC, PIECE, N>(
                             sums,

@@ -500,13 +500,15 @@ impl<'a, T: Sixteen> Call<'a, T> {
                 extent,
             } => (elements.address(), leave, extent),
         };
+        let overwrites = tma_c && !epilogue.reads_old();
+        let leaves_parts = choice.finish == Finish::Kernel && choice.splits > 1;
         let raster = gemm_wgmma::raster([shape.m, shape.n], instance.tile, instance.cluster);
         let problem = gemm_wgmma::Problem {
             seats: self.seats(choice, raster.group()),
             prefetch: prefetch([a, b], &shape, choice, raster.group()),
             ldc: ldc as i64,
             leave,
-            last: match leave.overwrites() || (tma_c && !epilogue.reads_old()) {
+            last: match overwrites || leaves_parts {
                 true => instance.last([shape.m, shape.n]),
                 false => [u32::MAX; 2],
             },

@@ -32,11 +32,6 @@ impl Leave {
         Self(2 * ld as i64 + adds as i64)
     }
 
-    /// Whether they are, in place of what is there.
-    pub const fn overwrites(self) -> bool {
-        self.0 > 0 && self.0 % 2 == 0
-    }
-
     #[inline(always)]
     pub(super) fn is_asked(self) -> bool {
         self.0 > 0
@@ -73,7 +68,7 @@ pub(super) struct Place {
 /// Leaves what the epilogue makes of a consumer's sums of 64 rows, without old elements.
 ///
 /// # Safety
-/// Their place must be at `to`, and nobody else may use it.
+/// Their place must be at `to`, and nobody else may use it but to leave the same sums.
 #[inline(always)]
 pub(super) unsafe fn leave_sums<
     I: WgmmaInstruction,
