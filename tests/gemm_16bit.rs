@@ -481,7 +481,7 @@ fn last_tiles_store_what_is_theirs() {
     for name in [
         "bf16_2x128x224_c2_kk",
         "bf16_2x256x192_r2_kk",
-        "bf16_2t128x144_c2_kk",
+        "bf16_2t128x176_c2_kk",
         "bf16_1x64x160_c4_kk",
         "bf16_2x128x128_d2_kk",
         "bf16_2x128x176_c1_kkm",

@@ -683,7 +683,7 @@ mod tests {
             ("bf16_1x64x64_c1_kk", 2.0),
             ("bf16_1x64x96_c2_kk", 0.0),
             ("bf16_2x128x128_c1_kk", -1.0),
-            ("bf16_2x128x104_c1_kkm", 0.0),
+            ("bf16_2x128x104_c4_kkm", 0.0),
             ("bf16_2x128x96_r2_kkm", 0.0),
         ] {
             check_parts(name, [70, 200, 640], (2, Finish::LastBlock), beta);

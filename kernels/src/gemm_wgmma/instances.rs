@@ -143,7 +143,6 @@ instances! {
     bf16_2t128x192_c2_kk, f16_2t128x192_c2_kk = (2 turns 128 x 192, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x176_c2_kk, f16_2t128x176_c2_kk = (2 turns 128 x 176, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x160_c2_kk, f16_2t128x160_c2_kk = (2 turns 128 x 160, 5, 2 x 1 x 1, KMajor, KMajor);
-    bf16_2t128x144_c2_kk, f16_2t128x144_c2_kk = (2 turns 128 x 144, 5, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x128_c2_kk, f16_2t128x128_c2_kk = (2 turns 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t128x96_c2_kk, f16_2t128x96_c2_kk = (2 turns 128 x 96, 6, 2 x 1 x 1, KMajor, KMajor);
     bf16_2t64x224_c2_kk, f16_2t64x224_c2_kk = (2 turns 64 x 224, 5, 2 x 1 x 1, KMajor, KMajor);
@@ -174,12 +173,10 @@ instances! {
     bf16_3x192x160_r2_kkm, f16_3x192x160_r2_kkm = (3 together 192 x 160, 4, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x208_c1_kkm, f16_2x128x208_c1_kkm = (2 together 128 x 208, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x192_c1_kkm, f16_2x128x192_c1_kkm = (2 together 128 x 192, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
-    bf16_2x128x184_c1_kkm, f16_2x128x184_c1_kkm = (2 together 128 x 184, 4, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x176_c1_kkm, f16_2x128x176_c1_kkm = (2 together 128 x 176, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x160_c1_kkm, f16_2x128x160_c1_kkm = (2 together 128 x 160, 5, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x112_c1_kkm, f16_2x128x112_c1_kkm = (2 together 128 x 112, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x104_c4_kkm, f16_2x128x104_c4_kkm = (2 together 128 x 104, 6, 4 x 1 x 1, KMajor, KMajor, MnMajor);
-    bf16_2x128x104_c1_kkm, f16_2x128x104_c1_kkm = (2 together 128 x 104, 6, 1 x 1 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x144_r2_kkm, f16_2x128x144_r2_kkm = (2 together 128 x 144, 5, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x112_r2_kkm, f16_2x128x112_r2_kkm = (2 together 128 x 112, 6, 1 x 2 x 1, KMajor, KMajor, MnMajor);
     bf16_2x128x96_r2_kkm, f16_2x128x96_r2_kkm = (2 together 128 x 96, 6, 1 x 2 x 1, KMajor, KMajor, MnMajor);
