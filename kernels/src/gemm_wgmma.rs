@@ -101,7 +101,7 @@ const fn columns_on_their_way(
 ) -> usize {
     let most = LaunchBounds::MOST_SHARED_BYTES as usize;
     let left = most.saturating_sub(besides_buffers(m, n, stages, depth));
-    pieces::columns_on_their_way(n, consumers, left)
+    pieces::columns_that_fit(n, consumers, left)
 }
 
 /// Bytes of shared memory of a block, without what C's pieces need.

@@ -168,13 +168,13 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
     pub const fn tile_box(parts: usize) -> TileBox {
         let outer = if J::K_IS_CONSECUTIVE {
             assert!(
-                MN.is_multiple_of(parts) && (MN / parts).is_multiple_of(8),
+                Self::divides_into(parts),
                 "each part of a K-major tile has a multiple of 8 rows"
             );
             MN / parts
         } else {
             assert!(
-                MN.is_multiple_of(parts) && (MN / parts).is_multiple_of(Self::LINE),
+                Self::divides_into(parts),
                 "each part of an MN-major tile has a multiple of the swizzle span of rows"
             );
             K
@@ -196,11 +196,16 @@ impl<T: DeviceData, J: Major, const MN: usize, const K: usize, const SPAN: usize
 
     /// Into how many parts so many blocks divide the tile's rows: as many, or one where boxes cannot load such parts.
     const fn parts_among(blocks: usize) -> usize {
-        let unit = if J::K_IS_CONSECUTIVE { 8 } else { Self::LINE };
-        match MN.is_multiple_of(unit * blocks) {
+        match Self::divides_into(blocks) {
             true => blocks,
             false => 1,
         }
+    }
+
+    /// Whether boxes can load each of so many parts of the tile's rows.
+    const fn divides_into(parts: usize) -> bool {
+        let unit = if J::K_IS_CONSECUTIVE { 8 } else { Self::LINE };
+        MN.is_multiple_of(parts * unit)
     }
 
     /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third

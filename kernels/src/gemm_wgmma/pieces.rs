@@ -26,7 +26,7 @@ use super::{Epilogue, TileC, WARP_ROWS, epilogue};
 
 /// The columns of a consumer's pieces that may be on their way, of tiles with `n` columns, where so many `consumers`
 /// have `left` bytes of shared memory for them: 128, or half of that as often as it takes, but a piece at least.
-pub(super) const fn columns_on_their_way(n: usize, consumers: usize, left: usize) -> usize {
+pub(super) const fn columns_that_fit(n: usize, consumers: usize, left: usize) -> usize {
     let mut columns = 128;
     while buffer_bytes(consumers, columns) > left && columns > piece_columns(n) {
         columns /= 2;
