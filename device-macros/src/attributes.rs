@@ -3,7 +3,8 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
-use syn::{Expr, Ident, LitStr, Token};
+use syn::punctuated::Punctuated;
+use syn::{Expr, Ident, LitStr, Token, bracketed};
 
 /// Targets that rustc knows as target features since before Rust 1.95; asking for another one in a
 /// `cfg` would be a warning in the crate that has the kernel.
@@ -19,6 +20,17 @@ pub struct KernelAttributes {
     cluster: Option<Expr>,
     shared: Option<Expr>,
     arch: Option<LitStr>,
+    also: Option<Also>,
+}
+
+/// `["f16 for bf16"]`: kernels whose PTX is this one's with a word replaced.
+struct Also(Vec<Replacement>);
+
+/// `"f16 for bf16"`.
+struct Replacement {
+    literal: LitStr,
+    new: String,
+    old: String,
 }
 
 impl KernelAttributes {
@@ -52,6 +64,69 @@ impl KernelAttributes {
     pub fn arch(&self) -> String {
         self.arch.as_ref().map_or("-".to_owned(), LitStr::value)
     }
+
+    /// The words that make other kernels' PTX of this kernel's, as `f16:bf16` and separated by commas; `-` for none.
+    pub fn also(&self) -> String {
+        let words: Vec<_> = self
+            .replacements()
+            .map(|Replacement { new, old, .. }| format!("{new}:{old}"))
+            .collect();
+        match words.is_empty() {
+            true => "-".to_owned(),
+            false => words.join(","),
+        }
+    }
+
+    /// Refuses to make the PTX of other kernels if that would not give them other names.
+    pub fn check_name(&self, kernel: &Ident) -> syn::Result<()> {
+        let name = kernel.to_string();
+        match self.replacements().find(|word| !name.contains(&word.old)) {
+            None => Ok(()),
+            Some(Replacement { literal, old, .. }) => Err(syn::Error::new(
+                literal.span(),
+                format!("`{name}` has no `{old}` in its name, which tells the kernels apart"),
+            )),
+        }
+    }
+
+    fn replacements(&self) -> impl Iterator<Item = &Replacement> {
+        self.also.iter().flat_map(|Also(words)| words)
+    }
+}
+
+impl Parse for Also {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let list;
+        bracketed!(list in input);
+        Punctuated::<Replacement, Token![,]>::parse_terminated(&list)
+            .map(|words| Also(words.into_iter().collect()))
+    }
+}
+
+impl Parse for Replacement {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let literal: LitStr = input.parse()?;
+        let value = literal.value();
+        let is_word = |word: &str| {
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        match value.split_once(" for ") {
+            Some((new, old)) if is_word(new) && is_word(old) && new != old => Ok(Replacement {
+                new: new.to_owned(),
+                old: old.to_owned(),
+                literal,
+            }),
+            _ => Err(syn::Error::new(
+                literal.span(),
+                format!(
+                    "`{value}` does not replace one word by another: write it as in `f16 for bf16`"
+                ),
+            )),
+        }
+    }
 }
 
 impl Parse for KernelAttributes {
@@ -61,6 +136,7 @@ impl Parse for KernelAttributes {
         let mut cluster = None;
         let mut shared = None;
         let mut arch = None;
+        let mut also = None;
         while !input.is_empty() {
             let name: Ident = input.parse()?;
             input.parse::<Token![=]>()?;
@@ -73,12 +149,13 @@ impl Parse for KernelAttributes {
                     set(&mut arch, &name, input)?;
                     check_arch(arch.as_ref())?;
                 }
+                "also" => set(&mut also, &name, input)?,
                 _ => {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
                             "`{name}` is not a launch bound: there are `threads`, `min_blocks`, \
-                             `cluster`, `shared` and `arch`"
+                             `cluster`, `shared`, `arch` and `also`"
                         ),
                     ));
                 }
@@ -99,6 +176,7 @@ impl Parse for KernelAttributes {
             cluster,
             shared,
             arch,
+            also,
         })
     }
 }

@@ -19,6 +19,7 @@ const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 /// The items that replace a `#[kernel]` function. A `#[cfg(…)]` after the macro's attribute is on each of them.
 pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Result<TokenStream> {
     let arguments = check_signature(&function.sig)?;
+    attributes.check_name(&function.sig.ident)?;
     let conditions: Vec<Attribute> = function
         .attrs
         .extract_if(.., |attr| attr.path().is_ident("cfg"))
@@ -58,8 +59,9 @@ fn device_entry(
     let params = vec!["{}:{}"; types.len()].join(",");
     let line_head = format!("// cutlet-kernel entry={ident} family=");
     let line_tail = format!(
-        " maxntid={{}} minnctapersm={{}} cluster={{}} shared={{}} arch={} params={params}",
-        attributes.arch()
+        " maxntid={{}} minnctapersm={{}} cluster={{}} shared={{}} arch={} also={} params={params}",
+        attributes.arch(),
+        attributes.also(),
     );
     let on_device = attributes.on_device();
     quote! {

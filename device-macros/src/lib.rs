@@ -39,6 +39,7 @@ use syn::parse_macro_input;
 /// | `cluster = N` | blocks of a cluster, along x |
 /// | `shared = BYTES` | dynamic shared memory of a block |
 /// | `arch = "sm_90a"` | the target that the kernel is for: one with a letter is the only one, one without stands for itself and all newer ones; default: every target |
+/// | `also = ["f16 for bf16"]` | kernels that are not compiled, as their PTX is this one's with a word replaced: see below |
 ///
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic
 /// (see `instantiate!`), and takes up to 12 arguments of plain device data (`DeviceData`). Kernels
@@ -47,6 +48,53 @@ use syn::parse_macro_input;
 /// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead
 /// of a copy. Tensor maps, and what holds one, must be taken so: `#[grid_constant] map: &TensorMap`. At
 /// the launch it is passed as the `Data`.
+///
+/// # Kernels that differ by a word
+///
+/// PTX of one function for two formats often differs in nothing but the formats' names. With `also =
+/// ["f16 for bf16"]`, cutlet-ptx-builder writes the kernel's module a second time, with `f16` in place of every
+/// `bf16`, also in the names of the kernel and of its module, and the compiler has half the work. The other
+/// kernel is written as ever, since the host launches it, and left out of the device's build:
+///
+/// ```
+/// use cutlet_device::{Float, GlobalMut, instantiate};
+/// use half::{bf16, f16};
+///
+/// /// # Safety
+/// /// `x` holds a number.
+/// #[inline(always)]
+/// unsafe fn double<T: Float>(x: GlobalMut<T>) {
+///     // SAFETY: the launcher promises a number.
+///     unsafe { x.store(0, T::from_f32(2.0 * x.load(0).to_f32())) };
+/// }
+///
+/// mod double_bf16 {
+///     use super::*;
+///
+///     instantiate! {
+///         /// Doubles a bf16.
+///         #[kernel(threads = 32, arch = "sm_90a", also = ["f16 for bf16"])]
+///         pub unsafe fn double_bf16(x: GlobalMut<bf16>) = double::<bf16>;
+///     }
+/// }
+///
+/// #[cfg(any(not(target_arch = "nvptx64"), each_format))]
+/// mod double_f16 {
+///     use super::*;
+///
+///     instantiate! {
+///         /// Doubles an f16.
+///         #[kernel(threads = 32, arch = "sm_90a")]
+///         pub unsafe fn double_f16(x: GlobalMut<f16>) = double::<f16>;
+///     }
+/// }
+/// # fn main() {
+/// # assert_eq!(double_bf16::double_bf16.bounds(), double_f16::double_f16.bounds());
+/// # }
+/// ```
+///
+/// Whether the texts are the same is not for the macro to see. The builder does, where both are compiled (here
+/// by `--cfg each_format`), and fails if they are not.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attributes = parse_macro_input!(attribute as attributes::KernelAttributes);

@@ -20,6 +20,9 @@ pub trait Float: DeviceData {
     /// The same value as `f32`.
     fn to_f32(self) -> f32;
 
+    /// [`to_f32`](Self::to_f32) of two neighbours, by what takes least where they are in one register.
+    fn pair_to_f32(values: [Self; 2]) -> [f32; 2];
+
     /// The nearest value to `value`, ties to even.
     fn from_f32(value: f32) -> Self;
 
@@ -31,6 +34,11 @@ impl Float for f32 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         self
+    }
+
+    #[inline(always)]
+    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
+        values
     }
 
     #[inline(always)]
@@ -51,6 +59,11 @@ impl Float for f16 {
     }
 
     #[inline(always)]
+    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
+        values.map(imp::f16_to_f32)
+    }
+
+    #[inline(always)]
     fn from_f32(value: f32) -> Self {
         imp::f16_from_f32(value)
     }
@@ -64,8 +77,12 @@ impl Float for f16 {
 impl Float for bf16 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
-        // The upper half of an f32 is a bf16.
-        f32::from_bits(u32::from(self.to_bits()) << 16)
+        imp::bf16_to_f32(self)
+    }
+
+    #[inline(always)]
+    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
+        values.map(upper_half_of_f32)
     }
 
     #[inline(always)]
@@ -79,22 +96,38 @@ impl Float for bf16 {
     }
 }
 
+/// A bf16 is the upper half of an f32: a shift for the first of a pair, a mask for the second.
+#[inline(always)]
+fn upper_half_of_f32(value: bf16) -> f32 {
+    f32::from_bits(u32::from(value.to_bits()) << 16)
+}
+
 #[cfg(target_arch = "nvptx64")]
 mod imp {
     use core::arch::asm;
 
     use half::{bf16, f16};
 
-    #[inline(always)]
-    pub fn f16_to_f32(value: f16) -> f32 {
-        let result;
-        // SAFETY: arithmetic.
-        unsafe {
-            asm!("cvt.f32.f16 {}, {};", out(reg32) result, in(reg16) value.to_bits(),
-                options(pure, nomem, nostack));
-        }
-        result
+    macro_rules! widen {
+        ($type:ty, $one:ident, $ptx:literal) => {
+            #[inline(always)]
+            pub fn $one(value: $type) -> f32 {
+                let result;
+                // SAFETY: arithmetic.
+                unsafe {
+                    asm!(concat!("cvt.f32.", $ptx, " {}, {};"), out(reg32) result,
+                        in(reg16) value.to_bits(), options(pure, nomem, nostack));
+                }
+                result
+            }
+        };
     }
+    widen!(f16, f16_to_f32, "f16");
+    // Hopper's instruction is a shift, too, and one for which PTX is as it is for f16.
+    #[cfg(target_feature = "sm_90")]
+    widen!(bf16, bf16_to_f32, "bf16");
+    #[cfg(not(target_feature = "sm_90"))]
+    pub(super) use super::upper_half_of_f32 as bf16_to_f32;
 
     macro_rules! narrow {
         ($type:ty, $one:ident, $pair:ident, $ptx:literal) => {
@@ -128,6 +161,8 @@ mod imp {
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     use half::{bf16, f16};
+
+    pub(super) use super::upper_half_of_f32 as bf16_to_f32;
 
     pub fn f16_to_f32(value: f16) -> f32 {
         value.to_f32()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::built::{Built, file_name};
 use crate::compile::{Compilation, Link, Output, Package, run_variable};
+use crate::copies::with_copies;
 use crate::error::BuildError;
 use crate::families::FamilyText;
 use crate::sources::Inputs;
@@ -253,6 +254,7 @@ fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError
 /// another crate, all together.
 fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     let target = compilation.target;
+    let not_ptx = |why| not_ptx(target, why);
     let mut together = None;
     if compilation.can_be_apart() {
         let Output {
@@ -263,7 +265,7 @@ fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
         match families::of(&texts, &krate, target).and_then(complete::complete) {
             Ok(families) => {
                 return Ok(Compiled {
-                    families,
+                    families: with_copies(families).map_err(not_ptx)?,
                     inputs,
                     together: None,
                 });
@@ -277,7 +279,9 @@ fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
         inputs,
     } = compilation.run(Link::Together)?;
     Ok(Compiled {
-        families: families::of(&texts, &krate, target).map_err(|why| not_ptx(target, why))?,
+        families: families::of(&texts, &krate, target)
+            .and_then(with_copies)
+            .map_err(not_ptx)?,
         inputs,
         together,
     })

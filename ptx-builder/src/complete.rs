@@ -144,6 +144,7 @@ mod tests {
         let text = FamilyText {
             family: "mat".to_owned(),
             ptx,
+            also: Vec::new(),
         };
         check(&text).err()
     }

@@ -77,8 +77,9 @@ mod tests {
 }";
 
     fn kernel(line_end: &str) -> KernelInfo {
-        let line =
-            format!("// cutlet-kernel entry=mapped family=mine::a shared=0 arch=- {line_end}");
+        let line = format!(
+            "// cutlet-kernel entry=mapped family=mine::a shared=0 arch=- also=- {line_end}"
+        );
         KernelInfo::parse(&line).unwrap().unwrap()
     }
 

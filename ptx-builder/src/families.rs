@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::copies::Replacement;
 use crate::entry;
 use crate::isa;
+use crate::metadata::KernelInfo;
 use crate::module::{Kind, Module, names};
 
 /// The PTX of one family for one target.
@@ -13,6 +15,8 @@ pub(crate) struct FamilyText {
     pub family: String,
     /// A complete PTX module.
     pub ptx: String,
+    /// What makes other families' PTX of it.
+    pub also: Vec<Replacement>,
 }
 
 /// The families of the crate that have kernels for this target, sorted by name, each of which must be
@@ -87,9 +91,26 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
         texts.push(FamilyText {
             family: family.to_owned(),
             ptx: isa::header(&module.header, &items)? + &items,
+            also: also(family, entries.iter().map(|entry| kernels[entry]))?.to_vec(),
         });
     }
     Ok(texts)
+}
+
+/// What makes other families of this one, which its kernels must agree on.
+fn also<'a>(
+    family: &str,
+    kernels: impl Iterator<Item = &'a KernelInfo>,
+) -> Result<&'a [Replacement], String> {
+    let mut asked = kernels.map(|kernel| &kernel.also[..]);
+    let first = asked.next().unwrap_or_default();
+    if asked.all(|other| other == first) {
+        Ok(first)
+    } else {
+        Err(format!(
+            "kernels of the module `{family}` differ in `also`: give those that have it a module of their own"
+        ))
+    }
 }
 
 /// Which names each named item mentions, without entries: nothing can call one, and what is named so is an
@@ -153,10 +174,10 @@ mod tests {
 .version 8.0
 .target sm_90a
 .address_size 64
-// cutlet-kernel entry=one family=mine::a maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
-// cutlet-kernel entry=two family=mine::b maxntid=64 minnctapersm=0 cluster=1 shared=0 arch=- params=
-// cutlet-kernel entry=new family=mine::b maxntid=96 minnctapersm=0 cluster=1 shared=0 arch=sm_90a params=
-// cutlet-kernel entry=other family=theirs::b maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
+// cutlet-kernel entry=one family=mine::a maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- also=- params=
+// cutlet-kernel entry=two family=mine::b maxntid=64 minnctapersm=0 cluster=1 shared=0 arch=- also=- params=
+// cutlet-kernel entry=new family=mine::b maxntid=96 minnctapersm=0 cluster=1 shared=0 arch=sm_90a also=- params=
+// cutlet-kernel entry=other family=theirs::b maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- also=- params=
 .extern .shared .align 1024 .b8 buffer[];
 .extern .shared .align 1024 .b8 buffer[];
 .global .u32 deep = 4;
@@ -238,6 +259,17 @@ mod tests {
         for word in ["entry ret", "entry mov", "helper"] {
             assert!(!b.ptx.contains(word), "{word} in\n{}", b.ptx);
         }
+    }
+
+    #[test]
+    fn kernels_of_a_module_agree_on_what_else_it_is() {
+        let of_a = TEXT.replacen("arch=- also=-", "arch=- also=uno:one", 1);
+        let families = of(&[of_a], "mine", "sm_90a").unwrap();
+        let also: Vec<_> = families.iter().map(|text| text.also.len()).collect();
+        assert_eq!(also, [1, 0]);
+        let of_new = TEXT.replacen("arch=sm_90a also=-", "arch=sm_90a also=old:new", 1);
+        let error = of(&[of_new], "mine", "sm_90a").unwrap_err();
+        assert!(error.contains("module `b` differ in `also`"), "{error}");
     }
 
     #[test]

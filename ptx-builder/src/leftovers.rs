@@ -174,6 +174,7 @@ mod tests {
         let text = FamilyText {
             family: "mat".to_owned(),
             ptx,
+            also: Vec::new(),
         };
         find(&text, "sm_90a").unwrap()
     }

@@ -27,7 +27,8 @@
 //!    bounds, cluster size, alignment of parameters. They are written into the entries.
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
 //!    compiles its own family only. It is of the version that the compiler writes, or of a later one that
-//!    assembly in it asks for (`// cutlet-isa 8.3`).
+//!    assembly in it asks for (`// cutlet-isa 8.3`). Kernels that say so are written a second time with a word
+//!    replaced (`also = ["f16 for bf16"]`).
 //! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
 //!
 //! The build script runs again when a source file of the package or of a path dependency changes, a
@@ -45,6 +46,7 @@ mod builder;
 mod built;
 mod compile;
 mod complete;
+mod copies;
 mod demangle;
 mod entry;
 mod environment;

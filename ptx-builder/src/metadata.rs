@@ -1,5 +1,7 @@
 //! The comment line that `#[kernel]` leaves in the PTX: what rustc has no attribute for.
 
+use crate::copies::Replacement;
+
 /// Begins such a line.
 const MARK: &str = "// cutlet-kernel ";
 
@@ -18,6 +20,8 @@ pub(crate) struct KernelInfo {
     pub cluster: u32,
     /// The target it is for, and with it all newer ones if it has no letter: see [`fits`](Self::fits).
     pub arch: Option<String>,
+    /// What makes the texts of other kernels of its own.
+    pub also: Vec<Replacement>,
     /// Alignments of its parameters, in bytes; arguments without bytes have no parameter.
     pub param_aligns: Vec<u32>,
 }
@@ -51,6 +55,14 @@ impl KernelInfo {
                 param_aligns.push(align.parse().map_err(|_| "params")?);
             }
         }
+        let also = match text("also")? {
+            "-" => Vec::new(),
+            words => words
+                .split(',')
+                .map(Replacement::parse)
+                .collect::<Option<_>>()
+                .ok_or("also")?,
+        };
         Ok(KernelInfo {
             entry: text("entry")?.to_owned(),
             module: text("family")?.to_owned(),
@@ -60,6 +72,7 @@ impl KernelInfo {
             arch: Some(text("arch")?)
                 .filter(|arch| *arch != "-")
                 .map(str::to_owned),
+            also,
             param_aligns,
         })
     }
@@ -106,7 +119,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = "// cutlet-kernel entry=gemm family=mine::dense::gemm maxntid=384 \
-        minnctapersm=1 cluster=2 shared=1024 arch=sm_90a params=8:8,0:1,128:64";
+        minnctapersm=1 cluster=2 shared=1024 arch=sm_90a also=f16:bf16 params=8:8,0:1,128:64";
 
     #[test]
     fn a_line_is_read() {
@@ -115,6 +128,8 @@ mod tests {
         assert_eq!((info.krate(), info.family()), ("mine", "dense::gemm"));
         assert_eq!((info.threads, info.min_blocks, info.cluster), (384, 1, 2));
         assert_eq!(info.arch.as_deref(), Some("sm_90a"));
+        let words: Vec<_> = info.also.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["f16 for bf16"]);
         assert_eq!(
             info.param_aligns,
             [8, 64],

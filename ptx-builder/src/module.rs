@@ -245,7 +245,7 @@ mod tests {
 .target sm_80
 .address_size 64
 
-// cutlet-kernel entry=first family=mine::a maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- params=
+// cutlet-kernel entry=first family=mine::a maxntid=32 minnctapersm=0 cluster=1 shared=0 arch=- also=- params=
 .extern .shared .align 1024 .b8 buffer[];
 .extern .func  (.param .b32 func_retval0) vprintf
 (

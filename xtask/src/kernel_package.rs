@@ -26,10 +26,10 @@ pub const INSTRUCTIONS: KernelPackage = KernelPackage {
 };
 
 impl KernelPackage {
-    /// Compiles the kernels and lists their PTX.
+    /// Compiles the kernels, those whose PTX could be made of others' included, and lists their PTX.
     pub fn build(&self) -> Outcome<Built> {
         let Self { name, folder } = self;
-        process::run(&mut cargo(&format!("build --package {name}")))?;
+        process::run(&mut self.cargo(""))?;
         // Nothing is left to build, and the messages tell where it is.
         let (messages, complaints) = output(&mut self.messages())?;
         // That all kernels are compiled together, for example, which takes minutes at each edit.
@@ -55,13 +55,18 @@ impl KernelPackage {
 
     /// The cargo that prints messages, and warnings as they are looked for, whatever the user's settings are.
     fn messages(&self) -> Command {
-        let mut command = cargo(&format!(
-            "build --package {} --message-format json",
-            self.name
-        ));
+        let mut command = self.cargo("--message-format json");
         command
             .env("CARGO_TERM_COLOR", "never")
             .env("CARGO_TERM_QUIET", "false");
+        command
+    }
+
+    /// The cargo that builds the package.
+    fn cargo(&self, options: &str) -> Command {
+        let mut command = cargo(&format!("build --package {} {options}", self.name));
+        // Then the builder compares what is made with what is compiled.
+        command.env("CUTLET_EACH_FORMAT", "1");
         command
     }
 

@@ -7,6 +7,10 @@
 //! blocks one below the other, `r2` and `r4` as many side by side, `d2` two at the same tile; `c1` is no
 //! cluster. A third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
 //! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
+//!
+//! Those for f16 have the same PTX as those for bf16 but for the format's name, and are not compiled: `also` has
+//! their texts made. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ by more. What a
+//! linear layer asks for is compiled for both, since bf16 is widened there without an instruction for it.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -38,22 +42,24 @@ macro_rules! instances {
     ($($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
             /// Instances for bf16.
-            BF16 of half::bf16, Scale: $($bf16 = $shape;)+
+            BF16 of half::bf16, Scale, compiled if true, also ["f16 for bf16"]: $($bf16 = $shape;)+
         }
         instances_of! {
             /// Instances for f16.
-            F16 of half::f16, Scale: $($f16 = $shape;)+
+            F16 of half::f16, Scale, compiled if each_format, also []: $($f16 = $shape;)+
         }
     };
     (fused $for_bf16:ident, $for_f16:ident, $list_bf16:ident, $list_f16:ident:
         $($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
             #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
-            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $for_bf16>: $($bf16 = $shape;)+
+            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $for_bf16>, compiled if true, also []:
+                $($bf16 = $shape;)+
         }
         instances_of! {
             #[doc = concat!("Instances for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
-            $list_f16 of half::f16, Then<Linear<half::f16>, $for_f16>: $($f16 = $shape;)+
+            $list_f16 of half::f16, Then<Linear<half::f16>, $for_f16>, compiled if true, also []:
+                $($f16 = $shape;)+
         }
     };
 }
@@ -68,9 +74,10 @@ macro_rules! major_of_c {
     };
 }
 
-/// Instances of an element type with an epilogue.
+/// Instances of an element type with an epilogue; under which condition they are compiled for the GPU, and which
+/// others are made of their PTX.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty:
+    ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
         $($name:ident = ($consumers:literal $how:ident $m:literal x $n:literal, $stages:literal,
             $rows:literal x $columns:literal x $depth:literal, $a:ident, $b:ident $(, $c:ident)?);)+
     ) => {
@@ -78,6 +85,7 @@ macro_rules! instances_of {
             #[doc = concat!($consumers, " consumers ", stringify!($how), ", a tile of ", $m, "×", $n, ", ", $stages,
                 " stages, clusters of ", $rows, "×", $columns, "×", $depth, ", A ", stringify!($a), ", B ",
                 stringify!($b), $(", C ", stringify!($c),)? ".")]
+            #[cfg(any(not(target_arch = "nvptx64"), $condition))]
             pub mod $name {
                 use super::*;
 
@@ -88,7 +96,7 @@ macro_rules! instances_of {
                     #[kernel(threads = 128 * (1 + $consumers), min_blocks = 1,
                         cluster = $rows * $columns * $depth,
                         shared = shared_bytes($m, $n, $stages, $consumers, $depth),
-                        arch = "sm_90a")]
+                        arch = "sm_90a", also = $also)]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
                         #[grid_constant] map_b: &TensorMap,

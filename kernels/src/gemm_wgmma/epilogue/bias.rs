@@ -53,7 +53,8 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
     #[inline(always)]
     fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), [T; 2]>; N]) -> [[f32; 2]; N] {
         pairs.map(|Pair { sums, columns, .. }| {
-            [sums[0] + columns[0].to_f32(), sums[1] + columns[1].to_f32()]
+            let columns = T::pair_to_f32(columns);
+            [sums[0] + columns[0], sums[1] + columns[1]]
         })
     }
 }

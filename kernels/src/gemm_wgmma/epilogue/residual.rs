@@ -35,16 +35,20 @@ impl<T: Float> Residual<T> {
         }
     }
 
-    /// `N` neighbours in memory from element `index` on, which is that at `at`; zeros beyond the
+    /// `N` neighbours in memory from element `index` on, which is that at `at`, widened; zeros beyond the
     /// edges.
     #[inline(always)]
-    fn read<const N: usize>(&self, at: Coord, index: i64) -> [f32; N] {
+    fn read<const N: usize>(
+        &self,
+        at: Coord,
+        index: i64,
+        widen: impl FnOnce([T; N]) -> [f32; N],
+    ) -> [f32; N] {
         if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
             return [0.0; N];
         }
         // SAFETY: they exist, as whoever made this promised; for pairs, rows have an even length.
-        let elements: [T; N] = unsafe { self.source.load_vec(index) };
-        elements.map(Float::to_f32)
+        widen(unsafe { self.source.load_vec(index) })
     }
 }
 
@@ -61,7 +65,7 @@ impl<T: Float> Epilogue for Residual<T> {
     #[inline(always)]
     fn apply(&self, sum: f32, _: Option<f32>, at: Coord) -> f32 {
         let index = i64::from(at[0]) * self.strides[0] + i64::from(at[1]) * self.strides[1];
-        let [old] = self.read(at, index);
+        let [old] = self.read(at, index, |[old]| [old.to_f32()]);
         fma(self.beta, old, sum)
     }
 
@@ -69,7 +73,7 @@ impl<T: Float> Epilogue for Residual<T> {
     fn apply_pairs<const N: usize>(&self, pairs: [Pair<i64, ()>; N]) -> [[f32; 2]; N] {
         // All are under way before the first is needed.
         let old: [[f32; 2]; N] =
-            pairs.map(|Pair { at, row, .. }| self.read(at, row + i64::from(at[1])));
+            pairs.map(|Pair { at, row, .. }| self.read(at, row + i64::from(at[1]), T::pair_to_f32));
         core::array::from_fn(|nth| {
             let (sums, old) = (pairs[nth].sums, old[nth]);
             [

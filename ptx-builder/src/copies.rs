@@ -1,0 +1,136 @@
+//! Adds the families whose PTX is another one's with a word replaced.
+
+use std::fmt;
+
+use crate::families::FamilyText;
+
+/// A word for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    new: String,
+    old: String,
+}
+
+impl Replacement {
+    /// Reads `new:old`.
+    pub fn parse(words: &str) -> Option<Replacement> {
+        let (new, old) = words.split_once(':')?;
+        Some(Replacement {
+            new: new.to_owned(),
+            old: old.to_owned(),
+        })
+    }
+
+    /// The family with the word replaced, in its name and all of its text.
+    fn copy_of(&self, FamilyText { family, ptx, .. }: &FamilyText) -> Result<FamilyText, String> {
+        let Replacement { new, old } = self;
+        if !family.contains(old) {
+            return Err(format!(
+                "kernels of the module `{family}` are also those with `{self}`, but there is no `{old}` in its name: \
+                 give them a module that is named so"
+            ));
+        }
+        Ok(FamilyText {
+            family: family.replace(old, new),
+            ptx: ptx.replace(old, new),
+            also: Vec::new(),
+        })
+    }
+}
+
+impl fmt::Display for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {}", self.new, self.old)
+    }
+}
+
+/// The families, and those that are made of them. One that is compiled, too, must be the same.
+pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
+    let copies: Vec<FamilyText> = families
+        .iter()
+        .flat_map(|text| text.also.iter().map(move |word| word.copy_of(text)))
+        .collect::<Result<_, _>>()?;
+    for copy in copies {
+        match families.iter().find(|text| text.family == copy.family) {
+            None => families.push(copy),
+            Some(other) if other.ptx == copy.ptx => {}
+            Some(other) => return Err(difference(other, &copy)),
+        }
+    }
+    families.sort_by(|a, b| a.family.cmp(&b.family));
+    Ok(families)
+}
+
+/// Where a compiled family is not what another one makes it.
+fn difference(compiled: &FamilyText, copy: &FamilyText) -> String {
+    let mut lines = compiled.ptx.lines().zip(copy.ptx.lines());
+    let lines = match lines.find(|(compiled, copy)| compiled != copy) {
+        Some((compiled, copy)) => format!("`{}` is `{}` there", compiled.trim(), copy.trim()),
+        None => "one of them is longer".to_owned(),
+    };
+    format!(
+        "`{}` is compiled, too, and not the text that `also` promises: {lines}",
+        compiled.family
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family(name: &str, ptx: &str, also: &[&str]) -> FamilyText {
+        FamilyText {
+            family: name.to_owned(),
+            ptx: ptx.to_owned(),
+            also: also
+                .iter()
+                .map(|words| Replacement::parse(words).unwrap())
+                .collect(),
+        }
+    }
+
+    const BF16: &str = ".entry mul_bf16()\n{ mul.bf16x2; ret; }";
+    const F16: &str = ".entry mul_f16()\n{ mul.f16x2; ret; }";
+
+    #[test]
+    fn a_word_is_replaced_in_name_and_text() {
+        let families = vec![
+            family("mul::bf16", BF16, &["f16:bf16"]),
+            family("other", "add.bf16x2;", &[]),
+        ];
+        let families = with_copies(families).unwrap();
+        let found: Vec<_> = families
+            .iter()
+            .map(|text| (text.family.as_str(), text.ptx.as_str()))
+            .collect();
+        let expected = [
+            ("mul::bf16", BF16),
+            ("mul::f16", F16),
+            ("other", "add.bf16x2;"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_compiled_must_be_the_same() {
+        let both = |f16: &str| {
+            with_copies(vec![
+                family("mul::bf16", BF16, &["f16:bf16"]),
+                family("mul::f16", f16, &[]),
+            ])
+        };
+        assert_eq!(both(F16).unwrap().len(), 2);
+        let error = both(&F16.replace("f16x2", "rn.f16x2")).unwrap_err();
+        let lines = "`{ mul.rn.f16x2; ret; }` is `{ mul.f16x2; ret; }` there";
+        assert!(error.contains("`mul::f16` is compiled"), "{error}");
+        assert!(error.contains(lines), "{error}");
+        let error = both(".entry mul_f16()").unwrap_err();
+        assert!(error.contains("longer"), "{error}");
+    }
+
+    #[test]
+    fn a_module_without_the_word_is_refused() {
+        let error = with_copies(vec![family("mul", BF16, &["f16:bf16"])]).unwrap_err();
+        assert!(error.contains("no `bf16` in its name"), "{error}");
+    }
+}
