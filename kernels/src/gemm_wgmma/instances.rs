@@ -228,3 +228,45 @@ instances! {
     bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{format, vec::Vec};
+
+    use super::*;
+    use crate::PTX;
+
+    /// The entries of the instances that have no text of their own format.
+    fn without_text<T, E>(instances: &[Instance<T, E>]) -> Vec<&'static str> {
+        let has_text = |instance: &&Instance<T, E>| {
+            let kernel = instance.kernel;
+            let format = match kernel.name().split('_').next() {
+                Some("bf16") => ".f32.bf16.bf16",
+                _ => ".f32.f16.f16",
+            };
+            let entry = format!(".entry {}(", kernel.name());
+            PTX.family(kernel.family()).is_some_and(|family| {
+                let mut texts = family.modules.iter().map(|module| module.ptx);
+                texts.any(|text| text.contains(&entry) && text.contains(format))
+            })
+        };
+        let missing = instances.iter().filter(|instance| !has_text(instance));
+        missing.map(|instance| instance.kernel.name()).collect()
+    }
+
+    /// Some are compiled, and some are made of those.
+    #[test]
+    fn every_instance_has_a_text_of_its_format() {
+        let none: [&str; 0] = [];
+        assert_eq!(without_text(BF16), none);
+        assert_eq!(without_text(F16), none);
+        assert_eq!(without_text(LINEAR_BF16), none);
+        assert_eq!(without_text(LINEAR_F16), none);
+        assert_eq!(without_text(GELU_BF16), none);
+        assert_eq!(without_text(GELU_F16), none);
+        assert_eq!(without_text(SILU_BF16), none);
+        assert_eq!(without_text(SILU_F16), none);
+    }
+}
