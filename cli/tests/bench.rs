@@ -83,7 +83,8 @@ fn instances_are_measured_by_parts_of_their_names() {
     };
     assert_eq!(instances("--seed=1"), [""; 0]);
     assert_eq!(instances("--instances=64x64_c1_kk"), ["bf16_1x64x64_c1_kk"]);
-    assert!(instances("--instances").len() > 1);
+    // Those much slower than the fastest are left out, which on a busy machine may be all others.
+    assert!(!instances("--instances").is_empty());
     let nonsense = [&arguments[..], &["--instances=64x64_c1_kk,63x64"]].concat();
     assert_refused(&nonsense, "no instance has that in its name");
 }
