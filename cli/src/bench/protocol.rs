@@ -69,7 +69,8 @@ pub struct Choice {
     pub workspace_bytes: usize,
     /// Those of them that are timed in every round, and the default: the fastest, by its median, is the baseline.
     pub finalists: usize,
-    /// How many times as long as the fastest of its role, in a first look, anyone who is timed may take there.
+    /// How many times as long as the fastest of its role, in a first look, anyone but the second may take there who is
+    /// timed.
     pub hopeless: f64,
 }
 
@@ -238,7 +239,8 @@ impl Timer {
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut longest = f64::INFINITY;
         for (time, contestant) in looks {
-            if finalists.numbers.len() == most || time > longest {
+            let hopeless = finalists.numbers.len() > 1 && time > longest;
+            if finalists.numbers.len() == most || hopeless {
                 break;
             }
             finalists.add(case, contestant)?;
@@ -636,6 +638,16 @@ mod tests {
             (Role::Baseline, &[10]),
             (Role::Baseline, &[14]),
             (Role::Baseline, &[12]),
+        ]);
+        let finalists = timer
+            .finalists(&mut case, Role::Baseline, CHOICE.finalists)
+            .unwrap();
+        assert_eq!(finalists.numbers, [0, 2]);
+        // A second one is timed, however slow it seems.
+        let (mut timer, mut case) = noted(&[
+            (Role::Baseline, &[10]),
+            (Role::Baseline, &[40]),
+            (Role::Baseline, &[30]),
         ]);
         let finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)

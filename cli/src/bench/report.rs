@@ -306,8 +306,8 @@ fn choice(choice: Option<Choice>) -> String {
     } = choice;
     format!(
         "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of \
-         workspace: the {finalists} best of a first look, without those that take more than {hopeless} times as \
-         long there as the fastest, and the default, are timed in every round;",
+         workspace: the {finalists} best of a first look, without those from the third on that take more than \
+         {hopeless} times as long there as the fastest, and the default, are timed in every round;",
         workspace_bytes >> 20
     )
 }
