@@ -69,6 +69,26 @@ impl ClusterRank {
             _ => self.0,
         }
     }
+
+    /// The block's row in a cluster of so many rows and columns of blocks: ranks go along rows.
+    #[inline(always)]
+    pub const fn row(self, rows: usize, columns: usize) -> u32 {
+        match columns {
+            1 => self.part(rows),
+            _ if rows == 1 => 0,
+            _ => self.0 / columns as u32,
+        }
+    }
+
+    /// The block's column in such a cluster.
+    #[inline(always)]
+    pub const fn column(self, rows: usize, columns: usize) -> u32 {
+        match rows {
+            1 => self.part(columns),
+            _ if columns == 1 => 0,
+            _ => self.0 % columns as u32,
+        }
+    }
 }
 
 /// Index of a block in the grid.
@@ -275,5 +295,32 @@ mod imp {
     #[track_caller]
     pub fn multiprocessor_idx() -> u32 {
         block_idx()[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::ClusterRank;
+
+    #[test]
+    fn ranks_go_along_the_rows_of_a_cluster() {
+        let places = |rows: usize, columns: usize| {
+            let ranks = (0..(rows * columns) as u32).map(ClusterRank);
+            let places = ranks.map(|it| (it.row(rows, columns), it.column(rows, columns)));
+            places.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            places(2, 3),
+            [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+        );
+        assert_eq!(places(3, 1), [(0, 0), (1, 0), (2, 0)]);
+        assert_eq!(places(1, 3), [(0, 0), (0, 1), (0, 2)]);
+        // A block of a cluster whose tiles do not lie beside each other.
+        let alone = ClusterRank(1);
+        assert_eq!((alone.row(1, 1), alone.column(1, 1)), (0, 0));
     }
 }

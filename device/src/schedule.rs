@@ -8,11 +8,11 @@ use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Raster<Divisor> {}
 
-/// The work of a block that stays for the whole launch, in clusters of `ROWS` blocks, of `COLUMNS`
-/// blocks side by side, or of `DEPTH` blocks at the same tile.
+/// The work of a block that stays for the whole launch, in clusters of `ROWS` × `COLUMNS` blocks, or of
+/// `DEPTH` blocks at the same tile.
 ///
-/// The blocks of a cluster have neighbouring tiles of the same column, or of the same row, so that
-/// they can share what that needs; or they share a tile's steps. Clusters take the tiles of a
+/// The blocks of a cluster have neighbouring tiles, so that those of a row and those of a column can share what
+/// both need; or they share a tile's steps. Clusters take the tiles of a
 /// [`Raster`] in turns. Blocks whose tile is beyond the last are given it all the same: they must
 /// keep step with their cluster.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ pub struct Schedule<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize>
 impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Schedule<ROWS, COLUMNS, DEPTH> {
     const CLUSTER: u32 = {
         assert!(
-            (ROWS == 1) as u32 + (COLUMNS == 1) as u32 + (DEPTH == 1) as u32 >= 2,
-            "a cluster extends in one direction"
+            DEPTH == 1 || ROWS * COLUMNS == 1,
+            "the blocks of a cluster have a tile each, or one together"
         );
         (ROWS * COLUMNS * DEPTH) as u32
     };
@@ -69,8 +69,8 @@ impl<const ROWS: usize, const COLUMNS: usize, const DEPTH: usize> Iterator
         let (row, column) = self.raster.tile(tile);
         self.next += grid_dim().x / Self::CLUSTER;
         let rank = cluster_rank();
-        let row = row * ROWS as u32 + rank.part(ROWS);
-        let column = column * COLUMNS as u32 + rank.part(COLUMNS);
+        let row = row * ROWS as u32 + rank.row(ROWS, COLUMNS);
+        let column = column * COLUMNS as u32 + rank.column(ROWS, COLUMNS);
         Some(Work {
             row,
             column,

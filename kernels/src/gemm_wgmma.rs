@@ -6,10 +6,10 @@
 //! them to shared memory, from where TMA stores them while the next tile is being multiplied; a
 //! consumer that is alone in its block has its threads *store* them. The block stays for the whole
 //! launch; a *schedule* says which tiles are its. A launch begins while the kernel before it ends:
-//! until then it may only have the cache *prefetch* what it will load. Two blocks of a cluster have
-//! neighbouring tiles of the same columns, or rows, and each loads half of the tile of B, or A, that
-//! both need, or every other one where halves would not do; or they have the same tile, each multiplies
-//! every other step, and they *exchange* sums. Clusters can share a tile's steps, too: whichever block
+//! until then it may only have the cache *prefetch* what it will load. The blocks of a cluster have
+//! neighbouring tiles: those of a column need the same tile of B, those of a row the same tile of A, and
+//! each loads a part of it, or they take turns where parts would not do; or two blocks have the same
+//! tile, each multiplies every other step, and they *exchange* sums. Clusters can share a tile's steps, too: whichever block
 //! comes last adds all parts of the sums, the *fixup*. Where there are many tiles, a cluster claims a
 //! *seat* in the schedule that suits the multiprocessors it runs on. The last tiles have their *place*
 //! where C ends, not where the tiles before do: what they have in common is stored once.
@@ -488,13 +488,16 @@ pub unsafe fn gemm<
         if warp.is_first() && elect_one() {
             let bytes = problem.bytes_a + SharedB::<T, JB, N>::BYTES;
             let own = LoadOptions::DEFAULT;
-            let all = own.multicast(Multicast::first(CLUSTER as u32));
-            let among = |blocks: usize| match blocks {
+            let among = |blocks: usize, whom: Multicast| match blocks {
                 1 => own,
-                _ => all,
+                _ => own.multicast(whom),
             };
-            let (block_a, options_a) = (cluster_rank().part(COLUMNS), among(COLUMNS));
-            let (block_b, options_b) = (cluster_rank().part(ROWS), among(ROWS));
+            let rank = cluster_rank();
+            let cluster_row = rank.row(ROWS, COLUMNS);
+            let cluster_column = rank.column(ROWS, COLUMNS);
+            let of_row = Multicast::every(cluster_row * COLUMNS as u32, 1, COLUMNS as u32);
+            let of_column = Multicast::every(cluster_column, COLUMNS as u32, ROWS as u32);
+            let (options_a, options_b) = (among(COLUMNS, of_row), among(ROWS, of_column));
             let [once_a, once_b] = problem.once;
             // Where C lies by columns, A is the weights. Elsewhere there is no register for a hint.
             let options_a = match !JC::K_IS_CONSECUTIVE && once_a != 0 {
@@ -529,8 +532,22 @@ pub unsafe fn gemm<
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
                         let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
-                        tile_a.load_among::<COLUMNS, 2>(block_a, nth, map_a, a, barrier, options_a);
-                        tile_b.load_among::<ROWS, 2>(block_b, nth, map_b, b, barrier, options_b);
+                        tile_a.load_among::<COLUMNS, 2>(
+                            cluster_column,
+                            nth,
+                            map_a,
+                            a,
+                            barrier,
+                            options_a,
+                        );
+                        tile_b.load_among::<ROWS, 2>(
+                            cluster_row,
+                            nth,
+                            map_b,
+                            b,
+                            barrier,
+                            options_b,
+                        );
                     }
                     nth += 1;
                 }

@@ -423,7 +423,10 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             finish,
             shares,
             clusters,
-            seated: sharing > 1 && !room_for_another && shares >= ROUNDS_FOR_SEATS * clusters,
+            seated: sharing > 1
+                && instance.is_in_line()
+                && !room_for_another
+                && shares >= ROUNDS_FOR_SEATS * clusters,
             rounds: real(shares.div_ceil(clusters)),
             steps: real(match splits * instance.depth as usize {
                 1 => steps,

@@ -77,6 +77,12 @@ impl<T, Epi> Instance<T, Epi> {
         self.cluster[0] * self.cluster[1]
     }
 
+    /// Whether a cluster's tiles are all of one row, or all of one column: then each of its blocks reads something for
+    /// itself.
+    pub const fn is_in_line(&self) -> bool {
+        matches!(self.cluster, [1, _] | [_, 1])
+    }
+
     /// Blocks of a cluster.
     pub const fn blocks_of_cluster(&self) -> u32 {
         self.tiles_of_cluster() * self.depth

@@ -4,8 +4,8 @@
 //!
 //! A name says the type, the consumers and whether they are together (`x`) or take turns (`t`), the
 //! tile, the cluster, and the majors of A and B: `bf16_2x128x256_c2_kk`. `c2` and `c4` are two and four
-//! blocks one below the other, `r2` and `r4` as many side by side, `d2` two at the same tile; `c1` is no
-//! cluster. A third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
+//! blocks one below the other, `r2` and `r4` as many side by side, `c2r2` two rows of two, `d2` two at the same tile; `c1`
+//! is no cluster. A third major is that of C where its columns are consecutive: `bf16_2x128x160_c1_kkm` computes
 //! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
 //!
 //! Those for f16 have the same PTX as those for bf16 but for the format's name, and are not compiled: `also` has
@@ -168,6 +168,8 @@ instances! {
     bf16_1x64x128_c1_kk, f16_1x64x128_c1_kk = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x160_c4_kk, f16_1x64x160_c4_kk = (1 together 64 x 160, 6, 4 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c4_kk, f16_1x64x96_c4_kk = (1 together 64 x 96, 10, 4 x 1 x 1, KMajor, KMajor);
+    bf16_1x64x96_c2r2_kk, f16_1x64x96_c2r2_kk = (1 together 64 x 96, 10, 2 x 2 x 1, KMajor, KMajor);
+    bf16_1x64x80_c2r2_kk, f16_1x64x80_c2r2_kk = (1 together 64 x 80, 10, 2 x 2 x 1, KMajor, KMajor);
     bf16_1x64x80_r4_kk, f16_1x64x80_r4_kk = (1 together 64 x 80, 10, 1 x 4 x 1, KMajor, KMajor);
     bf16_1x64x112_c1_kk, f16_1x64x112_c1_kk = (1 together 64 x 112, 9, 1 x 1 x 1, KMajor, KMajor);
     bf16_1x64x96_c1_kk, f16_1x64x96_c1_kk = (1 together 64 x 96, 10, 1 x 1 x 1, KMajor, KMajor);
