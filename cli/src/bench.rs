@@ -64,9 +64,9 @@ enum What {
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, unseen, majors, skinny-k, long-k,
-    /// epilogue, gather, tiny) or file; may be given several times. By default, headline and gather on a
-    /// GPU, tiny on the CPU.
+    /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, unseen, random, majors, skinny-k,
+    /// long-k, epilogue, gather, tiny) or file; may be given several times. By default, headline and gather on
+    /// a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
     /// Element types of GEMMs, with commas between. By default, those that cutlet has kernels for.

@@ -77,12 +77,13 @@ impl Shape {
         [self.m.div_ceil(rows), self.n.div_ceil(columns)]
     }
 
-    /// Bytes of A, B and C.
+    /// Bytes of A, B and C, those counted as more that take memory longer.
     fn bytes(&self) -> f64 {
         let Self {
             m, n, k, bytes_c, ..
         } = *self;
-        real(2 * (m * k + n * k) + bytes_c * m * n)
+        let [longer_a, longer_b] = self.lines.map(|lines| longer(lines, SECOND_LINE_OF_MEMORY));
+        real(2 * m * k) * longer_a + real(2 * n * k) * longer_b + real(bytes_c * m * n)
     }
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
@@ -132,14 +133,17 @@ pub struct Choice<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-// The constants are fitted to times of instances at 249 shapes on an H200, START and ALONE to those of some more.
+// The constants are fitted to times of instances at 249 shapes on an H200, START and ALONE to those of some more, what
+// a second line costs to those of 426.
 
 /// Clocks of the tensor cores for 32 sums of products of a step.
 const MULTIPLY: f64 = 1.13;
 /// Bytes that a multiprocessor asks of the second-level cache and gets in a clock, …
 const CACHE_RATE: f64 = 104.7;
 /// … how much longer loads take where each 128 bytes of a row lie in two lines of the cache, …
-const SECOND_LINE: f64 = 1.491;
+const SECOND_LINE: f64 = 1.65;
+/// … how much longer memory takes for them, …
+const SECOND_LINE_OF_MEMORY: f64 = 0.8;
 /// … and clocks that TMA takes for a row that there is not.
 const OUTSIDE: f64 = 17.47;
 /// Clocks from one step to the next, …
@@ -255,6 +259,11 @@ fn by_model<T, Epi>(
     fastest
 }
 
+/// How many times as long what lies in so many lines takes, if a second line takes so much longer.
+fn longer(lines: usize, second: f64) -> f64 {
+    1.0 + second * real(lines - 1)
+}
+
 /// The number as one that the model calculates with: as a signed one, which takes a processor one instruction.
 fn real(number: usize) -> f64 {
     number as i64 as f64
@@ -314,10 +323,9 @@ impl<T, Epi> Tiled<T, Epi> {
         let [m, n] = instance.tile.map(f64::from);
         let products = m * n / 32.0 * MULTIPLY;
         let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
-        let [row_a, row_b] = shape.lines.map(|lines| {
-            let longer = 1.0 + SECOND_LINE * real(lines - 1);
-            real(2 * K) * longer
-        });
+        let [row_a, row_b] = shape
+            .lines
+            .map(|lines| real(2 * K) * longer(lines, SECOND_LINE));
         let rows = m.min(real(shape.m));
         let asked = [rows / cluster_columns * row_a, n / cluster_rows * row_b];
         let load = (asked[0] + asked[1]) / CACHE_RATE + OUTSIDE * outside(instance, &shape);

@@ -10,7 +10,7 @@ use super::dtype::Dtype;
 use super::family::Family;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 14] = [
+const SHIPPED: [(&str, &str); 15] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -19,6 +19,7 @@ const SHIPPED: [(&str, &str); 14] = [
     ("rows", include_str!("../../suites/rows.toml")),
     ("middle", include_str!("../../suites/middle.toml")),
     ("unseen", include_str!("../../suites/unseen.toml")),
+    ("random", include_str!("../../suites/random.toml")),
     ("majors", include_str!("../../suites/majors.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
@@ -175,10 +176,12 @@ mod tests {
             "/../src/gemm/choose/measured.txt"
         );
         let measured = std::fs::read_to_string(measured).unwrap();
-        for (name, expected) in [("unseen", false), ("square", true)] {
+        for (name, expected) in [("unseen", false), ("random", false), ("square", true)] {
             let suite = Suite::load(name).unwrap();
-            let problems = suite.problems(&gemm::Gemm, &suite.gemm[0], &[Dtype::Bf16]);
-            for problem in problems.unwrap() {
+            let entries = suite.gemm.iter();
+            let problems =
+                entries.map(|entry| suite.problems(&gemm::Gemm, entry, &[Dtype::Bf16]).unwrap());
+            for problem in problems.flatten() {
                 let shape = gemm::Gemm.row(&problem).shape + " ";
                 let seen = measured.lines().any(|line| line.starts_with(&shape));
                 assert_eq!(seen, expected, "{shape}of `{name}`");

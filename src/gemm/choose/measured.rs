@@ -271,7 +271,8 @@ mod tests {
     #[test]
     fn others_like_it_say_what_is_fast_where_it_was_not_measured() {
         let of_k_major = of_majors([true; 2]);
-        let losses = lines(TIMES).enumerate().map(|(place, line)| {
+        let mut losses = [Vec::new(), Vec::new()];
+        for (place, line) in lines(TIMES).enumerate() {
             let shape = Shape::plain(line.extents, PROCESSORS);
             let mut others = Around::new(&shape).near;
             others.retain(|(at, _)| *at != place);
@@ -281,11 +282,12 @@ mod tests {
             // What a line does not have is slower.
             let slowest = line.times.last();
             let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);
-            chosen.unwrap().1 / line.times[0].1 - 1.0
-        });
-        let losses: Vec<_> = losses.collect();
-        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-        assert!(mean < 0.015, "{mean}");
+            losses[shape.lines[0] - 1].push(chosen.unwrap().1 / line.times[0].1 - 1.0);
+        }
+        let [of_lines, of_any_rows] =
+            losses.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64);
+        assert!(of_lines < 0.015, "{of_lines}");
+        assert!(of_any_rows < 0.05, "{of_any_rows}");
     }
 
     #[test]
