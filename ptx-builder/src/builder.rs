@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::at_once::at_once;
 use crate::built::{Built, file_name};
 use crate::compile::{Compilation, Link, Output, Package, run_variable};
 use crate::copies::with_copies;
@@ -165,11 +166,17 @@ impl Builder {
         let mut found = Vec::new();
         let mut inputs = Inputs::default();
         let mut together = Vec::new();
-        for (target, compiled) in self.targets.iter().zip(at_once(&compilations)?) {
-            for family in compiled.families {
-                found.extend(leftovers::find(&family, target).map_err(|why| not_ptx(target, why))?);
-                files.push((file_name(&family.family, target), family.ptx));
-            }
+        // One error is enough: a mistake in a kernel is the same mistake for every target.
+        let all = at_once(&compilations, compile)?;
+        for (target, compiled) in self.targets.iter().zip(all) {
+            let left = at_once(&compiled.families, |family| leftovers::find(family, target));
+            found.extend(
+                left.map_err(|why| not_ptx(target, why))?
+                    .into_iter()
+                    .flatten(),
+            );
+            let texts = compiled.families.into_iter();
+            files.extend(texts.map(|text| (file_name(&text.family, target), text.ptx)));
             inputs.extend(compiled.inputs);
             together.extend(compiled.together.map(|why| (target, why)));
         }
@@ -230,24 +237,6 @@ struct Compiled {
     inputs: Inputs,
     /// Why the modules could not be compiled apart, where that was tried.
     together: Option<String>,
-}
-
-/// Compiles for all targets at the same time. The first error in the order of targets is the one
-/// that is returned: a mistake in a kernel is the same mistake for every target.
-fn at_once(compilations: &[Compilation<'_>]) -> Result<Vec<Compiled>, BuildError> {
-    std::thread::scope(|scope| {
-        let running: Vec<_> = compilations
-            .iter()
-            .map(|compilation| scope.spawn(|| compile(compilation)))
-            .collect();
-        running
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    })
 }
 
 /// Compiles the crate's modules apart; or, if one of them needs what is only in another module or in

@@ -1,5 +1,6 @@
 //! The nested cargo: one package compiled for one target, to PTX texts.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -195,8 +196,8 @@ impl Compilation<'_> {
             .env("CARGO_BUILD_BUILD_DIR", &self.folder)
             .env("RUSTC", self.toolchain.rustc())
             .env("RUSTC_BOOTSTRAP", "1")
-            .env("RUSTC_WRAPPER", "")
-            .env("RUSTC_WORKSPACE_WRAPPER", "")
+            .env("RUSTC_WRAPPER", no_wrapper())
+            .env("RUSTC_WORKSPACE_WRAPPER", no_wrapper())
             .env("RUSTFLAGS", self.rustflags())
             .env(run_variable(&self.package.name), run.as_nanos().to_string())
             // A static library needs no linker.
@@ -263,6 +264,14 @@ impl Compilation<'_> {
         }
         flags
     }
+}
+
+/// In place of a wrapper around rustc that the user may have set: `env`, which does nothing. With an empty name, cargo
+/// does not remember what rustc says of itself, and asks it each time.
+fn no_wrapper() -> &'static str {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&paths).any(|folder| folder.join("env").is_file());
+    if found { "env" } else { "" }
 }
 
 fn option(name: &str, path: &Path) -> OsString {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::at_once::at_once;
 use crate::demangle;
 use crate::families::FamilyText;
 use crate::leftovers::OF_THE_DRIVER;
@@ -12,7 +13,7 @@ const OF_PTX: &str = "WARP_SZ";
 
 /// The families, if each text has all that it mentions, or the driver has it; else why not.
 pub(crate) fn complete(families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
-    families.iter().try_for_each(check)?;
+    at_once(&families, check)?;
     Ok(families)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::at_once::at_once;
 use crate::copies::Replacement;
 use crate::entry;
 use crate::isa;
@@ -22,10 +23,8 @@ pub(crate) struct FamilyText {
 /// The families of the crate that have kernels for this target, sorted by name, each of which must be
 /// in one of the texts.
 pub(crate) fn of(texts: &[String], krate: &str, target: &str) -> Result<Vec<FamilyText>, String> {
-    let mut families = Vec::new();
-    for text in texts {
-        families.extend(split(&Module::parse(text)?, krate, target)?);
-    }
+    let families = at_once(texts, |text| split(&Module::parse(text)?, krate, target))?;
+    let mut families: Vec<_> = families.into_iter().flatten().collect();
     families.sort_by(|a, b| a.family.cmp(&b.family));
     match families
         .windows(2)

@@ -42,6 +42,7 @@
 //!
 //! A published package holds its PTX in a folder `ptx/`, and needs no device toolchain.
 
+mod at_once;
 mod builder;
 mod built;
 mod compile;
