@@ -11,8 +11,8 @@ use super::{Mbarrier, WarpgroupThread, fence_mbarrier_init};
 
 /// The barriers of a ring of `STAGES` stages, which blocks of a cluster of `CLUSTER` fill together.
 ///
-/// With `CLUSTER` > 1 every stage is filled in all blocks of the cluster at once (by multicast
-/// loads), so that a consumer's release goes to every one of them.
+/// With `CLUSTER` > 1 other blocks of the cluster fill a stage, too (by multicast loads), all of them or
+/// those of its row and its column, and a consumer's release goes to every block.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<const STAGES: usize, const CLUSTER: usize = 1> {
     full: Shared<u64>,
