@@ -22,6 +22,8 @@ const PROCESSORS: u32 = 132;
 /// Distance, in the logarithms of m, n and k, from which on what was measured does not count. At that of half the rows,
 /// or of twice as many, it counts 0.6.
 const FAR: f32 = 2.0;
+/// What counts less than this does not count at all: it would take time.
+const LITTLE: f32 = 0.05;
 /// What the model being right counts, where what was measured at the same place counts 1.
 const MODEL: f32 = 0.3;
 
@@ -174,8 +176,9 @@ impl Around {
         };
         let [at_m, at_n, at_k] = &measured.at;
         let weights: Vec<_> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
-        let near = weights.into_iter().enumerate();
-        Self::of(measured, near.filter(|(_, weight)| *weight > 0.0).collect())
+        let weights = weights.into_iter().enumerate();
+        let near = weights.filter(|(_, weight)| *weight > LITTLE);
+        Self::of(measured, near.collect())
     }
 
     /// What was measured at these places, each of which counts so much.
