@@ -493,10 +493,9 @@ pub unsafe fn gemm<
                 _ => own.multicast(whom),
             };
             let rank = cluster_rank();
-            let cluster_row = rank.row(ROWS, COLUMNS);
-            let cluster_column = rank.column(ROWS, COLUMNS);
-            let of_row = Multicast::every(cluster_row * COLUMNS as u32, 1, COLUMNS as u32);
-            let of_column = Multicast::every(cluster_column, COLUMNS as u32, ROWS as u32);
+            let (below, beside) = (rank.row(ROWS, COLUMNS), rank.column(ROWS, COLUMNS));
+            let of_row = Multicast::every(below * COLUMNS as u32, 1, COLUMNS as u32);
+            let of_column = Multicast::every(beside, COLUMNS as u32, ROWS as u32);
             let (options_a, options_b) = (among(COLUMNS, of_row), among(ROWS, of_column));
             let [once_a, once_b] = problem.once;
             // Where C lies by columns, A is the weights. Elsewhere there is no register for a hint.
@@ -532,22 +531,8 @@ pub unsafe fn gemm<
                     // SAFETY: the maps have these tiles' boxes, and the stage is empty.
                     unsafe {
                         let (tile_a, tile_b) = (ring_a.stage(stage), ring_b.stage(stage));
-                        tile_a.load_among::<COLUMNS, 2>(
-                            cluster_column,
-                            nth,
-                            map_a,
-                            a,
-                            barrier,
-                            options_a,
-                        );
-                        tile_b.load_among::<ROWS, 2>(
-                            cluster_row,
-                            nth,
-                            map_b,
-                            b,
-                            barrier,
-                            options_b,
-                        );
+                        tile_a.load_among::<COLUMNS, 2>(beside, nth, map_a, a, barrier, options_a);
+                        tile_b.load_among::<ROWS, 2>(below, nth, map_b, b, barrier, options_b);
                     }
                     nth += 1;
                 }
