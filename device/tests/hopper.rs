@@ -953,20 +953,22 @@ fn what_is_stored_is_added() {
     struct Aligned([f32; 3]);
     let mut sums = Aligned([1.0, 2.0, 3.0]);
     let memory = GlobalMut::from_ptr(sums.0.as_mut_ptr());
-    let add = |spec: &LaunchSpec, first: i64| {
+    let store = |spec: &LaunchSpec, to: Adding, first: i64| {
         cutlet_simt::launch(spec, &|| {
             if thread_idx().is_first() {
                 // SAFETY: there are three elements, and one thread uses them.
-                unsafe { Adding::to(memory).store_vector(first, [0.5, 0.25]) };
+                unsafe { to.store_vector(first, [0.5, 0.25]) };
             }
         })
     };
-    add(&spec(32, 1, 1), 0).unwrap();
+    store(&spec(32, 1, 1), Adding::to(memory), 0).unwrap();
     assert_eq!(sums.0, [1.5, 2.25, 3.0]);
+    store(&spec(32, 1, 1), Adding::to_if(false, memory), 0).unwrap();
+    assert_eq!(sums.0, [0.5, 0.25, 3.0]);
 
-    let misplaced = failure(add(&spec(32, 1, 1), 1));
+    let misplaced = failure(store(&spec(32, 1, 1), Adding::to(memory), 1));
     says(&misplaced, &["not a multiple of 8"]);
-    let early = failure(add(&early(), 0));
+    let early = failure(store(&early(), Adding::to(memory), 0));
     says(&early, &["before grid_dependency_wait"]);
 }
 

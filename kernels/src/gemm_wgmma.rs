@@ -618,7 +618,7 @@ pub unsafe fn gemm<
         }
         let mut sums = Accumulator::wait_several(sums);
         consumer.release(under_way, thread);
-        if DEPTH > 1 && !exchange.add(thread, &mut sums[0]) {
+        if const { DEPTH > 1 } && !exchange.add(thread, &mut sums[0]) {
             continue;
         }
 

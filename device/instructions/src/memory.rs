@@ -75,13 +75,13 @@ pub fn shared_accesses() {
     }
 }
 
-/// Additions to global memory.
+/// Additions to global memory, or stores.
 ///
 /// # Safety
 /// There are three elements.
 #[kernel(threads = 32, arch = "sm_90a")]
-pub unsafe fn additions(to: GlobalMut<f32>) {
-    let to = Adding::to(to);
+pub unsafe fn additions(to: GlobalMut<f32>, adds: u32) {
+    let to = Adding::to_if(adds != 0, to);
     // SAFETY: as promised by the caller.
     unsafe {
         to.store_vector(0, [1.0, 2.0]);

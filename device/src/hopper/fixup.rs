@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{E, Fragment, StaticLayout, each};
+use cutlet_layout_core::{Fragment, StaticLayout, each};
 
 use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
 
@@ -17,8 +17,6 @@ use super::{WARPGROUP_SIZE, WarpgroupThread};
 /// Registers for the sums and the parts that a thread reads at a time, so that reads overlap. With more of them,
 /// kernels are slower even where there is nothing to add.
 const REGISTERS: usize = 128;
-/// Parts that a thread reads at a time at most.
-type MostParts = E<7, 1, 0>;
 
 /// For each warp that leaves a part of something, how many parts of that there are already.
 ///
@@ -123,35 +121,45 @@ impl<L: StaticLayout> Fixup<L> {
             return false;
         }
         *sums = Fragment::filled(0.0);
-        let at_a_time = const {
-            match (REGISTERS / L::SIZE).saturating_sub(1) {
-                0 => 1,
-                parts if parts > MostParts::SIZE => MostParts::SIZE,
-                parts => parts,
+        let read = |part: u32, values: &mut Fragment<f32, L>| {
+            let from = part_at(part);
+            for word in 0..Self::WORDS {
+                // SAFETY: all parts have been left.
+                let four = unsafe { from.load_vec::<WORD>(first_of_word(word, thread)) };
+                set_word(values, word, four);
             }
         };
-        let mut next = 0;
-        while next < self.parts {
-            let mut parts = [Fragment::<f32, L>::filled(0.0); MostParts::SIZE];
-            each::<MostParts>(|nth| {
-                let part = next + nth as u32;
-                if nth < at_a_time && part < self.parts {
-                    let from = part_at(part);
-                    for word in 0..Self::WORDS {
-                        // SAFETY: all parts have been left.
-                        let four = unsafe { from.load_vec::<WORD>(first_of_word(word, thread)) };
-                        set_word(&mut parts[nth], word, four);
-                    }
-                }
-            });
-            each::<MostParts>(|nth| {
-                if nth < at_a_time {
-                    *sums = sums.map(|v, sum| sum + parts[nth].get(v));
-                }
-            });
-            next += at_a_time as u32;
+        // So many fragments there are registers for, the sums among them.
+        match const { REGISTERS / L::SIZE } {
+            0..=2 => self.sum::<1>(sums, read),
+            3 => self.sum::<2>(sums, read),
+            4 => self.sum::<3>(sums, read),
+            5..=7 => self.sum::<4>(sums, read),
+            _ => self.sum::<7>(sums, read),
         }
         true
+    }
+
+    /// Adds all parts, which `read` reads, to the sums: in their order, so many at a time.
+    #[inline(always)]
+    fn sum<const AT_A_TIME: usize>(
+        &self,
+        sums: &mut Fragment<f32, L>,
+        read: impl Fn(u32, &mut Fragment<f32, L>),
+    ) {
+        let mut next = 0;
+        while next < self.parts {
+            let mut parts = [Fragment::filled(0.0); AT_A_TIME];
+            for values in &mut parts {
+                if next < self.parts {
+                    read(next, values);
+                }
+                next += 1;
+            }
+            for values in &parts {
+                each::<L>(|v| sums.set(v, sums.get(v) + values.get(v)));
+            }
+        }
     }
 
     /// Whether the running warp is the last to count itself there. What the others wrote before they did, it sees

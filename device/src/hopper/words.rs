@@ -27,7 +27,13 @@ pub(super) fn first_of_word(word: usize, thread: WarpgroupThread) -> i64 {
 /// A word of these values.
 #[inline(always)]
 pub(super) fn word_of<L: StaticLayout>(values: &Fragment<f32, L>, word: usize) -> [f32; WORD] {
-    [0, 1, 2, 3].map(|v| values.get(WORD * word + v))
+    let first = WORD * word;
+    [
+        values.get(first),
+        values.get(first + 1),
+        values.get(first + 2),
+        values.get(first + 3),
+    ]
 }
 
 /// Puts a word among these values.

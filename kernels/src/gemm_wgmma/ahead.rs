@@ -59,17 +59,18 @@ impl<Epi: Epilogue> Ahead<Epi> {
     ) {
         let group = |pair: usize| GROUPS * nth + pair / 2;
         let first = |pair: usize| 4 * group(pair) + 2 * (pair % 2);
-        let pairs: [_; 2 * GROUPS] = array::from_fn(|pair| Pair {
-            sums: [sums.get(first(pair)), sums.get(first(pair) + 1)],
+        let mut pairs = [[0.0; 2]; 2 * GROUPS];
+        for (pair, values) in pairs.iter_mut().enumerate() {
+            *values = [sums.get(first(pair)), sums.get(first(pair) + 1)];
+        }
+        epilogue.apply_pairs(&mut pairs, |pair| Pair {
             at: at(first(pair)),
             row: self.rows[pair % 2],
             columns: self.columns[group(pair)],
         });
-        // By reference: what drops an array's own iterator is a function that stays in another text,
-        // and for one such call the builder compiles all kernels again, together.
-        for (pair, new) in epilogue.apply_pairs(pairs).iter().enumerate() {
-            sums.set(first(pair), new[0]);
-            sums.set(first(pair) + 1, new[1]);
+        for (pair, values) in pairs.iter().enumerate() {
+            sums.set(first(pair), values[0]);
+            sums.set(first(pair) + 1, values[1]);
         }
     }
 }

@@ -124,19 +124,20 @@ pub trait Epilogue: DeviceData {
     fn apply(&self, sum: f32, old: Option<f32>, at: Coord) -> f32;
 
     /// [`apply`](Self::apply), without old elements, to several pairs at a time: what is the same for
-    /// all of them is decided once.
+    /// all of them is decided once. What is known of the nth of them, `pair(nth)` says.
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        pairs: [Pair<Self::Row, Self::Columns>; N],
-    ) -> [[f32; 2]; N] {
-        pairs.map(|Pair { sums, at, .. }| {
-            let [row, column] = at;
-            [
-                self.apply(sums[0], None, at),
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<Self::Row, Self::Columns>,
+    ) {
+        for (nth, sums) in sums.iter_mut().enumerate() {
+            let [row, column] = pair(nth).at;
+            *sums = [
+                self.apply(sums[0], None, [row, column]),
                 self.apply(sums[1], None, [row, column + 1]),
-            ]
-        })
+            ];
+        }
     }
 }
 
@@ -150,15 +151,26 @@ pub(super) fn apply<L: StaticLayout>(
     each::<L>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
 }
 
-/// Two sums of neighbouring columns, the first of them even.
+/// What is known of two sums of neighbouring columns, the first of them even.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<R, C> {
-    /// The sums, or what the parts before made of them.
-    pub sums: [f32; 2],
     /// (row, column) of the first.
     pub at: Coord,
     /// What [`Epilogue::row`] read of their row.
     pub row: R,
     /// What [`Epilogue::columns`] read of their columns.
     pub columns: C,
+}
+
+impl<R, C> Pair<R, C> {
+    /// The same pair for a part of an epilogue, which `needs` this of what was read of the row and the columns.
+    #[inline(always)]
+    fn for_part<PartR, PartC>(self, needs: impl Fn(R, C) -> (PartR, PartC)) -> Pair<PartR, PartC> {
+        let (row, columns) = needs(self.row, self.columns);
+        Pair {
+            at: self.at,
+            row,
+            columns,
+        }
+    }
 }

@@ -94,14 +94,13 @@ fn apply_pairs<Epi: Epilogue>(
 ) -> Fragment<f32, Values> {
     let rows: [_; PAIRS / 2] = array::from_fn(|row| epilogue.row(at(4 * row)[0]));
     let columns: [_; 2] = array::from_fn(|pair| epilogue.columns(at(2 * pair)[1]));
-    let pairs: [_; PAIRS] = array::from_fn(|pair| Pair {
-        sums: [sums.get(2 * pair), sums.get(2 * pair + 1)],
+    let mut pairs: [_; PAIRS] = array::from_fn(|pair| [sums.get(2 * pair), sums.get(2 * pair + 1)]);
+    epilogue.apply_pairs(&mut pairs, |pair| Pair {
         at: at(2 * pair),
         row: rows[pair / 2],
         columns: columns[pair % 2],
     });
-    let new = epilogue.apply_pairs(pairs);
-    Fragment::from_fn(|v| new[v / 2][v % 2])
+    Fragment::from_fn(|v| pairs[v / 2][v % 2])
 }
 
 instantiate! {

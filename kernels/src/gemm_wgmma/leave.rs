@@ -1,9 +1,11 @@
 //! Sums that are left as they are, in f32: parts that another kernel adds, or a C of f32, where they may be added to what
 //! is there.
 
-use cutlet_device::hopper::{AccumulatorLayout, Adding, Major, WarpgroupThread, WgmmaInstruction};
-use cutlet_device::{DeviceData, GlobalMut, uniform};
-use cutlet_layout_core::{ColMajor, Engine, EngineMut, Fragment, MatrixInner, RowMajor, Tensor};
+use cutlet_device::hopper::{
+    AccumulatorLayout, AccumulatorRows, Adding, Major, WarpgroupThread, WgmmaInstruction,
+};
+use cutlet_device::{DeviceData, GlobalMut, lane_idx, uniform};
+use cutlet_layout_core::{ColMajor, Engine, Fragment, MatrixInner, RowMajor, Tensor};
 
 use super::ahead::Ahead;
 use super::{Epilogue, Problem, RowsC, TileC, WARP_ROWS, epilogue};
@@ -90,43 +92,31 @@ pub(super) unsafe fn leave_sums<
             let rows = rows.partition::<AccumulatorLayout<I>>(place.thread);
             epilogue::apply(epilogue, sums, |v| rows.bound().coordinate(v));
         }
-        if leave.adds() {
-            return store::<I, JC, _, PIECE, N>(sums, Adding::to(to), problem, place);
+        let to = Adding::to_if(leave.adds(), to);
+        if JC::K_IS_CONSECUTIVE {
+            // Row by row, so that where a row begins is computed once: the compiler finds that out, but takes long.
+            let rows = rows::<_, _, PIECE, N>(to, RowMajor::new(left, leave.ld()), place);
+            for half in 0..2 {
+                let of_warp = (2 * place.thread.warp() + half, 0u32);
+                rows.local_tile::<TileC<8, N>>(of_warp)
+                    .partition::<AccumulatorRows<I, 2>>(lane_idx())
+                    .store(&values_of_row::<I>(sums, half as usize));
+            }
+        } else {
+            rows::<_, _, PIECE, N>(to, ColMajor::new(left, leave.ld()), place)
+                .partition::<AccumulatorLayout<I>>(place.thread)
+                .store(sums);
         }
-        store::<I, JC, _, PIECE, N>(sums, to, problem, place)
     }
 }
 
-/// Stores sums.
-///
-/// # Safety
-/// As for [`leave_sums`].
+/// Those of a thread's values that are in the first of its rows, or in the second.
 #[inline(always)]
-unsafe fn store<I, JC, E, const PIECE: usize, const N: usize>(
+fn values_of_row<I: WgmmaInstruction>(
     sums: &Fragment<f32, I::Values>,
-    to: E,
-    problem: &Problem,
-    place: Place,
-) where
-    I: WgmmaInstruction,
-    JC: Major,
-    E: EngineMut<Element = f32>,
-{
-    let Problem { left, leave, .. } = *problem;
-    let (ld, thread) = (leave.ld(), place.thread);
-    // SAFETY: as promised by the caller.
-    unsafe {
-        if JC::K_IS_CONSECUTIVE {
-            // A thread has pairs of neighbours of a row.
-            rows::<_, _, PIECE, N>(to, RowMajor::new(left, ld), place)
-                .partition::<AccumulatorLayout<I, 2>>(thread)
-                .store(sums);
-        } else {
-            rows::<_, _, PIECE, N>(to, ColMajor::new(left, ld), place)
-                .partition::<AccumulatorLayout<I>>(thread)
-                .store(sums);
-        }
-    }
+    half: usize,
+) -> Fragment<f32, I::RowValues> {
+    Fragment::from_fn(|v| sums.get(v / 2 * 4 + half * 2 + v % 2))
 }
 
 /// The rows of a place.

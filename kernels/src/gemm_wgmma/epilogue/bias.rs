@@ -51,11 +51,15 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
     }
 
     #[inline(always)]
-    fn apply_pairs<const N: usize>(&self, pairs: [Pair<(), [T; 2]>; N]) -> [[f32; 2]; N] {
-        pairs.map(|Pair { sums, columns, .. }| {
-            let columns = T::pair_to_f32(columns);
-            [sums[0] + columns[0], sums[1] + columns[1]]
-        })
+    fn apply_pairs<const N: usize>(
+        &self,
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<(), [T; 2]>,
+    ) {
+        for (nth, sums) in sums.iter_mut().enumerate() {
+            let columns = T::pair_to_f32(pair(nth).columns);
+            *sums = [sums[0] + columns[0], sums[1] + columns[1]];
+        }
     }
 }
 
@@ -99,8 +103,15 @@ impl<T: Float> Epilogue for RowBias<T> {
     }
 
     #[inline(always)]
-    fn apply_pairs<const N: usize>(&self, pairs: [Pair<f32, ()>; N]) -> [[f32; 2]; N] {
-        pairs.map(|Pair { sums, row, .. }| sums.map(|sum| sum + row))
+    fn apply_pairs<const N: usize>(
+        &self,
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<f32, ()>,
+    ) {
+        for (nth, sums) in sums.iter_mut().enumerate() {
+            let row = pair(nth).row;
+            *sums = [sums[0] + row, sums[1] + row];
+        }
     }
 }
 

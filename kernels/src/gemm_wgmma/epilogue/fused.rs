@@ -140,52 +140,25 @@ impl<T: Float + Default> Epilogue for Linear<T> {
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        mut pairs: [Pair<Self::Row, [T; 2]>; N],
-    ) -> [[f32; 2]; N] {
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<Self::Row, [T; 2]>,
+    ) {
         if self.alpha != 1.0 {
-            pairs = pairs.map(|pair| Pair {
-                sums: pair.sums.map(|sum| self.alpha * sum),
-                ..pair
-            });
+            for sums in &mut *sums {
+                *sums = [self.alpha * sums[0], self.alpha * sums[1]];
+            }
         }
         if self.beta != 0.0 {
-            apply(&self.residual_part(), &mut pairs, |row, _| (row.0, ()));
+            self.residual_part()
+                .apply_pairs(sums, |nth| pair(nth).for_part(|row, _| (row.0, ())));
         }
         if self.has_bias(BiasAlong::Rows) {
-            apply(&self.row_bias(), &mut pairs, |row, _| (row.1, ()));
+            self.row_bias()
+                .apply_pairs(sums, |nth| pair(nth).for_part(|row, _| (row.1, ())));
         }
         if self.has_bias(BiasAlong::Columns) {
-            apply(&self.column_bias(), &mut pairs, |_, columns| ((), columns));
+            self.column_bias()
+                .apply_pairs(sums, |nth| pair(nth).for_part(|_, columns| ((), columns)));
         }
-        pairs.map(|pair| pair.sums)
     }
-}
-
-/// Applies a part to pairs, of what was read for which it takes what `needs` says.
-#[inline(always)]
-fn apply<E: Epilogue, R: Copy, C: Copy, const N: usize>(
-    part: &E,
-    pairs: &mut [Pair<R, C>; N],
-    needs: impl Fn(R, C) -> (E::Row, E::Columns),
-) {
-    let values = part.apply_pairs(pairs.map(
-        |Pair {
-             sums,
-             at,
-             row,
-             columns,
-         }| {
-            let (row, columns) = needs(row, columns);
-            Pair {
-                sums,
-                at,
-                row,
-                columns,
-            }
-        },
-    ));
-    *pairs = core::array::from_fn(|nth| Pair {
-        sums: values[nth],
-        ..pairs[nth]
-    });
 }

@@ -70,16 +70,22 @@ impl<T: Float> Epilogue for Residual<T> {
     }
 
     #[inline(always)]
-    fn apply_pairs<const N: usize>(&self, pairs: [Pair<i64, ()>; N]) -> [[f32; 2]; N] {
+    fn apply_pairs<const N: usize>(
+        &self,
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<i64, ()>,
+    ) {
         // All are under way before the first is needed.
-        let old: [[f32; 2]; N] =
-            pairs.map(|Pair { at, row, .. }| self.read(at, row + i64::from(at[1]), T::pair_to_f32));
-        core::array::from_fn(|nth| {
-            let (sums, old) = (pairs[nth].sums, old[nth]);
-            [
+        let mut old = [[0.0; 2]; N];
+        for (nth, old) in old.iter_mut().enumerate() {
+            let Pair { at, row, .. } = pair(nth);
+            *old = self.read(at, row + i64::from(at[1]), T::pair_to_f32);
+        }
+        for (sums, old) in sums.iter_mut().zip(&old) {
+            *sums = [
                 fma(self.beta, old[0], sums[0]),
                 fma(self.beta, old[1], sums[1]),
-            ]
-        })
+            ];
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! One epilogue after another.
 
-use core::array;
-
 use cutlet_device::DeviceData;
 use cutlet_layout_core::Coord;
 
@@ -50,20 +48,14 @@ impl<A: Epilogue, B: Epilogue> Epilogue for Then<A, B> {
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        pairs: [Pair<Self::Row, Self::Columns>; N],
-    ) -> [[f32; 2]; N] {
-        let values = self.first.apply_pairs(pairs.map(|pair| Pair {
-            sums: pair.sums,
-            at: pair.at,
-            row: pair.row.0,
-            columns: pair.columns.0,
-        }));
-        self.second
-            .apply_pairs(array::from_fn::<_, N, _>(|nth| Pair {
-                sums: values[nth],
-                at: pairs[nth].at,
-                row: pairs[nth].row.1,
-                columns: pairs[nth].columns.1,
-            }))
+        sums: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<Self::Row, Self::Columns>,
+    ) {
+        self.first.apply_pairs(sums, |nth| {
+            pair(nth).for_part(|row, columns| (row.0, columns.0))
+        });
+        self.second.apply_pairs(sums, |nth| {
+            pair(nth).for_part(|row, columns| (row.1, columns.1))
+        });
     }
 }
