@@ -20,9 +20,6 @@ pub trait Float: DeviceData {
     /// The same value as `f32`.
     fn to_f32(self) -> f32;
 
-    /// [`to_f32`](Self::to_f32) of two neighbours, by what takes least where they are in one register.
-    fn pair_to_f32(values: [Self; 2]) -> [f32; 2];
-
     /// The nearest value to `value`, ties to even.
     fn from_f32(value: f32) -> Self;
 
@@ -34,11 +31,6 @@ impl Float for f32 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         self
-    }
-
-    #[inline(always)]
-    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
-        values
     }
 
     #[inline(always)]
@@ -59,11 +51,6 @@ impl Float for f16 {
     }
 
     #[inline(always)]
-    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
-        values.map(imp::f16_to_f32)
-    }
-
-    #[inline(always)]
     fn from_f32(value: f32) -> Self {
         imp::f16_from_f32(value)
     }
@@ -78,11 +65,6 @@ impl Float for bf16 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         imp::bf16_to_f32(self)
-    }
-
-    #[inline(always)]
-    fn pair_to_f32(values: [Self; 2]) -> [f32; 2] {
-        values.map(upper_half_of_f32)
     }
 
     #[inline(always)]

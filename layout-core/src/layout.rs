@@ -407,6 +407,18 @@ impl Layout {
         }
     }
 
+    /// Whether any stride has a component `b`.
+    pub(crate) const fn steps_along(&self, b: usize) -> bool {
+        let mut i = 0;
+        while i < self.num_leaves() {
+            if self.stride[i].component(b) != 0 {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
     const fn component_at(&self, c: i64, b: usize) -> i64 {
         assert!(c >= 0, "at: a 1-D coordinate is not negative");
         match self.try_component(c, b) {
@@ -453,20 +465,26 @@ impl Layout {
         while i <= last && period < count {
             let stride = self.stride[i].component(b);
             let extent = self.shape[i].value() as usize;
-            let end = if i == last || extent > count / period {
+            let end = if extent > count / period {
                 count
             } else {
                 period * extent
             };
             let mut at = period;
+            // These are the layout's own, so they fit.
             while at < end {
+                table[at] = table[at - period] + stride;
+                at += 1;
+            }
+            // The last mode runs on.
+            while i == last && at < count {
                 table[at] = match table[at - period].checked_add(stride) {
                     Some(index) => index,
                     None => panic!("first_indices: an index does not fit 64 bits"),
                 };
                 at += 1;
             }
-            period = end;
+            period = at;
             i += 1;
         }
         table

@@ -17,7 +17,7 @@ use core::marker::PhantomData;
 use crate::entry::entry;
 use crate::error::or_panic;
 use crate::layout::LayoutBuilder;
-use crate::{Int, Layout, composition};
+use crate::{Basis, Int, Layout, composition};
 
 /// A layout that is known to the compiler.
 ///
@@ -93,54 +93,25 @@ pub const fn compose_coordinates(inner: &Layout, outer: &Layout) -> Layout {
     outer.assert_components(
         "compose_coordinates: the outer layout steps in a direction within another: use composition",
     );
-    let mut b = 0;
-    while b < inner.rank() {
-        // All steps along one coordinate together: this is what refuses carries between them.
-        let _ = composition(&inner.mode(b), &along(outer, b));
-        b += 1;
-    }
     let mut builder = LayoutBuilder::new();
     builder.open();
     let mut n = 0;
     while n < outer.num_leaves() {
-        let (shape, stride) = (outer.leaf_shape(n), outer.leaf_stride(n));
-        let b = if stride.basis().is_none() {
-            0
+        let stride = outer.leaf_stride(n);
+        // A plain stride counts in coordinate 0, where composition would count it through all of `inner`.
+        let basis = if stride.value() != 0 && stride.basis().is_none() {
+            Basis::new(0)
         } else {
-            stride.basis().at(0)
+            stride.basis()
         };
-        assert!(
-            b < inner.rank(),
-            "compose_coordinates: the outer layout steps along a coordinate that the inner one lacks"
+        builder.leaf(
+            Int::fixed(outer.leaf_shape(n).value()),
+            Int::fixed(stride.value()).along(basis),
         );
-        let step = Layout::static_mode(shape.value(), stride.value());
-        let step = composition(&inner.mode(b), &step);
-        let mut leaf = 0;
-        while leaf < step.num_leaves() {
-            builder.leaf(step.leaf_shape(leaf), step.leaf_stride(leaf));
-            leaf += 1;
-        }
         n += 1;
     }
     builder.close();
-    or_panic(builder.finish())
-}
-
-/// The modes of `outer` that step along coordinate `b`, as plain strides.
-const fn along(outer: &Layout, b: usize) -> Layout {
-    let mut builder = LayoutBuilder::new();
-    builder.open();
-    builder.leaf(Int::ONE, Int::ZERO);
-    let mut n = 0;
-    while n < outer.num_leaves() {
-        let step = outer.leaf_stride(n).component(b);
-        if step != 0 {
-            builder.leaf(outer.leaf_shape(n), Int::fixed(step));
-        }
-        n += 1;
-    }
-    builder.close();
-    or_panic(builder.finish())
+    composition(inner, &or_panic(builder.finish())).flatten()
 }
 
 /// Writes a layout type in CuTe's notation: `L!((4,(2,3)):(8,(1,4)))`; a stride `1@0` steps in
@@ -255,11 +226,14 @@ impl<L: StaticLayout> Coordinates<L> {
         let count = if L::SIZE < 256 { L::SIZE } else { 256 };
         let mut b = 0;
         while b < DIRECTIONS {
-            let indices: [i64; 256] = L::LAYOUT.first_indices(count, b);
-            let mut v = 0;
-            while v < count {
-                table[v][b] = narrow(indices[v]);
-                v += 1;
+            // Most layouts step in two directions, and the compiler takes long for a loop.
+            if L::LAYOUT.steps_along(b) {
+                let indices: [i64; 256] = L::LAYOUT.first_indices(count, b);
+                let mut v = 0;
+                while v < count {
+                    table[v][b] = narrow(indices[v]);
+                    v += 1;
+                }
             }
             b += 1;
         }

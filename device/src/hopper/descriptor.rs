@@ -327,9 +327,11 @@ impl Places {
 
     /// Whether the `extent` places after `start` lie as those after 0 do.
     const fn repeats(&self, start: i64, extent: i64) -> bool {
+        let (start, extent) = (start as usize, extent as usize);
+        let first = self.at[start];
         let mut i = 1;
         while i < extent {
-            if self.at(start + i) - self.at(start) != self.at(i) {
+            if self.at[start + i] - first != self.at[i] {
                 return false;
             }
             i += 1;
@@ -339,11 +341,19 @@ impl Places {
 
     /// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
     const fn is_two_level(&self, extent: i64, inner: i64, near: i64, far: i64) -> bool {
+        // Without a division, which takes the compiler long to compute.
+        let (mut first, mut place, mut end) = (0, 0, inner as usize);
         let mut i = 0;
-        while i < extent {
-            if self.at(i) != i % inner * near + i / inner * far {
+        while i < extent as usize {
+            if i == end {
+                first += far;
+                place = first;
+                end += inner as usize;
+            }
+            if self.at[i] != place {
                 return false;
             }
+            place += near;
             i += 1;
         }
         true

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{E, Fragment, L, StaticLayout, ThreadValue, Tv, WgmmaC};
+use cutlet_layout_core::{E, Fragment, StaticLayout, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
@@ -69,10 +69,9 @@ pub type WarpgroupThreads = <WgmmaC<1> as ThreadValue>::Thr;
 pub type AccumulatorLayout<I, const WIDTH: usize = 1> =
     Tv<WarpgroupThreads, <I as WgmmaInstruction>::Values, WIDTH>;
 
-/// Who holds which of 8 neighbouring rows of these sums, the first or the last of a warp's 16: its lanes, four of which
-/// share a row.
-pub type AccumulatorRows<I, const WIDTH: usize = 1> =
-    Tv<L!((4, 8):(2@1, 1@0)), <I as WgmmaInstruction>::RowValues, WIDTH>;
+/// Who holds which of half of these sums: the first 8 of each warp's 16 rows, or, counted from row 8 on, the last.
+pub type HalfAccumulatorLayout<I, const WIDTH: usize = 1> =
+    Tv<WarpgroupThreads, <I as WgmmaInstruction>::RowValues, WIDTH>;
 
 /// Sums of the instruction `I`, while products are added to them: a thread's part.
 ///

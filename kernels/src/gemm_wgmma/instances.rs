@@ -9,8 +9,8 @@
 //! `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 are rows of a row-major C.
 //!
 //! Those for f16 have the same PTX as those for bf16 but for the format's name, and are not compiled: `also` has
-//! their texts made. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ by more. What a
-//! linear layer asks for is compiled for both, since bf16 is widened there without an instruction for it.
+//! their texts made. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ by more. GELU is
+//! compiled for both: it is computed by less where bf16 rounds the rest away.
 
 use cutlet_device::hopper::{KMajor, MnMajor, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
@@ -49,7 +49,20 @@ macro_rules! instances {
             F16 of half::f16, Scale, compiled if each_format, also []: $($f16 = $shape;)+
         }
     };
-    (fused $for_bf16:ident, $for_f16:ident, $list_bf16:ident, $list_f16:ident:
+    (fused $activation:ident, $list_bf16:ident, $list_f16:ident:
+        $($bf16:ident, $f16:ident = $shape:tt;)+) => {
+        instances_of! {
+            #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $list_bf16 of half::bf16, Then<Linear<half::bf16>, $activation>, compiled if true,
+                also ["f16 for bf16"]: $($bf16 = $shape;)+
+        }
+        instances_of! {
+            #[doc = concat!("Instances for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $list_f16 of half::f16, Then<Linear<half::f16>, $activation>, compiled if each_format,
+                also []: $($f16 = $shape;)+
+        }
+    };
+    (fused $for_bf16:ident or $for_f16:ident, $list_bf16:ident, $list_f16:ident:
         $($bf16:ident, $f16:ident = $shape:tt;)+) => {
         instances_of! {
             #[doc = concat!("Instances for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
@@ -208,7 +221,7 @@ instances! {
 }
 
 instances! {
-    fused AtLeast, AtLeast, LINEAR_BF16, LINEAR_F16:
+    fused AtLeast, LINEAR_BF16, LINEAR_F16:
     bf16_2x128x256_c2_kk_linear, f16_2x128x256_c2_kk_linear = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_linear, f16_1x64x128_c1_kk_linear = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c2_kk_linear, f16_2x128x128_c2_kk_linear = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
@@ -217,7 +230,7 @@ instances! {
 }
 
 instances! {
-    fused GeluForBf16, Gelu, GELU_BF16, GELU_F16:
+    fused GeluForBf16 or Gelu, GELU_BF16, GELU_F16:
     bf16_2x128x256_c2_kk_gelu, f16_2x128x256_c2_kk_gelu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_gelu, f16_1x64x128_c1_kk_gelu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
     bf16_2x128x128_c2_kk_gelu, f16_2x128x128_c2_kk_gelu = (2 together 128 x 128, 6, 2 x 1 x 1, KMajor, KMajor);
@@ -226,7 +239,7 @@ instances! {
 }
 
 instances! {
-    fused Silu, Silu, SILU_BF16, SILU_F16:
+    fused Silu, SILU_BF16, SILU_F16:
     bf16_2x128x256_c2_kk_silu, f16_2x128x256_c2_kk_silu = (2 together 128 x 256, 4, 2 x 1 x 1, KMajor, KMajor);
     bf16_1x64x128_c1_kk_silu, f16_1x64x128_c1_kk_silu = (1 together 64 x 128, 8, 1 x 1 x 1, KMajor, KMajor);
 }

@@ -2,9 +2,9 @@
 //! is there.
 
 use cutlet_device::hopper::{
-    AccumulatorLayout, AccumulatorRows, Adding, Major, WarpgroupThread, WgmmaInstruction,
+    AccumulatorLayout, Adding, HalfAccumulatorLayout, Major, WarpgroupThread, WgmmaInstruction,
 };
-use cutlet_device::{DeviceData, GlobalMut, lane_idx, uniform};
+use cutlet_device::{DeviceData, GlobalMut, uniform};
 use cutlet_layout_core::{ColMajor, Engine, Fragment, MatrixInner, RowMajor, Tensor};
 
 use super::ahead::Ahead;
@@ -97,9 +97,8 @@ pub(super) unsafe fn leave_sums<
             // Row by row, so that where a row begins is computed once: the compiler finds that out, but takes long.
             let rows = rows::<_, _, PIECE, N>(to, RowMajor::new(left, leave.ld()), place);
             for half in 0..2 {
-                let of_warp = (2 * place.thread.warp() + half, 0u32);
-                rows.local_tile::<TileC<8, N>>(of_warp)
-                    .partition::<AccumulatorRows<I, 2>>(lane_idx())
+                rows.local_tile::<TileC<8, N>>((half, 0u32))
+                    .partition::<HalfAccumulatorLayout<I, 2>>(place.thread)
                     .store(&values_of_row::<I>(sums, half as usize));
             }
         } else {

@@ -57,8 +57,8 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
         pair: impl Fn(usize) -> Pair<(), [T; 2]>,
     ) {
         for (nth, sums) in sums.iter_mut().enumerate() {
-            let columns = T::pair_to_f32(pair(nth).columns);
-            *sums = [sums[0] + columns[0], sums[1] + columns[1]];
+            let [first, second] = pair(nth).columns;
+            *sums = [sums[0] + first.to_f32(), sums[1] + second.to_f32()];
         }
     }
 }

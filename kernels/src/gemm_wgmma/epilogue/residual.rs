@@ -79,7 +79,10 @@ impl<T: Float> Epilogue for Residual<T> {
         let mut old = [[0.0; 2]; N];
         for (nth, old) in old.iter_mut().enumerate() {
             let Pair { at, row, .. } = pair(nth);
-            *old = self.read(at, row + i64::from(at[1]), T::pair_to_f32);
+            let index = row + i64::from(at[1]);
+            *old = self.read(at, index, |[first, second]| {
+                [first.to_f32(), second.to_f32()]
+            });
         }
         for (sums, old) in sums.iter_mut().zip(&old) {
             *sums = [
