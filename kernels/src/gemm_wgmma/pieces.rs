@@ -108,11 +108,9 @@ type TurnC = TileC<64, TURN>;
 /// Which sums of a turn are whose: the first of those that a thread has of all columns.
 type Sums<const WIDTH: usize = 1> = Tv<WarpgroupThreads, Values, WIDTH>;
 type Values = <WgmmaC<{ TURN / 8 }> as ThreadValue>::Val;
-/// Half of the rows of a turn: 8 of each warp's 16.
-type HalfC = TileC<8, TURN>;
-/// Who moves what of them between shared memory and C: a warp two lines at a time, whatever their
+/// Who moves what of a turn between shared memory and C: a warp two lines at a time, whatever their
 /// alignment.
-type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!(4:1@0)>;
+type Lines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!((4, 2):(1@0, 8@0))>;
 
 /// Who stores what of a piece: 16 bytes of a row each, neighbours what is next to each other, so that a warp stores
 /// whole rows of it at once.
@@ -305,19 +303,11 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
         let buffer = self.buffer.start;
         let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
         let turns = inside.min(const { (I::N / TURN) as u32 });
-        let half_c = |half: u32, turn: u32| {
-            rows.local_tile::<HalfC>((half, turn))
-                .partition::<Lines>(thread)
-        };
-        let old_of = |turn: u32| {
-            [
-                half_c(0, turn).load(T::default()),
-                half_c(1, turn).load(T::default()),
-            ]
-        };
+        let tile_c = |turn: u32| rows.local_tile::<TurnC>((0u32, turn));
+        let old_of = |turn: u32| tile_c(turn).partition::<Lines>(thread).load(T::default());
         let tile = SharedC::<T, KMajor, TURN, { 2 * TURN }>::from_shared(buffer);
 
-        let mut next_old = [Fragment::filled(T::default()); 2];
+        let mut next_old = Fragment::filled(T::default());
         if epilogue.reads_old() {
             next_old = old_of(0);
         }
@@ -326,20 +316,12 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
             // between one's accesses and another's; the rest as promised by the caller.
             unsafe {
                 let in_shared = tile.tensor();
-                // The swizzle of 8 lines is that of the first 8.
-                let half = |half: u32| {
-                    let start = buffer.offset(i64::from(half) * const { 8 * TURN as i64 });
-                    let tile = SharedC::<T, KMajor, TURN, { 2 * TURN }>::from_shared(start);
-                    tile.tensor().partition::<Lines>(thread)
-                };
-                let places = rows
-                    .local_tile::<TurnC>((0u32, turn))
-                    .partition::<Sums>(thread);
+                let lines = in_shared.partition::<Lines>(thread);
+                let places = tile_c(turn).partition::<Sums>(thread);
                 let at = |v| places.bound().coordinate(v);
                 if epilogue.reads_old() {
                     // C is read in lines, and old elements find their sums in shared memory.
-                    half(0).store(&next_old[0]);
-                    half(1).store(&next_old[1]);
+                    lines.store(&next_old);
                     sync_warp();
                     in_shared.partition::<Sums<2>>(thread).for_each(|v, old| {
                         let old = Some(old.to_f32());
@@ -354,9 +336,8 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 }
                 store_accumulator::<I, _, _, _>(tile, 0u32, 0, thread, sums);
                 sync_warp();
-                for nth in 0..2 {
-                    half_c(nth, turn).store(&half(nth).load(T::default()));
-                }
+                let to = tile_c(turn).partition::<Lines>(thread);
+                to.store(&lines.load(T::default()));
                 sync_warp();
             }
             *sums = sums.rotated(Values::SIZE);
