@@ -69,6 +69,6 @@ pub use warpgroup::{
     warpgroup_thread_idx,
 };
 pub use wgmma::{
-    Accumulator, AccumulatorLayout, Batch, HalfAccumulatorLayout, WarpgroupThreads, Wgmma,
-    WgmmaInstruction, warpgroup_arrive, warpgroup_wait,
+    Accumulator, AccumulatorLayout, Batch, WarpgroupThreads, Wgmma, WgmmaInstruction,
+    warpgroup_arrive, warpgroup_wait,
 };

@@ -91,7 +91,7 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     pub fn map<U: Copy>(&self, mut f: impl FnMut(usize, T) -> U) -> Fragment<U, L> {
         Fragment::from_fn(|v| f(v, self.get(v)))
     }
-    /// The fragment whose value `v` is value `v + by` of this one, counted in a circle.
+    /// The fragment whose value `v` is value `v + by` of this one; the last `by` are the same as before.
     ///
     /// So a loop that is not unrolled goes through a fragment in equal parts: a turn works on the
     /// first values, which are registers that the compiler knows, and then moves the next ones there.
@@ -100,14 +100,14 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     /// use cutlet_layout_core::{Fragment, M};
     ///
     /// let sums = Fragment::<i32, M<6, 1>>::from_fn(|v| v as i32);
-    /// let moved = sums.rotated(2);
-    /// assert_eq!([moved.get(0), moved.get(3), moved.get(4), moved.get(5)], [2, 5, 0, 1]);
+    /// let moved = sums.moved_up(2);
+    /// assert_eq!([moved.get(0), moved.get(3), moved.get(4), moved.get(5)], [2, 5, 4, 5]);
     /// ```
     ///
     /// # Panics
     /// If `by` is more than `L::SIZE`; with a constant `by` the check costs nothing.
     #[inline(always)]
-    pub fn rotated(&self, by: usize) -> Self {
+    pub fn moved_up(&self, by: usize) -> Self {
         assert!(by <= L::SIZE);
         let mut fragment = Self {
             values: MaybeUninit::uninit(),
@@ -119,7 +119,7 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
         // together: all are written.
         unsafe {
             to.copy_from_nonoverlapping(from.add(by), rest);
-            to.add(rest).copy_from_nonoverlapping(from, by);
+            to.add(rest).copy_from_nonoverlapping(from.add(rest), by);
         }
         fragment
     }

@@ -260,12 +260,33 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 "a fragment is stored whole: it needs as many values as the partition has"
             )
         }
+        self.store_with(|v| values.get(v));
+    }
+
+    /// Writes `value(v)` to each value `v` that lies inside the tensor.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// type Pair = Tv<L!(2:1@0), L!(2:1@1)>; // two threads, a row of two values each
+    ///
+    /// let mut to = [0; 3];
+    /// // SAFETY: the extents and the leading dimension stay inside the array.
+    /// let matrix = unsafe { Tensor::new(to.as_mut_ptr(), RowMajor::new([1, 2], 2)) };
+    /// for thread in 0..2u32 {
+    ///     matrix.partition::<Pair>(thread).store_with(|v| 5 + v);
+    /// }
+    /// assert_eq!(to, [5, 6, 0]); // the second thread's row is outside
+    /// ```
+    #[inline(always)]
+    pub fn store_with(&self, mut value: impl FnMut(usize) -> E::Element) {
+        const { Self::WIDTH_FITS }
         each::<Accesses<C::Val, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
             if self.bound.holds(v) {
                 let index = self.bound.index(v);
                 // SAFETY: as in `load_into`.
-                unsafe { C::Width::store(self.engine, index, |n| values.get(v + n)) };
+                unsafe { C::Width::store(self.engine, index, |n| value(v + n)) };
             }
         });
     }

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{E, Fragment, StaticLayout, ThreadValue, Tv, WgmmaC};
+use cutlet_layout_core::{Fragment, StaticLayout, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
@@ -56,8 +56,6 @@ pub trait WgmmaInstruction: imp::Instruction + Copy + 'static {
     const K: usize;
     /// Where in the 64 × N sums the values of a thread are, counted from [`WarpgroupThreads`].
     type Values: StaticLayout;
-    /// Where in a row those values of a thread are that are in one: it has pairs of two rows, in turns.
-    type RowValues: StaticLayout;
 }
 
 /// Where in the sums of an instruction each thread of a warpgroup begins: a warp has 16 rows, four
@@ -68,10 +66,6 @@ pub type WarpgroupThreads = <WgmmaC<1> as ThreadValue>::Thr;
 /// along a row).
 pub type AccumulatorLayout<I, const WIDTH: usize = 1> =
     Tv<WarpgroupThreads, <I as WgmmaInstruction>::Values, WIDTH>;
-
-/// Who holds which of half of these sums: the first 8 of each warp's 16 rows, or, counted from row 8 on, the last.
-pub type HalfAccumulatorLayout<I, const WIDTH: usize = 1> =
-    Tv<WarpgroupThreads, <I as WgmmaInstruction>::RowValues, WIDTH>;
 
 /// Sums of the instruction `I`, while products are added to them: a thread's part.
 ///
@@ -306,7 +300,6 @@ macro_rules! instruction {
             const N: usize = $n;
             const K: usize = $k;
             type Values = <WgmmaC<{ $n / 8 }> as ThreadValue>::Val;
-            type RowValues = (E<2, 1, 1>, E<{ $n / 8 }, 8, 1>);
         }
 
         imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);

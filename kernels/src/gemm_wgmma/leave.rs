@@ -1,14 +1,14 @@
 //! Sums that are left as they are, in f32: parts that another kernel adds, or a C of f32, where they may be added to what
 //! is there.
 
-use cutlet_device::hopper::{
-    AccumulatorLayout, Adding, HalfAccumulatorLayout, Major, WarpgroupThread, WgmmaInstruction,
-};
+use cutlet_device::hopper::{Adding, Major, WarpgroupThread, WarpgroupThreads, WgmmaInstruction};
 use cutlet_device::{DeviceData, GlobalMut, uniform};
-use cutlet_layout_core::{ColMajor, Engine, Fragment, MatrixInner, RowMajor, Tensor};
+use cutlet_layout_core::{
+    ColMajor, Fragment, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,
+};
 
 use super::ahead::Ahead;
-use super::{Epilogue, Problem, RowsC, TileC, WARP_ROWS, epilogue};
+use super::{Epilogue, Problem, RowsC, TileC, WARP_ROWS};
 
 /// Whether sums can be left. Not where the epilogue reads rows or columns ahead.
 pub const fn leaves_sums<Epi: Epilogue>() -> bool {
@@ -85,51 +85,65 @@ pub(super) unsafe fn leave_sums<
     place: Place,
 ) {
     let Problem { left, leave, .. } = *problem;
+    let (to, ld) = (Adding::to_if(leave.adds(), to), leave.ld());
     // SAFETY: as promised by the caller.
     unsafe {
-        if !epilogue.is_identity() {
-            let rows = rows::<_, _, PIECE, N>(to, RowMajor::new(left, leave.ld()), place);
-            let rows = rows.partition::<AccumulatorLayout<I>>(place.thread);
-            epilogue::apply(epilogue, sums, |v| rows.bound().coordinate(v));
-        }
-        let to = Adding::to_if(leave.adds(), to);
         if JC::K_IS_CONSECUTIVE {
-            // Row by row, so that where a row begins is computed once: the compiler finds that out, but takes long.
-            let rows = rows::<_, _, PIECE, N>(to, RowMajor::new(left, leave.ld()), place);
-            for half in 0..2 {
-                rows.local_tile::<TileC<8, N>>((half, 0u32))
-                    .partition::<HalfAccumulatorLayout<I, 2>>(place.thread)
-                    .store(&values_of_row::<I>(sums, half as usize));
-            }
+            // A thread has pairs of neighbours of a row.
+            let to = Tensor::new(to, RowMajor::new(left, ld));
+            leave_in::<I, 1, 2, PIECE, N>(sums, epilogue, to, place);
         } else {
-            rows::<_, _, PIECE, N>(to, ColMajor::new(left, leave.ld()), place)
-                .partition::<AccumulatorLayout<I>>(place.thread)
-                .store(sums);
+            let to = Tensor::new(to, ColMajor::new(left, ld));
+            leave_in::<I, 0, 1, PIECE, N>(sums, epilogue, to, place);
         }
     }
 }
 
-/// Those of a thread's values that are in the first of its rows, or in the second.
+/// Leaves them in a matrix, `WIDTH` of them at a time.
+///
+/// A loop at run time over pieces of columns, as it is used less than what surrounds it, and would be a third of each
+/// kernel's code. Registers have no index at run time, so each turn leaves the first ones and then moves the rest up.
 #[inline(always)]
-fn values_of_row<I: WgmmaInstruction>(
-    sums: &Fragment<f32, I::Values>,
-    half: usize,
-) -> Fragment<f32, I::RowValues> {
-    Fragment::from_fn(|v| sums.get(v / 2 * 4 + half * 2 + v % 2))
+fn leave_in<
+    I: WgmmaInstruction,
+    const ORDER: usize,
+    const WIDTH: usize,
+    const PIECE: usize,
+    const N: usize,
+>(
+    sums: &mut Fragment<f32, I::Values>,
+    epilogue: impl Epilogue,
+    to: Tensor<Adding, Strided<ORDER>>,
+    place: Place,
+) {
+    let rows = to
+        .local_tile::<TileC<WARP_ROWS, PIECE>>(place.tile)
+        .local_tile::<RowsC<N>>(place.rows);
+    let [_, inside] = tiles::<TileC<64, PIECE>>([64, rows.extent()[1] - rows.origin()[1]]);
+    // Asked of one lane, so that the compiler does not know how often at most, and unrolls nothing.
+    for piece in 0..uniform(inside.min(const { (N / PIECE) as u32 })) {
+        let places = rows
+            .local_tile::<TileC<64, PIECE>>((0u32, piece))
+            .partition::<Sums<PIECE, WIDTH>>(place.thread);
+        let at = |v| places.bound().coordinate(v);
+        each::<Values<PIECE>>(|v| sums.set(v, epilogue.apply(sums.get(v), None, at(v))));
+        places.store_with(|v| sums.get(v));
+        *sums = sums.moved_up(Values::<PIECE>::SIZE);
+    }
 }
 
-/// The rows of a place.
-///
-/// # Safety
-/// As for [`leave_sums`].
-#[inline(always)]
-unsafe fn rows<E: Engine, Order: MatrixInner, const PIECE: usize, const N: usize>(
-    to: E,
-    order: Order,
-    place: Place,
-) -> Tensor<E, Order> {
-    // SAFETY: as promised by the caller.
-    unsafe { Tensor::new(to, order) }
-        .local_tile::<TileC<WARP_ROWS, PIECE>>(place.tile)
-        .local_tile::<RowsC<N>>(place.rows)
+/// Which sums of a piece are whose: the first of those that a thread has of all columns.
+type Sums<const PIECE: usize, const WIDTH: usize> = Tv<WarpgroupThreads, Values<PIECE>, WIDTH>;
+
+/// The values of [`Sums`]: pairs of two rows, in turns. They are never in a fragment of their own.
+#[derive(Clone, Copy)]
+struct Values<const PIECE: usize>;
+
+impl<const PIECE: usize> StaticLayout for Values<PIECE> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(2, 1, 1),
+        Layout::static_basis_mode(2, 8, 0),
+        Layout::static_basis_mode((PIECE / 8) as i64, 8, 1),
+    ]);
+    type Storage<V: Copy> = [V; PIECE];
 }

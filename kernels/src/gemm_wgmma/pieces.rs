@@ -340,7 +340,7 @@ impl<'a, T: Float16 + Default, JC: Major, const PIECE: usize, const SPAN: usize>
                 to.store(&lines.load(T::default()));
                 sync_warp();
             }
-            *sums = sums.rotated(Values::SIZE);
+            *sums = sums.moved_up(Values::SIZE);
         }
     }
 }
