@@ -101,7 +101,7 @@ pub(super) unsafe fn leave_sums<
 
 /// Leaves them in a matrix, `WIDTH` of them at a time.
 ///
-/// A loop at run time over pieces of columns, as it is used less than what surrounds it, and would be a third of each
+/// A loop at run time over pieces of columns, as it is used less than what surrounds it, and would be up to a third of a
 /// kernel's code. Registers have no index at run time, so each turn leaves the first ones and then moves the rest up.
 #[inline(always)]
 fn leave_in<
