@@ -91,6 +91,7 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
     pub fn map<U: Copy>(&self, mut f: impl FnMut(usize, T) -> U) -> Fragment<U, L> {
         Fragment::from_fn(|v| f(v, self.get(v)))
     }
+
     /// The fragment whose value `v` is value `v + by` of this one; the last `by` are the same as before.
     ///
     /// So a loop that is not unrolled goes through a fragment in equal parts: a turn works on the

@@ -253,7 +253,6 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Writes all values that lie inside the tensor.
     #[inline(always)]
     pub fn store<L: StaticLayout>(&self, values: &Fragment<E::Element, L>) {
-        const { Self::WIDTH_FITS }
         const {
             assert!(
                 L::SIZE == C::Val::SIZE,
