@@ -10,10 +10,11 @@
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
-//! | work of persistent blocks | [`Schedule`], [`multiprocessor_idx`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
-//! | Hopper: TMA, `wgmma`, clusters | [`hopper`] |
+//! | Hopper: TMA, `wgmma`, clusters | [`sm90`] |
+//! | what kernels are built of: schedulers, pipelines, reductions | [`collective`] |
+//! | matrix instructions of every architecture | [`MmaInstruction`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
 #![no_std]
 #![cfg_attr(
@@ -31,6 +32,7 @@
 extern crate std;
 
 mod atomic;
+pub mod collective;
 mod convert;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu;
@@ -40,16 +42,16 @@ mod engine;
 #[cfg(target_arch = "nvptx64")]
 mod entry;
 mod global;
-pub mod hopper;
 mod index;
 mod kernel;
 mod math;
+mod mma;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 mod ptx_library;
-mod schedule;
 mod shared;
 mod shuffle;
+pub mod sm90;
 mod sync;
 mod vector;
 mod vote;
@@ -78,8 +80,8 @@ pub use math::{
     Fma, exp2_approx, fma, log2_approx, max_nan, rcp_approx, rsqrt_approx, tanh_approx,
     tanh_approx_f16,
 };
+pub use mma::MmaInstruction;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
-pub use schedule::{Schedule, Steps, Work, cluster_raster};
 pub use shared::{Shared, SharedMemory};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};
 pub use sync::{

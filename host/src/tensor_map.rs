@@ -5,7 +5,7 @@ use cudarc::driver::sys::{
     CUtensorMapL2promotion, CUtensorMapSwizzle,
 };
 use cutlet_device::DeviceData;
-use cutlet_device::hopper::{F8E4M3, F8E5M2, TensorMap, TileBox};
+use cutlet_device::sm90::{F8E4M3, F8E5M2, TensorMap, TmaBox};
 use cutlet_simt::TensorMapModel;
 use half::{bf16, f16};
 
@@ -62,7 +62,7 @@ pub enum L2Promotion {
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
-/// use cutlet_device::hopper::KMajorTile;
+/// use cutlet_device::sm90::KMajorTile;
 /// use cutlet_host::{Device, TensorMapSpec};
 ///
 /// let stream = Device::cpu().stream()?;
@@ -125,7 +125,7 @@ impl TensorMapSpec {
     /// [`Error::BadTensorMap`] if TMA cannot move this tensor in such boxes: its address and
     /// strides are multiples of 16 bytes, and a box has up to 256 elements in a direction. Also if
     /// the view is shorter than the tensor, or the device has no TMA.
-    pub fn encode<'a, V>(&self, view: V, tile: TileBox) -> Result<TensorMap>
+    pub fn encode<'a, V>(&self, view: V, tile: TmaBox) -> Result<TensorMap>
     where
         V: IntoView<'a, Element: TensorMapElement>,
     {
@@ -143,7 +143,7 @@ impl TensorMapSpec {
         }
     }
 
-    fn check<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TileBox) -> Result<()> {
+    fn check<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TmaBox) -> Result<()> {
         let element = size_of::<T>() as u64;
         let bad = |found: String, fix| Err(self.bad(view, tile, found, fix));
         if let Some(d) = (0..self.rank).find(|&d| !(1..=1 << 32).contains(&self.extent[d])) {
@@ -207,7 +207,7 @@ impl TensorMapSpec {
     fn bad<T: TensorMapElement>(
         &self,
         view: &View<'_, T>,
-        tile: TileBox,
+        tile: TmaBox,
         found: String,
         fix: &'static str,
     ) -> Error {
@@ -229,7 +229,7 @@ impl TensorMapSpec {
         }
     }
 
-    fn encode_for_cpu<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TileBox) -> TensorMap {
+    fn encode_for_cpu<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TmaBox) -> TensorMap {
         let element = size_of::<T>() as u64;
         let model = TensorMapModel {
             address: view.address(),
@@ -246,7 +246,7 @@ impl TensorMapSpec {
     fn encode_for_gpu<T: TensorMapElement>(
         &self,
         view: &View<'_, T>,
-        tile: TileBox,
+        tile: TmaBox,
     ) -> Result<TensorMap> {
         let strides = self.stride.map(|stride| stride * size_of::<T>() as u64);
         let box_extent = [tile.extent[0], tile.extent[1], 1];

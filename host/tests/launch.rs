@@ -23,7 +23,7 @@ static PTX: PtxLibrary = PtxLibrary {
 };
 
 mod kernels {
-    use cutlet_device::hopper::grid_dependency_wait;
+    use cutlet_device::sm90::grid_dependency_wait;
     use cutlet_device::{
         Global, GlobalMut, block_idx, cluster_rank, kernel, sync_threads, thread_idx,
     };

@@ -1,12 +1,10 @@
 //! Tensor maps: what is refused, and a kernel that copies a matrix through them.
 
-use cutlet_device::hopper::{TensorMap, TileBox};
+use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
 
 mod kernels {
-    use cutlet_device::hopper::{
-        KMajorTile, LoadOptions, Mbarrier, TensorMap, tma_store_commit, tma_store_wait,
-    };
+    use cutlet_device::sm90::{KMajorTile, LoadOptions, Mbarrier, TensorMap, tma_store_commit, tma_store_wait};
     use cutlet_device::{SharedMemory, block_idx, kernel, thread_idx};
 
     pub type Tile = KMajorTile<f32, 16, 32>;
@@ -73,7 +71,7 @@ static PTX: cutlet_device::PtxLibrary = cutlet_device::PtxLibrary { families: &[
 fn what_tma_cannot_move_is_refused() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let buffer = stream.zeroed::<u16>(64 * 128)?;
-    let tile = |x, y, span| TileBox {
+    let tile = |x, y, span| TmaBox {
         extent: [x, y],
         span,
     };

@@ -1,6 +1,6 @@
 //! fill: memory full of random numbers, a function of seed and index alone: inputs for measurements.
 
-use cutlet_device::hopper::F8E4M3;
+use cutlet_device::sm90::F8E4M3;
 use cutlet_device::{
     DeviceData, Float, GlobalMut, block_idx, fma, instantiate, log2_approx, rsqrt_approx,
     thread_idx,

@@ -7,8 +7,7 @@
 
 pub mod fill;
 pub mod gather;
-pub mod gemm_f32;
-pub mod gemm_wgmma;
+pub mod gemm;
 pub mod repack;
 pub mod saxpy;
 pub mod transpose;

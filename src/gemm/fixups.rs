@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cutlet_device::hopper::Arrivals;
+use cutlet_device::collective::ArrivalCounters;
 use cutlet_host::{Buffer, Stream};
 
 use crate::matrix::pointer_mut;
@@ -26,14 +26,14 @@ impl Fixups {
             return None;
         }
         let words = stream.resident(OfFixups, || {
-            Ok(Some(vec![0; (PLACES * Arrivals::WARPS) as usize]))
+            Ok(Some(vec![0; (PLACES * ArrivalCounters::WARPS) as usize]))
         });
         // Without them, another kernel adds the parts: this is no reason to refuse the product.
         words.ok().flatten().map(Self)
     }
 
     /// As the kernel has them.
-    pub fn arrivals(&self) -> Arrivals {
-        Arrivals::at(pointer_mut(self.0.view().address()))
+    pub fn arrivals(&self) -> ArrivalCounters {
+        ArrivalCounters::at(pointer_mut(self.0.view().address()))
     }
 }

@@ -2,7 +2,7 @@
 //! while the kernel before it ends.
 
 use cutlet_device::DeviceData;
-use cutlet_device::hopper::Prefetch;
+use cutlet_device::collective::Prefetch;
 use cutlet_kernels::gemm_wgmma::K;
 
 use super::choose::{Choice, Shape};

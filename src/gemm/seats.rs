@@ -1,7 +1,7 @@
-//! Seats of a launch: clusters whose multiprocessors share reads of the L2 cache work at tiles of the same
+//! SmAffinity of a launch: clusters whose multiprocessors share reads of the L2 cache work at tiles of the same
 //! rows, so that they share what they read of A, or of the same columns, and share B.
 
-use cutlet_device::hopper::Seats;
+use cutlet_device::collective::SmAffinity;
 use cutlet_host::Stream;
 
 use crate::matrix::pointer_mut;
@@ -24,9 +24,9 @@ struct OfSeats {
     common: Common,
 }
 
-/// Seats for `clusters` of `blocks` blocks each, which stay with the stream; none where its launches cannot
+/// SmAffinity for `clusters` of `blocks` blocks each, which stay with the stream; none where its launches cannot
 /// claim any.
-pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> Seats {
+pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> SmAffinity {
     let key = OfSeats {
         clusters,
         blocks,
@@ -35,11 +35,11 @@ pub fn seats(stream: &Stream, clusters: u32, blocks: u32, common: Common) -> Sea
     let words = stream.resident(key, || {
         let groups = stream.device().multiprocessor_groups()?;
         let seats = of_groups(groups, clusters, blocks, common);
-        Ok(Seats::plan(groups, &seats))
+        Ok(SmAffinity::plan(groups, &seats))
     });
     // Without seats the product is only slower, so that this is no reason to refuse it.
-    words.ok().flatten().map_or(Seats::NONE, |words| {
-        Seats::at(pointer_mut(words.view().address()))
+    words.ok().flatten().map_or(SmAffinity::NONE, |words| {
+        SmAffinity::at(pointer_mut(words.view().address()))
     })
 }
 

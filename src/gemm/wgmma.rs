@@ -9,7 +9,8 @@
 use std::fmt::Display;
 
 use cutlet_device::DeviceData;
-use cutlet_device::hopper::{Arrivals, Seats, TensorMap, TileBox};
+use cutlet_device::collective::{ArrivalCounters, SmAffinity};
+use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_host::{LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm_wgmma::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
@@ -323,14 +324,14 @@ struct Workspace {
     /// Where they leave them to each other.
     parts: u64,
     /// Where they count themselves.
-    arrivals: Arrivals,
+    arrivals: ArrivalCounters,
 }
 
 impl Workspace {
     /// Nobody adds any.
     const NONE: Self = Self {
         parts: 0,
-        arrivals: Arrivals::NONE,
+        arrivals: ArrivalCounters::NONE,
     };
 }
 
@@ -443,9 +444,9 @@ impl<'a, T: Sixteen> Call<'a, T> {
     }
 
     /// The seats that the instance's clusters claim, which visit groups of so many rows of clusters.
-    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>, group: u32) -> Seats {
+    fn seats<Epi: Epilogue>(&self, choice: &Choice<T, Epi>, group: u32) -> SmAffinity {
         if !choice.seated {
-            return Seats::NONE;
+            return SmAffinity::NONE;
         }
         let (blocks, common) = match choice.instance.cluster {
             [rows, 1] => (rows, Common::Rows(group)),
@@ -477,7 +478,7 @@ impl<'a, T: Sixteen> Call<'a, T> {
             }
             _ => box_a.extent[1],
         };
-        let box_a = TileBox {
+        let box_a = TmaBox {
             extent: [box_a.extent[0], rows],
             ..box_a
         };
@@ -567,7 +568,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 /// The tensor map of an operand, for boxes of `tile`.
-fn operand_map<T: TensorMapElement>(operand: &Matrix<'_, T>, tile: TileBox) -> Result<TensorMap> {
+fn operand_map<T: TensorMapElement>(operand: &Matrix<'_, T>, tile: TmaBox) -> Result<TensorMap> {
     let (run, count) = operand.extents.run_and_count();
     let spec = TensorMapSpec::rows(count as u64, run as u64, operand.ld() as u64);
     Ok(spec.encode(operand.view, tile)?)

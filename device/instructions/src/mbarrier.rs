@@ -1,6 +1,6 @@
 //! Barriers in shared memory.
 
-use cutlet_device::hopper::{Mbarrier, fence_mbarrier_init};
+use cutlet_device::sm90::{Mbarrier, fence_mbarrier_init};
 use cutlet_device::{SharedMemory, kernel, sync_threads, thread_idx};
 
 /// A barrier's life.

@@ -1,6 +1,6 @@
 //! Accesses to global and shared memory, of every width.
 
-use cutlet_device::hopper::Adding;
+use cutlet_device::sm90::ReduceAdd;
 use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedMemory, kernel};
 use cutlet_layout_core::EngineMut;
 
@@ -81,7 +81,7 @@ pub fn shared_accesses() {
 /// There are three elements.
 #[kernel(threads = 32, arch = "sm_90a")]
 pub unsafe fn additions(to: GlobalMut<f32>, adds: u32) {
-    let to = Adding::to_if(adds != 0, to);
+    let to = ReduceAdd::to_if(adds != 0, to);
     // SAFETY: as promised by the caller.
     unsafe {
         to.store_vector(0, [1.0, 2.0]);

@@ -1,6 +1,6 @@
 //! Matrices from registers to shared memory.
 
-use cutlet_device::hopper::{stmatrix, stmatrix_transposed};
+use cutlet_device::sm90::{stmatrix, stmatrix_transposed};
 use cutlet_device::{SharedMemory, kernel};
 
 /// Two and four matrices, as they are and transposed.

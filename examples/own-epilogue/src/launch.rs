@@ -2,14 +2,14 @@
 
 use core::ptr::{null_mut, with_exposed_provenance};
 
-use cutlet_device::hopper::KMajor;
+use cutlet_device::sm90::KMajor;
 use cutlet_device::{Global, GlobalMut};
 use cutlet_host::{Buffer, Result, Stream, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::{ColumnBias, Gelu, Problem, Then, TileC, box_a, box_b, box_c};
 use cutlet_layout_core::tiles;
 use half::bf16;
 
-use crate::{CLUSTER, Cap, PIECE, PTX, SPAN, TILE, gemm_bias_gelu_cap};
+use crate::{CLUSTER, Cap, PIECE, PTX, SWIZZLE_BYTES, TILE, gemm_bias_gelu_cap};
 
 /// `C = min(gelu(A·B + bias), cap)`: of extents `[m, n, k]`, A by rows, B by columns, C by rows, none
 /// with gaps. k is a multiple of 8, as TMA needs rows of A and columns of B to start at multiples of
@@ -47,7 +47,7 @@ pub fn launch(
     };
     let map_a = rows(m, k).encode(a, box_a::<bf16, KMajor, M>(1))?;
     let map_b = rows(n, k).encode(b, box_b::<bf16, KMajor, N>(CLUSTER))?;
-    let map_c = rows(m, n).encode(&*c, box_c::<bf16, KMajor, PIECE, SPAN>())?;
+    let map_c = rows(m, n).encode(&*c, box_c::<bf16, KMajor, PIECE, SWIZZLE_BYTES>())?;
     let problem = Problem {
         tma_c: 1,
         ..Problem::new::<bf16>(

@@ -5,7 +5,7 @@
 //! the part of the epilogue that is new, the instance with all of it, and what launches it.
 #![no_std]
 
-use cutlet_device::hopper::{KMajor, TensorMap};
+use cutlet_device::sm90::{KMajor, TensorMap};
 use cutlet_device::{DeviceData, GlobalMut, instantiate};
 use cutlet_kernels::gemm_wgmma::{
     ColumnBias, Epilogue, Gelu, Problem, Then, gemm, piece_columns, piece_span, shared_bytes,
@@ -47,7 +47,7 @@ const CONSUMERS: usize = 2;
 /// Columns that leave for C at a time.
 const PIECE: usize = piece_columns(TILE[1]);
 /// Bytes of a line of them.
-const SPAN: usize = piece_span::<KMajor>(PIECE);
+const SWIZZLE_BYTES: usize = piece_span::<KMajor>(PIECE);
 
 instantiate! {
     /// `C = min(gelu(A·B + bias), cap)`. k is consecutive in A and in B, and C is row-major.
@@ -65,7 +65,7 @@ instantiate! {
         problem: Problem,
         epilogue: BiasGeluCap,
     ) = gemm::<bf16, KMajor, KMajor, KMajor, BiasGeluCap, { TILE[0] }, { TILE[1] }, STAGES, CLUSTER, 1,
-        CLUSTER, 1, CONSUMERS, 1, PIECE, SPAN>;
+        CLUSTER, 1, CONSUMERS, 1, PIECE, SWIZZLE_BYTES>;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

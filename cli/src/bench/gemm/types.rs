@@ -2,7 +2,7 @@
 
 use cutlet::{Gemm, Matrix, MatrixMut, Order, Stream};
 use cutlet_cli::cublas::{Compute, Element};
-use cutlet_device::hopper::F8E4M3;
+use cutlet_device::sm90::F8E4M3;
 use half::{bf16, f16};
 
 use super::epilogue::Epilogue;

@@ -1,0 +1,31 @@
+//! Collectives: what kernels are built of. Each is made of several instructions and used by many threads together.
+//!
+//! | topic | types |
+//! |---|---|
+//! | which tiles a block computes | [`PersistentTileScheduler`], [`WorkTile`], [`Cluster`] |
+//! | tiles on their way through shared memory | [`Pipeline`], [`Stages`], [`TileRing`] |
+//! | ping-pong consumers | [`OrderedBarrier`] |
+//! | adding partial accumulators | [`ClusterReduce`] over distributed shared memory, [`Fixup`] over global memory |
+//! | work for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
+//! | fetching operands into the L2 cache | [`Prefetch`] |
+
+mod cluster_reduce;
+mod cluster_shape;
+mod fixup;
+mod fragment_words;
+mod ordered_barrier;
+mod pipeline;
+mod prefetch;
+mod scheduler;
+mod sm_affinity;
+mod tile_ring;
+
+pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
+pub use cluster_shape::{Cluster, ClusterShape};
+pub use fixup::{ArrivalCounters, Fixup};
+pub use ordered_barrier::OrderedBarrier;
+pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageCount, StageIdx, Stages};
+pub use prefetch::Prefetch;
+pub use scheduler::{KTiles, PersistentTileScheduler, WorkTile, cluster_raster};
+pub use sm_affinity::{AffinitySlot, SmAffinity};
+pub use tile_ring::TileRing;

@@ -1,0 +1,250 @@
+//! Cluster reduction: the two blocks of a cluster add their accumulators over distributed shared memory (DSMEM).
+//!
+//! A warpgroup of one block sends fragments into a [`DsmemBuffer`] of the other block. Two barriers say when the buffer is
+//! full and when it is empty. [`DsmemSender`] and [`DsmemReceiver`] know which phase they are at.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Fragment, StaticLayout};
+
+use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
+use crate::sm90::{
+    Mbarrier, WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread, fence_mbarrier_init,
+    map_shared, store_async,
+};
+use crate::{Shared, SharedMemory, cluster_rank, lane_idx, sync_warp};
+
+/// Shared memory for a fragment of layout `L` of each thread of a warpgroup, which another block of the cluster fills.
+#[derive(Debug)]
+pub struct DsmemBuffer<L> {
+    /// The fragments, word by word.
+    words: Shared<f32>,
+    /// Completes when this block's buffer is full.
+    full: Shared<u64>,
+    /// Completes when the buffer that this block sends to is empty.
+    empty: Shared<u64>,
+    layout: PhantomData<L>,
+}
+
+impl<L> Clone for DsmemBuffer<L> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L> Copy for DsmemBuffer<L> {}
+
+impl<L: StaticLayout> DsmemBuffer<L> {
+    /// Bytes of the fragments.
+    pub const BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
+    const WORDS: usize = words::<L>();
+
+    /// Takes the buffer's memory. Every thread of every block of the cluster takes it at the same place.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        Self {
+            words: shared.take(L::SIZE * WARPGROUP_SIZE as usize),
+            full: shared.take(1),
+            empty: shared.take(1),
+            layout: PhantomData,
+        }
+    }
+
+    /// Prepares the barriers. One thread of the block calls it. Then all threads of the cluster meet at the cluster's barrier
+    /// before any thread uses a buffer.
+    ///
+    /// # Safety
+    /// The barriers' memory must not be in use.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn init(self) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.full().init(1);
+            self.empty().init(WARPGROUP_WARPS);
+        }
+        fence_mbarrier_init();
+    }
+
+    /// The sending side, for a warpgroup that sends to the block with rank `to`. Each of its threads has one.
+    ///
+    /// # Safety
+    /// The cluster must have a block of that rank, which has prepared this buffer before anything is sent. No other warpgroup
+    /// may send to the buffer. The block must receive everything before it ends.
+    #[inline(always)]
+    pub unsafe fn sender(self, to: u32) -> DsmemSender<L> {
+        DsmemSender {
+            buffer: self,
+            to,
+            // A new buffer is empty: the phase before the first counts as ended.
+            parity: 1,
+        }
+    }
+
+    /// The receiving side, for a warpgroup to which the block with rank `from` sends. Each of its threads has one.
+    #[inline(always)]
+    pub fn receiver(self, from: u32) -> DsmemReceiver<L> {
+        DsmemReceiver {
+            buffer: self,
+            from,
+            parity: 0,
+        }
+    }
+
+    /// The part of warpgroup `warpgroup` in a reduction over two blocks.
+    ///
+    /// # Safety
+    /// Where [`add`](ClusterReduce::add) is called, the cluster must have two blocks, which have met after both prepared this
+    /// buffer. Two warpgroups of each block must call it equally often, and then [`drain`](ClusterReduce::drain).
+    #[inline(always)]
+    pub unsafe fn cluster_reduce(self, warpgroup: WarpgroupIdx) -> ClusterReduce<L> {
+        let rank = cluster_rank().get();
+        let other = rank ^ 1;
+        ClusterReduce {
+            receives: warpgroup.get() == rank,
+            // SAFETY: as promised by the caller.
+            sender: unsafe { self.sender(other) },
+            receiver: self.receiver(other),
+        }
+    }
+
+    #[inline(always)]
+    fn full(self) -> Mbarrier {
+        Mbarrier::from_shared(self.full)
+    }
+
+    #[inline(always)]
+    fn empty(self) -> Mbarrier {
+        Mbarrier::from_shared(self.empty)
+    }
+}
+
+/// Sends fragments to another block's buffer.
+#[derive(Debug)]
+pub struct DsmemSender<L> {
+    buffer: DsmemBuffer<L>,
+    to: u32,
+    parity: u32,
+}
+
+impl<L: StaticLayout> DsmemSender<L> {
+    /// Sends the fragment of each thread of the warpgroup to the thread with the same index, once the fragments before have
+    /// been received.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn send(&mut self, thread: WarpgroupThread, values: &Fragment<f32, L>) {
+        let Self { buffer, to, .. } = *self;
+        self.wait();
+        let words = map_shared(buffer.words, to);
+        let full = map_shared(buffer.full, to);
+        for word in 0..DsmemBuffer::<L>::WORDS {
+            let four = word_of(values, word);
+            // SAFETY: the buffer is empty, and its block does not end before it has received, as was promised.
+            unsafe { store_async(words.offset(first_of_word(word, thread)), four, full) };
+        }
+    }
+
+    /// Waits until the last fragments have been received. A block calls it before it ends: until then the other block may
+    /// still signal its barrier.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn drain(mut self) {
+        self.wait();
+    }
+
+    /// Waits until the buffer is empty.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn wait(&mut self) {
+        self.buffer.empty().wait(self.parity);
+        self.parity ^= 1;
+    }
+}
+
+/// Receives the fragments that another block sends.
+#[derive(Debug)]
+pub struct DsmemReceiver<L> {
+    buffer: DsmemBuffer<L>,
+    from: u32,
+    parity: u32,
+}
+
+impl<L: StaticLayout> DsmemReceiver<L> {
+    /// Waits for the fragment that the thread with the same index sends. All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn receive(&mut self, thread: WarpgroupThread) -> Fragment<f32, L> {
+        let Self { buffer, from, .. } = *self;
+        if thread.get() == 0 {
+            buffer.full().arrive_expect_tx(DsmemBuffer::<L>::BYTES);
+        }
+        buffer.full().wait(self.parity);
+        self.parity ^= 1;
+        let mut values = Fragment::filled(0.0);
+        for word in 0..DsmemBuffer::<L>::WORDS {
+            // SAFETY: the buffer is full.
+            let four = unsafe { buffer.words.load_vec::<WORD>(first_of_word(word, thread)) };
+            set_word(&mut values, word, four);
+        }
+        sync_warp();
+        buffer.empty().arrive_remote_if(from, lane_idx().is_first());
+        values
+    }
+}
+
+/// The reduction between the two blocks of a cluster that work at the same tile, each of which has two warpgroups. The
+/// warpgroup whose index is its block's rank receives and adds. The other one sends.
+///
+/// ```no_run
+/// use cutlet_device::collective::{DsmemBuffer};
+/// use cutlet_device::sm90::{cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx};
+/// use cutlet_device::{SharedMemory, thread_idx};
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// let buffer = DsmemBuffer::<L!(8:1)>::take(&mut SharedMemory::new());
+/// if thread_idx().is_first() {
+///     // SAFETY: nobody uses the barriers before the cluster has met.
+///     unsafe { buffer.init() };
+/// }
+/// cluster_arrive_relaxed();
+/// cluster_wait();
+/// // SAFETY: the two blocks of the cluster have met, and both of their warpgroups add once.
+/// let mut reduce = unsafe { buffer.cluster_reduce(warpgroup_idx()) };
+/// let mut accumulators = Fragment::filled(1.0);
+/// if reduce.add(warpgroup_thread_idx(), &mut accumulators) {
+///     // They are 2.0 here. The other warpgroup has nothing more to do.
+/// }
+/// reduce.drain();
+/// ```
+#[derive(Debug)]
+pub struct ClusterReduce<L> {
+    receives: bool,
+    sender: DsmemSender<L>,
+    receiver: DsmemReceiver<L>,
+}
+
+impl<L: StaticLayout> ClusterReduce<L> {
+    /// Adds the other block's accumulators to these, or sends these to it. Returns whether these are complete now. All
+    /// threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn add(&mut self, thread: WarpgroupThread, accumulators: &mut Fragment<f32, L>) -> bool {
+        if self.receives {
+            let more: Fragment<f32, L> = self.receiver.receive(thread);
+            *accumulators = accumulators.map(|v, own| own + more.get(v));
+        } else {
+            self.sender.send(thread, accumulators);
+        }
+        self.receives
+    }
+
+    /// As [`DsmemSender::drain`]. A block calls it before it ends.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn drain(self) {
+        if !self.receives {
+            self.sender.drain();
+        }
+    }
+}

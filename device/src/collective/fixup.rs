@@ -1,0 +1,190 @@
+//! The fixup of split-K and stream-K: the last block to finish a split of a tile adds the partials of all splits.
+//!
+//! Each warp writes its partials to global memory, and the last warp to arrive adds them. No warp waits for another, so the
+//! blocks need not run at the same time. Partials are added in the order of the splits, whichever block comes last, so the
+//! result is deterministic.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Fragment, StaticLayout, each};
+
+use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
+use crate::sm90::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupThread};
+use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
+
+/// Registers for the accumulators and for the partials that a thread reads at a time, so that reads overlap. With more
+/// registers, kernels are slower even where nothing is added.
+const REGISTERS: usize = 128;
+
+/// Counters in global memory: how many splits have arrived, for each warp's part of a tile.
+///
+/// All of them are zero before and after each launch.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct ArrivalCounters(GlobalMut<u32>);
+
+// SAFETY: the only field is device data.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for ArrivalCounters {}
+
+impl ArrivalCounters {
+    /// No counters: nothing is split.
+    pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
+
+    /// The counters at `words`: [`WARPS`](Self::WARPS) for each warpgroup's part of each tile.
+    #[inline(always)]
+    pub const fn at(words: GlobalMut<u32>) -> Self {
+        Self(words)
+    }
+
+    /// Counters of a warpgroup: one for each warp.
+    pub const WARPS: u32 = WARPGROUP_WARPS;
+}
+
+/// Partials in global memory: for each split, a fragment of layout `L` of each thread of a warpgroup.
+///
+/// ```no_run
+/// use cutlet_device::GlobalMut;
+/// use cutlet_device::collective::{ArrivalCounters, Fixup};
+/// use cutlet_device::sm90::{warpgroup_thread_idx};
+/// use cutlet_device::block_idx;
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// # let (memory, words) = (GlobalMut::<f32>::from_ptr(core::ptr::null_mut()), GlobalMut::<u32>::from_ptr(core::ptr::null_mut()));
+/// // Three blocks of one warpgroup each have a split of the only tile.
+/// let fixup = Fixup::<L!(8:1)>::new(memory, ArrivalCounters::at(words), 1, 3);
+/// let mut accumulators = Fragment::filled(1.0);
+/// // SAFETY: the memory is there, and no other block has this split.
+/// if unsafe { fixup.add((0, 0), block_idx().x.get(), warpgroup_thread_idx(), &mut accumulators) } {
+///     // They are 3.0 here. The warps of two blocks have nothing more to do.
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Fixup<L> {
+    /// The partials: by tile, M atom and split.
+    memory: GlobalMut<f32>,
+    arrivals: ArrivalCounters,
+    /// M atoms of a tile: each is a warpgroup's.
+    m_atoms: u32,
+    /// Splits of each tile.
+    splits: u32,
+    layout: PhantomData<L>,
+}
+
+impl<L: StaticLayout> Fixup<L> {
+    /// Values of a warpgroup's partials.
+    pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
+    const WORDS: usize = words::<L>();
+
+    /// For `splits` splits of tiles that have `m_atoms` M atoms. The partials of an M atom take [`VALUES`](Self::VALUES)
+    /// elements of `memory`.
+    #[inline(always)]
+    pub fn new(
+        memory: GlobalMut<f32>,
+        arrivals: ArrivalCounters,
+        m_atoms: u32,
+        splits: u32,
+    ) -> Self {
+        Self {
+            memory,
+            arrivals,
+            m_atoms,
+            splits,
+            layout: PhantomData,
+        }
+    }
+
+    /// Writes the accumulators of split `split` for an M atom of a tile, or completes them if this split is the last to
+    /// arrive. Returns whether they are complete. All threads of the warpgroup call it; the answer may differ between its
+    /// warps.
+    ///
+    /// # Safety
+    /// There must be memory for the M atom's partials, 16-byte aligned, and for its counters, which nobody else uses. Each
+    /// split must be added once.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn add(
+        &self,
+        (tile, m_atom): (u32, u32),
+        split: u32,
+        thread: WarpgroupThread,
+        accumulators: &mut Fragment<f32, L>,
+    ) -> bool {
+        let m_atom = tile * self.m_atoms + m_atom;
+        let partials_of = |split: u32| {
+            let nth = i64::from(m_atom * self.splits + split);
+            self.memory.offset(nth * Self::VALUES as i64)
+        };
+        let own = partials_of(split);
+        for word in 0..Self::WORDS {
+            // SAFETY: the caller promises that it is there, and nobody reads it before it has arrived.
+            unsafe { own.store_vec(first_of_word(word, thread), word_of(accumulators, word)) };
+        }
+        let counter = i64::from(m_atom * ArrivalCounters::WARPS + thread.warp());
+        // SAFETY: as promised by the caller.
+        if !unsafe { self.arrive_last(counter) } {
+            return false;
+        }
+        *accumulators = Fragment::filled(0.0);
+        let read = |split: u32, values: &mut Fragment<f32, L>| {
+            let from = partials_of(split);
+            for word in 0..Self::WORDS {
+                // SAFETY: all splits have arrived.
+                let four = unsafe { from.load_vec::<WORD>(first_of_word(word, thread)) };
+                set_word(values, word, four);
+            }
+        };
+        // As many fragments as there are registers for, the accumulators among them.
+        match const { REGISTERS / L::SIZE } {
+            0..=2 => self.sum::<1>(accumulators, read),
+            3 => self.sum::<2>(accumulators, read),
+            4 => self.sum::<3>(accumulators, read),
+            5..=7 => self.sum::<4>(accumulators, read),
+            _ => self.sum::<7>(accumulators, read),
+        }
+        true
+    }
+
+    /// Adds the partials of all splits, which `read` reads, in their order, `AT_A_TIME` at a time.
+    #[inline(always)]
+    fn sum<const AT_A_TIME: usize>(
+        &self,
+        accumulators: &mut Fragment<f32, L>,
+        read: impl Fn(u32, &mut Fragment<f32, L>),
+    ) {
+        let mut next = 0;
+        while next < self.splits {
+            let mut partials = [Fragment::filled(0.0); AT_A_TIME];
+            for values in &mut partials {
+                if next < self.splits {
+                    read(next, values);
+                }
+                next += 1;
+            }
+            for values in &partials {
+                each::<L>(|v| accumulators.set(v, accumulators.get(v) + values.get(v)));
+            }
+        }
+    }
+
+    /// Counts the running warp's arrival. Returns whether it is the last one, which then sees what the others wrote before
+    /// they arrived.
+    ///
+    /// # Safety
+    /// The counter must exist.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn arrive_last(&self, counter: i64) -> bool {
+        let ArrivalCounters(words) = self.arrivals;
+        let last = self.splits - 1;
+        let mut before = 0;
+        sync_warp();
+        if lane_idx().is_first() {
+            // SAFETY: as promised by the caller.
+            before = unsafe { atomic_count(words, counter, last) };
+        }
+        // A shuffle alone would not let the other lanes see what the first one does.
+        sync_warp();
+        shfl(before, 0) == last
+    }
+}

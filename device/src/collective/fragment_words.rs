@@ -1,0 +1,49 @@
+//! How the fragments of a warpgroup lie in memory where another warpgroup reads them: the first four values of each thread,
+//! then the next four, so that neighbouring threads move neighbouring words of 16 bytes.
+
+use cutlet_layout_core::{Fragment, StaticLayout};
+
+use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
+
+/// Values of a word: 16 bytes.
+pub(super) const WORD: usize = 4;
+
+/// Words that a thread has of a fragment of layout `L`.
+pub(super) const fn words<L: StaticLayout>() -> usize {
+    assert!(
+        L::SIZE.is_multiple_of(WORD),
+        "a partial fragment has a multiple of four values for each thread"
+    );
+    L::SIZE / WORD
+}
+
+/// The index of the first value of a thread's word among the values of all threads.
+#[inline(always)]
+pub(super) fn first_of_word(word: usize, thread: WarpgroupThread) -> i64 {
+    let word = word as u32 * WARPGROUP_SIZE + thread.get();
+    i64::from(word) * WORD as i64
+}
+
+/// Word `word` of a fragment.
+#[inline(always)]
+pub(super) fn word_of<L: StaticLayout>(values: &Fragment<f32, L>, word: usize) -> [f32; WORD] {
+    let first = WORD * word;
+    [
+        values.get(first),
+        values.get(first + 1),
+        values.get(first + 2),
+        values.get(first + 3),
+    ]
+}
+
+/// Replaces word `word` of a fragment.
+#[inline(always)]
+pub(super) fn set_word<L: StaticLayout>(
+    values: &mut Fragment<f32, L>,
+    word: usize,
+    four: [f32; WORD],
+) {
+    for (v, value) in four.iter().enumerate() {
+        values.set(WORD * word + v, *value);
+    }
+}

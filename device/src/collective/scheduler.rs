@@ -1,0 +1,158 @@
+//! The persistent tile scheduler: which tiles a block computes, one after the other, and which k-tiles of each.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Divisor, Raster};
+
+use super::ClusterShape;
+use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
+
+// SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for Raster<Divisor> {}
+
+/// The work tiles of a persistent block, in clusters of shape `C`.
+///
+/// The blocks of a cluster have neighbouring tiles, so that a row of blocks shares tiles of A and a column of blocks
+/// shares tiles of B; or they share one tile's k-tiles. Clusters take the tiles of a [`Raster`] in turns. A block whose
+/// tile is beyond the last one gets it all the same, because it must keep step with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct PersistentTileScheduler<C> {
+    raster: Raster<Divisor>,
+    splits: u32,
+    next: u32,
+    cluster: PhantomData<C>,
+}
+
+impl<C: ClusterShape> PersistentTileScheduler<C> {
+    const BLOCKS: u32 = C::BLOCKS as u32;
+
+    /// The running block's work tiles. `raster` is of clusters' tiles (see [`cluster_raster`]). Each tile comes `splits`
+    /// times: once for each split of its k-tiles.
+    #[inline(always)]
+    pub fn new(raster: Raster<Divisor>, splits: u32) -> Self {
+        Self {
+            raster,
+            splits,
+            next: block_idx().x.get() / Self::BLOCKS,
+            cluster: PhantomData,
+        }
+    }
+
+    /// Gives the running block the work tiles of the cluster with index `slot`. Each cluster of the launch must take
+    /// another slot.
+    #[inline(always)]
+    pub fn take_slot(&mut self, slot: u32) {
+        self.next = slot;
+    }
+}
+
+impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
+    type Item = WorkTile;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<WorkTile> {
+        let tiles = self.raster.size();
+        if self.next >= tiles * self.splits {
+            return None;
+        }
+        let (mut tile, mut split) = (self.next, 0);
+        while tile >= tiles {
+            tile -= tiles;
+            split += 1;
+        }
+        let (row, column) = self.raster.tile(tile);
+        self.next += grid_dim().x / Self::BLOCKS;
+        let rank = cluster_rank();
+        let row = row * C::M as u32 + rank.row(C::M, C::N);
+        let column = column * C::N as u32 + rank.column(C::M, C::N);
+        Some(WorkTile {
+            row,
+            column,
+            first_k_tile: split * C::K as u32 + rank.part(C::K),
+            stride: self.splits * C::K as u32,
+            split,
+            split_row: split * self.raster.tiles()[0] * C::M as u32,
+            tile: tile * C::TILES as u32 + rank.part(C::TILES),
+        })
+    }
+}
+
+/// The raster for a [`PersistentTileScheduler`] of `tiles` = (rows, columns) of tiles, in clusters of so many rows and
+/// columns of blocks. Blocks visit `group` rows of tiles together, column by column.
+pub const fn cluster_raster(tiles: [u32; 2], cluster: [u32; 2], group: u32) -> Raster<Divisor> {
+    let rows = tiles[0].div_ceil(cluster[0]);
+    let columns = tiles[1].div_ceil(cluster[1]);
+    Raster::planned([rows, columns], group / cluster[0])
+}
+
+/// A tile to compute, or one split of its k-tiles.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkTile {
+    /// The tile's row.
+    pub row: u32,
+    /// The tile's column.
+    pub column: u32,
+    /// The first k-tile.
+    first_k_tile: u32,
+    /// The distance from one k-tile to the next.
+    stride: u32,
+    /// Which split of the tile's k-tiles it is.
+    pub split: u32,
+    /// The first row of tiles of that split in a partial output, where the splits lie below one another, each with whole
+    /// clusters of rows.
+    pub split_row: u32,
+    /// The tile's index among all tiles, including those that only keep a cluster company.
+    pub tile: u32,
+}
+
+impl WorkTile {
+    /// Its k-tiles, of `k_tiles` in all: every so many, so that blocks which run at the same time read neighbouring
+    /// ones. There is at least one; a load beyond the last one brings zeros.
+    ///
+    /// With `backwards` the last one comes first, if the block has all of the tile's. A block that goes backwards at every
+    /// other tile begins with what all blocks have just read, which is still in the cache.
+    #[inline(always)]
+    pub fn k_tiles(&self, k_tiles: u32, backwards: bool) -> KTiles {
+        KTiles {
+            next: self.first_k_tile,
+            end: k_tiles.max(self.first_k_tile + 1),
+            stride: self.stride,
+            backwards: backwards && self.stride == 1,
+        }
+    }
+
+    /// How many k-tiles it has, of `k_tiles` in all, where no split has more than `most` and none has fewer than
+    /// `most − 1`.
+    #[inline(always)]
+    pub fn k_tile_count(&self, k_tiles: u32, most: u32) -> u32 {
+        let last = self.first_k_tile + (most - 1) * self.stride;
+        (most - u32::from(last >= k_tiles)).max(1)
+    }
+}
+
+/// The k-tiles of a [`WorkTile`].
+#[derive(Clone, Copy, Debug)]
+pub struct KTiles {
+    next: u32,
+    end: u32,
+    stride: u32,
+    backwards: bool,
+}
+
+impl Iterator for KTiles {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let k_tile = self.next;
+        if k_tile >= self.end {
+            return None;
+        }
+        self.next += self.stride;
+        Some(match self.backwards {
+            true => self.end - 1 - k_tile,
+            false => k_tile,
+        })
+    }
+}

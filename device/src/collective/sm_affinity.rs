@@ -1,0 +1,209 @@
+//! SM affinity: clusters claim their slot in the tile schedule by the multiprocessors that they run on.
+//!
+//! Some multiprocessors share their path to the L2 cache. A line that several of them request at the same moment is read
+//! once, so they should work at tiles that have an operand in common. Which multiprocessor a block gets is known only when it
+//! runs. So one thread of each cluster claims a slot among those for its group of multiprocessors, or a slot of another
+//! group if all of these are taken.
+
+use crate::atomic::atomic_add_early;
+use crate::sm90::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
+use crate::{DeviceData, GlobalMut, Shared, SharedMemory, multiprocessor_idx, thread_fence};
+
+/// The most groups of multiprocessors.
+const MOST_GROUPS: usize = 16;
+/// The most multiprocessors, and the most slots.
+const MOST: usize = 256;
+
+// The words of the table, by their offset.
+/// The number of slots that were claimed in the running launch.
+const CLAIMED: usize = 0;
+/// The number of slots.
+const COUNT: usize = 1;
+/// The number of groups.
+const GROUPS: usize = 2;
+/// For each group, how often one of its slots was asked for.
+const TAKEN: usize = 3;
+/// For each group, the offset of its first slot. The next group's slots follow its own.
+const FIRST: usize = TAKEN + MOST_GROUPS;
+/// The group of each multiprocessor.
+const GROUP_OF: usize = FIRST + MOST_GROUPS + 1;
+/// The slots, group by group.
+const SLOTS: usize = GROUP_OF + MOST;
+const WORDS: usize = SLOTS + MOST;
+
+/// A table in global memory of the slots that clusters claim, for launches that run one after the other.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct SmAffinity(GlobalMut<u32>);
+
+// SAFETY: the only field is device data.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for SmAffinity {}
+
+impl SmAffinity {
+    /// No table: each cluster takes the slot of its own index.
+    pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
+
+    /// The table at `words`, which [`plan`](Self::plan) made.
+    #[inline(always)]
+    pub const fn at(words: GlobalMut<u32>) -> Self {
+        Self(words)
+    }
+
+    /// Whether there is no table.
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.0.as_ptr().is_null()
+    }
+
+    /// The words of a table. `groups` has the group of each multiprocessor, and `slots` the slots of each group. The launch
+    /// must have as many clusters as there are slots.
+    ///
+    /// Returns `None` if there are more than 256 multiprocessors or slots, or more than 16 groups, or if a multiprocessor is
+    /// in no group.
+    ///
+    /// ```
+    /// use cutlet_device::collective::SmAffinity;
+    ///
+    /// // Four multiprocessors, of which neighbours belong together, and two clusters of two.
+    /// let words = SmAffinity::plan(&[0, 0, 1, 1], &[vec![0], vec![1]]);
+    /// assert!(words.is_some());
+    /// ```
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn plan(groups: &[u32], slots: &[std::vec::Vec<u32>]) -> Option<std::vec::Vec<u32>> {
+        let count: usize = slots.iter().map(|of_group| of_group.len()).sum();
+        let in_one = |group: &u32| (*group as usize) < slots.len();
+        if groups.len() > MOST
+            || count > MOST
+            || slots.len() > MOST_GROUPS
+            || !groups.iter().all(in_one)
+        {
+            return None;
+        }
+        let mut words = std::vec![0; WORDS];
+        words[COUNT] = count as u32;
+        words[GROUPS] = slots.len() as u32;
+        words[GROUP_OF..][..groups.len()].copy_from_slice(groups);
+        let mut end = 0;
+        for (group, of_group) in slots.iter().enumerate() {
+            words[FIRST + group] = end as u32;
+            words[SLOTS + end..][..of_group.len()].copy_from_slice(of_group);
+            end += of_group.len();
+            words[FIRST + group + 1] = end as u32;
+        }
+        Some(words)
+    }
+
+    /// Claims a slot that no other cluster of the launch has. The cluster that claims the last slot resets the table for the
+    /// next launch.
+    ///
+    /// One thread of each cluster calls it, and broadcasts the slot to its cluster by an [`AffinitySlot`].
+    ///
+    /// # Safety
+    /// The table must exist, and the launch must have as many clusters as there are slots. No other launch may begin before
+    /// all clusters of this one have claimed theirs.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn claim(self) -> u32 {
+        let Self(words) = self;
+        let at = |place: usize, nth: u32| place as i64 + i64::from(nth);
+        // SAFETY: all places are below `WORDS`. What is not written by atomic operations is written by
+        // the last one to claim alone, after all others.
+        unsafe {
+            let multiprocessor = multiprocessor_idx().min(MOST as u32 - 1);
+            let mut group = words.load_early(at(GROUP_OF, multiprocessor));
+            let groups = words.load_early(GROUPS as i64);
+            let mut tries = 0;
+            let slot = loop {
+                let [first, end] =
+                    [group, group + 1].map(|group| words.load_early(at(FIRST, group)));
+                let nth = atomic_add_early(words, at(TAKEN, group), 1);
+                if nth < end - first {
+                    break words.load_early(at(SLOTS, first + nth));
+                }
+                tries += 1;
+                if tries == groups {
+                    // There are more clusters than slots: this slot is beyond all work.
+                    break u32::MAX;
+                }
+                group = if group + 1 == groups { 0 } else { group + 1 };
+            };
+            if atomic_add_early(words, CLAIMED as i64, 1) + 1 == words.load_early(COUNT as i64) {
+                for group in 0..MOST_GROUPS as u32 {
+                    words.store_early(at(TAKEN, group), 0);
+                }
+                words.store_early(CLAIMED as i64, 0);
+                thread_fence();
+            }
+            slot
+        }
+    }
+}
+
+/// Shared memory in which the blocks of a cluster receive the slot that it claimed.
+#[derive(Clone, Copy, Debug)]
+pub struct AffinitySlot {
+    slot: Shared<u32>,
+    received: Shared<u64>,
+}
+
+impl AffinitySlot {
+    /// Takes its memory. Every thread of every block of the cluster takes it at the same place.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        Self {
+            slot: shared.take(1),
+            received: shared.take(1),
+        }
+    }
+
+    /// Prepares the barrier. One thread of the block calls it. Then all threads of the cluster meet at the cluster's barrier.
+    ///
+    /// # Safety
+    /// The barrier's memory must not be in use.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn init(self) {
+        // SAFETY: as promised by the caller.
+        unsafe { Mbarrier::from_shared(self.received).init(1) };
+        fence_mbarrier_init();
+    }
+
+    /// Expects the broadcast. One thread of each block of the cluster calls it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn expect(self) {
+        Mbarrier::from_shared(self.received).arrive_expect_tx(size_of::<u32>() as u32);
+    }
+
+    /// Broadcasts the slot to all `blocks` blocks of the cluster. One thread of the cluster calls it, after the cluster has
+    /// met.
+    ///
+    /// # Safety
+    /// No block may end before it has called [`index`](Self::index).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn broadcast(self, slot: u32, blocks: usize) {
+        for rank in 0..blocks as u32 {
+            let (to, received) = (map_shared(self.slot, rank), map_shared(self.received, rank));
+            // SAFETY: the slot is read after the barrier's phase, for which its block waits.
+            unsafe { store_async(to, [slot], received) };
+        }
+    }
+
+    /// Waits for the broadcast.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait(self) {
+        Mbarrier::from_shared(self.received).wait(0);
+    }
+
+    /// The slot, once it was broadcast.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn index(self) -> u32 {
+        self.wait();
+        // SAFETY: the slot was received, and is not written again.
+        unsafe { self.slot.load(0) }
+    }
+}

@@ -1,0 +1,63 @@
+//! The instructions of NVIDIA's Hopper: kernels that use them say `arch = "sm_90a"`.
+//!
+//! | topic | functions and types |
+//! |---|---|
+//! | tiles in shared memory | [`SharedTile`], [`KMajorTile`], [`MnMajorTile`] |
+//! | tensor memory access | [`TensorMap`], [`SharedTile::load`], [`SharedTile::store`], [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
+//! | barriers in shared memory | [`Mbarrier`] |
+//! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
+//! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
+//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Multicast`] |
+//! | reductions in the L2 cache | [`ReduceAdd`] |
+//! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
+//! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
+//!
+//! [`collective`](crate::collective) combines them.
+
+mod cluster;
+mod dependent_launch;
+mod descriptor;
+mod elect;
+mod float8;
+mod mbarrier;
+mod proxy;
+mod reduce_add;
+mod registers;
+mod shared_tile;
+mod stmatrix;
+mod tensor_map;
+mod tma;
+mod warpgroup;
+mod wgmma;
+
+pub use cluster::{
+    Multicast, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
+    map_shared, store_async, store_cluster,
+};
+pub use dependent_launch::{grid_dependency_wait, launch_dependents};
+pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
+pub use elect::elect_one;
+pub use float8::{F8E4M3, F8E5M2};
+pub use mbarrier::Mbarrier;
+pub use proxy::{fence_async_shared, fence_mbarrier_init};
+pub use reduce_add::ReduceAdd;
+pub use registers::{decrease_registers, increase_registers};
+pub use shared_tile::{
+    KMajor, KMajorTile, Major, MnMajor, MnMajorTile, OperandLayout, OperandTile, SharedTile,
+    SwizzleSpan, TmaLayout, swizzle_source, tile_layout,
+};
+pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
+pub use tensor_map::{TensorMap, prefetch_tensor_map};
+pub use tma::{
+    CacheHint, LoadOptions, TmaBox, tma_load, tma_store, tma_store_commit, tma_store_wait,
+    tma_store_wait_read,
+};
+pub(crate) use warpgroup::WARPGROUP_WARPS;
+pub use warpgroup::{
+    WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_sync,
+    warpgroup_thread_idx,
+};
+pub use wgmma::{
+    Accumulator, AccumulatorLayout, Batch, WarpgroupThreads, Wgmma, WgmmaInstruction,
+    warpgroup_arrive, warpgroup_wait,
+};

@@ -1,0 +1,455 @@
+//! Matrix descriptors: how `wgmma` is told where an operand lies, derived from the operand's
+//! layout.
+//!
+//! The instruction reads an operand as *core matrices*: 8 lines of 16 bytes. A descriptor says
+//! where the first one is, how the lines are swizzled, and by two offsets where the others are. For
+//! a layout in bytes, with lines of one swizzle span:
+//!
+//! | operand | line | stride offset | leading offset |
+//! |---|---|---|---|
+//! | K-major, swizzled | the span is the distance of rows | from 8 rows to the next 8 | not used: an instruction's k fits the span |
+//! | K-major, not swizzled | 16 bytes of a row | from 8 rows to the next 8 | from 16 bytes of k to the next 16 |
+//! | MN-major, swizzled | a span of mn, for one k | from 8 k to the next 8 | from a span of mn to the next |
+//! | MN-major, not swizzled | 16 bytes of mn, for one k | from 16 bytes of mn to the next | from 8 k to the next 8 |
+//!
+//! [`Operand`] works the offsets out in the compiler, and proves on the way that the descriptor
+//! finds every element where the layout puts it: a layout that no descriptor can express does not
+//! compile.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
+
+use crate::DeviceData;
+
+use super::{Major, SharedTile, WgmmaInstruction};
+
+/// Which operand of which instruction.
+pub trait OperandKind: Copy + 'static {
+    /// Its element type.
+    type Element: DeviceData;
+    /// Which coordinate is consecutive.
+    type Major: Major;
+    /// Rows of it that one instruction reads: m of A, n of B.
+    const MN: usize;
+    /// k that one instruction reads.
+    const K: usize;
+}
+
+/// Operand A of the instruction `I`: 64 rows.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandA<I>(PhantomData<I>);
+
+/// Operand B of the instruction `I`: N rows.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandB<I>(PhantomData<I>);
+
+impl<I: WgmmaInstruction> OperandKind for OperandA<I> {
+    type Element = I::A;
+    type Major = I::MajorA;
+    const MN: usize = I::M;
+    const K: usize = I::K;
+}
+
+impl<I: WgmmaInstruction> OperandKind for OperandB<I> {
+    type Element = I::B;
+    type Major = I::MajorB;
+    const MN: usize = I::N;
+    const K: usize = I::K;
+}
+
+/// A descriptor of one instruction's operand `Q`; A and B of an instruction are different types.
+pub struct MatrixDescriptor<Q> {
+    bits: u64,
+    operand: PhantomData<Q>,
+}
+
+impl<Q> Clone for MatrixDescriptor<Q> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q> Copy for MatrixDescriptor<Q> {}
+
+impl<Q> fmt::Debug for MatrixDescriptor<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MatrixDescriptor({:#018x})", self.bits)
+    }
+}
+
+impl<Q> MatrixDescriptor<Q> {
+    /// The descriptor of these bits, for layouts that [`Operand`] does not know.
+    ///
+    /// # Safety
+    /// The descriptor must describe shared memory that the kernel has.
+    #[inline(always)]
+    pub const unsafe fn from_bits(bits: u64) -> Self {
+        Self {
+            bits,
+            operand: PhantomData,
+        }
+    }
+
+    /// The bits that the instruction takes.
+    #[inline(always)]
+    pub const fn bits(self) -> u64 {
+        self.bits
+    }
+}
+
+/// A tile in shared memory as operand `Q`: it gives the descriptors of the parts that instructions
+/// read.
+///
+/// ```
+/// use cutlet_device::sm90::{OperandLayout, KMajor, Operand, OperandA, OperandB, SwizzleSpan, Wgmma};
+/// use cutlet_layout_core::{L, NoSwizzle};
+/// use half::bf16;
+///
+/// type Mma = Wgmma<96, bf16>;
+/// // Any layout of core matrices has a descriptor …
+/// type Core = L!(((8, 8), (8, 2)):((8, 128), (1, 64)));
+/// const _: () = Operand::<OperandA<Mma>, Core, NoSwizzle>::CHECK;
+/// // … and so have the tiles that TMA loads.
+/// type Rows = OperandLayout<bf16, KMajor, 96, 64, 128>;
+/// const _: () = Operand::<OperandB<Mma>, Rows, SwizzleSpan<bf16, 128>>::CHECK;
+/// ```
+///
+/// A layout that has none does not compile:
+///
+/// ```compile_fail,E0080
+/// use cutlet_device::sm90::{Operand, OperandA, Wgmma};
+/// use cutlet_layout_core::{L, NoSwizzle};
+/// use half::bf16;
+///
+/// // Rows of 64 elements, not swizzled: "8 neighbouring lines must be one swizzle span apart".
+/// type Rows = L!((64, 64):(64, 1));
+/// const _: () = Operand::<OperandA<Wgmma<96, bf16>>, Rows, NoSwizzle>::CHECK;
+/// ```
+pub struct Operand<Q, L, W> {
+    /// The lower half of the part's descriptor: its start, in units of 16 bytes, and the leading
+    /// offset. The upper half is a constant.
+    low: u32,
+    types: PhantomData<(Q, L, W)>,
+}
+
+impl<Q, L, W> Clone for Operand<Q, L, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q, L, W> Copy for Operand<Q, L, W> {}
+
+impl<Q, L, W> fmt::Debug for Operand<Q, L, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operand({:#x})", (self.low & 0x3FFF) * 16)
+    }
+}
+
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
+    /// The tile as operand A of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_a<I: WgmmaInstruction<A = T>>(self) -> Operand<OperandA<I>, L, W> {
+        Operand::at(self.start().address())
+    }
+
+    /// The tile as operand B of the instruction `I`.
+    #[inline(always)]
+    pub fn operand_b<I: WgmmaInstruction<B = T>>(self) -> Operand<OperandB<I>, L, W> {
+        Operand::at(self.start().address())
+    }
+}
+
+impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
+    /// How many instructions it takes to go through the tile's k.
+    pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
+
+    /// Proves that the layout has a descriptor: a kernel that evaluates it in a `const` of its own
+    /// learns of a wrong tile from `cargo check`.
+    pub const CHECK: () = {
+        let _ = Self::DERIVED.fields;
+    };
+
+    const DERIVED: Derived = derive(
+        &L::LAYOUT,
+        size_of::<Q::Element>() as i64,
+        span_bytes::<Q::Element, W>(),
+        Q::Major::IS_K_MAJOR,
+        Q::MN as i64,
+        Q::K as i64,
+    );
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self {
+            // In a cluster, the bits above are the block's rank; they must not reach the next field.
+            low: (address & 0x3_FFFF) / 16 + const { Self::DERIVED.fields as u32 },
+            types: PhantomData,
+        }
+    }
+
+    /// The operand that lies `tiles` tiles further on. From a stage to its descriptors it is one multiplication, since all
+    /// else is the same for every stage.
+    #[inline(always)]
+    pub(crate) fn skip_tiles(self, tiles: u32) -> Self {
+        Self {
+            low: self.low + tiles * const { SharedTile::<Q::Element, L, W>::BYTES / 16 },
+            ..self
+        }
+    }
+
+    /// Rows `block · MN` and on, where MN is what one instruction reads: a warpgroup's share of A,
+    /// for instance.
+    #[inline(always)]
+    pub fn rows(self, block: impl TileIndex) -> Self {
+        Self {
+            low: self.low + block.index() * const { Self::DERIVED.rows },
+            types: PhantomData,
+        }
+    }
+
+    /// The descriptor for the k of step `step`, below [`K_STEPS`](Self::K_STEPS).
+    ///
+    /// # Panics
+    /// If the tile has no such step; with a constant `step` the check costs nothing.
+    #[inline(always)]
+    pub fn k_step(self, step: usize) -> MatrixDescriptor<Q> {
+        assert!(step < Self::K_STEPS);
+        // SAFETY: `derive` refuses tiles of more steps than the table has.
+        let start = unsafe { *const { &Self::DERIVED.steps }.get_unchecked(step) };
+        let low = self.low + start;
+        MatrixDescriptor {
+            bits: const { Self::DERIVED.fields >> 32 << 32 } | low as u64,
+            operand: PhantomData,
+        }
+    }
+}
+
+/// The most steps of k that a tile may have.
+const MAX_STEPS: usize = 64;
+
+/// What the compiler works out of a layout; addresses in units of 16 bytes.
+struct Derived {
+    /// The descriptor without its address.
+    fields: u64,
+    /// From one instruction's rows to the next one's.
+    rows: u32,
+    /// Where each step of k begins.
+    steps: [u32; MAX_STEPS],
+}
+
+/// The span, in bytes, of a swizzle of `T`; 16 for none.
+const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
+    if W::SOURCE == 0 {
+        return 16;
+    }
+    let bytes = W::SOURCE * size_of::<T>() as u32;
+    let span = ((bytes >> 7) + 1) * 16;
+    assert!(
+        W::SHIFT == 3 && bytes & 0x7F == 0 && matches!(span, 32 | 64 | 128),
+        "wgmma: it knows swizzles of 128, 64 and 32 bytes (bits 7, 8, 9 of the address xored into bits 4, 5, 6), and this is none of them: use sm90::SwizzleSpan"
+    );
+    span as i64
+}
+
+/// The most elements that a tile may have in a direction.
+const MAX_EXTENT: usize = 2048;
+
+/// Where the elements of a mode lie.
+struct Places {
+    extent: i64,
+    at: [i64; MAX_EXTENT],
+}
+
+impl Places {
+    const fn of(mode: &Layout) -> Places {
+        assert!(
+            !mode.has_basis() && mode.size() <= MAX_EXTENT as i64,
+            "wgmma: an operand's layout maps to indices, and has up to 2048 elements in a direction"
+        );
+        Places {
+            extent: mode.size(),
+            at: mode.first_indices(mode.size() as usize, 0),
+        }
+    }
+
+    const fn at(&self, i: i64) -> i64 {
+        self.at[i as usize]
+    }
+
+    /// The distance of `count` places that are `step` apart, which must all be equally far from each
+    /// other.
+    const fn stride(&self, count: i64, step: i64) -> i64 {
+        if count < 2 {
+            return 0;
+        }
+        let stride = self.at(step);
+        let mut i = 2;
+        while i < count {
+            assert!(
+                self.at(i * step) == i * stride,
+                "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must lie at one fixed distance in each direction"
+            );
+            i += 1;
+        }
+        stride
+    }
+
+    /// Whether the `extent` places after `start` lie as those after 0 do.
+    const fn repeats(&self, start: i64, extent: i64) -> bool {
+        let (start, extent) = (start as usize, extent as usize);
+        let first = self.at[start];
+        let mut i = 1;
+        while i < extent {
+            if self.at[start + i] - first != self.at[i] {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
+    const fn is_two_level(&self, extent: i64, inner: i64, near: i64, far: i64) -> bool {
+        // Without a division, which takes the compiler long to compute.
+        let (mut first, mut place, mut end) = (0, 0, inner as usize);
+        let mut i = 0;
+        while i < extent as usize {
+            if i == end {
+                first += far;
+                place = first;
+                end += inner as usize;
+            }
+            if self.at[i] != place {
+                return false;
+            }
+            place += near;
+            i += 1;
+        }
+        true
+    }
+}
+
+/// A field of a descriptor: 14 bits, in units of 16 bytes.
+const fn field(bytes: i64) -> u64 {
+    assert!(
+        bytes >= 0 && bytes % 16 == 0 && bytes < 1 << 18,
+        "wgmma: no descriptor for this layout: the distance of its core matrices must be a multiple of 16 bytes below 256 KiB"
+    );
+    (bytes / 16) as u64
+}
+
+const fn derive(
+    layout: &Layout,
+    element: i64,
+    span: i64,
+    k_major: bool,
+    mn: i64,
+    k: i64,
+) -> Derived {
+    assert!(
+        layout.rank() == 2,
+        "wgmma: an operand's layout has two modes, (m or n, k)"
+    );
+    let (rows, columns) = (&Places::of(&layout.mode(0)), &Places::of(&layout.mode(1)));
+    assert!(
+        rows.extent % mn == 0,
+        "wgmma: the tile's rows are not a multiple of what an instruction reads (64 of A, N of B)"
+    );
+    assert!(
+        columns.extent % k == 0 && columns.extent / k <= MAX_STEPS as i64,
+        "wgmma: the tile's k is not a multiple of what an instruction reads (32 bytes), or more than 64 times that"
+    );
+    let unit = 16 / element;
+    let line = span / element;
+    // Along which coordinate lines run, and how far apart they are.
+    let (along, across) = if k_major {
+        (columns, rows)
+    } else {
+        (rows, columns)
+    };
+    assert!(
+        along.at(1) == 1,
+        "wgmma: the operand's consecutive coordinate is not the one its type says: K-major and MN-major are mixed up"
+    );
+    assert!(
+        across.stride(8, 1) == line,
+        "wgmma: no descriptor for this layout: 8 neighbouring lines must be one swizzle span apart"
+    );
+    let (leading, stride) = if k_major {
+        let groups = rows.stride(mn / 8, 8);
+        assert!(
+            rows.is_two_level(mn, 8, line, groups),
+            "wgmma: no descriptor for this layout: every 8 rows must lie like the first 8"
+        );
+        let units = columns.stride(k / unit, unit);
+        assert!(
+            columns.is_two_level(k, unit, 1, units) && (span == 16 || units == unit),
+            "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive, or, without a swizzle, two pieces of 16 bytes"
+        );
+        // The hardware does not read the leading offset of a swizzled operand.
+        (if span == 16 { units } else { unit }, groups)
+    } else {
+        let lines = rows.stride((mn + line - 1) / line, line);
+        assert!(
+            rows.is_two_level(mn, line, 1, lines),
+            "wgmma: no descriptor for this layout: every span of rows must be consecutive"
+        );
+        let groups = columns.stride(k / 8, 8);
+        assert!(
+            columns.is_two_level(k, 8, line, groups),
+            "wgmma: no descriptor for this layout: every 8 k must lie like the first 8"
+        );
+        if span == 16 {
+            (groups, lines)
+        } else {
+            (lines, groups)
+        }
+    };
+    let mode = match span {
+        16 => 0,
+        128 => 1,
+        64 => 2,
+        _ => 3,
+    };
+    let mut derived = Derived {
+        fields: mode << 62 | field(stride * element) << 32 | field(leading * element) << 16,
+        rows: 0,
+        steps: [0; MAX_STEPS],
+    };
+
+    let mut block = 1;
+    while block < rows.extent / mn {
+        let start = rows.at(block * mn);
+        assert!(
+            start == block * rows.at(mn) && rows.repeats(block * mn, mn),
+            "wgmma: the tile's rows cannot be split: each instruction's rows must lie like the first one's, at a fixed distance"
+        );
+        derived.rows = part(start, element, span) / block as u32;
+        block += 1;
+    }
+    let mut step = 1;
+    while step < columns.extent / k {
+        assert!(
+            columns.repeats(step * k, k),
+            "wgmma: the tile's k cannot be split: each step's k must lie like the first one's"
+        );
+        derived.steps[step as usize] = part(columns.at(step * k), element, span);
+        step += 1;
+    }
+    derived
+}
+
+/// The address of a part that begins `start` elements into a tile.
+const fn part(start: i64, element: i64, span: i64) -> u32 {
+    let bytes = start * element;
+    assert!(
+        span == 16 || bytes % (8 * span) < span,
+        "wgmma: a part of a swizzled tile must begin in the first of 8 lines, or the swizzle is out of step"
+    );
+    field(bytes) as u32
+}

@@ -1,0 +1,130 @@
+//! Reduce-add: global memory whose L2 cache adds what a thread stores. It is a tensor's engine.
+
+use cutlet_layout_core::{Engine, EngineMut};
+
+use crate::GlobalMut;
+
+/// Elements in global memory that a store adds to.
+///
+/// The thread reads nothing: the L2 cache adds, in f32, rounded to nearest. A GPU takes subnormal operands and results for
+/// 0. An element that one thread adds to once is deterministic. Where several threads add to one, their order decides how it
+/// is rounded.
+///
+/// ```no_run
+/// use cutlet_device::GlobalMut;
+/// use cutlet_device::sm90::ReduceAdd;
+/// use cutlet_layout_core::EngineMut;
+///
+/// # let memory = GlobalMut::<f32>::from_ptr(core::ptr::null_mut());
+/// let sums = ReduceAdd::to(memory);
+/// // SAFETY: there are two elements, and nobody else uses them.
+/// unsafe { sums.store_vector(0, [1.0, 2.0]) };
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ReduceAdd {
+    memory: GlobalMut<f32>,
+    /// Not 0 if it adds: a word, because instructions take one.
+    adds: u32,
+}
+
+impl ReduceAdd {
+    /// Adds to the elements of `memory`.
+    #[inline(always)]
+    pub const fn to(memory: GlobalMut<f32>) -> Self {
+        Self::to_if(true, memory)
+    }
+
+    /// Adds to the elements of `memory`, or replaces them if `adds` is false. For kernels that know it at run time only, where
+    /// separate code for each case would be long.
+    #[inline(always)]
+    pub const fn to_if(adds: bool, memory: GlobalMut<f32>) -> Self {
+        let adds = adds as u32;
+        Self { memory, adds }
+    }
+}
+
+impl Engine for ReduceAdd {
+    type Element = f32;
+
+    #[inline(always)]
+    fn offset(self, index: i64) -> Self {
+        let memory = self.memory.offset(index);
+        Self { memory, ..self }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, index: i64) -> f32 {
+        // SAFETY: as promised by the caller.
+        unsafe { self.memory.load(index) }
+    }
+}
+
+impl EngineMut for ReduceAdd {
+    #[inline(always)]
+    unsafe fn store(self, index: i64, value: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_vector(index, [value]) };
+    }
+
+    /// One or two elements.
+    #[inline(always)]
+    unsafe fn store_vector<const N: usize>(self, index: i64, values: [f32; N]) {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::store(self.memory.offset(index), self.adds, values) };
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+
+    use crate::GlobalMut;
+
+    /// Issues both instructions, one of which is predicated off: shorter than a branch for each store.
+    #[inline(always)]
+    pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
+        // SAFETY: the caller promises that the elements are there, and aligned.
+        unsafe {
+            match values.as_slice() {
+                &[a] => asm!(
+                    "{{ .reg .pred %adds; setp.ne.u32 %adds, {adds}, 0;",
+                    "@%adds red.relaxed.gpu.global.add.f32 [{to}], {a};",
+                    "@!%adds st.global.f32 [{to}], {a}; }}",
+                    to = in(reg64) memory.as_ptr(), adds = in(reg32) adds, a = in(reg32) a,
+                    options(nostack)
+                ),
+                &[a, b] => asm!(
+                    "// cutlet-isa 8.1",
+                    "{{ .reg .pred %adds; setp.ne.u32 %adds, {adds}, 0;",
+                    "@%adds red.relaxed.gpu.global.add.v2.f32 [{to}], {{{a}, {b}}};",
+                    "@!%adds st.global.v2.f32 [{to}], {{{a}, {b}}}; }}",
+                    to = in(reg64) memory.as_ptr(), adds = in(reg32) adds, a = in(reg32) a, b = in(reg32) b,
+                    options(nostack)
+                ),
+                _ => const { assert!(N <= 2, "one or two elements are added at a time") },
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use crate::vector::check_alignment;
+    use crate::{GlobalMut, atomic_add};
+
+    /// The elements of a vector one after the other, where a GPU needs all of them aligned together.
+    pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
+        const { assert!(N <= 2, "one or two elements are added at a time") };
+        check_alignment::<f32, N>(memory.as_ptr());
+        for (n, value) in values.into_iter().enumerate() {
+            // SAFETY: the caller promises that the elements are there.
+            unsafe {
+                if adds == 0 {
+                    memory.store(n as i64, value);
+                } else {
+                    atomic_add(memory, n as i64, value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! TMA: boxes of tensors copied between global and shared memory by a unit of its own, on one
+//! thread's request.
+//!
+//! A load completes on an [`Mbarrier`] that was told its bytes. A store belongs to the group that
+//! the thread's next [`tma_store_commit`] closes, and is waited for by group.
+//!
+//! Elements of a box outside the tensor load as zero and are not stored, with one exception: a store
+//! writes whole units of 16 bytes. Where the tensor's lines, along its innermost dimension, end within
+//! one, it overwrites what follows them in memory, up to the next multiple of 16 bytes. A kernel for
+//! which that is not free stores such tensors by its threads.
+
+use cutlet_layout_core::TileIndex;
+
+use crate::{DeviceData, Shared};
+
+use super::shared_tile::{SharedTile, TmaLayout};
+use super::{Mbarrier, Multicast, TensorMap};
+
+/// What a load's data shall be to the second-level cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheHint {
+    /// Like any other data.
+    #[default]
+    Normal,
+    /// The first to leave: it is read once.
+    EvictFirst,
+    /// The last to leave: other blocks will read it soon.
+    EvictLast,
+}
+
+/// How a load is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadOptions {
+    multicast: Option<Multicast>,
+    hint: CacheHint,
+}
+
+impl LoadOptions {
+    /// For the running block alone, without a hint.
+    pub const DEFAULT: Self = Self {
+        multicast: None,
+        hint: CacheHint::Normal,
+    };
+
+    /// The box goes to the same place in the shared memory of all these blocks, and its bytes count
+    /// at the barrier in the same place of each.
+    #[inline(always)]
+    pub const fn multicast(self, blocks: Multicast) -> Self {
+        Self {
+            multicast: Some(blocks),
+            ..self
+        }
+    }
+
+    /// With this hint to the second-level cache.
+    #[inline(always)]
+    pub const fn hint(self, hint: CacheHint) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// Starts to copy the box at `at`, the coordinate of its first element, innermost first, to shared
+/// memory. `R` is the rank of the map's tensor: 2 or 3.
+///
+/// One thread calls it. The bytes of the whole box, whatever part of it is inside the tensor, count
+/// at the barrier.
+///
+/// # Safety
+/// On a GPU, the map must be where the launch put it, as `#[grid_constant] map: &TensorMap` gives it, or in
+/// global memory ([`TensorMap::in_global`]): TMA cannot read a copy. The tensor must be there; `to` must have
+/// room for the box and be 128-byte aligned (with a swizzle, to 8 of its lines), and nobody may be using it
+/// until the barrier's phase has ended.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_load<T: DeviceData, const R: usize>(
+    map: &TensorMap,
+    at: [i32; R],
+    to: Shared<T>,
+    barrier: Mbarrier,
+    options: LoadOptions,
+) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        imp::load(
+            map,
+            at,
+            to.address(),
+            barrier.address(),
+            options.multicast,
+            options.hint,
+        );
+    }
+}
+
+/// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the
+/// thread's open group. `R` is the rank of the map's tensor: 2 or 3.
+///
+/// One thread calls it, after [`fence_async_shared`](super::fence_async_shared) by those that wrote
+/// the box and a barrier between them and it.
+///
+/// # Safety
+/// The map must be where [`tma_load`] needs it. The tensor must be there and nobody else using the box's
+/// elements of it, or what lies in one unit of 16 bytes with them; `from` must hold the box, aligned as for
+/// [`tma_load`], and stay as it is until [`tma_store_wait_read`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_store<T: DeviceData, const R: usize>(
+    map: &TensorMap,
+    at: [i32; R],
+    from: Shared<T>,
+) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::store(map, at, from.address()) };
+}
+
+const fn check_rank(rank: usize) {
+    assert!(
+        rank == 2 || rank == 3,
+        "boxes of tensors of rank 2 and 3 can be moved"
+    );
+}
+
+/// Closes the running thread's group of stores.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_commit() {
+    imp::store_commit();
+}
+
+/// Waits until all but the running thread's latest `PENDING` groups of stores have read their
+/// boxes, which may then be overwritten. A thread waits for all its stores before it ends.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_wait_read<const PENDING: u32>() {
+    imp::store_wait_read::<PENDING>();
+}
+
+/// Waits until all but the running thread's latest `PENDING` groups of stores have written to
+/// global memory.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn tma_store_wait<const PENDING: u32>() {
+    imp::store_wait::<PENDING>();
+}
+
+/// The boxes that a tile is moved by: what the tile's tensor map must be made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TmaBox {
+    /// Elements along the tensor's consecutive dimension, and along the other one.
+    pub extent: [u32; 2],
+    /// Bytes of the swizzle; 16 is no swizzle.
+    pub swizzle_bytes: u32,
+}
+
+impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
+    /// Elements of a line.
+    const LINE: usize = L::SWIZZLE_BYTES / size_of::<T>();
+
+    /// The boxes by which 1/`parts` of the tile's rows is loaded; `parts` is 1 where one block
+    /// loads all of it.
+    ///
+    /// # Panics
+    /// In the compiler, if the tile does not divide so.
+    pub const fn tile_box(parts: usize) -> TmaBox {
+        let outer = if L::IS_K_MAJOR {
+            assert!(
+                Self::divides_into(parts),
+                "each part of a K-major tile has a multiple of 8 rows"
+            );
+            L::MN / parts
+        } else {
+            assert!(
+                Self::divides_into(parts),
+                "each part of an MN-major tile has a multiple of the swizzle span of rows"
+            );
+            L::K
+        };
+        assert!(
+            outer <= 256,
+            "a TMA box has at most 256 elements in a direction: load the tile in parts"
+        );
+        TmaBox {
+            extent: [Self::LINE as u32, outer as u32],
+            swizzle_bytes: L::SWIZZLE_BYTES as u32,
+        }
+    }
+
+    /// The boxes by which `blocks` blocks of a cluster load the tile with [`load_multicast`](Self::load_multicast).
+    pub const fn multicast_box(blocks: usize) -> TmaBox {
+        Self::tile_box(Self::multicast_parts(blocks))
+    }
+
+    /// Into how many parts `blocks` blocks divide the tile's rows: as many, or one where no box can load such a part.
+    const fn multicast_parts(blocks: usize) -> usize {
+        match Self::divides_into(blocks) {
+            true => blocks,
+            false => 1,
+        }
+    }
+
+    /// Whether boxes can load each of so many parts of the tile's rows.
+    const fn divides_into(parts: usize) -> bool {
+        let unit = if L::IS_K_MAJOR { 8 } else { Self::LINE };
+        L::MN.is_multiple_of(parts * unit)
+    }
+
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third
+    /// dimension if the map has one. The whole tile's bytes count at the barrier.
+    ///
+    /// # Safety
+    /// As [`tma_load`]; the map must have been made for the tile's
+    /// [`tile_box`](Self::tile_box)`(1)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load<const R: usize>(
+        self,
+        map: &TensorMap,
+        at: [i32; R],
+        barrier: Mbarrier,
+        options: LoadOptions,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.load_multicast(1, 0, 0, map, at, barrier, options) };
+    }
+
+    /// The share of block `block` in a load of the tile to `blocks` blocks of a cluster: it multicasts its part of the rows
+    /// to all of them. Where a part would not be whole groups of 8 rows, or swizzle spans of an MN-major tile, the blocks
+    /// take turns to load all of the tile: `nth` counts the tiles.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), with a map made for [`multicast_box`](Self::multicast_box)`(blocks)`. The blocks must agree
+    /// on `nth`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_multicast<const R: usize>(
+        self,
+        blocks: usize,
+        block: u32,
+        nth: u32,
+        map: &TensorMap,
+        at: [i32; R],
+        barrier: Mbarrier,
+        options: LoadOptions,
+    ) {
+        let parts = Self::multicast_parts(blocks);
+        let part = if parts == blocks {
+            block
+        } else if nth % blocks as u32 == block {
+            0
+        } else {
+            return;
+        };
+        self.for_each_box(parts, part, at, |at, shared| {
+            // SAFETY: as promised by the caller.
+            unsafe { tma_load(map, at, shared, barrier, options) };
+        });
+    }
+
+    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third
+    /// dimension if the map has one.
+    ///
+    /// # Safety
+    /// As [`tma_store`]; the map must have been made for the tile's
+    /// [`tile_box`](Self::tile_box)`(1)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<const R: usize>(self, map: &TensorMap, at: [i32; R]) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_part::<1, R>(0u32, map, at) };
+    }
+
+    /// [`store`](Self::store) of part `part` of `PARTS` of the tile's rows: what one of several
+    /// warpgroups wrote. `at` is the coordinate of the whole tile.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store), with a map made for [`tile_box`](Self::tile_box)`(PARTS)`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_part<const PARTS: usize, const R: usize>(
+        self,
+        part: impl TileIndex,
+        map: &TensorMap,
+        at: [i32; R],
+    ) {
+        const {
+            Self::tile_box(PARTS);
+        }
+        self.for_each_box(PARTS, part.index(), at, |at, shared| {
+            // SAFETY: as promised by the caller.
+            unsafe { tma_store(map, at, shared) };
+        });
+    }
+
+    /// Calls `each` with the coordinate, innermost first, and the place in shared memory of every
+    /// box of part `part` of `parts`.
+    #[inline(always)]
+    fn for_each_box<const R: usize>(
+        self,
+        parts: usize,
+        part: u32,
+        at: [i32; R],
+        mut each: impl FnMut([i32; R], Shared<T>),
+    ) {
+        let (line, rows) = (Self::LINE as i32, (L::MN / parts) as i32);
+        let part = part as i32;
+        let mut coordinate = at;
+        if L::IS_K_MAJOR {
+            let mut block = 0;
+            while block < (L::K / Self::LINE) as i32 {
+                coordinate[0] = at[1] + block * line;
+                coordinate[1] = at[0] + part * rows;
+                let index = block * L::MN as i32 * line + part * rows * line;
+                each(coordinate, self.start().offset(index as i64));
+                block += 1;
+            }
+        } else {
+            let blocks = rows / line;
+            let mut block = 0;
+            while block < blocks {
+                let nth = part * blocks + block;
+                coordinate[0] = at[0] + nth * line;
+                coordinate[1] = at[1];
+                let index = nth * L::K as i32 * line;
+                each(coordinate, self.start().offset(index as i64));
+                block += 1;
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+
+    use super::super::{Multicast, TensorMap};
+    use super::CacheHint;
+
+    /// The policies that the hardware knows for these hints.
+    #[inline(always)]
+    const fn policy(hint: CacheHint) -> u64 {
+        match hint {
+            CacheHint::Normal => 0x1000_0000_0000_0000,
+            CacheHint::EvictFirst => 0x12F0_0000_0000_0000,
+            CacheHint::EvictLast => 0x14F0_0000_0000_0000,
+        }
+    }
+
+    /// What the macro `$instruction` makes of the rank, the coordinate as the instruction has it, and its
+    /// numbers.
+    macro_rules! of_rank {
+        ($rank:ident, $instruction:ident) => {
+            if const { $rank == 2 } {
+                $instruction!("2", "{{{0}, {1}}}", 0 1)
+            } else {
+                $instruction!("3", "{{{0}, {1}, {2}}}", 0 1 2)
+            }
+        };
+    }
+
+    #[inline(always)]
+    pub unsafe fn load<const R: usize>(
+        map: &TensorMap,
+        at: [i32; R],
+        to: u32,
+        barrier: u32,
+        multicast: Option<Multicast>,
+        hint: CacheHint,
+    ) {
+        let map = core::ptr::from_ref(map);
+        macro_rules! load {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
+                match multicast {
+                    None => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes.L2::cache_hint [{to}], [{map}, ", $coordinate,
+                            "], [{barrier}], {policy};"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, policy = in(reg64) policy(hint), options(nostack)
+                    ),
+                    Some(blocks) => asm!(
+                        concat!("cp.async.bulk.tensor.", $rank, "d.shared::cluster.global.tile",
+                            ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [{to}], [{map}, ",
+                            $coordinate, "], [{barrier}], {blocks}, {policy};"),
+                        $(in(reg32) at[$c],)+ to = in(reg32) to, map = in(reg64) map,
+                        barrier = in(reg32) barrier, blocks = in(reg16) blocks.mask(),
+                        policy = in(reg64) policy(hint), options(nostack)
+                    ),
+                }
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            of_rank!(R, load);
+        }
+    }
+
+    #[inline(always)]
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+        let map = core::ptr::from_ref(map);
+        macro_rules! store {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
+                asm!(
+                    concat!("cp.async.bulk.tensor.", $rank, "d.global.shared::cta.tile.bulk_group [{map}, ",
+                        $coordinate, "], [{from}];"),
+                    $(in(reg32) at[$c],)+ map = in(reg64) map, from = in(reg32) from, options(nostack)
+                )
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { of_rank!(R, store) }
+    }
+
+    #[inline(always)]
+    pub fn store_commit() {
+        // SAFETY: what the group's stores do, their callers answered for.
+        unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn store_wait_read<const PENDING: u32>() {
+        // SAFETY: waits only.
+        unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn store_wait<const PENDING: u32>() {
+        // SAFETY: waits only.
+        unsafe { asm!("cp.async.bulk.wait_group {};", const PENDING, options(nostack)) };
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use super::super::{Multicast, TensorMap};
+    use super::CacheHint;
+    pub use cutlet_simt::bulk_store_commit as store_commit;
+
+    #[track_caller]
+    pub unsafe fn load<const R: usize>(
+        map: &TensorMap,
+        at: [i32; R],
+        to: u32,
+        barrier: u32,
+        multicast: Option<Multicast>,
+        _: CacheHint,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            cutlet_simt::tma_load(
+                map.words(),
+                &at,
+                to,
+                barrier,
+                multicast.map(Multicast::mask),
+            );
+        }
+    }
+
+    #[track_caller]
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe { cutlet_simt::tma_store(map.words(), &at, from) };
+    }
+
+    #[track_caller]
+    pub fn store_wait_read<const PENDING: u32>() {
+        cutlet_simt::bulk_store_wait(PENDING);
+    }
+
+    #[track_caller]
+    pub fn store_wait<const PENDING: u32>() {
+        cutlet_simt::bulk_store_wait(PENDING);
+    }
+}

@@ -1,0 +1,94 @@
+//! Warpgroups: four consecutive warps that issue matrix instructions together.
+
+use core::ops::Range;
+
+use cutlet_layout_core::{ThreadIndex, TileIndex};
+
+use crate::index::index;
+use crate::{barrier_sync, shfl, thread_idx};
+
+/// Threads of a warpgroup.
+pub const WARPGROUP_SIZE: u32 = 128;
+/// Warps of a warpgroup.
+pub(crate) const WARPGROUP_WARPS: u32 = WARPGROUP_SIZE / crate::WARP_SIZE;
+
+index! {
+    /// Index of a warpgroup in its block.
+    WarpgroupIdx
+}
+index! {
+    /// Index of a thread in its warpgroup.
+    WarpgroupThread
+}
+
+impl WarpgroupIdx {
+    /// The number of the `nth` of the `each` things that every warpgroup has, counted through all
+    /// warpgroups.
+    #[inline(always)]
+    pub const fn own(self, each: usize, nth: usize) -> u32 {
+        self.0 * each as u32 + nth as u32
+    }
+
+    /// Which of `count` things fall to this warpgroup, where `WARPGROUPS` share them: the first ones
+    /// to the first.
+    #[inline(always)]
+    pub const fn share<const WARPGROUPS: u32>(self, count: u32) -> Range<u32> {
+        let each = count.div_ceil(WARPGROUPS);
+        let (first, end) = (self.0 * each, (self.0 + 1) * each);
+        let end = if end < count { end } else { count };
+        first..end
+    }
+
+    /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
+    /// come first.
+    #[inline(always)]
+    pub const fn after(self, first: u32) -> Self {
+        Self(self.0 - first)
+    }
+}
+
+impl WarpgroupThread {
+    /// The thread's warp in the warpgroup.
+    #[inline(always)]
+    pub const fn warp(self) -> u32 {
+        self.0 / crate::WARP_SIZE
+    }
+}
+
+impl ThreadIndex for WarpgroupThread {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.0
+    }
+}
+
+impl TileIndex for WarpgroupIdx {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// The running thread's warpgroup. All lanes of the warp call it, and the compiler knows the result
+/// to be the same for all of them: branches on it cost no divergence, addresses made of it need no
+/// register a thread.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_idx() -> WarpgroupIdx {
+    WarpgroupIdx(shfl(thread_idx().get() / WARPGROUP_SIZE, 0))
+}
+
+/// The running thread's index in its warpgroup.
+#[inline(always)]
+pub fn warpgroup_thread_idx() -> WarpgroupThread {
+    WarpgroupThread(thread_idx().get() % WARPGROUP_SIZE)
+}
+
+/// A barrier among the threads of the warpgroup that is number `group` of those that use such
+/// barriers; the first 13 of a block can: the last two barriers are those of
+/// [`OrderedBarrier`](crate::collective::OrderedBarrier).
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_sync(group: WarpgroupIdx) {
+    barrier_sync(1 + group.0, WARPGROUP_SIZE);
+}

@@ -1,0 +1,649 @@
+//! `wgmma`: matrix products of a warpgroup, from shared memory into registers.
+//!
+//! Products are asynchronous: [`warpgroup_arrive`] opens a batch, [`Batch::mma`] adds an
+//! instruction to it, [`Batch::commit`] closes it, [`warpgroup_wait`] waits until at most so many
+//! batches are under way, and only [`Accumulator::wait`] hands out sums.
+
+use core::marker::PhantomData;
+
+use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
+use half::{bf16, f16};
+
+use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
+use super::{F8E4M3, F8E5M2, KMajor, Major};
+use crate::MmaInstruction;
+
+/// The instruction `wgmma` with 64 × `N` sums in `f32` of products of `TA` and `TB`, `N` from 8 to
+/// 256 in steps of 8.
+///
+/// | `TA`, `TB` | k | majors |
+/// |---|---|---|
+/// | `bf16`, `bf16` or `f16`, `f16` | 16 | any |
+/// | `f32`, `f32`: rounded towards zero to tf32 | 8 | K |
+/// | [`F8E4M3`] or [`F8E5M2`] each | 32 | K |
+///
+/// ```
+/// use cutlet_device::sm90::{KMajor, MnMajor, Wgmma};
+/// use cutlet_device::MmaInstruction;
+/// use half::bf16;
+///
+/// /// B is row-major.
+/// type Mma = Wgmma<256, bf16, bf16, KMajor, MnMajor>;
+/// assert_eq!((Mma::N, Mma::K), (256, 16));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
+    PhantomData<(TA, TB, JA, JB)>,
+);
+
+/// A matrix instruction: the [`Wgmma`]s that exist.
+#[diagnostic::on_unimplemented(
+    message = "there is no instruction `{Self}`",
+    note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32) or 8-bit floats",
+    note = "only bf16 and f16 operands may be MN-major"
+)]
+pub trait WgmmaInstruction: MmaInstruction<Acc = f32> + imp::Instruction {
+    /// Which coordinate of A is consecutive.
+    type MajorA: Major;
+    /// Which coordinate of B is consecutive.
+    type MajorB: Major;
+}
+
+/// Where in the sums of an instruction each thread of a warpgroup begins: a warp has 16 rows, four
+/// lanes share a row, two columns each.
+pub type WarpgroupThreads = <WgmmaC<1> as ThreadValue>::Thr;
+
+/// Who holds which of the sums of the instruction `I`, for accesses of `WIDTH` values (1, or 2
+/// along a row).
+pub type AccumulatorLayout<I, const WIDTH: usize = 1> =
+    Tv<WarpgroupThreads, <I as MmaInstruction>::Values, WIDTH>;
+
+/// Sums of the instruction `I`, while products are added to them: a thread's part.
+///
+/// What is under way cannot be read: [`wait`](Self::wait) gives the sums once they are done.
+pub struct Accumulator<I: WgmmaInstruction>(imp::Sums<I>);
+
+impl<I: WgmmaInstruction> Accumulator<I> {
+    /// Sums without a value: the first instruction must not add to them, but replace them.
+    #[inline(always)]
+    #[allow(
+        clippy::new_without_default,
+        reason = "sums without a value are no default for anything"
+    )]
+    pub fn new() -> Self {
+        Self(imp::Sums::new())
+    }
+
+    /// Sums that begin with these values.
+    #[inline(always)]
+    pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+        Self(imp::Sums::from_values(values))
+    }
+
+    /// Waits until all products under way are added, and returns the sums: value `v` of thread `t`
+    /// of the warpgroup is at [`WarpgroupThreads`]`(t) +
+    /// `[`Values`](WgmmaInstruction::Values)`(v)`.
+    ///
+    /// All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait(self) -> Fragment<f32, I::Values> {
+        warpgroup_wait::<0>();
+        self.0.into_values()
+    }
+
+    /// Several [`new`](Self::new) sums: of neighbouring blocks of rows, for instance.
+    ///
+    /// An array made of them by a closure would be the same, but the compiler takes long to see it.
+    #[inline(always)]
+    pub fn several<const COUNT: usize>() -> [Self; COUNT] {
+        imp::Sums::several()
+    }
+
+    /// As [`wait`](Self::wait), of several sums.
+    ///
+    /// All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait_several<const COUNT: usize>(
+        sums: [Self; COUNT],
+    ) -> [Fragment<f32, I::Values>; COUNT] {
+        warpgroup_wait::<0>();
+        imp::Sums::several_into_values(sums)
+    }
+}
+
+/// An open batch of matrix instructions.
+#[derive(Debug)]
+#[must_use = "a batch does nothing until it is committed"]
+pub struct Batch(());
+
+/// Opens a batch of matrix instructions. All threads of the warpgroup call it.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_arrive() -> Batch {
+    imp::fence();
+    Batch(())
+}
+
+impl Batch {
+    /// `sums = A·Bᵀ`, plus `sums` if `accumulate`: for 64 rows of A and N rows of B.
+    ///
+    /// All threads of the warpgroup call it with the same descriptors.
+    ///
+    /// # Safety
+    /// The shared memory that the descriptors describe must be written, visible to the instruction
+    /// (by a TMA load, or after [`fence_async_shared`](super::fence_async_shared)), and not
+    /// written to before the batch was waited for.
+    /// [`New`](Accumulator::new) sums must be replaced before they are added to, and no sums waited for, or
+    /// dropped, before the batch is committed.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn mma<I: WgmmaInstruction>(
+        &self,
+        sums: &mut Accumulator<I>,
+        a: MatrixDescriptor<OperandA<I>>,
+        b: MatrixDescriptor<OperandB<I>>,
+        accumulate: bool,
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe { sums.0.issue(a.bits(), b.bits(), accumulate) };
+    }
+
+    /// Four products, one after the other, as four calls of [`mma`](Self::mma) that all but the first
+    /// accumulate: of 64 k of 16-bit elements, for instance.
+    ///
+    /// It is one piece of assembly. The compiler passes all sums into each piece and takes them out
+    /// again, so that four pieces take it four times as long, for the same machine code.
+    ///
+    /// # Safety
+    /// As [`mma`](Self::mma).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn mma_four<I: WgmmaInstruction>(
+        &self,
+        sums: &mut Accumulator<I>,
+        a: [MatrixDescriptor<OperandA<I>>; 4],
+        b: [MatrixDescriptor<OperandB<I>>; 4],
+        accumulate: bool,
+    ) {
+        let a = [a[0].bits(), a[1].bits(), a[2].bits(), a[3].bits()];
+        let b = [b[0].bits(), b[1].bits(), b[2].bits(), b[3].bits()];
+        // SAFETY: as promised by the caller.
+        unsafe { sums.0.issue_four(a, b, accumulate) };
+    }
+
+    /// Closes the batch. All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn commit(self) {
+        imp::commit();
+    }
+}
+
+/// Waits until at most `PENDING` batches, the latest ones, are under way. The operands of the
+/// others may be overwritten.
+///
+/// All threads of the warpgroup call it.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warpgroup_wait<const PENDING: u32>() {
+    const { assert!(PENDING < 8, "at most 7 batches can be left under way") };
+    imp::wait::<PENDING>();
+}
+
+/// The rows of the table of instructions: expands `$each!` with what it is given in braces, and then every N
+/// that exists, with the numbers of the registers of a thread's sums that the N before does not have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __wgmma_n {
+    ($each:ident! { $($given:tt)* }) => {
+        $each! {
+            { $($given)* }
+            8: [0 1 2 3],
+            16: [4 5 6 7],
+            24: [8 9 10 11],
+            32: [12 13 14 15],
+            40: [16 17 18 19],
+            48: [20 21 22 23],
+            56: [24 25 26 27],
+            64: [28 29 30 31],
+            72: [32 33 34 35],
+            80: [36 37 38 39],
+            88: [40 41 42 43],
+            96: [44 45 46 47],
+            104: [48 49 50 51],
+            112: [52 53 54 55],
+            120: [56 57 58 59],
+            128: [60 61 62 63],
+            136: [64 65 66 67],
+            144: [68 69 70 71],
+            152: [72 73 74 75],
+            160: [76 77 78 79],
+            168: [80 81 82 83],
+            176: [84 85 86 87],
+            184: [88 89 90 91],
+            192: [92 93 94 95],
+            200: [96 97 98 99],
+            208: [100 101 102 103],
+            216: [104 105 106 107],
+            224: [108 109 110 111],
+            232: [112 113 114 115],
+            240: [116 117 118 119],
+            248: [120 121 122 123],
+            256: [124 125 126 127],
+        }
+    };
+}
+
+/// The columns of the table of instructions: expands `$each!` with what it is given in braces, and then what
+/// exists for every N: a name, k, the types of A and B and what they are called in PTX, and the majors that they
+/// may have, which are `any` or `k`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __wgmma_types {
+    ($each:ident! { $($given:tt)* }) => {
+        $each! {
+            { $($given)* }
+            bf16_bf16: 16, bf16, bf16, "bf16.bf16", any;
+            f16_f16: 16, f16, f16, "f16.f16", any;
+            tf32_tf32: 8, f32, f32, "tf32.tf32", k;
+            e4m3_e4m3: 32, F8E4M3, F8E4M3, "e4m3.e4m3", k;
+            e4m3_e5m2: 32, F8E4M3, F8E5M2, "e4m3.e5m2", k;
+            e5m2_e4m3: 32, F8E5M2, F8E4M3, "e5m2.e4m3", k;
+            e5m2_e5m2: 32, F8E5M2, F8E5M2, "e5m2.e5m2", k;
+        }
+    };
+}
+
+/// Expands `instructions!` for every N, with the numbers of the N / 2 registers that its sums take:
+/// each row of the table adds four to those of the row before.
+macro_rules! for_each_n {
+    ({ $($registers:literal)* }) => {};
+    ({ $($registers:literal)* } $n:literal: [$($more:literal)*], $($rest:tt)*) => {
+        __wgmma_types! { instructions! { $n, [$($registers)* $($more)*] } }
+        for_each_n! { { $($registers)* $($more)* } $($rest)* }
+    };
+}
+
+/// Every type that exists, for one N.
+macro_rules! instructions {
+    ({ $n:literal, $registers:tt }
+        $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
+        $(instruction! { $majors $n, $k, $a, $b, $types, $registers })*
+    };
+}
+
+macro_rules! instruction {
+    (any $($of:tt)*) => {
+        instruction! { @ [JA: Major, JB: Major] JA, JB, any, $($of)* }
+    };
+    (k $($of:tt)*) => {
+        instruction! { @ [] KMajor, KMajor, k, $($of)* }
+    };
+    (@ [$($generics:tt)*] $ja:ty, $jb:ty, $majors:ident, $n:literal, $k:literal, $a:ty, $b:ty,
+        $types:literal, $registers:tt) => {
+        impl<$($generics)*> MmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
+            type A = $a;
+            type B = $b;
+            type Acc = f32;
+            const M: usize = 64;
+            const N: usize = $n;
+            const K: usize = $k;
+            type Values = <WgmmaC<{ $n / 8 }> as ThreadValue>::Val;
+        }
+
+        impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
+            type MajorA = $ja;
+            type MajorB = $jb;
+        }
+
+        imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);
+    };
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use core::arch::asm;
+    use core::mem::MaybeUninit;
+
+    use cutlet_layout_core::Fragment;
+
+    use super::{Accumulator, WgmmaInstruction};
+
+    /// What the assembly of an instruction needs to know.
+    pub trait Instruction {
+        /// The registers of a thread's sums.
+        type Registers: Copy;
+
+        /// # Safety
+        /// As [`Batch::mma`](super::Batch::mma).
+        unsafe fn issue(registers: &mut Self::Registers, a: u64, b: u64, accumulate: bool);
+
+        /// # Safety
+        /// As [`Batch::mma_four`](super::Batch::mma_four).
+        unsafe fn issue_four(
+            registers: &mut Self::Registers,
+            a: [u64; 4],
+            b: [u64; 4],
+            accumulate: bool,
+        );
+
+        /// Keeps the compiler from using the sums before this point.
+        fn settle(registers: &mut Self::Registers);
+    }
+
+    pub struct Sums<I: Instruction>(MaybeUninit<I::Registers>);
+
+    impl<I: WgmmaInstruction> Sums<I> {
+        #[inline(always)]
+        pub fn new() -> Self {
+            Self(MaybeUninit::uninit())
+        }
+
+        #[inline(always)]
+        pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+            let mut registers = MaybeUninit::<I::Registers>::uninit();
+            let first = registers.as_mut_ptr().cast::<f32>();
+            cutlet_layout_core::each::<I::Values>(|v| {
+                // SAFETY: there are as many registers as values.
+                unsafe { first.add(v).write(values.get(v)) };
+            });
+            // The values are to be there before the batch begins, not between its instructions.
+            // SAFETY: as in `issue`.
+            I::settle(unsafe { registers.assume_init_mut() });
+            Self(registers)
+        }
+
+        #[inline(always)]
+        pub unsafe fn issue(&mut self, a: u64, b: u64, accumulate: bool) {
+            // SAFETY: registers are `MaybeUninit`, any bytes are some; the rest as promised by the
+            // caller.
+            unsafe { I::issue(self.0.assume_init_mut(), a, b, accumulate) };
+        }
+
+        #[inline(always)]
+        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+            // SAFETY: as in `issue`.
+            unsafe { I::issue_four(self.0.assume_init_mut(), a, b, accumulate) };
+        }
+
+        #[inline(always)]
+        pub fn into_values(mut self) -> Fragment<f32, I::Values> {
+            // SAFETY: as in `issue`.
+            I::settle(unsafe { self.0.assume_init_mut() });
+            // SAFETY: there are as many registers as values, and the assembly wrote them all.
+            unsafe { Fragment::read(self.0.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+            [const { Accumulator(Self(MaybeUninit::uninit())) }; COUNT]
+        }
+
+        #[inline(always)]
+        pub fn several_into_values<const COUNT: usize>(
+            mut sums: [Accumulator<I>; COUNT],
+        ) -> [Fragment<f32, I::Values>; COUNT] {
+            const { assert!(size_of::<I::Registers>() == size_of::<Fragment<f32, I::Values>>()) };
+            let mut nth = 0;
+            while nth < COUNT {
+                // SAFETY: as in `issue`.
+                I::settle(unsafe { sums[nth].0.0.assume_init_mut() });
+                nth += 1;
+            }
+            // SAFETY: a fragment is its values and nothing else, there are as many registers, and
+            // the assembly wrote them all.
+            unsafe {
+                (&raw const sums)
+                    .cast::<[Fragment<f32, I::Values>; COUNT]>()
+                    .read()
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn fence() {
+        // SAFETY: a fence only orders.
+        unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn commit() {
+        // SAFETY: what the batch's instructions do, their callers answered for.
+        unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) };
+    }
+
+    #[inline(always)]
+    pub fn wait<const PENDING: u32>() {
+        // SAFETY: waits only.
+        unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) };
+    }
+
+    macro_rules! issue {
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+            any, $registers:tt) => {
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
+                ", {ja}, {jb};",
+                ja = const !<$ja as Major>::IS_K_MAJOR as u32,
+                jb = const !<$jb as Major>::IS_K_MAJOR as u32,);
+        };
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+            k, $registers:tt) => {
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
+                ";",);
+        };
+        (@ [$($generics:tt)*] $instruction:ty, $n:literal, $k:literal, $types:literal,
+            [$first:literal $($i:literal)*], $end:literal, $($majors:tt)*) => {
+            impl<$($generics)*> imp::Instruction for $instruction {
+                type Registers = [core::mem::MaybeUninit<f32>; $n / 2];
+
+                #[inline(always)]
+                unsafe fn issue(d: &mut Self::Registers, a: u64, b: u64, accumulate: bool) {
+                    // SAFETY: the caller of `Batch::mma` answers for the memory.
+                    unsafe {
+                        core::arch::asm!(
+                            "{{",
+                            ".reg .pred p;",
+                            "setp.ne.b32 p, {accumulate}, 0;",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a}, {b}, p, 1, 1", $end),
+                            "}}",
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            a = in(reg64) a,
+                            b = in(reg64) b,
+                            accumulate = in(reg32) u32::from(accumulate),
+                            $($majors)*
+                            options(nostack)
+                        );
+                    }
+                }
+
+                #[inline(always)]
+                unsafe fn issue_four(
+                    d: &mut Self::Registers,
+                    a: [u64; 4],
+                    b: [u64; 4],
+                    accumulate: bool,
+                ) {
+                    // SAFETY: the caller of `Batch::mma_four` answers for the memory.
+                    unsafe {
+                        core::arch::asm!(
+                            "{{",
+                            ".reg .pred p, always;",
+                            "setp.ne.b32 p, {accumulate}, 0;",
+                            "setp.eq.b32 always, {accumulate}, {accumulate};",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a0}, {b0}, p, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a1}, {b1}, always, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a2}, {b2}, always, 1, 1", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{a3}, {b3}, always, 1, 1", $end),
+                            "}}",
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            a0 = in(reg64) a[0],
+                            a1 = in(reg64) a[1],
+                            a2 = in(reg64) a[2],
+                            a3 = in(reg64) a[3],
+                            b0 = in(reg64) b[0],
+                            b1 = in(reg64) b[1],
+                            b2 = in(reg64) b[2],
+                            b3 = in(reg64) b[3],
+                            accumulate = in(reg32) u32::from(accumulate),
+                            $($majors)*
+                            options(nostack)
+                        );
+                    }
+                }
+
+                #[inline(always)]
+                fn settle(d: &mut Self::Registers) {
+                    // SAFETY: no instruction at all.
+                    unsafe {
+                        core::arch::asm!(
+                            concat!("// settled: {", $first, "}", $(" {", $i, "}",)*),
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            options(nostack)
+                        );
+                    }
+                }
+            }
+        };
+    }
+    pub(super) use issue;
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    use core::array;
+    use core::marker::PhantomData;
+
+    use cutlet_layout_core::{Fragment, StaticLayout};
+    use cutlet_simt::{WgmmaOperand, WgmmaShape, WgmmaSums};
+    pub use cutlet_simt::{wgmma_commit as commit, wgmma_fence as fence};
+    use half::{bf16, f16};
+
+    use super::super::{F8E4M3, F8E5M2, Major};
+    use super::{Accumulator, WgmmaInstruction};
+    use crate::DeviceData;
+
+    /// What the model of an instruction needs to know.
+    pub trait Instruction {
+        /// Extents, types and majors.
+        const SHAPE: WgmmaShape;
+    }
+
+    pub struct Sums<I>(WgmmaSums, PhantomData<I>);
+
+    impl<I: WgmmaInstruction> Sums<I> {
+        pub fn new() -> Self {
+            Self(WgmmaSums::new(I::Values::SIZE), PhantomData)
+        }
+
+        pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+            let sums = Self::new();
+            for v in 0..I::Values::SIZE {
+                sums.0.set(v, values.get(v));
+            }
+            sums
+        }
+
+        #[track_caller]
+        pub unsafe fn issue(&mut self, a: u64, b: u64, accumulate: bool) {
+            cutlet_simt::wgmma(&self.0, const { &I::SHAPE }, a, b, accumulate);
+        }
+
+        #[track_caller]
+        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+            for step in 0..4 {
+                // SAFETY: as promised by the caller.
+                unsafe { self.issue(a[step], b[step], accumulate || step > 0) };
+            }
+        }
+
+        pub fn into_values(self) -> Fragment<f32, I::Values> {
+            Fragment::from_fn(|v| self.0.get(v))
+        }
+
+        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+            array::from_fn(|_| Accumulator(Self::new()))
+        }
+
+        pub fn several_into_values<const COUNT: usize>(
+            sums: [Accumulator<I>; COUNT],
+        ) -> [Fragment<f32, I::Values>; COUNT] {
+            sums.map(|sums| sums.0.into_values())
+        }
+    }
+
+    #[track_caller]
+    pub fn wait<const PENDING: u32>() {
+        cutlet_simt::wgmma_wait(PENDING);
+    }
+
+    macro_rules! issue {
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+            $majors:ident, $registers:tt) => {
+            impl<$($generics)*> imp::Instruction for Wgmma<$n, $a, $b, $ja, $jb> {
+                const SHAPE: cutlet_simt::WgmmaShape = cutlet_simt::WgmmaShape {
+                    n: $n,
+                    a: imp::operand::<$a, $ja>(),
+                    b: imp::operand::<$b, $jb>(),
+                };
+            }
+        };
+    }
+
+    /// An element of an operand, as the instruction reads it.
+    pub trait Element: DeviceData {
+        /// The number.
+        fn number(self) -> f32;
+    }
+
+    macro_rules! element {
+        ($($type:ty: $number:expr;)*) => {$(
+            impl Element for $type {
+                fn number(self) -> f32 {
+                    $number(self)
+                }
+            }
+        )*};
+    }
+    element! {
+        bf16: bf16::to_f32;
+        f16: f16::to_f32;
+        f32: |value: f32| f32::from_bits(value.to_bits() & !0x1FFF); // tf32 has 10 bits of mantissa
+        F8E4M3: F8E4M3::to_f32;
+        F8E5M2: F8E5M2::to_f32;
+    }
+
+    pub const fn operand<T: Element, J: Major>() -> WgmmaOperand {
+        WgmmaOperand {
+            element_bytes: size_of::<T>(),
+            k_major: J::IS_K_MAJOR,
+            decode: decode::<T>,
+        }
+    }
+
+    fn decode<T: Element>(bytes: &[u8; 16], numbers: &mut [f32]) {
+        for (i, number) in numbers.iter_mut().enumerate() {
+            let element = &bytes[i * size_of::<T>()..][..size_of::<T>()];
+            // SAFETY: the slice has the element's bytes, and any bytes are device data.
+            *number = unsafe { element.as_ptr().cast::<T>().read_unaligned() }.number();
+        }
+    }
+
+    pub(super) use issue;
+}
+
+__wgmma_n! { for_each_n! {} }

@@ -1,0 +1,250 @@
+//! Activations: functions of a single value.
+
+use cutlet_device::{
+    DeviceData, exp2_approx, fma, max_nan, rcp_approx, tanh_approx, tanh_approx_f16,
+};
+use cutlet_layout_core::Coord;
+
+use super::{Epilogue, Pair};
+
+macro_rules! activation {
+    ($(#[$doc:meta])* $name:ident = $function:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, DeviceData)]
+        #[repr(C)]
+        pub struct $name;
+
+        impl Epilogue for $name {
+            type Acc = f32;
+            type Row = ();
+            type Columns = ();
+
+            #[inline(always)]
+            fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
+                $function(acc)
+            }
+        }
+    };
+}
+activation! {
+    /// [`relu`] of each value.
+    Relu = relu
+}
+activation! {
+    /// [`gelu`] of each value.
+    Gelu = gelu
+}
+activation! {
+    /// [`silu`] of each value.
+    Silu = silu
+}
+
+/// [`gelu`] of each value, by way of [`tanh_approx_f16`] where there are pairs. That halves the work of the unit that
+/// computes the hyperbolic tangent, which GELU waits for.
+///
+/// With pairs the result is off by up to 2⁻¹¹ of `x`. For positive `x`, bf16 rounds away more. For negative `x` the relative
+/// error grows: 2 % at −2, a third at −3. Below about −3.5 the result may be 0.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct GeluForBf16;
+
+impl Epilogue for GeluForBf16 {
+    type Acc = f32;
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
+        gelu(acc)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(
+        &self,
+        accs: &mut [[f32; 2]; N],
+        _: impl Fn(usize) -> Pair<(), ()>,
+    ) {
+        for accs in accs {
+            let [first, second] = tanh_approx_f16([inner(accs[0]), inner(accs[1])]);
+            *accs = [gelu_by(accs[0], first), gelu_by(accs[1], second)];
+        }
+    }
+}
+
+/// `max(x, floor)`: [`relu`] with a floor of 0, the identity with −∞.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct AtLeast {
+    /// The least value.
+    pub floor: f32,
+    /// Makes the size a multiple of the other parts' alignment.
+    pub padding: u32,
+}
+
+impl Epilogue for AtLeast {
+    type Acc = f32;
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
+        max_nan(acc, self.floor)
+    }
+}
+
+/// What is applied last, chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// [`relu`].
+    Relu,
+    /// [`gelu`].
+    ///
+    /// In a C of bf16 it may be off by up to 2⁻¹¹ of `x`, in a C of f16 by up to 2⁻¹². For positive `x`, C's type rounds away
+    /// more. For negative `x` the relative error grows: several per cent below about −2, all of the result below about −4.
+    /// The operands' layout decides whether this or [`gelu_exact`] is computed. A C of f32 always gets [`gelu_exact`].
+    Gelu,
+    /// [`silu`].
+    Silu,
+}
+
+/// Any [`Activation`], or none.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct AnyActivation {
+    /// 0, or 1 + the [`Activation`].
+    code: u32,
+    padding: u32,
+}
+
+impl AnyActivation {
+    /// This one, or none.
+    pub const fn new(activation: Option<Activation>) -> Self {
+        Self {
+            code: match activation {
+                None => 0,
+                Some(activation) => 1 + activation as u32,
+            },
+            padding: 0,
+        }
+    }
+}
+
+impl Epilogue for AnyActivation {
+    type Acc = f32;
+    type Row = ();
+    type Columns = ();
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
+        const RELU: u32 = 1 + Activation::Relu as u32;
+        const GELU: u32 = 1 + Activation::Gelu as u32;
+        const SILU: u32 = 1 + Activation::Silu as u32;
+        match self.code {
+            RELU => relu(acc),
+            // An epilogue that branches for each value is not bound by instructions, and C may be of f32.
+            GELU => gelu_exact(acc),
+            SILU => silu(acc),
+            _ => acc,
+        }
+    }
+}
+
+/// `max(x, 0)`. Returns NaN for NaN.
+#[inline(always)]
+pub fn relu(x: f32) -> f32 {
+    max_nan(x, 0.0)
+}
+
+/// √(2/π).
+const LINEAR: f32 = 0.797_884_6;
+const CUBIC: f32 = 0.044_715 * LINEAR;
+
+/// The argument of GELU's hyperbolic tangent.
+#[inline(always)]
+fn inner(x: f32) -> f32 {
+    x * fma(CUBIC, x * x, LINEAR)
+}
+
+/// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`. On a GPU the result is off by up to 2⁻¹² of `x`. For positive `x`, bf16
+/// and f16 round away more. For negative `x` whose result is below 2⁻² of it, f16 rounds away less.
+#[inline(always)]
+pub fn gelu(x: f32) -> f32 {
+    gelu_by(x, tanh_approx(inner(x)))
+}
+
+/// [`gelu`] of `x`, by the hyperbolic tangent that it takes.
+#[inline(always)]
+fn gelu_by(x: f32, tanh: f32) -> f32 {
+    let half = 0.5 * x;
+    fma(half, tanh, half)
+}
+
+/// [`gelu`], more exact and slower. For positive `x` it is off by a few units in the last place. For negative `x` it is off
+/// by less than 2⁻¹⁹ of the result down to −3, and 2⁻¹⁶ down to −8.
+#[inline(always)]
+pub fn gelu_exact(x: f32) -> f32 {
+    // (1 + tanh(y)) / 2 = 1 / (1 + e⁻²ʸ)
+    x * rcp_approx(1.0 + exp2_approx(-2.0 * core::f32::consts::LOG2_E * inner(x)))
+}
+
+/// `x / (1 + e⁻ˣ)`.
+#[inline(always)]
+pub fn silu(x: f32) -> f32 {
+    // By way of tanh it would be one instruction less, and below −8 wrong by more than the result.
+    x * rcp_approx(1.0 + exp2_approx(-core::f32::consts::LOG2_E * x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activations_are_as_in_pytorch() {
+        // PyTorch's relu, gelu with approximate="tanh", silu.
+        for (x, expected) in [
+            (0.0, [0.0, 0.0, 0.0]),
+            (1.0, [1.0, 0.841_192, 0.731_058_6]),
+            (-1.0, [0.0, -0.158_808, -0.268_941_4]),
+            (3.0, [3.0, 2.996_363, 2.857_722_3]),
+            (-10.0, [0.0, 0.0, -0.000_453_978_7]),
+        ] {
+            for (found, expected) in [relu(x), gelu(x), silu(x)].into_iter().zip(expected) {
+                assert!((found - expected).abs() < 2e-6, "{x}: {found}, {expected}");
+            }
+            assert!((gelu_exact(x) - gelu(x)).abs() < 2e-6, "{x}");
+        }
+        assert!(relu(f32::NAN).is_nan() && gelu(f32::NAN).is_nan() && silu(f32::NAN).is_nan());
+        // Far out, e⁻ˣ is infinite.
+        assert_eq!(silu(-200.0), 0.0);
+    }
+
+    #[test]
+    fn gelu_is_as_exact_as_promised() {
+        for x in (-8 * 64..=6 * 64).filter(|&x| x != 0) {
+            let x = x as f32 / 64.0;
+            let wide = f64::from(x);
+            let inner = f64::sqrt(core::f64::consts::FRAC_2_PI) * (wide + 0.044715 * wide.powi(3));
+            let expected = wide / (1.0 + f64::exp(-2.0 * inner));
+            let off = |found: f32| (f64::from(found) - expected).abs();
+            let mut pairs = [[x, -x]];
+            GeluForBf16.apply_pairs(&mut pairs, |_| Pair {
+                at: [0, 0],
+                row: (),
+                columns: (),
+            });
+            let [[of_pair, _]] = pairs;
+            assert!(off(of_pair) <= wide.abs() / 2048.0, "{x}: {of_pair}");
+            assert!(off(gelu(x)) <= wide.abs() / 4096.0, "{x}: {}", gelu(x));
+            let share = match x {
+                ..-3.0 => 16,
+                ..0.0 => 19,
+                _ => 21,
+            };
+            let exact = gelu_exact(x);
+            assert!(
+                off(exact) <= expected.abs() / f64::from(1 << share),
+                "{x}: {exact}, {expected}"
+            );
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The epilogue of the library's fused instances: factors, a residual and a bias, chosen at run time, then an activation.
+
+use cutlet_device::{DeviceData, Float, Global};
+use cutlet_layout_core::Coord;
+
+use super::{AnyActivation, ColumnBias, Epilogue, Pair, Residual, RowBias, Then};
+
+/// What a [`Linear`] bias belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BiasAlong {
+    /// Each row of C has one number.
+    Rows,
+    /// Each column of C has one number.
+    Columns,
+}
+
+/// Everything that can be fused with a product, chosen at run time.
+pub type Fused<T> = Then<Linear<T>, AnyActivation>;
+
+/// `alpha · acc + beta · source + bias`. The source and the bias may be absent: a thread decides once for several pairs.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Linear<T: Float + Default> {
+    source: Global<T>,
+    strides: [i64; 2],
+    bias: Global<T>,
+    extent: Coord,
+    alpha: f32,
+    beta: f32,
+    /// 0, or 1 + the [`BiasAlong`].
+    along: u32,
+    padding: u32,
+}
+
+impl<T: Float + Default> Linear<T> {
+    /// `alpha · acc`, for a C of `extent` = (rows, columns).
+    pub fn new(alpha: f32, extent: Coord) -> Self {
+        let nowhere = Global::from_ptr(core::ptr::null());
+        Self {
+            source: nowhere,
+            strides: [0; 2],
+            bias: nowhere,
+            extent,
+            alpha,
+            beta: 0.0,
+            along: 0,
+            padding: 0,
+        }
+    }
+
+    /// With `beta` times a matrix of C's extents at `source`, whose rows and columns are `strides`
+    /// elements apart.
+    ///
+    /// # Safety
+    /// As for [`Residual::new`].
+    pub unsafe fn residual(self, beta: f32, source: Global<T>, strides: [i64; 2]) -> Self {
+        Self {
+            source,
+            strides,
+            beta,
+            ..self
+        }
+    }
+
+    /// With a bias of as many elements as C has rows or columns.
+    ///
+    /// # Safety
+    /// As for [`RowBias::new`] or [`ColumnBias::new`].
+    pub unsafe fn bias(self, along: BiasAlong, bias: Global<T>) -> Self {
+        Self {
+            bias,
+            along: 1 + along as u32,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn has_bias(&self, along: BiasAlong) -> bool {
+        self.along == 1 + along as u32
+    }
+
+    #[inline(always)]
+    fn residual_part(&self) -> Residual<T> {
+        // SAFETY: promised to `residual`.
+        unsafe { Residual::new(self.beta, self.source, self.strides, self.extent) }
+    }
+
+    #[inline(always)]
+    fn row_bias(&self) -> RowBias<T> {
+        // SAFETY: promised to `bias`.
+        unsafe { RowBias::new(self.bias, self.extent[0]) }
+    }
+
+    #[inline(always)]
+    fn column_bias(&self) -> ColumnBias<T> {
+        // SAFETY: promised to `bias`.
+        unsafe { ColumnBias::new(self.bias, self.extent[1]) }
+    }
+}
+
+impl<T: Float + Default> Epilogue for Linear<T> {
+    type Acc = f32;
+    /// The index at which the source's row begins, and the row's bias.
+    type Row = (i64, f32);
+    type Columns = [T; 2];
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> Self::Row {
+        let bias = match self.has_bias(BiasAlong::Rows) {
+            true => self.row_bias().row(row),
+            false => 0.0,
+        };
+        (self.residual_part().row(row), bias)
+    }
+
+    #[inline(always)]
+    fn columns(&self, first: i32) -> [T; 2] {
+        match self.has_bias(BiasAlong::Columns) {
+            true => self.column_bias().columns(first),
+            false => Default::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, at: Coord) -> f32 {
+        let mut value = self.alpha * acc;
+        if self.beta != 0.0 {
+            value = self.residual_part().apply(value, None, at);
+        }
+        if self.has_bias(BiasAlong::Rows) {
+            value = self.row_bias().apply(value, None, at);
+        }
+        if self.has_bias(BiasAlong::Columns) {
+            value = self.column_bias().apply(value, None, at);
+        }
+        value
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(
+        &self,
+        accs: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<Self::Row, [T; 2]>,
+    ) {
+        if self.alpha != 1.0 {
+            for accs in &mut *accs {
+                *accs = [self.alpha * accs[0], self.alpha * accs[1]];
+            }
+        }
+        if self.beta != 0.0 {
+            self.residual_part()
+                .apply_pairs(accs, |nth| pair(nth).for_part(|row, _| (row.0, ())));
+        }
+        if self.has_bias(BiasAlong::Rows) {
+            self.row_bias()
+                .apply_pairs(accs, |nth| pair(nth).for_part(|row, _| (row.1, ())));
+        }
+        if self.has_bias(BiasAlong::Columns) {
+            self.column_bias()
+                .apply_pairs(accs, |nth| pair(nth).for_part(|_, columns| ((), columns)));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Epilogue operands: what an epilogue reads of a thread's rows and columns while their accumulators are computed.
+
+use core::array;
+
+use cutlet_layout_core::{Coord, Fragment, StaticLayout};
+
+use super::{Epilogue, Pair};
+
+/// Columns whose accumulators go through the epilogue at a time.
+pub(in crate::gemm) const COLUMNS: usize = 32;
+/// Groups of 8 columns among them. A thread has a pair of neighbours in each group, in both of its rows.
+const GROUPS: usize = COLUMNS / 8;
+/// The most groups: those of a tile of 256 columns.
+const MOST: usize = 32;
+
+/// What the epilogue `Epi` reads of a thread's two rows, and of its pair of columns in each group.
+///
+/// All of it is under way during the mainloop. Read subtile by subtile instead, one ahead, it would come late: a subtile
+/// takes less time than memory.
+#[derive(Clone, Copy)]
+pub struct EpilogueOperands<Epi: Epilogue> {
+    rows: [Epi::Row; 2],
+    columns: [Epi::Columns; MOST],
+}
+
+impl<Epi: Epilogue> EpilogueOperands<Epi> {
+    /// Whether the epilogue reads nothing.
+    pub const ARE_NONE: bool = size_of::<Self>() == 0;
+
+    /// Nothing, for an epilogue that reads nothing.
+    #[inline(always)]
+    pub(in crate::gemm) fn none() -> Self {
+        Self {
+            rows: Default::default(),
+            columns: [Epi::Columns::default(); MOST],
+        }
+    }
+
+    /// Reads them for a tile of `groups` groups, where value `v` of the thread's is at `at(v)`.
+    #[inline(always)]
+    pub(in crate::gemm) fn read(epilogue: Epi, groups: usize, at: impl Fn(usize) -> Coord) -> Self {
+        Self {
+            rows: array::from_fn(|row| epilogue.row(at(2 * row)[0])),
+            columns: array::from_fn(|group| match group < groups {
+                true => epilogue.columns(at(4 * group)[1]),
+                false => Epi::Columns::default(),
+            }),
+        }
+    }
+
+    /// Applies the epilogue to the accumulators of the `nth` 32 columns, a constant once loops are unrolled.
+    #[inline(always)]
+    pub(in crate::gemm) fn apply<L: StaticLayout>(
+        &self,
+        epilogue: Epi,
+        accumulators: &mut Fragment<Epi::Acc, L>,
+        nth: usize,
+        at: impl Fn(usize) -> Coord,
+    ) {
+        let group = |pair: usize| GROUPS * nth + pair / 2;
+        let first = |pair: usize| 4 * group(pair) + 2 * (pair % 2);
+        let mut pairs = [[Epi::Acc::default(); 2]; 2 * GROUPS];
+        for (pair, values) in pairs.iter_mut().enumerate() {
+            *values = [
+                accumulators.get(first(pair)),
+                accumulators.get(first(pair) + 1),
+            ];
+        }
+        epilogue.apply_pairs(&mut pairs, |pair| Pair {
+            at: at(first(pair)),
+            row: self.rows[pair % 2],
+            columns: self.columns[group(pair)],
+        });
+        for (pair, values) in pairs.iter().enumerate() {
+            accumulators.set(first(pair), values[0]);
+            accumulators.set(first(pair) + 1, values[1]);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A residual: another matrix, or C as it was, added to the accs.
+
+use cutlet_device::{DeviceData, Float, Global, fma};
+use cutlet_layout_core::Coord;
+
+use super::{Epilogue, Pair};
+
+/// `x + beta · source[row, column]`, the source of C's extents and of any order.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Residual<T: Float> {
+    source: Global<T>,
+    strides: [i64; 2],
+    extent: Coord,
+    beta: f32,
+    padding: i32,
+}
+
+impl<T: Float> Residual<T> {
+    /// `beta` times the matrix of `extent` = (rows, columns) at `source`, whose rows and columns are
+    /// `strides` elements apart.
+    ///
+    /// # Safety
+    /// It must exist while a kernel with the epilogue runs, and no other kernel may write it. It may be C.
+    /// [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs), for which rows must be consecutive, of
+    /// even length, and aligned to a pair's size.
+    #[inline(always)]
+    pub unsafe fn new(beta: f32, source: Global<T>, strides: [i64; 2], extent: Coord) -> Self {
+        Self {
+            source,
+            strides,
+            extent,
+            beta,
+            padding: 0,
+        }
+    }
+
+    /// `N` neighbours in memory, widened, from the element `index` at coordinate `at`. Returns zeros beyond the edges.
+    #[inline(always)]
+    fn read<const N: usize>(
+        &self,
+        at: Coord,
+        index: i64,
+        widen: impl FnOnce([T; N]) -> [f32; N],
+    ) -> [f32; N] {
+        if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
+            return [0.0; N];
+        }
+        // SAFETY: the caller of `new` promised that they exist; for pairs, rows have an even length.
+        widen(unsafe { self.source.load_vec(index) })
+    }
+}
+
+impl<T: Float> Epilogue for Residual<T> {
+    type Acc = f32;
+    /// The index of its first element.
+    type Row = i64;
+    type Columns = ();
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> i64 {
+        i64::from(row) * self.strides[0]
+    }
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, at: Coord) -> f32 {
+        let index = i64::from(at[0]) * self.strides[0] + i64::from(at[1]) * self.strides[1];
+        let [old] = self.read(at, index, |[old]| [old.to_f32()]);
+        fma(self.beta, old, acc)
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(
+        &self,
+        accs: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<i64, ()>,
+    ) {
+        // All reads are under way before the first value is needed.
+        let mut old = [[0.0; 2]; N];
+        for (nth, old) in old.iter_mut().enumerate() {
+            let Pair { at, row, .. } = pair(nth);
+            let index = row + i64::from(at[1]);
+            *old = self.read(at, index, |[first, second]| {
+                [first.to_f32(), second.to_f32()]
+            });
+        }
+        for (accs, old) in accs.iter_mut().zip(&old) {
+            *accs = [
+                fma(self.beta, old[0], accs[0]),
+                fma(self.beta, old[1], accs[1]),
+            ];
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The epilogue pass: a second kernel over C that takes accumulators in f32 through everything that can be fused, to a C of
+//! any type and alignment.
+
+use core::array;
+
+use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_layout_core::{
+    Coord, Divisor, Fragment, L, Raster, RowMajor, StaticLayout, Tensor, Tv, covers_exactly,
+    tile_extent, tiles,
+};
+
+use super::epilogue::{Epilogue, Fused, Pair};
+
+/// The tile of C that a block writes.
+type Tile = L!((32, 128):(1@0, 1@1));
+/// A thread's values: four of each of its rows.
+type Values = L!((4, 4):(1@1, 8@0));
+/// Which thread writes which of them, `WIDTH` at a time: a warp has whole rows.
+type Threads<const WIDTH: usize> = Tv<L!((32, 8):(4@1, 1@0)), Values, WIDTH>;
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Pairs of neighbours that a thread has.
+const PAIRS: usize = Values::SIZE / 2;
+
+const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
+
+/// Extents of C and of the accumulators.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct PassArgs {
+    /// Elements from one row of C to the next.
+    pub ldc: i64,
+    /// Elements from one row of accumulators to the next: a multiple of 4.
+    pub ld: i64,
+    /// Rows of C.
+    pub m: i32,
+    /// Columns of C.
+    pub n: i32,
+    /// Not 0 if C's rows start at multiples of four elements and have a multiple of four, and the epilogue may read its
+    /// operands in pairs.
+    pub in_fours: u32,
+    /// The tiles, one for each block: see [`raster`].
+    pub raster: Raster<Divisor>,
+}
+
+/// The tiles of a C with these extents, one for each block of the grid: along rows, as memory lies.
+pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
+    Raster::planned(tiles::<Tile>(extents), 1)
+}
+
+/// `C = epilogue(accumulators)`.
+///
+/// # Safety
+/// C and the accumulators must be as their extents say. Rows of accumulators are read up to a multiple of 4 elements.
+#[inline(always)]
+unsafe fn pass<T: Float + Default>(
+    accumulators: Global<f32>,
+    c: GlobalMut<T>,
+    extents: PassArgs,
+    epilogue: Fused<T>,
+) {
+    let PassArgs {
+        ldc,
+        ld,
+        m,
+        n,
+        in_fours,
+        raster,
+    } = extents;
+    let (tile, thread) = (raster.tile(block_idx().x), thread_idx());
+    // SAFETY: the launcher promises the extents.
+    let (accumulators, to) = unsafe {
+        let accumulators =
+            Tensor::new(accumulators, RowMajor::new([m, n], ld)).local_tile::<Tile>(tile);
+        let to = Tensor::new(c, RowMajor::new([m, n], ldc)).local_tile::<Tile>(tile);
+        (accumulators.partition::<Threads<4>>(thread).load(0.0), to)
+    };
+    if in_fours != 0 {
+        let to = to.partition::<Threads<4>>(thread);
+        let new = apply_pairs(epilogue, &accumulators, |v| to.bound().coordinate(v));
+        to.store(&new.map(|_, value| T::from_f32(value)));
+    } else {
+        let to = to.partition::<Threads<1>>(thread);
+        let at = |v| to.bound().coordinate(v);
+        to.store(&accumulators.map(|v, sum| T::from_f32(epilogue.apply(sum, None, at(v)))));
+    }
+}
+
+/// Applies the epilogue, where value `v` is at `at(v)`. All of its operands are on their way together.
+#[inline(always)]
+fn apply_pairs<Epi: Epilogue<Acc = f32>>(
+    epilogue: Epi,
+    accumulators: &Fragment<f32, Values>,
+    at: impl Fn(usize) -> Coord,
+) -> Fragment<f32, Values> {
+    let rows: [_; PAIRS / 2] = array::from_fn(|row| epilogue.row(at(4 * row)[0]));
+    let columns: [_; 2] = array::from_fn(|pair| epilogue.columns(at(2 * pair)[1]));
+    let mut pairs: [_; PAIRS] =
+        array::from_fn(|pair| [accumulators.get(2 * pair), accumulators.get(2 * pair + 1)]);
+    epilogue.apply_pairs(&mut pairs, |pair| Pair {
+        at: at(2 * pair),
+        row: rows[pair / 2],
+        columns: columns[pair % 2],
+    });
+    Fragment::from_fn(|v| pairs[v / 2][v % 2])
+}
+
+instantiate! {
+    /// To a C of bf16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn epilogue_pass_bf16(
+        accumulators: Global<f32>,
+        c: GlobalMut<half::bf16>,
+        extents: PassArgs,
+        epilogue: Fused<half::bf16>,
+    ) = pass::<half::bf16>;
+
+    /// To a C of f16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn epilogue_pass_f16(
+        accumulators: Global<f32>,
+        c: GlobalMut<half::f16>,
+        extents: PassArgs,
+        epilogue: Fused<half::f16>,
+    ) = pass::<half::f16>;
+
+    /// To a C of f32.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn epilogue_pass_f32(
+        accumulators: Global<f32>,
+        c: GlobalMut<f32>,
+        extents: PassArgs,
+        epilogue: Fused<f32>,
+    ) = pass::<f32>;
+}

@@ -1,0 +1,27 @@
+//! The GEMM family for Hopper's tensor cores: TMA, `wgmma`, clusters.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `config` | what a kernel's type says |
+//! | `kernel` | the roles of a block's warpgroups |
+//! | `loader` | TMA loads with multicast |
+//! | `mainloop` | `wgmma` over the pipeline's stages |
+//! | `store` | from accumulators to C, to partial output, or to the fixup |
+//! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
+//! | `partial_output` | accumulators in f32 |
+//! | [`instance`], [`instances`] | what the host knows of a kernel, and the kernels that the library launches |
+
+mod config;
+mod epilogue_subtiles;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod instance;
+pub mod instances;
+mod kernel;
+mod loader;
+mod mainloop;
+mod partial_output;
+mod store;
+
+pub use config::{Acc, Config, Sm90, box_a, box_b, box_c, runs_fixup, writes_partials};
+pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
+pub use kernel::gemm;

@@ -1,0 +1,419 @@
+//! The way of a consumer's accumulators to C: in epilogue subtiles, each through shared memory.
+//!
+//! Usually TMA takes the subtiles from there while the block goes on: [`EpilogueSubtiles::store_by_tma`], all unrolled. A
+//! consumer that is alone in its block mostly has one tile, and nothing to go on with: its threads store the subtiles
+//! themselves, which ends sooner: [`StoreMajor::store`]. Where old C is read, or TMA cannot store C,
+//! [`EpilogueSubtiles::update`] does all of it. That is a loop at run time, because it is used less, and unrolled it would be
+//! half of each kernel's code. Registers have no index at run time, so each turn of the loop works on the first ones and
+//! then moves the rest up.
+
+use core::marker::PhantomData;
+
+use cutlet_device::sm90::{
+    AccumulatorLayout, KMajor, Major, MnMajor, OperandTile, SharedTile, TensorMap, TmaBox,
+    TmaLayout, WarpgroupIdx, WarpgroupThread, WarpgroupThreads, fence_async_shared,
+    store_accumulator, swizzle_source, tile_layout, tma_store_commit, tma_store_wait_read,
+};
+use cutlet_device::{Float, GlobalMut, Shared, SharedMemory, lane_idx, sync_warp};
+use cutlet_layout_core::{
+    Coord, E, Fragment, L, Layout, RowMajor, StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv,
+    WgmmaC, each, tiles,
+};
+
+use super::config::{Acc, Config};
+use crate::gemm::config::{AtomFragment, Consumers, TileShape};
+use crate::gemm::epilogue::{self, Epilogue, EpilogueOperands};
+use crate::gemm::scheduler::WARP_ROWS;
+
+/// Columns of a consumer's subtiles that have room at a time, in `left` bytes of shared memory for all consumers: 128, or
+/// half of that as often as it takes, but a subtile at least.
+pub(super) const fn columns_that_fit<C: Config>(left: usize) -> usize {
+    let mut columns = 128;
+    while buffer_bytes::<C>(columns) > left && columns > C::EPI_N {
+        columns /= 2;
+    }
+    columns
+}
+
+/// Bytes of shared memory of all consumers' subtiles, of `columns` columns each.
+pub(super) const fn buffer_bytes<C: Config>(columns: usize) -> usize {
+    C::Consumers::WARPGROUPS * 64 * columns * size_of::<C::Element>()
+}
+
+/// Shared memory for a consumer's subtiles on their way to C.
+#[derive(Clone, Copy)]
+pub(super) struct SubtileBuffer<C: Config>(Shared<C::Element>);
+
+impl<C: Config> SubtileBuffer<C> {
+    /// The first consumer's buffer. All consumers' buffers lie in the next bytes of shared memory.
+    #[inline(always)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        let bytes = buffer_bytes::<C>(C::STAGED_COLUMNS);
+        Self(shared.take_aligned::<C::Element, 1024>(bytes / size_of::<C::Element>()))
+    }
+
+    /// A consumer's buffer, where this one is the first consumer's.
+    #[inline(always)]
+    pub fn of(self, consumer: WarpgroupIdx) -> Self {
+        let elements = consumer.own(64 * C::STAGED_COLUMNS, 0);
+        Self(self.0.offset(i64::from(elements)))
+    }
+}
+
+/// How a subtile lies in shared memory: in lines along rows, or along columns where C is column-major. A line is a row of
+/// the subtile, or the part of a column that a warp has.
+#[derive(Clone, Copy)]
+struct SubtileLayout<C>(PhantomData<C>);
+
+/// The swizzle of its lines.
+#[derive(Clone, Copy)]
+struct SubtileSwizzle<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for SubtileLayout<C> {
+    const LAYOUT: Layout =
+        tile_layout::<C::Element>(Self::IS_K_MAJOR, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
+    type Storage<V: Copy> = [[V; 64]; 64];
+}
+
+impl<C: Config> TmaLayout for SubtileLayout<C> {
+    const MN: usize = 64;
+    const K: usize = C::EPI_N;
+    const SWIZZLE_BYTES: usize = size_of::<C::Element>()
+        * if C::MajorC::IS_K_MAJOR {
+            assert!(
+                C::EPI_N >= 16,
+                "a tile of a row-major C has a multiple of 16 columns"
+            );
+            C::EPI_N
+        } else {
+            WARP_ROWS
+        };
+    const IS_K_MAJOR: bool = C::MajorC::IS_K_MAJOR;
+    type Swizzle = SubtileSwizzle<C>;
+}
+
+impl<C: Config> StaticSwizzle for SubtileSwizzle<C> {
+    const SOURCE: u32 = swizzle_source::<C::Element>(SubtileLayout::<C>::SWIZZLE_BYTES);
+    const SHIFT: u32 = 3;
+}
+
+/// A subtile in shared memory.
+type SharedSubtile<C> = SharedTile<<C as Config>::Element, SubtileLayout<C>, SubtileSwizzle<C>>;
+
+/// The box of C's tensor map: a warp's rows of a subtile.
+pub(super) const fn tma_box<C: Config>() -> TmaBox {
+    SharedSubtile::<C>::tile_box(4)
+}
+
+/// The columns that [`EpilogueSubtiles::update`] works on in a turn.
+const TURN: usize = 16;
+/// The rows and columns of a turn.
+type TurnC = (E<64, 1, 0>, E<TURN, 1, 1>);
+/// Which accumulators of a turn are whose: the first of those that a thread has of all columns.
+type TurnOwners<const WIDTH: usize = 1> = Tv<WarpgroupThreads, TurnValues, WIDTH>;
+/// The values of [`TurnOwners`].
+type TurnValues = <WgmmaC<{ TURN / 8 }> as ThreadValue>::Val;
+/// Who moves what of a turn between shared memory and C: a warp two lines at a time, of any alignment.
+type TurnLines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!((4, 2):(1@0, 8@0))>;
+
+/// Who stores what of a subtile: each thread 16 bytes of a row, neighbours side by side, so that a warp stores whole rows at
+/// once.
+type Rows<C> = Tv<RowThreads<C>, RowValues<C>, 8>;
+
+/// The threads of [`Rows`]: a warp's threads are at as many of its rows as have 256 elements.
+#[derive(Clone, Copy)]
+struct RowThreads<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for RowThreads<C> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode((C::EPI_N / 8) as i64, 8, 1),
+        Layout::static_basis_mode((256 / C::EPI_N) as i64, 1, 0),
+        Layout::static_basis_mode(4, WARP_ROWS as i64, 0),
+    ]);
+    type Storage<V: Copy> = [V; 128];
+}
+
+/// The values of [`Rows`]: 8 of a row, and so on through the warp's rows. They are never in a fragment.
+#[derive(Clone, Copy)]
+struct RowValues<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for RowValues<C> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(8, 1, 1),
+        Layout::static_basis_mode(
+            (WARP_ROWS * C::EPI_N / 256) as i64,
+            (256 / C::EPI_N) as i64,
+            0,
+        ),
+    ]);
+    type Storage<V: Copy> = [V; 32];
+}
+
+/// The epilogue subtiles of an M atom.
+#[derive(Clone, Copy)]
+pub struct EpilogueSubtiles<'a, C: Config> {
+    /// Room for those on their way, the consumer's own.
+    buffer: SubtileBuffer<C>,
+    /// Where they go. TMA uses the coordinates alone.
+    rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+    /// Where this tile's own rows and columns begin. The tile before stores those before them.
+    own: Coord,
+    /// The tensor map of C.
+    map: &'a TensorMap,
+    /// Who is running.
+    thread: WarpgroupThread,
+}
+
+impl<'a, C: Config> EpilogueSubtiles<'a, C> {
+    /// Subtiles that have room in the buffer.
+    const STAGED: usize = C::STAGED_COLUMNS / C::EPI_N;
+
+    /// The subtiles of `rows`, on their way through `buffer`, of a tile whose own rows and columns begin at `own`.
+    #[inline(always)]
+    pub(super) fn new(
+        buffer: SubtileBuffer<C>,
+        rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+        own: Coord,
+        map: &'a TensorMap,
+        thread: WarpgroupThread,
+    ) -> Self {
+        Self {
+            buffer,
+            rows,
+            own,
+            map,
+            thread,
+        }
+    }
+
+    /// Applies the epilogue, where it does not read old C.
+    #[inline(always)]
+    pub(super) fn apply<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: &mut AtomFragment<C::Mma>,
+        epilogue: Epi,
+    ) {
+        let places = self
+            .rows
+            .partition::<AccumulatorLayout<C::Mma>>(self.thread);
+        epilogue::apply(epilogue, accumulators, |v| places.bound().coordinate(v));
+    }
+
+    /// The first of the running warp's subtiles that is this tile's own, not the tile's before.
+    #[inline(always)]
+    fn first_own(&self) -> i32 {
+        let begin = self
+            .rows
+            .local_tile::<C::UnitC>((self.thread.warp(), 0u32))
+            .origin();
+        match begin[0] >= self.own[0] {
+            true => (self.own[1] - begin[1]) / C::EPI_N as i32,
+            false => i32::MAX,
+        }
+    }
+
+    /// `C = epilogue(accumulators)` by TMA, where the epilogue does not read old C. The stores may still be under way
+    /// afterwards.
+    ///
+    /// # Safety
+    /// The map must describe C, with boxes of [`tma_box`]. No other thread may use the rows and the buffer.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn store_by_tma<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: &mut AtomFragment<C::Mma>,
+        epilogue: Epi,
+        operands: EpilogueOperands<Epi>,
+    ) {
+        const {
+            assert!(
+                EpilogueOperands::<Epi>::ARE_NONE || C::EPI_N.is_multiple_of(epilogue::COLUMNS),
+                "an epilogue that reads operands needs tiles with a multiple of 32 columns"
+            );
+        }
+        if EpilogueOperands::<Epi>::ARE_NONE && !epilogue.is_identity() {
+            self.apply(accumulators, epilogue);
+        }
+        let places = || {
+            self.rows
+                .partition::<AccumulatorLayout<C::Mma>>(self.thread)
+        };
+        let at = |v| places().bound().coordinate(v);
+        let to = |subtile: u32| self.rows.local_tile::<C::SubtileC>((0u32, subtile));
+        // The tile before stores its own subtiles. Here they go below C, where TMA stores nothing: a branch around the store
+        // would take longer for all others.
+        let below = self.rows.extent()[0];
+        let first_own = self.first_own();
+        for subtile in 0..const { C::Tile::N / C::EPI_N } {
+            if !EpilogueOperands::<Epi>::ARE_NONE {
+                for part in 0..C::EPI_N / epilogue::COLUMNS {
+                    let nth = subtile * (C::EPI_N / epilogue::COLUMNS) + part;
+                    operands.apply(epilogue, accumulators, nth, at);
+                }
+            }
+            let tile = self.shared(subtile);
+            // The tile before may have ended with any place of the buffer: a tile begins when all are free.
+            if lane_idx().is_first() {
+                match (subtile, Self::STAGED) {
+                    (0, _) | (_, 1) => tma_store_wait_read::<0>(),
+                    (_, 2) => tma_store_wait_read::<1>(),
+                    (_, 4) => tma_store_wait_read::<3>(),
+                    (_, 8) => tma_store_wait_read::<7>(),
+                    (_, 16) => tma_store_wait_read::<15>(),
+                    _ => unreachable!("a subtile has 8, 16, 32 or 64 columns"),
+                }
+            }
+            sync_warp();
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has; the rest as promised by the caller.
+            unsafe {
+                store_accumulator::<C::Mma, _, _, _>(
+                    tile,
+                    0u32,
+                    subtile,
+                    self.thread,
+                    accumulators,
+                );
+                fence_async_shared();
+                sync_warp();
+                if lane_idx().is_first() {
+                    let [row, column] = to(subtile as u32).origin();
+                    let is_own = subtile as i32 >= first_own;
+                    let to = [if is_own { row } else { below }, column];
+                    tile.store_part::<4, 2>(self.thread.warp(), self.map, to);
+                    tma_store_commit();
+                }
+            }
+        }
+    }
+
+    /// A subtile's place in shared memory, where others have been before.
+    #[inline(always)]
+    fn shared(&self, subtile: usize) -> SharedSubtile<C> {
+        let start = subtile % Self::STAGED * const { 64 * C::EPI_N };
+        SharedTile::from_shared(self.buffer.0.offset(start as i64))
+    }
+
+    /// `C = epilogue(accumulators, C)` without TMA. Old C is read only if the epilogue reads it.
+    ///
+    /// # Safety
+    /// No other thread may use the rows and the buffer.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn update<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: &mut AtomFragment<C::Mma>,
+        epilogue: Epi,
+    ) {
+        let Self { rows, thread, .. } = *self;
+        let SubtileBuffer(buffer) = self.buffer;
+        let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
+        let turns = inside.min(const { (C::Tile::N / TURN) as u32 });
+        let tile_c = |turn: u32| rows.local_tile::<TurnC>((0u32, turn));
+        let old_of = |turn: u32| {
+            tile_c(turn)
+                .partition::<TurnLines>(thread)
+                .load(C::Element::default())
+        };
+        let tile = OperandTile::<C::Element, KMajor, 64, TURN, 32>::from_shared(buffer);
+
+        let mut next_old = Fragment::filled(C::Element::default());
+        if epilogue.reads_old() {
+            next_old = old_of(0);
+        }
+        for turn in 0..turns {
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
+            // and another's; the rest as promised by the caller.
+            unsafe {
+                let in_shared = tile.tensor();
+                let lines = in_shared.partition::<TurnLines>(thread);
+                let places = tile_c(turn).partition::<TurnOwners>(thread);
+                let at = |v| places.bound().coordinate(v);
+                if epilogue.reads_old() {
+                    // C is read in lines. Old elements meet their accumulators in shared memory.
+                    lines.store(&next_old);
+                    sync_warp();
+                    in_shared
+                        .partition::<TurnOwners<2>>(thread)
+                        .for_each(|v, old| {
+                            let old = Some(old.to_f32());
+                            accumulators.set(v, epilogue.apply(accumulators.get(v), old, at(v)));
+                        });
+                    if turn + 1 < turns {
+                        next_old = old_of(turn + 1);
+                    }
+                    sync_warp();
+                } else if !epilogue.is_identity() {
+                    each::<TurnValues>(|v| {
+                        accumulators.set(v, epilogue.apply(accumulators.get(v), None, at(v)))
+                    });
+                }
+                store_accumulator::<C::Mma, _, _, _>(tile, 0u32, 0, thread, accumulators);
+                sync_warp();
+                let to = tile_c(turn).partition::<TurnLines>(thread);
+                to.store(&lines.load(C::Element::default()));
+                sync_warp();
+            }
+            *accumulators = accumulators.moved_up(TurnValues::SIZE);
+        }
+    }
+}
+
+/// A major of C, and how a consumer's threads store accumulators in such a C.
+pub trait StoreMajor: Major {
+    /// `C = accumulators`, 16 bytes at a time, after the epilogue. C's rows, or columns, must be multiples of 16 bytes apart,
+    /// and begin and end at one.
+    ///
+    /// # Safety
+    /// No other thread may use the rows and the buffer.
+    unsafe fn store<C: Config<MajorC = Self>>(
+        subtiles: &EpilogueSubtiles<C>,
+        accumulators: &AtomFragment<C::Mma>,
+    );
+}
+
+impl StoreMajor for KMajor {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store<C: Config<MajorC = Self>>(
+        subtiles: &EpilogueSubtiles<C>,
+        accumulators: &AtomFragment<C::Mma>,
+    ) {
+        let EpilogueSubtiles { rows, thread, .. } = *subtiles;
+        let staged = EpilogueSubtiles::<C>::STAGED;
+        let count = const { C::Tile::N / C::EPI_N };
+        // All at once, where there is room for all.
+        let together = if count <= staged { count } else { 1 };
+        // The tile before stores its own subtiles. Here they go below C, where nothing is stored: no branch is as short.
+        let [below, _] = tiles::<C::SubtileC>(rows.extent());
+        let first_own = subtiles.first_own();
+        for first in (0..count).step_by(together) {
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
+            // and another's; the rest as promised by the caller.
+            unsafe {
+                if first >= staged {
+                    sync_warp();
+                }
+                for nth in first..first + together {
+                    let tile = subtiles.shared(nth);
+                    store_accumulator::<C::Mma, _, _, _>(tile, 0u32, nth, thread, accumulators);
+                }
+                sync_warp();
+                for nth in first..first + together {
+                    let is_own = nth as i32 >= first_own;
+                    let to = (if is_own { 0 } else { below }, nth as u32);
+                    let from = subtiles.shared(nth).tensor();
+                    from.partition::<Rows<C>>(thread)
+                        .copy_to(&rows.local_tile::<C::SubtileC>(to).partition(thread));
+                }
+            }
+        }
+        sync_warp();
+    }
+}
+
+impl StoreMajor for MnMajor {
+    #[inline(always)]
+    unsafe fn store<C: Config<MajorC = Self>>(_: &EpilogueSubtiles<C>, _: &AtomFragment<C::Mma>) {
+        unreachable!("TMA stores a column-major C")
+    }
+}

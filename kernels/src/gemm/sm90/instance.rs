@@ -1,0 +1,182 @@
+//! What the host knows of a kernel of the family: how to choose it, and how to launch it.
+
+use cutlet_device::sm90::{Major, TensorMap, TmaBox};
+use cutlet_device::{GlobalMut, Kernel};
+
+use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, writes_partials};
+use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
+use crate::gemm::config::{ClusterShape, Consumers, TileShape};
+use crate::gemm::epilogue::{Epilogue, Scale};
+use crate::gemm::scheduler::WARP_ROWS;
+use crate::gemm::store::PartialOutput;
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+
+/// The arguments of a kernel: maps of A, B and C, C, the workspace, the arguments and the epilogue.
+pub type Arguments<T, Epi> = (
+    TensorMap,
+    TensorMap,
+    TensorMap,
+    GlobalMut<T>,
+    GlobalMut<f32>,
+    Args,
+    Epi,
+);
+
+/// A kernel, and what its configuration says.
+#[derive(Debug)]
+pub struct Instance<T: 'static, Epi: 'static = Scale> {
+    /// Its place among the instances with its epilogue: the same for bf16 and f16.
+    pub nth: usize,
+    /// The kernel.
+    pub kernel: &'static Kernel<Arguments<T, Epi>>,
+    /// Whether A and B are K-major.
+    pub k_major: [bool; 2],
+    /// Rows and columns of a block's tile of C.
+    pub tile: [u32; 2],
+    /// The k of a k-tile.
+    pub tile_k: u32,
+    /// Rows and columns of tiles of a cluster.
+    pub cluster: [u32; 2],
+    /// Blocks of a cluster that share the k-tiles of a tile.
+    pub cluster_k: u32,
+    /// Consumer warpgroups.
+    pub consumers: u32,
+    /// Whether they are ping-pong.
+    pub is_pingpong: bool,
+    /// Whether it can only overwrite a C of its type, by TMA. Consumers of several M atoms have no registers for anything
+    /// else, and a column-major C is not read.
+    pub overwrites_only: bool,
+    /// Epilogue subtiles of a consumer that have room in shared memory at a time.
+    pub staged_subtiles: usize,
+    /// Whether it can write partial output.
+    pub writes_partials: bool,
+    /// Whether its blocks can run the fixup.
+    pub runs_fixup: bool,
+    /// Whether C is column-major, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`. Then A, B and C stand here for Bᵀ, Aᵀ and
+    /// Cᵀ.
+    pub transposed: bool,
+    /// The boxes of the tensor maps of A, B and C.
+    pub boxes: [TmaBox; 3],
+}
+
+impl<T, Epi: Epilogue> Instance<T, Epi> {
+    /// The instance of a kernel with this configuration.
+    pub(super) const fn of<C: Config<Element = T>>(
+        nth: usize,
+        kernel: &'static Kernel<Arguments<T, Epi>>,
+    ) -> Self
+    where
+        Epi: Epilogue<Acc = Acc<C>>,
+    {
+        Self {
+            nth,
+            kernel,
+            k_major: [C::MajorA::IS_K_MAJOR, C::MajorB::IS_K_MAJOR],
+            tile: [C::Tile::M as u32, C::Tile::N as u32],
+            tile_k: C::Tile::K as u32,
+            cluster: [C::Cluster::M as u32, C::Cluster::N as u32],
+            cluster_k: C::Cluster::K as u32,
+            consumers: C::Consumers::WARPGROUPS as u32,
+            is_pingpong: !C::Consumers::ARE_COOPERATIVE,
+            overwrites_only: C::Consumers::M_ATOMS > 1 || !C::MajorC::IS_K_MAJOR,
+            staged_subtiles: C::STAGED_COLUMNS / C::EPI_N,
+            writes_partials: writes_partials::<Epi>(),
+            runs_fixup: runs_fixup::<C, Epi>(),
+            transposed: !C::MajorC::IS_K_MAJOR,
+            boxes: [box_a::<C>(), box_b::<C>(), box_c::<C>()],
+        }
+    }
+}
+
+impl<T, Epi> Instance<T, Epi> {
+    /// A pair for A and B, or for C's rows and columns, in the order in which the kernel has them: exchanged if it computes
+    /// Cᵀ. The same call brings the kernel's order back to the problem's.
+    pub fn oriented<What>(&self, [first, second]: [What; 2]) -> [What; 2] {
+        if self.transposed {
+            [second, first]
+        } else {
+            [first, second]
+        }
+    }
+
+    /// Rows and columns of C that the tiles of a cluster have together.
+    pub const fn cluster_tile(&self) -> [usize; 2] {
+        let [rows, columns] = self.tile;
+        let [cluster_rows, cluster_columns] = self.cluster;
+        [
+            (rows * cluster_rows) as usize,
+            (columns * cluster_columns) as usize,
+        ]
+    }
+
+    /// Tiles of a cluster.
+    pub const fn tiles_of_cluster(&self) -> u32 {
+        self.cluster[0] * self.cluster[1]
+    }
+
+    /// Whether a cluster's tiles are all in one row, or all in one column. Then its blocks have only one operand in common.
+    pub const fn is_in_line(&self) -> bool {
+        matches!(self.cluster, [1, _] | [_, 1])
+    }
+
+    /// Blocks of a cluster.
+    pub const fn blocks_of_cluster(&self) -> u32 {
+        self.tiles_of_cluster() * self.cluster_k
+    }
+
+    /// Where the last tiles of a kernel's C with these extents begin, as [`SchedulerArgs::last`] counts.
+    pub fn last(&self, extents: [usize; 2]) -> [u32; 2] {
+        let [line, lines] = self.boxes[2].extent;
+        let units = [WARP_ROWS as u32, if self.transposed { lines } else { line }];
+        [0, 1].map(|direction| {
+            let outside = (extents[direction] as u32).saturating_sub(self.tile[direction]);
+            outside.div_ceil(units[direction])
+        })
+    }
+
+    /// Consumer warpgroups at a tile.
+    pub const fn consumers_at_a_tile(&self) -> u32 {
+        if self.is_pingpong { 1 } else { self.consumers }
+    }
+
+    /// Bytes of a tile of A if its boxes have `lines` lines.
+    pub const fn bytes_a(&self, lines: u32) -> u32 {
+        let [line, most] = self.boxes[0].extent;
+        let tile = self.tile[0] * self.tile_k * size_of::<T>() as u32;
+        tile / (line * most) * (line * lines)
+    }
+}
+
+impl Args {
+    /// For A (m, k) and B (k, n), by a kernel of configuration `C` with whole boxes of A: no splits, and no TMA store to the
+    /// C whose rows are `ldc` elements apart.
+    pub const fn new<C: Config>([m, n, k]: [i32; 3], ldc: i64) -> Self {
+        let tile = [C::Tile::M as u32, C::Tile::N as u32];
+        let cluster = [C::Cluster::M as u32, C::Cluster::N as u32];
+        let extents = [m as usize, n as usize];
+        let k_tiles = (k as u32).div_ceil(C::Tile::K as u32);
+        Self {
+            scheduler: SchedulerArgs {
+                affinity: SmAffinity::NONE,
+                raster: raster(extents, tile, cluster),
+                splits: 1,
+                split_k_tiles: k_tiles.div_ceil(C::Cluster::K as u32),
+                k_tiles,
+                last: [u32::MAX; 2],
+            },
+            prefetch: [Prefetch::NOTHING; 2],
+            output: OutputArgs {
+                arrivals: ArrivalCounters::NONE,
+                ldc,
+                partial: PartialOutput::NONE,
+                partial_extent: [0, 0],
+                extent: [m, n],
+            },
+            tma: TmaArgs {
+                bytes_a: (C::Tile::M * C::Tile::K * size_of::<C::Element>()) as u32,
+                read_once: read_once(extents, tile),
+                stores_c: 0,
+            },
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The kernels of the family that the library launches, each in a module of its own, so that a first launch compiles one
+//! kernel. One declaration gives a kernel's configuration, its name and its [`Instance`].
+//!
+//! A name says the type, the tile, the cluster and the consumers: `bf16_128x256x64_2x1_coop`. Consumers are `coop` (two
+//! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A cluster
+//! `1x1x2` has two blocks at the same tile. A suffix such as `_km` gives the majors of A and B where one is not K-major. A third
+//! letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 columns
+//! are rows of a row-major C. At the end stands what is fused: `linear` (bias and residual), or an activation after it.
+//!
+//! Kernels for f16 have the same PTX as those for bf16 but for the format's name. They are not compiled: `also` has their
+//! PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is compiled
+//! for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
+
+use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
+use cutlet_device::{GlobalMut, instantiate};
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::instance::Instance;
+use super::{Config, Sm90, gemm};
+use crate::gemm::args::Args;
+use crate::gemm::config::{
+    Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
+};
+use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
+
+/// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster, consumers`.
+macro_rules! instances {
+    (plain $bf16_list:ident, $f16_list:ident:
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+    ) => {
+        instances_of! {
+            /// Kernels for bf16.
+            $bf16_list of half::bf16, Scale, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+        instances_of! {
+            /// Kernels for f16.
+            $f16_list of half::f16, Scale, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+    };
+    (fused $activation:ident, $bf16_list:ident, $f16_list:ident:
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+    ) => {
+        instances_of! {
+            #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $bf16_list of half::bf16, Then<Linear<half::bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+        instances_of! {
+            #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
+            $f16_list of half::f16, Then<Linear<half::f16>, $activation>, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+    };
+    (fused $for_bf16:ident or $for_f16:ident, $bf16_list:ident, $f16_list:ident:
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+    ) => {
+        instances_of! {
+            #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
+            $bf16_list of half::bf16, Then<Linear<half::bf16>, $for_bf16>, compiled if true, also []:
+                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+        instances_of! {
+            #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
+            $f16_list of half::f16, Then<Linear<half::f16>, $for_f16>, compiled if true, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+        }
+    };
+}
+
+/// Kernels of an element type with an epilogue; under which condition they are compiled for the GPU, and which other kernels'
+/// PTX is derived from theirs.
+macro_rules! instances_of {
+    ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
+        $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty,
+            $consumers:ty;)+
+    ) => {
+        $(
+            #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
+            #[cfg(any(not(target_arch = "nvptx64"), $condition))]
+            pub mod $name {
+                use super::*;
+
+                /// The configuration.
+                pub type Kernel = Sm90<$element, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
+                    EpilogueTile<{ epilogue_n($n) }>>;
+
+                instantiate! {
+                    #[doc = concat!("The kernel: ", stringify!($element), ".")]
+                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                        shared = Kernel::SHARED_BYTES, arch = "sm_90a", also = $also)]
+                    pub unsafe fn $name(
+                        #[grid_constant] map_a: &TensorMap,
+                        #[grid_constant] map_b: &TensorMap,
+                        #[grid_constant] map_c: &TensorMap,
+                        c: GlobalMut<$element>,
+                        workspace: GlobalMut<f32>,
+                        args: Args,
+                        epilogue: $epilogue,
+                    ) = gemm::<Kernel, $epilogue>;
+                }
+            }
+        )+
+
+        $(#[$list_doc])*
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub static $list: &[Instance<$element, $epilogue>] = &{
+            #[allow(non_camel_case_types)]
+            enum Nth { $($name,)+ }
+            [$(Instance::of::<$name::Kernel>(Nth::$name as usize, &$name::$name),)+]
+        };
+    };
+}
+
+instances! {
+    plain BF16, F16:
+    bf16_128x256x64_2x1_coop, f16_128x256x64_2x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x256x64_1x1_coop, f16_128x256x64_1x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x224x64_2x1_coop, f16_128x224x64_2x1_coop = [K, K, K] Tile<128, 224>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_256x192x64_1x2_coop, f16_256x192x64_1x2_coop = [K, K, K] Tile<256, 192>, Stages<3>, Cluster<1, 2>, Cooperative<2, 2>;
+    bf16_256x160x64_1x2_coop, f16_256x160x64_1x2_coop = [K, K, K] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
+    bf16_192x192x64_1x2_coop3, f16_192x192x64_1x2_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<1, 2>, Cooperative<3>;
+    bf16_128x192x64_2x1_pingpong, f16_128x192x64_2x1_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x176x64_2x1_pingpong, f16_128x176x64_2x1_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x160x64_2x1_pingpong, f16_128x160x64_2x1_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x128x64_2x1_pingpong, f16_128x128x64_2x1_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x96x64_2x1_pingpong, f16_128x96x64_2x1_pingpong = [K, K, K] Tile<128, 96>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_64x224x64_2x1_pingpong, f16_64x224x64_2x1_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, Cluster<2, 1>, PingPong;
+    bf16_128x208x64_1x1_coop, f16_128x208x64_1x1_coop = [K, K, K] Tile<128, 208>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x176x64_1x1_coop, f16_128x176x64_1x1_coop = [K, K, K] Tile<128, 176>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x144x64_1x1_coop, f16_128x144x64_1x1_coop = [K, K, K] Tile<128, 144>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x128x64_1x1_coop, f16_128x128x64_1x1_coop = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x112x64_1x1_coop, f16_128x112x64_1x1_coop = [K, K, K] Tile<128, 112>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x128x64_1x1x2_coop, f16_128x128x64_1x1x2_coop = [K, K, K] Tile<128, 128>, Stages<5>, Cluster<1, 1, 2>, Cooperative<2>;
+    bf16_64x160x64_2x1_ws, f16_64x160x64_2x1_ws = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x128x64_2x1_ws, f16_64x128x64_2x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x96x64_2x1_ws, f16_64x96x64_2x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x64x64_2x1_ws, f16_64x64x64_2x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x144x64_1x1_ws, f16_64x144x64_1x1_ws = [K, K, K] Tile<64, 144>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x128x64_1x1_ws, f16_64x128x64_1x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x160x64_4x1_ws, f16_64x160x64_4x1_ws = [K, K, K] Tile<64, 160>, Stages<6>, Cluster<4, 1>, Cooperative<1>;
+    bf16_64x96x64_4x1_ws, f16_64x96x64_4x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<4, 1>, Cooperative<1>;
+    bf16_64x96x64_2x2_ws, f16_64x96x64_2x2_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<2, 2>, Cooperative<1>;
+    bf16_64x80x64_2x2_ws, f16_64x80x64_2x2_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<2, 2>, Cooperative<1>;
+    bf16_64x80x64_1x4_ws, f16_64x80x64_1x4_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 4>, Cooperative<1>;
+    bf16_64x112x64_1x1_ws, f16_64x112x64_1x1_ws = [K, K, K] Tile<64, 112>, Stages<9>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x96x64_1x1_ws, f16_64x96x64_1x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x80x64_1x1_ws, f16_64x80x64_1x1_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
+    bf16_256x160x64_1x2_coop_kkm, f16_256x160x64_1x2_coop_kkm = [K, K, M] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
+    bf16_256x144x64_2x1_coop_kkm, f16_256x144x64_2x1_coop_kkm = [K, K, M] Tile<256, 144>, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>;
+    bf16_256x88x64_1x1_coop_kkm, f16_256x88x64_1x1_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, Cluster<1, 1>, Cooperative<2, 2>;
+    bf16_192x160x64_1x2_coop3_kkm, f16_192x160x64_1x2_coop3_kkm = [K, K, M] Tile<192, 160>, Stages<4>, Cluster<1, 2>, Cooperative<3>;
+    bf16_128x208x64_1x1_coop_kkm, f16_128x208x64_1x1_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x192x64_1x1_coop_kkm, f16_128x192x64_1x1_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x176x64_1x1_coop_kkm, f16_128x176x64_1x1_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x160x64_1x1_coop_kkm, f16_128x160x64_1x1_coop_kkm = [K, K, M] Tile<128, 160>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x112x64_1x1_coop_kkm, f16_128x112x64_1x1_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x104x64_4x1_coop_kkm, f16_128x104x64_4x1_coop_kkm = [K, K, M] Tile<128, 104>, Stages<6>, Cluster<4, 1>, Cooperative<2>;
+    bf16_128x144x64_1x2_coop_kkm, f16_128x144x64_1x2_coop_kkm = [K, K, M] Tile<128, 144>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x112x64_1x2_coop_kkm, f16_128x112x64_1x2_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x96x64_1x2_coop_kkm, f16_128x96x64_1x2_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x88x64_1x2_coop_kkm, f16_128x88x64_1x2_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x80x64_1x2_coop_kkm, f16_128x80x64_1x2_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x160x64_1x1x2_coop_kkm, f16_128x160x64_1x1x2_coop_kkm = [K, K, M] Tile<128, 160>, Stages<4>, Cluster<1, 1, 2>, Cooperative<2>;
+    bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_km, f16_64x64x64_1x1_ws_km = [K, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_128x256x64_2x1_coop_mk, f16_128x256x64_2x1_coop_mk = [M, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x128x64_2x1_pingpong_mk, f16_128x128x64_2x1_pingpong_mk = [M, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_64x128x64_1x1_ws_mk, f16_64x128x64_1x1_ws_mk = [M, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_mk, f16_64x64x64_1x1_ws_mk = [M, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_128x256x64_2x1_coop_mm, f16_128x256x64_2x1_coop_mm = [M, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x128x64_2x1_pingpong_mm, f16_128x128x64_2x1_pingpong_mm = [M, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_64x128x64_1x1_ws_mm, f16_64x128x64_1x1_ws_mm = [M, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_mm, f16_64x64x64_1x1_ws_mm = [M, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+}
+
+instances! {
+    fused AtLeast, LINEAR_BF16, LINEAR_F16:
+    bf16_128x256x64_2x1_coop_linear, f16_128x256x64_2x1_coop_linear = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x128x64_1x1_ws_linear, f16_64x128x64_1x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_128x128x64_2x1_coop_linear, f16_128x128x64_2x1_coop_linear = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x160x64_2x1_ws_linear, f16_64x160x64_2x1_ws_linear = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x128x64_2x1_ws_linear, f16_64x128x64_2x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
+}
+
+instances! {
+    fused GeluForBf16 or Gelu, GELU_BF16, GELU_F16:
+    bf16_128x256x64_2x1_coop_gelu, f16_128x256x64_2x1_coop_gelu = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x128x64_1x1_ws_gelu, f16_64x128x64_1x1_ws_gelu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_128x128x64_2x1_coop_gelu, f16_128x128x64_2x1_coop_gelu = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x160x64_2x1_ws_gelu, f16_64x160x64_2x1_ws_gelu = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x128x64_2x1_ws_gelu, f16_64x128x64_2x1_ws_gelu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
+}
+
+instances! {
+    fused Silu, SILU_BF16, SILU_F16:
+    bf16_128x256x64_2x1_coop_silu, f16_128x256x64_2x1_coop_silu = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x128x64_1x1_ws_silu, f16_64x128x64_1x1_ws_silu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{format, string::String, vec::Vec};
+
+    use super::*;
+    use crate::PTX;
+
+    /// The kernels that have no PTX of their own format.
+    fn without_ptx<T, E>(instances: &[Instance<T, E>]) -> Vec<&'static str> {
+        let has_ptx = |instance: &&Instance<T, E>| {
+            let kernel = instance.kernel;
+            let format = match kernel.name().split('_').next() {
+                Some("bf16") => ".f32.bf16.bf16",
+                _ => ".f32.f16.f16",
+            };
+            let entry = format!(".entry {}(", kernel.name());
+            PTX.family(kernel.family()).is_some_and(|family| {
+                let mut modules = family.modules.iter().map(|module| module.ptx);
+                modules.any(|ptx| ptx.contains(&entry) && ptx.contains(format))
+            })
+        };
+        let missing = instances.iter().filter(|instance| !has_ptx(instance));
+        missing.map(|instance| instance.kernel.name()).collect()
+    }
+
+    /// Some are compiled, and some are derived from those.
+    #[test]
+    fn every_instance_has_ptx_of_its_format() {
+        let none: [&str; 0] = [];
+        assert_eq!(without_ptx(BF16), none);
+        assert_eq!(without_ptx(F16), none);
+        assert_eq!(without_ptx(LINEAR_BF16), none);
+        assert_eq!(without_ptx(LINEAR_F16), none);
+        assert_eq!(without_ptx(GELU_BF16), none);
+        assert_eq!(without_ptx(GELU_F16), none);
+        assert_eq!(without_ptx(SILU_BF16), none);
+        assert_eq!(without_ptx(SILU_F16), none);
+    }
+
+    /// The name that a configuration asks for.
+    fn name<T, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {
+        let [m, n] = instance.tile;
+        let [rows, columns] = instance.cluster;
+        let cluster = match instance.cluster_k {
+            1 => format!("{rows}x{columns}"),
+            blocks => format!("{rows}x{columns}x{blocks}"),
+        };
+        let consumers = match (instance.is_pingpong, instance.consumers) {
+            (true, _) => "pingpong",
+            (false, 1) => "ws",
+            (false, 2) => "coop",
+            (false, _) => "coop3",
+        };
+        let major = |is_k: bool| if is_k { "k" } else { "m" };
+        let [a, b] = instance.k_major.map(major);
+        let majors = match (a, b, instance.transposed) {
+            ("k", "k", false) => String::new(),
+            (a, b, false) => format!("_{a}{b}"),
+            (a, b, true) => format!("_{a}{b}m"),
+        };
+        format!("{format}_{m}x{n}x64_{cluster}_{consumers}{majors}{fused}")
+    }
+
+    fn check_names<T, E>(format: &str, instances: &[Instance<T, E>], fused: &str) {
+        for instance in instances {
+            assert_eq!(instance.kernel.name(), name(format, instance, fused));
+        }
+    }
+
+    #[test]
+    fn names_say_the_configuration() {
+        check_names("bf16", BF16, "");
+        check_names("f16", F16, "");
+        check_names("bf16", LINEAR_BF16, "_linear");
+        check_names("f16", LINEAR_F16, "_linear");
+        check_names("bf16", GELU_BF16, "_gelu");
+        check_names("f16", GELU_F16, "_gelu");
+        check_names("bf16", SILU_BF16, "_silu");
+        check_names("f16", SILU_F16, "_silu");
+    }
+}

@@ -1,0 +1,94 @@
+//! The TMA loader: each block of a cluster loads its share of the k-tiles that it has in common with its neighbours, and
+//! multicasts it to them.
+
+use cutlet_device::cluster_rank;
+use cutlet_device::collective::Filling;
+use cutlet_device::sm90::{
+    CacheHint, LoadOptions, Major, Multicast, TensorMap, grid_dependency_wait,
+};
+use cutlet_layout_core::tile_origin;
+
+use super::config::{Config, RingA, RingB, SharedB};
+use crate::gemm::args::TmaArgs;
+use crate::gemm::config::ClusterShape;
+use crate::gemm::loader::Loader;
+
+/// Loads k-tiles by TMA.
+pub(super) struct TmaLoader<'a, C: Config> {
+    rings: (RingA<C>, RingB<C>),
+    maps: (&'a TensorMap, &'a TensorMap),
+    options: (LoadOptions, LoadOptions),
+    /// The block's row and column in its cluster.
+    in_cluster: (u32, u32),
+    bytes: u32,
+    /// K-tiles so far: blocks take turns to load a tile that does not divide among them.
+    nth: u32,
+}
+
+impl<'a, C: Config> TmaLoader<'a, C> {
+    /// A loader into these stages, by these maps of A and B.
+    #[inline(always)]
+    pub fn new(
+        rings: (RingA<C>, RingB<C>),
+        maps: (&'a TensorMap, &'a TensorMap),
+        args: &TmaArgs,
+    ) -> Self {
+        let bytes = args.bytes_a + SharedB::<C>::BYTES;
+        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+        let to = |blocks: usize, multicast: Multicast| match blocks {
+            1 => LoadOptions::DEFAULT,
+            _ => LoadOptions::DEFAULT.multicast(multicast),
+        };
+        let rank = cluster_rank();
+        let (row, column) = (rank.row(rows, columns), rank.column(rows, columns));
+        let to_row = Multicast::every(row * columns as u32, 1, columns as u32);
+        let to_column = Multicast::every(column, columns as u32, rows as u32);
+        let (options_a, options_b) = (to(columns, to_row), to(rows, to_column));
+        let [once_a, once_b] = args.read_once;
+        // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
+        let options_a = match !C::MajorC::IS_K_MAJOR && once_a != 0 {
+            false => options_a,
+            true => options_a.hint(CacheHint::EvictFirst),
+        };
+        let options_b = options_b.hint(match once_b {
+            0 => CacheHint::EvictLast,
+            _ => CacheHint::EvictFirst,
+        });
+        Self {
+            rings,
+            maps,
+            options: (options_a, options_b),
+            in_cluster: (row, column),
+            bytes,
+            nth: 0,
+        }
+    }
+}
+
+impl<C: Config> Loader for TmaLoader<'_, C> {
+    #[inline(always)]
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load(&mut self, filling: Filling, (row, column): (u32, u32), k_tile: u32) {
+        let (stage, barrier) = (filling.stage(), filling.barrier());
+        let from_a = tile_origin::<C::UnitA>((row, k_tile));
+        let from_b = tile_origin::<C::UnitB>((column, k_tile));
+        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+        let (row, column) = self.in_cluster;
+        // Nothing is read before; all but the first call return at once.
+        grid_dependency_wait();
+        // SAFETY: the maps have these tiles' boxes, and the caller promises that the stage is empty.
+        unsafe {
+            let (tile_a, tile_b) = (self.rings.0.stage(stage), self.rings.1.stage(stage));
+            let (map_a, map_b) = self.maps;
+            let (options_a, options_b) = self.options;
+            tile_a.load_multicast(columns, column, self.nth, map_a, from_a, barrier, options_a);
+            tile_b.load_multicast(rows, row, self.nth, map_b, from_b, barrier, options_b);
+        }
+        self.nth += 1;
+    }
+}

@@ -1,0 +1,110 @@
+//! The mainloop: `wgmma` over the k-tiles of a work tile, one batch in flight while the next k-tile is awaited.
+
+use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
+use cutlet_device::sm90::{
+    Accumulator, WarpgroupIdx, WarpgroupThread, warpgroup_arrive, warpgroup_wait,
+};
+
+use super::config::{Config, RingA, RingB};
+use crate::gemm::config::{AtomFragment, Consumers};
+use crate::gemm::mainloop::Mainloop;
+
+/// Multiplies k-tiles by `wgmma`.
+pub(super) struct WgmmaMainloop<C: Config> {
+    rings: (RingA<C>, RingB<C>),
+    stages: Consumer<C::Stages, C::Cluster>,
+    consumer: WarpgroupIdx,
+    thread: WarpgroupThread,
+    order: OrderedBarrier,
+}
+
+/// The accumulators under way of one M atom.
+type UnderWay<C> = Accumulator<<C as Config>::Mma>;
+
+impl<C: Config> WgmmaMainloop<C> {
+    /// The mainloop of a consumer, over these stages.
+    #[inline(always)]
+    pub fn new(
+        rings: (RingA<C>, RingB<C>),
+        stages: Consumer<C::Stages, C::Cluster>,
+        consumer: WarpgroupIdx,
+        thread: WarpgroupThread,
+    ) -> Self {
+        let order = OrderedBarrier::new(consumer);
+        if !C::Consumers::ARE_COOPERATIVE {
+            order.begin();
+        }
+        Self {
+            rings,
+            stages,
+            consumer,
+            thread,
+            order,
+        }
+    }
+
+    /// Issues the instructions of a k-tile.
+    #[inline(always)]
+    fn multiply(&self, accumulators: &mut [UnderWay<C>], stage: StageIdx, accumulate: bool) {
+        let (a, b) = (
+            self.rings.0.operand_a::<C::Mma>(stage),
+            self.rings.1.operand_b::<C::Mma>(stage),
+        );
+        let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
+        let batch = warpgroup_arrive();
+        for (nth, accumulator) in accumulators.iter_mut().enumerate() {
+            let a = a.rows(m_atom::<C>(self.consumer, nth));
+            let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
+            // SAFETY: the stage is full until it is released.
+            unsafe { batch.mma_four(accumulator, a, b, accumulate) };
+        }
+        batch.commit();
+    }
+}
+
+/// Which of the tile's M atoms is the consumer's `nth`.
+#[inline(always)]
+pub(super) fn m_atom<C: Config>(consumer: WarpgroupIdx, nth: usize) -> u32 {
+    match C::Consumers::ARE_COOPERATIVE {
+        true => consumer.own(C::Consumers::M_ATOMS, nth),
+        false => nth as u32,
+    }
+}
+
+impl<C: Config> Mainloop for WgmmaMainloop<C> {
+    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+
+    #[inline(always)]
+    fn takes_next(&mut self, k_tiles: u32) -> bool {
+        let takes = C::Consumers::ARE_COOPERATIVE || self.order.next_is_mine();
+        if !takes {
+            self.stages.skip(k_tiles);
+        }
+        takes
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn mma(&mut self, k_tiles: u32) -> Self::Accumulators {
+        let mut accumulators = C::Consumers::accumulators::<C::Mma>();
+        if !C::Consumers::ARE_COOPERATIVE {
+            self.order.wait();
+        }
+        let mut under_way = self.stages.wait();
+        self.multiply(accumulators.as_mut(), under_way.stage(), false);
+        for _ in 1..k_tiles {
+            let filled = self.stages.wait();
+            self.multiply(accumulators.as_mut(), filled.stage(), true);
+            // The batch before is done: its stage may be filled again.
+            warpgroup_wait::<1>();
+            self.stages.release(under_way, self.thread);
+            under_way = filled;
+        }
+        if !C::Consumers::ARE_COOPERATIVE {
+            self.order.pass();
+        }
+        let accumulators = C::Consumers::wait(accumulators);
+        self.stages.release(under_way, self.thread);
+        accumulators
+    }
+}

@@ -1,0 +1,228 @@
+//! The store: a consumer's accumulators go to C, to partial output, or through the fixup.
+
+use cutlet_device::collective::{Fixup, WorkTile};
+use cutlet_device::sm90::{AccumulatorLayout, Major, TensorMap, WarpgroupIdx, WarpgroupThread};
+use cutlet_device::{GlobalMut, uniform};
+use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
+
+use super::config::{Acc, Config, Values, runs_fixup, writes_partials};
+use super::epilogue_subtiles::{EpilogueSubtiles, StoreMajor, SubtileBuffer};
+use super::mainloop::m_atom;
+use super::partial_output::{Place, partials_of, write_partials};
+use crate::gemm::args::Args;
+use crate::gemm::config::{AtomFragment, Consumers, TileShape};
+use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
+use crate::gemm::scheduler::TileScheduler;
+use crate::gemm::store::Store;
+
+/// Stores the work tiles of a consumer.
+pub(super) struct TileStore<'a, C: Config, Epi, S> {
+    c: GlobalMut<C::Element>,
+    map: &'a TensorMap,
+    args: &'a Args,
+    epilogue: Epi,
+    scheduler: S,
+    buffer: SubtileBuffer<C>,
+    fixup: Fixup<Values<C>>,
+    consumer: WarpgroupIdx,
+    thread: WarpgroupThread,
+    /// Whether the epilogue leaves accumulators as they are. Only asked where threads store C themselves.
+    is_identity: bool,
+}
+
+/// The rows of C that one M atom's accumulators go to.
+type AtomRows<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor>;
+
+impl<'a, C, Epi, S> TileStore<'a, C, Epi, S>
+where
+    C: Config,
+    Epi: Epilogue<Acc = Acc<C>>,
+    S: TileScheduler,
+{
+    /// Whether a consumer's threads store C themselves instead of TMA. A consumer that is alone in its block mostly has one
+    /// tile, and nothing to multiply while TMA stores.
+    pub const THREADS_STORE: bool =
+        C::Consumers::WARPGROUPS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE;
+
+    /// The store of a consumer.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+    pub fn new(
+        c: GlobalMut<C::Element>,
+        map: &'a TensorMap,
+        workspace: GlobalMut<f32>,
+        args: &'a Args,
+        epilogue: Epi,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        (consumer, thread): (WarpgroupIdx, WarpgroupThread),
+    ) -> Self {
+        // Read before the mainloop, so that the parameter is not reloaded after it.
+        let is_identity = Self::THREADS_STORE && uniform(u32::from(epilogue.is_identity())) != 0;
+        let arrivals = args.output.arrivals;
+        Self {
+            c,
+            map,
+            args,
+            epilogue,
+            scheduler,
+            buffer,
+            fixup: Fixup::new(workspace, arrivals, C::M_ATOMS, args.scheduler.splits),
+            consumer,
+            thread,
+            is_identity,
+        }
+    }
+
+    /// The rows of C that the consumer's `nth` M atom has of a work tile.
+    #[inline(always)]
+    fn atom_rows(&self, work: WorkTile, nth: usize) -> AtomRows<C> {
+        let output = &self.args.output;
+        // SAFETY: the launcher promises that C is there; these rows are this consumer's.
+        unsafe { Tensor::new(self.c, RowMajor::new(output.extent, output.ldc)) }
+            .local_tile::<C::UnitC>(self.scheduler.begin(work))
+            .local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
+    }
+
+    /// What the epilogue needs of an M atom's rows and columns.
+    #[inline(always)]
+    fn atom_operands(&self, work: WorkTile, nth: usize) -> EpilogueOperands<Epi> {
+        if EpilogueOperands::<Epi>::ARE_NONE {
+            return EpilogueOperands::none();
+        }
+        let places = self
+            .atom_rows(work, nth)
+            .partition::<AccumulatorLayout<C::Mma>>(self.thread);
+        EpilogueOperands::read(self.epilogue, const { C::Tile::N / 8 }, |v| {
+            places.bound().coordinate(v)
+        })
+    }
+
+    /// Writes an M atom's accumulators as partial output, or adds them to those of other splits. Returns whether there is
+    /// nothing more to do for them.
+    ///
+    /// # Safety
+    /// As [`Store::store`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn hand_over(
+        &self,
+        work: WorkTile,
+        nth: usize,
+        accumulators: &mut AtomFragment<C::Mma>,
+    ) -> bool {
+        let runs_fixup = const { runs_fixup::<C, Epi>() };
+        let (output, splits) = (&self.args.output, self.args.scheduler.splits);
+        // One question for both: most launches do neither, and wait for the answer.
+        if const { !writes_partials::<Epi>() }
+            || !((runs_fixup && splits > 1) || output.partial.is_some())
+        {
+            return false;
+        }
+        let m_atom = m_atom::<C>(self.consumer, nth);
+        if output.partial.is_some() {
+            let (row, column) = self.scheduler.begin(work);
+            let [tile_rows, _] = C::TILE_IN_UNITS;
+            let place = Place {
+                tile: (work.split_row * tile_rows + row, column),
+                atom: (m_atom, 0),
+                thread: self.thread,
+            };
+            // SAFETY: the launcher promises room for the partial output. These rows are this consumer's, or another tile's
+            // whose accumulators are the same.
+            unsafe {
+                write_partials::<C>(
+                    accumulators,
+                    self.epilogue,
+                    partials_of(self.c),
+                    output,
+                    place,
+                );
+            }
+            return true;
+        }
+        // SAFETY: the launcher promises room for the partials of each split of each M atom.
+        runs_fixup
+            && !unsafe {
+                let m_atom = (work.tile, m_atom);
+                self.fixup
+                    .add(m_atom, work.split, self.thread, accumulators)
+            }
+    }
+
+    /// Applies the epilogue to an M atom's accumulators and writes C.
+    ///
+    /// # Safety
+    /// As [`Store::store`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write(
+        &self,
+        work: WorkTile,
+        nth: usize,
+        accumulators: &mut AtomFragment<C::Mma>,
+        operands: EpilogueOperands<Epi>,
+    ) {
+        let epilogue = self.epilogue;
+        let own = tile_origin::<C::TileC>((work.row, work.column));
+        let rows = self.atom_rows(work, nth);
+        let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.map, self.thread);
+        let overwrites = C::Consumers::M_ATOMS > 1
+            || !C::MajorC::IS_K_MAJOR
+            || !EpilogueOperands::<Epi>::ARE_NONE
+            || (self.args.tma.stores_c != 0 && !epilogue.reads_old());
+        // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this consumer's,
+        // and so is the buffer.
+        unsafe {
+            if !overwrites {
+                subtiles.update(accumulators, epilogue);
+                return;
+            }
+            let operands = match nth {
+                0 => operands,
+                _ => self.atom_operands(work, nth),
+            };
+            if Self::THREADS_STORE {
+                if !self.is_identity {
+                    subtiles.apply(accumulators, epilogue);
+                }
+                C::MajorC::store(&subtiles, accumulators);
+            } else {
+                subtiles.store_by_tma(accumulators, epilogue, operands);
+            }
+        }
+    }
+}
+
+impl<C, Epi, S> Store for TileStore<'_, C, Epi, S>
+where
+    C: Config,
+    Epi: Epilogue<Acc = Acc<C>>,
+    S: TileScheduler,
+{
+    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+    type Operands = EpilogueOperands<Epi>;
+
+    #[inline(always)]
+    fn read_operands(&self, work: WorkTile) -> EpilogueOperands<Epi> {
+        self.atom_operands(work, 0)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(
+        &self,
+        work: WorkTile,
+        mut accumulators: Self::Accumulators,
+        operands: EpilogueOperands<Epi>,
+    ) {
+        for (nth, accumulators) in accumulators.as_mut().iter_mut().enumerate() {
+            // SAFETY: as promised by the caller.
+            unsafe {
+                if !self.hand_over(work, nth, accumulators) {
+                    self.write(work, nth, accumulators, operands);
+                }
+            }
+        }
+    }
+}

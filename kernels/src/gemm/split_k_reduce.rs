@@ -1,0 +1,229 @@
+//! The split-K reduction: adds the partials of all splits of a GEMM, in their order, and takes the sums through the epilogue
+//! to a C of any type and alignment.
+
+use cutlet_device::collective::TileRing;
+use cutlet_device::sm90::{
+    SharedTile, WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx,
+    warpgroup_thread_idx,
+};
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
+};
+use cutlet_layout_core::{
+    Divisor, E, Engine, Fragment, L, NoSwizzle, Raster, RowMajor, StaticLayout, Tensor,
+    ThreadValue, Tv, each, tiles,
+};
+
+use super::epilogue::{Epilogue, Fused, Scale};
+
+/// The tile of C that a warpgroup reduces, or all warpgroups of a block together.
+type Tile = L!((4, 128):(1@0, 1@1));
+/// Which elements of it each thread of a warpgroup reduces.
+type Threads<const WIDTH: usize> = Tv<L!((32, 4):(4@1, 1@0)), L!(4:1@1), WIDTH>;
+/// A thread's elements.
+type Values = <Threads<1> as ThreadValue>::Val;
+/// Splits that are read at a time, so that their reads overlap.
+type Batch = E<16, 1, 0>;
+
+/// Warpgroups of a block.
+const WARPGROUPS: u32 = 4;
+/// Threads of a block.
+const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
+/// The tiles of a block whose warpgroups have one tile each.
+type Tiles = L!((16, 128):(1@0, 1@1));
+/// A tile's sums in shared memory, on their way from one warpgroup to another.
+type Shelf = SharedTile<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+/// One of them for each warpgroup but the first.
+type Shelves = TileRing<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+/// Bytes of shared memory of a block: the first warpgroup needs no shelf.
+const SHARED: u32 = (WARPGROUPS - 1) * Shelf::BYTES;
+
+/// Extents of C and of the partials.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct ReduceArgs {
+    /// Elements from one row of C to the next.
+    pub ldc: i64,
+    /// Elements from one row of partials to the next: a multiple of 4.
+    pub ld: i64,
+    /// Elements from one split to the next.
+    pub split_stride: i64,
+    /// Rows of C.
+    pub m: i32,
+    /// Columns of C.
+    pub n: i32,
+    /// Splits: at least one.
+    pub splits: u32,
+    /// Not 0 if the warpgroups of a block share a tile, each with some of its splits, which is faster for many splits. Else
+    /// each warpgroup has a tile of its own, one below the other.
+    pub cooperative: u32,
+    /// Which tiles are whose: see [`raster`].
+    pub raster: Raster<Divisor>,
+    /// Unused.
+    pub padding: u32,
+}
+
+/// The tiles of a C with these extents, one for each block of the grid, whose warpgroups are cooperative or not.
+pub fn raster(extents: [i32; 2], cooperative: bool) -> Raster<Divisor> {
+    let tiles = match cooperative {
+        true => tiles::<Tile>(extents),
+        false => tiles::<Tiles>(extents),
+    };
+    Raster::planned(tiles, tiles[0])
+}
+
+/// The tile of the running warpgroup, or of its block if warpgroups are cooperative.
+#[inline(always)]
+fn tile_of<E: Engine>(
+    tensor: Tensor<E, RowMajor>,
+    of_block: (u32, u32),
+    cooperative: bool,
+) -> Tensor<E, RowMajor> {
+    match cooperative {
+        true => tensor.local_tile::<Tile>(of_block),
+        false => tensor
+            .local_tile::<Tiles>(of_block)
+            .local_tile::<Tile>((warpgroup_idx(), 0u32)),
+    }
+}
+
+/// `C = epilogue(Σ partials)`.
+///
+/// # Safety
+/// C and the partials must be as their extents say. Rows of partials are read up to a multiple of 4 elements.
+#[inline(always)]
+unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
+    partials: Global<f32>,
+    c: GlobalMut<T>,
+    extents: ReduceArgs,
+    epilogue: Epi,
+) {
+    launch_dependents();
+    grid_dependency_wait();
+    let ReduceArgs {
+        ldc,
+        ld,
+        split_stride,
+        m,
+        n,
+        splits,
+        ..
+    } = extents;
+    let thread = warpgroup_thread_idx();
+    let warpgroup = warpgroup_idx();
+    let cooperative = extents.cooperative != 0;
+    let of_block = extents.raster.tile(block_idx().x);
+    let own_splits = match cooperative {
+        true => warpgroup.share::<WARPGROUPS>(splits),
+        false => 0..splits,
+    };
+    // SAFETY: the launcher promises the extents.
+    let (to, partials_of) = unsafe {
+        let to = tile_of(
+            Tensor::new(c, RowMajor::new([m, n], ldc)),
+            of_block,
+            cooperative,
+        );
+        let partials_of = |split: u32| {
+            // Beyond the warpgroup's last split there are no rows.
+            let rows = if split < own_splits.end { m } else { 0 };
+            let start = partials.offset(i64::from(split) * split_stride);
+            let partials = Tensor::new(start, RowMajor::new([rows, n], ld));
+            tile_of(partials, of_block, cooperative).partition::<Threads<4>>(thread)
+        };
+        (to.partition::<Threads<1>>(thread), partials_of)
+    };
+    let mut sums = Fragment::<f32, Values>::filled(0.0);
+    let mut next = own_splits.start;
+    while next < own_splits.end {
+        let mut batch = [Fragment::<f32, Values>::filled(0.0); Batch::SIZE];
+        each::<Batch>(|nth| batch[nth] = partials_of(next + nth as u32).load(0.0));
+        each::<Batch>(|nth| sums = sums.map(|v, sum| sum + batch[nth].get(v)));
+        next += Batch::SIZE as u32;
+    }
+    if cooperative {
+        let shelves = Shelves::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
+        if !warpgroup.is_first() {
+            let shelf = shelves.tile(warpgroup.after(1));
+            // SAFETY: each warpgroup has a shelf of its own, which is read after the barrier.
+            unsafe { shelf.tensor() }
+                .partition::<Threads<4>>(thread)
+                .store(&sums);
+        }
+        sync_threads();
+        if !warpgroup.is_first() {
+            return;
+        }
+        for other in 0..WARPGROUPS - 1 {
+            // SAFETY: as above.
+            let shelf = unsafe { shelves.tile(other).tensor() };
+            let more = shelf.partition::<Threads<4>>(thread).load(0.0);
+            sums = sums.map(|v, sum| sum + more.get(v));
+        }
+    }
+    let at = |v| to.bound().coordinate(v);
+    if epilogue.reads_old() {
+        to.update(|v, old| T::from_f32(epilogue.apply(sums.get(v), Some(old.to_f32()), at(v))));
+    } else {
+        to.store(&sums.map(|v, sum| T::from_f32(epilogue.apply(sum, None, at(v)))));
+    }
+}
+
+instantiate! {
+    /// To a C of bf16.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    pub unsafe fn split_k_reduce_bf16(
+        partials: Global<f32>,
+        c: GlobalMut<half::bf16>,
+        extents: ReduceArgs,
+        epilogue: Scale,
+    ) = reduce::<half::bf16, Scale>;
+
+    /// To a C of f16.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    pub unsafe fn split_k_reduce_f16(
+        partials: Global<f32>,
+        c: GlobalMut<half::f16>,
+        extents: ReduceArgs,
+        epilogue: Scale,
+    ) = reduce::<half::f16, Scale>;
+
+    /// To a C of bf16, with everything that can be fused.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    pub unsafe fn split_k_reduce_bf16_fused(
+        partials: Global<f32>,
+        c: GlobalMut<half::bf16>,
+        extents: ReduceArgs,
+        epilogue: Fused<half::bf16>,
+    ) = reduce::<half::bf16, Fused<half::bf16>>;
+
+    /// To a C of f16, with everything that can be fused.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    pub unsafe fn split_k_reduce_f16_fused(
+        partials: Global<f32>,
+        c: GlobalMut<half::f16>,
+        extents: ReduceArgs,
+        epilogue: Fused<half::f16>,
+    ) = reduce::<half::f16, Fused<half::f16>>;
+
+    /// To a C of f32, with everything that can be fused.
+    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    pub unsafe fn split_k_reduce_f32_fused(
+        partials: Global<f32>,
+        c: GlobalMut<f32>,
+        extents: ReduceArgs,
+        epilogue: Fused<f32>,
+    ) = reduce::<f32, Fused<f32>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_has_one_direction_however_long_rows_are() {
+        assert_eq!(raster([1, (1 << 30) + 1], false).size(), (1 << 23) + 1);
+        assert_eq!(raster([17, 129], false).size(), 4);
+        assert_eq!(raster([17, 129], true).size(), 10);
+    }
+}
