@@ -1292,7 +1292,7 @@ fn wrong_phases_and_arrivals_are_reported() {
     );
     says(
         &misuse(|_, tile| Mbarrier::from_shared(tile.cast()).arrive()),
-        &["is no mbarrier"],
+        &["is not an mbarrier"],
     );
     says(
         &misuse(|barrier, _| barrier.arrive_remote(2)),

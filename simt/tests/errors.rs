@@ -253,7 +253,7 @@ fn spinning_for_ever_is_a_deadlock() {
         panic!("{error}")
     };
     assert!(
-        waiting[0].what.contains("which nobody changes"),
+        waiting[0].what.contains("which no thread changes"),
         "{waiting:?}"
     );
 }
@@ -301,7 +301,7 @@ fn shared_memory_is_checked() {
         ),
         (244, 16, 4, "access to 16 bytes at offset 244"),
         (4, 8, 8, "at offset 4, which is not a multiple of 8 bytes"),
-        (u32::MAX, 4, 1, "is no address in shared memory"),
+        (u32::MAX, 4, 1, "is not an address in shared memory"),
     ] {
         let error = fails(|| {
             if chosen() {
@@ -324,7 +324,7 @@ fn wrong_barriers_are_told() {
         (16, 64, "barrier 16 does not exist"),
         (1, 0, "must be a multiple of 32"),
         (1, 48, "must be a multiple of 32"),
-        (1, 96, "at most the 64 of the block's warps"),
+        (1, 96, "at most the 64 threads of the block's warps"),
     ] {
         let error = fails(|| {
             if chosen() {
