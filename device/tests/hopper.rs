@@ -1255,7 +1255,7 @@ fn wrong_byte_counts_are_reported() {
         }),
         &[
             "the kernel ends while the mbarrier",
-            "1024 bytes that nobody announced",
+            "1024 bytes that no expect_tx announced",
         ],
     );
 }

@@ -101,8 +101,8 @@ impl<'g> RunningCluster<'g> {
         error
     }
 
-    /// Calls `f`. The scheduler calls there the conditions and descriptions of threads' waits: a panic is that of the
-    /// thread whose turn it is.
+    /// Calls `f`, which runs code of threads on the scheduler's stack: the conditions and the descriptions of their
+    /// waits. A panic there becomes the error of the thread whose turn it is.
     fn catch_thread_panic<R>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<R, SimtError>,
@@ -335,8 +335,8 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
             }
         }
     };
-    // SAFETY: the closure borrows the thread and the kernel's body. `RunningCluster` owns the coroutine, drops it before
-    // the threads, and is itself outlived by the body.
+    // SAFETY: the closure borrows the thread and the kernel's body. `RunningCluster` owns the coroutine and drops it
+    // before the threads. The body outlives `RunningCluster`.
     let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
     thread.trap.set(Some(coroutine.trap_handler()));
     coroutine

@@ -112,7 +112,7 @@ pub(crate) struct Thread {
     pub(crate) clock: RefCell<VectorClock>,
     /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
-    /// Whether the thread has waited for the kernel before (programmatic dependent launch).
+    /// Whether the thread has waited for the previous kernels (programmatic dependent launch).
     pub(crate) waited_for_previous: Cell<bool>,
     pub(crate) models: ModelState,
     pub(crate) exited: Cell<bool>,
@@ -143,7 +143,7 @@ impl Thread {
     }
 
     pub(crate) fn block(&self) -> &Block {
-        // SAFETY: a cluster's blocks are boxed, live as long as its threads, and are only lent out shared.
+        // SAFETY: a cluster's blocks stay in place, live as long as its threads, and are only borrowed shared.
         unsafe { &*self.block }
     }
 

@@ -28,8 +28,8 @@ pub(crate) struct Grid<'l> {
     idle: Mutex<IdleCores>,
 }
 
-/// How many cores have found nothing to do since `progress` was counted. If all have, clusters that wait for other
-/// blocks wait for ever.
+/// How many cores have found nothing to do since the count of steps was `progress`. If all have, clusters that wait for
+/// other blocks wait for ever.
 struct IdleCores {
     progress: u64,
     count: usize,

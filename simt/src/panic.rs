@@ -35,8 +35,8 @@ impl PanicReport {
     }
 }
 
-/// Installs a panic hook, once. Where `in_kernel` returns true, the hook notes a panic's location instead of printing the
-/// panic. It passes every other panic on to the hook before it.
+/// Installs a panic hook, once. Where `in_kernel` returns true, the hook notes the location of a panic instead of
+/// printing it. It passes every other panic on to the hook before it.
 pub(crate) fn install_hook(in_kernel: fn() -> bool) {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

@@ -167,8 +167,8 @@ pub fn cluster_wait() {
     thread.acquire(&barrier.clock);
 }
 
-/// To be called where the running thread signals others by a flag, or has seen a flag. Its clock gets all that a
-/// thread of its cluster had in its clock when that thread last called this.
+/// To be called where the running thread sets a flag for other threads, or has seen one set. It acquires the clocks
+/// with which threads of its cluster called this before.
 ///
 /// All flags of a cluster share one clock. A thread may therefore know of more events than its flags say, never of
 /// fewer.

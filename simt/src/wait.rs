@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What kind of event a thread waits for. The scheduler reads from it whether a cluster that stands still is
-/// deadlocked.
+/// What kind of event a thread waits for. It tells the scheduler whether a cluster is deadlocked when all its threads
+/// wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
     /// All threads of the block arrive at `sync_threads`.

@@ -1,11 +1,11 @@
-//! Programmatic dependent launch: a kernel may begin while the kernel before it in the stream ends.
+//! Programmatic dependent launch: a kernel may begin while the previous kernel of its stream still runs.
 //!
-//! Here the kernel before has always ended. The model checks the rule: in a launch that may begin early, each thread
+//! On the CPU the previous kernel has always ended. The model checks that each thread of a launch that may begin early
 //! waits before it touches global memory.
 
 use crate::context::{current, current_or_null};
 
-/// Waits for the kernels before this one.
+/// Waits for the previous kernels of the stream.
 ///
 /// # Panics
 /// Outside of a kernel.

@@ -252,8 +252,8 @@ pub fn mbarrier_arrive(address: u32) {
         assert!(
             state.pending > 0,
             "one arrival too many at the mbarrier at shared address {}: the current phase has had its {} arrivals and \
-             waits for {} more bytes; initialise it for as many arrivals as there are, or wait for the phase before \
-             you arrive again",
+             waits for {} more bytes; wait for the phase before the next arrival, or initialise the mbarrier for more \
+             arrivals",
             mbarrier.address(),
             state.expected,
             state.bytes
@@ -288,8 +288,8 @@ fn add_bytes(address: u32, bytes: i64) {
         let sum = i64::from(state.bytes) + bytes;
         assert!(
             sum.unsigned_abs() <= u64::from(LIMIT),
-            "the mbarrier at shared address {} would expect {sum} bytes: it can count {LIMIT}; use more than one \
-             mbarrier",
+            "the mbarrier at shared address {} would expect {sum} bytes: it counts at most {LIMIT}; use several \
+             mbarriers",
             mbarrier.address()
         );
         assert!(
@@ -370,7 +370,7 @@ impl fmt::Display for Missing<'_> {
         match bytes {
             0 => Ok(()),
             1.. => write!(f, " and {bytes} bytes"),
-            _ => write!(f, " and has {} bytes that nobody announced", -bytes),
+            _ => write!(f, " and has {} bytes that no expect_tx announced", -bytes),
         }
     }
 }
@@ -385,7 +385,7 @@ pub(super) fn unbalanced(block: &Block) -> Option<(u32, String)> {
         let what = match bytes {
             0 => return None,
             1.. => format!("still expects {bytes} bytes"),
-            _ => format!("was sent {} bytes that nobody announced", -bytes),
+            _ => format!("was sent {} bytes that no expect_tx announced", -bytes),
         };
         Some((
             thread,

@@ -161,8 +161,7 @@ fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Queue>) {
     }
 }
 
-/// Orders the instructions that follow after earlier accesses to registers and shared memory: the first instruction of
-/// a group needs it.
+/// The fence that must precede the first instruction of a group.
 ///
 /// # Panics
 /// Outside of a whole warpgroup or of a kernel. So do the other functions of `wgmma`.
