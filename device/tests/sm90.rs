@@ -1253,7 +1253,7 @@ fn wrong_byte_counts_are_reported() {
         }),
         &[
             "the kernel ends while the mbarrier",
-            "1024 bytes that nobody announced",
+            "1024 bytes that no expect_tx announced",
         ],
     );
 }
@@ -1290,7 +1290,7 @@ fn wrong_phases_and_arrivals_are_reported() {
     );
     says(
         &misuse(|_, tile| Mbarrier::from_shared(tile.cast()).arrive()),
-        &["is no mbarrier"],
+        &["is not an mbarrier"],
     );
     says(
         &misuse(|barrier, _| barrier.arrive_remote(2)),

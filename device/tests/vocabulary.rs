@@ -238,7 +238,7 @@ fn shared_memory_outside_of_the_blocks_is_an_error() {
         );
         assert_panics(
             run(1, 1, || words().store(-1, 0)),
-            "is no address in shared memory",
+            "is not an address in shared memory",
         );
         assert_panics(
             run(1, 1, || {

@@ -1,10 +1,10 @@
-//! What the executor costs: a launch, a thread, a barrier, a shuffle. Run with `--release`.
+//! Measures the executor: a launch, a thread, a barrier, a shuffle. Run it with `--release`.
 
 use std::time::Instant;
 
 use cutlet_simt::{LaunchSpec, launch, sync_threads, warp_exchange};
 
-/// Seconds of the fastest of many runs.
+/// Seconds of the fastest of `runs` runs, after one to warm up.
 fn fastest(runs: u32, mut work: impl FnMut()) -> f64 {
     let time = |work: &mut dyn FnMut()| {
         let start = Instant::now();

@@ -1,11 +1,9 @@
-//! Block barriers: `sync_threads` and the numbered barriers of which it is number 0.
+//! Barriers of a block and of a cluster: who has arrived, and in which phase. The functions that kernels call are in
+//! `sync`.
 
 use std::cell::Cell;
-use std::fmt::{self, Display};
 
-use crate::context::{BARRIERS, Thread, current};
-use crate::knowledge::Meeting;
-use crate::wait::{WaitKind, yield_until};
+use crate::vector_clock::{SyncClock, VectorClock};
 
 /// One numbered barrier of a block.
 #[derive(Default)]
@@ -13,31 +11,39 @@ pub(crate) struct Barrier {
     arrived: Cell<u32>,
     expected: Cell<u32>,
     phase: Cell<u32>,
-    meeting: Meeting,
+    pub(crate) clock: SyncClock,
 }
 
 impl Barrier {
+    /// How many threads have arrived in the current phase.
     pub(crate) fn arrived(&self) -> u32 {
         self.arrived.get()
     }
 
-    /// Counts a thread in, as so many, and returns the phase it arrived in.
+    /// Whether a phase has ended.
+    #[inline]
+    pub(crate) fn has_ended(&self, phase: u32) -> bool {
+        self.phase.get() != phase
+    }
+
+    /// Counts one thread as `counts` of the `threads` that barrier `id` is for. Returns the phase.
     #[track_caller]
-    fn arrive(&self, thread: &Thread, counts: u32, id: u32, threads: u32) -> u32 {
+    pub(crate) fn arrive(&self, clock: &VectorClock, counts: u32, id: u32, threads: u32) -> u32 {
         let phase = self.phase.get();
-        let there = self.arrived.get();
-        if there == 0 {
+        let before = self.arrived.get();
+        if before == 0 {
             self.expected.set(threads);
         } else if self.expected.get() != threads {
             panic!(
-                "barrier {id} is used for {threads} threads here, but for {} threads by the {there} already there",
+                "barrier {id} is called for {threads} threads, but the {before} threads that have arrived called it \
+                 for {}: all must give the same number",
                 self.expected.get(),
             );
         }
-        let arrived = there + counts;
-        self.meeting.arrive(thread);
+        let arrived = before + counts;
+        self.clock.release(clock);
         if arrived == threads {
-            self.meeting.end(None);
+            self.clock.publish(None);
             self.arrived.set(0);
             self.phase.set(phase.wrapping_add(1));
         } else {
@@ -47,76 +53,44 @@ impl Barrier {
     }
 }
 
-/// Waits until all threads of the block have called it.
-///
-/// # Panics
-/// Outside of a kernel.
-#[inline]
-#[track_caller]
-pub fn sync_threads() {
-    let thread = current();
-    let block = thread.block();
-    let barrier = &block.barriers[0];
-    let phase = barrier.arrive(thread, 1, 0, block.threads);
-    yield_until(
-        WaitKind::BlockBarrier,
-        format_args!("waits at sync_threads"),
-        || barrier.phase.get() != phase,
-    );
-    barrier.meeting.leave(thread);
+/// The barrier of a cluster. Threads that have ended count as arrived.
+#[derive(Default)]
+pub(crate) struct ClusterBarrier {
+    arrived: Cell<u32>,
+    ended: Cell<u32>,
+    phase: Cell<u32>,
+    pub(crate) clock: SyncClock,
 }
 
-/// Waits at barrier `id` until `threads` threads of the block, this one included, have reached it,
-/// be it by [`barrier_sync`] or by [`barrier_arrive`].
-///
-/// Whole warps are counted, the block's last one, too, if it has fewer threads.
-///
-/// # Panics
-/// If `id` is not below 16, if `threads` is zero, not a multiple of the warp size or more than the
-/// block's warps have, or if a thread already there gave another number.
-#[track_caller]
-pub fn barrier_sync(id: u32, threads: u32) {
-    let thread = current();
-    let (barrier, counts) = named(thread, id, threads);
-    let phase = barrier.arrive(thread, counts, id, threads);
-    yield_until(
-        WaitKind::Cluster,
-        format_args!(
-            "waits at barrier {id} for {threads} threads, of which {} are there",
-            // As it is when the message is written, not when the wait began.
-            fmt::from_fn(|f| barrier.arrived().fmt(f))
-        ),
-        || barrier.phase.get() != phase,
-    );
-    barrier.meeting.leave(thread);
-}
+impl ClusterBarrier {
+    /// How many threads have arrived in the current phase, without those that have ended.
+    pub(crate) fn arrived(&self) -> u32 {
+        self.arrived.get()
+    }
 
-/// Counts the thread in at barrier `id` without waiting. Arguments and panics as for
-/// [`barrier_sync`].
-#[track_caller]
-pub fn barrier_arrive(id: u32, threads: u32) {
-    let thread = current();
-    let (barrier, counts) = named(thread, id, threads);
-    barrier.arrive(thread, counts, id, threads);
-}
+    pub(crate) fn phase(&self) -> u32 {
+        self.phase.get()
+    }
 
-/// The barrier, and how many threads this one counts as: the block's last one stands for those that its warp lacks.
-#[track_caller]
-fn named(thread: &Thread, id: u32, threads: u32) -> (&Barrier, u32) {
-    let block = thread.block();
-    assert!(
-        (id as usize) < BARRIERS,
-        "barrier {id} does not exist: a block has barriers 0 to 15"
-    );
-    let whole_warps = block.threads.next_multiple_of(32);
-    assert!(
-        threads > 0 && threads.is_multiple_of(32) && threads <= whole_warps,
-        "barrier {id} for {threads} threads: the number must be a multiple of 32 and at most the {whole_warps} of the \
-         block's warps"
-    );
-    let counts = match thread.linear + 1 == block.threads {
-        true => 1 + whole_warps - block.threads,
-        false => 1,
-    };
-    (&block.barriers[id as usize], counts)
+    /// Counts a thread of a cluster that has `threads` threads.
+    pub(crate) fn arrive(&self, clock: &VectorClock, threads: u32) {
+        self.clock.release(clock);
+        self.arrived.set(self.arrived.get() + 1);
+        self.end_phase_if_complete(threads);
+    }
+
+    /// No phase waits any longer for a thread that has ended.
+    pub(crate) fn thread_ends(&self, threads: u32) {
+        self.ended.set(self.ended.get() + 1);
+        self.end_phase_if_complete(threads);
+    }
+
+    fn end_phase_if_complete(&self, threads: u32) {
+        let arrived = self.arrived.get();
+        if arrived > 0 && arrived + self.ended.get() == threads {
+            self.clock.publish(None);
+            self.arrived.set(0);
+            self.phase.set(self.phase.get().wrapping_add(1));
+        }
+    }
 }

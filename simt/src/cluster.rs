@@ -1,36 +1,26 @@
-//! Running one cluster: all threads of all its blocks, in turn, on one OS thread.
+//! Running one cluster: all threads of its blocks, in turn, on one OS thread.
 
-use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::context::{Block, Thread, current_or_null, set_current};
+use crate::context::{Block, Outcome, Thread, current_or_null, set_current};
 use crate::error::{SimtError, Waiting};
 use crate::grid::Grid;
-use crate::hopper;
 use crate::panic::PanicReport;
-use crate::shared::SharedMemory;
+use crate::shared_memory::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
-use crate::wait::{Poll, Wait, WaitKind};
+use crate::wait::{Wait, WaitKind};
+use crate::{sm90, sync};
 
-/// How a thread's coroutine ended.
-#[derive(Clone, Copy)]
-pub(crate) enum Outcome {
-    Finished,
-    /// The thread holds the report.
-    Panicked,
-    StackOverflow,
-}
-
-/// How far a cluster has come when the scheduler turns to something else.
+/// Where a cluster stands when its core turns to other work.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// All its threads have ended.
+pub(crate) enum Status {
+    /// All threads have ended.
     Finished,
-    /// Its threads wait, some of them for other blocks, or have got past such a wait just now.
+    /// All threads wait. Some wait for other blocks, or have just ended such a wait.
     WaitsForGrid,
     /// The launch has failed elsewhere.
     Cancelled,
@@ -38,7 +28,7 @@ pub(crate) enum Standing {
 
 type ThreadCoroutine = Coroutine<(), (), Outcome, PooledStack>;
 
-/// What a core keeps from one cluster to the next.
+/// What a core passes from one cluster to the next.
 pub(crate) struct Resources {
     pub(crate) stacks: StackCache,
     shared: Vec<SharedMemory>,
@@ -54,16 +44,17 @@ impl Resources {
 }
 
 /// A cluster that has been started.
-pub(crate) struct Run<'g> {
+pub(crate) struct RunningCluster<'g> {
     grid: &'g Grid<'g>,
-    // Before the vectors it points into, so that it is dropped (and its threads unwound) first.
+    // Declared before the vectors it points into, so that coroutines are dropped, and their threads unwound, first.
     coroutines: Vec<Option<ThreadCoroutine>>,
     threads: Vec<Thread>,
     blocks: Vec<Block>,
+    /// How many threads have not ended.
     live: usize,
 }
 
-impl<'g> Run<'g> {
+impl<'g> RunningCluster<'g> {
     /// Prepares the `index`-th cluster of the grid; no thread runs yet.
     pub(crate) fn new(grid: &'g Grid<'g>, index: u64, resources: &mut Resources) -> Self {
         let dims = grid.dims;
@@ -79,21 +70,7 @@ impl<'g> Run<'g> {
             .collect();
         let threads: Vec<Thread> = blocks
             .iter()
-            .flat_map(|block| {
-                (0..block.threads).map(move |linear| Thread {
-                    idx: block.thread_idx(linear),
-                    linear,
-                    block: ptr::from_ref(block),
-                    yielder: Cell::new(ptr::null()),
-                    wait: Cell::new(None),
-                    poll: Cell::new(Poll::default()),
-                    knows: RefCell::default(),
-                    hopper: hopper::ThreadState::default(),
-                    exited: Cell::new(false),
-                    trap: Cell::new(None),
-                    panic: Cell::new(None),
-                })
-            })
+            .flat_map(|block| (0..block.threads).map(move |linear| Thread::new(block, linear)))
             .collect();
         for block in &blocks {
             block.cluster.set(ptr::from_ref::<[Block]>(&blocks));
@@ -109,24 +86,24 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// Runs the cluster's threads, in turn, as far as they get.
+    /// Runs the cluster's threads in turn until all of them wait or have ended.
     ///
     /// # Errors
-    /// A thread's failure, or a standstill that only this cluster could end.
-    pub(crate) fn advance(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
-        self.on_behalf_of_threads(|run| run.run_until_stuck(stacks))
+    /// If a thread failed, or if all threads wait for events that only this cluster can cause.
+    pub(crate) fn advance(&mut self, stacks: &mut StackCache) -> Result<Status, SimtError> {
+        self.catch_thread_panic(|cluster| cluster.run_until_all_wait(stacks))
     }
 
-    /// The error for a cluster that waits for others, none of which can go on either.
-    pub(crate) fn who_waits(&mut self) -> SimtError {
-        let waits = self.on_behalf_of_threads(|run| Err::<Infallible, _>(run.standstill()));
-        let Err(error) = waits;
+    /// The error if the cluster waits for other clusters, and all of these wait, too.
+    pub(crate) fn deadlock_error(&mut self) -> SimtError {
+        let Err(error) =
+            self.catch_thread_panic(|cluster| Err::<Infallible, _>(cluster.deadlock()));
         error
     }
 
-    /// Calls what runs threads or asks what they wait for. Their conditions, and what they say that they wait for, are
-    /// theirs, but called by the scheduler; a panic there is the thread's.
-    fn on_behalf_of_threads<R>(
+    /// Calls `f`, which runs code of threads on the scheduler's stack: the conditions and the descriptions of their
+    /// waits. A panic there becomes the error of the thread whose turn it is.
+    fn catch_thread_panic<R>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<R, SimtError>,
     ) -> Result<R, SimtError> {
@@ -134,7 +111,7 @@ impl<'g> Run<'g> {
         let current = current_or_null();
         set_current(ptr::null());
         result.unwrap_or_else(|payload| {
-            // SAFETY: null, or set below to the thread whose turn it is, one of `self.threads`.
+            // SAFETY: null, or set by `f` to the thread whose turn it is, which is one of `self.threads`.
             let Some(thread) = (unsafe { current.as_ref() }) else {
                 resume_unwind(payload)
             };
@@ -142,9 +119,10 @@ impl<'g> Run<'g> {
         })
     }
 
-    fn run_until_stuck(&mut self, stacks: &mut StackCache) -> Result<Standing, SimtError> {
+    fn run_until_all_wait(&mut self, stacks: &mut StackCache) -> Result<Status, SimtError> {
         loop {
-            let (mut moved, mut passed) = (false, false);
+            // Whether threads ran, after a wait for the grid or otherwise.
+            let (mut ran_after_grid, mut ran) = (false, false);
             for index in 0..self.threads.len() {
                 let thread = &self.threads[index];
                 if thread.exited.get() {
@@ -152,49 +130,48 @@ impl<'g> Run<'g> {
                 }
                 set_current(thread);
                 if let Some(wait) = thread.wait.get() {
-                    // SAFETY: the thread set this when it suspended itself, and it has not been
-                    // resumed since.
+                    // SAFETY: the thread set this when it suspended itself, and has not been resumed since.
                     if !unsafe { wait.is_ready() } {
                         continue;
                     }
                     thread.wait.set(None);
                     match wait.kind {
-                        WaitKind::Grid => passed = true,
-                        WaitKind::BlockBarrier | WaitKind::Cluster => moved = true,
+                        WaitKind::Grid => ran_after_grid = true,
+                        WaitKind::BlockBarrier | WaitKind::Cluster => ran = true,
                     }
                 } else {
-                    moved = true;
+                    ran = true;
                 }
                 self.resume(index, stacks)?;
             }
             if self.live == 0 {
-                self.check_leftovers()?;
-                return Ok(Standing::Finished);
+                self.check_mbarriers()?;
+                return Ok(Status::Finished);
             }
             if self.grid.is_cancelled() {
-                return Ok(Standing::Cancelled);
+                return Ok(Status::Cancelled);
             }
-            if moved || passed {
+            if ran || ran_after_grid {
                 self.grid.note_progress();
             }
-            if moved {
+            if ran {
                 continue;
             }
             let for_grid =
                 |t: &Thread| t.wait.get().is_some_and(|wait| wait.kind == WaitKind::Grid);
             let threads = &self.threads;
-            // Threads that poll get past their waits again and again, and other clusters must have their turn.
-            if passed || threads.iter().any(|t| !t.exited.get() && for_grid(t)) {
-                return Ok(Standing::WaitsForGrid);
+            // Threads that poll end such waits again and again. Other clusters must get their turn.
+            if ran_after_grid || threads.iter().any(|t| !t.exited.get() && for_grid(t)) {
+                return Ok(Status::WaitsForGrid);
             }
-            return Err(self.standstill());
+            return Err(self.deadlock());
         }
     }
 
-    /// Whether the blocks end in order.
-    fn check_leftovers(&self) -> Result<(), SimtError> {
+    /// Checks that the blocks end with mbarriers whose byte counts add up.
+    fn check_mbarriers(&self) -> Result<(), SimtError> {
         for block in &self.blocks {
-            if let Some((thread, message)) = hopper::leftover(block) {
+            if let Some((thread, message)) = sm90::unbalanced_mbarrier(block) {
                 return Err(SimtError::Panic {
                     kernel: self.grid.kernel.to_owned(),
                     block: block.idx,
@@ -245,8 +222,8 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// Ends the cluster, whether or not its threads have ended, and takes back what it used.
-    pub(crate) fn dismiss(mut self, resources: &mut Resources) {
+    /// Unwinds the threads that have not ended, and takes back what the cluster used.
+    pub(crate) fn tear_down(mut self, resources: &mut Resources) {
         for (thread, slot) in self.threads.iter().zip(&mut self.coroutines) {
             if let Some(mut coroutine) = slot.take() {
                 set_current(thread);
@@ -270,8 +247,8 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// The error for a cluster of which no thread can go on.
-    fn standstill(&self) -> SimtError {
+    /// The error if all threads of the cluster wait.
+    fn deadlock(&self) -> SimtError {
         let waits_with = |thread: &Thread, kind| {
             thread
                 .wait
@@ -308,7 +285,7 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// Who waits for what, threads of a block that wait for the same thing together.
+    /// The threads that wait, grouped by block and by what they wait for.
     fn waiting(&self) -> Vec<Waiting> {
         let mut groups: Vec<Waiting> = Vec::new();
         for thread in self.threads.iter().filter(|thread| !thread.exited.get()) {
@@ -316,7 +293,7 @@ impl<'g> Run<'g> {
                 continue;
             };
             set_current(thread);
-            // SAFETY: the thread is suspended in the wait, see `run_until_stuck`.
+            // SAFETY: the thread is suspended in the wait, see `run_until_all_wait`.
             let what = unsafe { wait.what() };
             let block = thread.block().idx;
             match groups
@@ -336,16 +313,19 @@ impl<'g> Run<'g> {
     }
 }
 
-/// Makes the coroutine of a thread on the given stack.
+/// Makes a thread's coroutine, on the given stack.
 fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> ThreadCoroutine {
     let this = ptr::from_ref(thread);
     let main = move |yielder: &Yielder<(), ()>, ()| {
-        // SAFETY: the thread's memory stays in place and outlives its coroutine (see `Run`).
+        // SAFETY: the thread's memory stays in place and outlives its coroutine (see `RunningCluster`).
         let thread = unsafe { &*this };
         thread.yielder.set(yielder);
         let body = || {
             body();
-            hopper::thread_ends(thread);
+            let ended_threads = &thread.block().ended_threads;
+            ended_threads.set(ended_threads.get() + 1);
+            sync::thread_ends(thread);
+            sm90::thread_ends(thread);
         };
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(()) => Outcome::Finished,
@@ -355,8 +335,8 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
             }
         }
     };
-    // SAFETY: the closure borrows the thread and the kernel's body. `Run` holds the coroutine,
-    // drops it before the threads, and is itself outlived by the body.
+    // SAFETY: the closure borrows the thread and the kernel's body. `RunningCluster` owns the coroutine and drops it
+    // before the threads. The body outlives `RunningCluster`.
     let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
     thread.trap.set(Some(coroutine.trap_handler()));
     coroutine

@@ -1,5 +1,4 @@
-//! Who is running: the GPU thread, its block and its cluster, and the questions a kernel asks about
-//! them.
+//! Which GPU thread is running, with its block and its cluster, and what a kernel can ask about them.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -7,19 +6,19 @@ use std::ptr;
 use corosensei::Yielder;
 use corosensei::trap::CoroutineTrapHandler;
 
-use crate::barrier::Barrier;
-use crate::cluster::Outcome;
-use crate::hopper;
-use crate::knowledge::{Knowledge, Meeting};
+use crate::barrier::{Barrier, ClusterBarrier};
+use crate::model_state::ModelState;
 use crate::panic::PanicReport;
-use crate::shared::{SharedMemory, own_window};
+use crate::shared_address::own_window;
+use crate::shared_memory::SharedMemory;
+use crate::vector_clock::{SyncClock, VectorClock};
 use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
 
-/// Named barriers a block has.
+/// Named barriers of a block.
 pub(crate) const BARRIERS: usize = 16;
 
-/// What every thread of a launch sees the same.
+/// What is the same for all threads of a launch.
 #[derive(Clone, Copy)]
 pub(crate) struct Dims {
     pub(crate) grid: [u32; 3],
@@ -34,14 +33,17 @@ pub(crate) struct Block {
     pub(crate) rank: u32,
     pub(crate) dims: Dims,
     pub(crate) threads: u32,
+    pub(crate) ended_threads: Cell<u32>,
     pub(crate) shared: SharedMemory,
-    /// The window of addresses in that memory.
+    /// The window of the block's addresses to its own shared memory.
     pub(crate) shared_window: u32,
     pub(crate) barriers: [Barrier; BARRIERS],
     pub(crate) warps: Box<[Warp]>,
-    pub(crate) hopper: hopper::BlockState,
-    /// Where threads of the cluster hand over data by flags; the one of the block with rank 0 is used.
-    pub(crate) flags: Meeting,
+    pub(crate) models: ModelState,
+    /// The cluster's barrier. That of the block with rank 0 is used.
+    pub(crate) cluster_barrier: ClusterBarrier,
+    /// The clock of all flags of the cluster. That of the block with rank 0 is used.
+    pub(crate) flags: SyncClock,
     /// All blocks of the cluster, this one included, by rank.
     pub(crate) cluster: Cell<*const [Block]>,
 }
@@ -58,24 +60,26 @@ impl Block {
             rank,
             dims,
             threads,
+            ended_threads: Cell::new(0),
             shared,
             shared_window: own_window(rank, dims.cluster),
             barriers: std::array::from_fn(|_| Barrier::default()),
             warps,
-            hopper: hopper::BlockState::default(),
-            flags: Meeting::default(),
+            models: ModelState::default(),
+            cluster_barrier: ClusterBarrier::default(),
+            flags: SyncClock::default(),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
     }
 
     /// All blocks of the cluster, by rank.
     pub(crate) fn all_of_cluster(&self) -> &[Block] {
-        // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs,
-        // and they outlive the threads.
+        // SAFETY: the scheduler sets the slice to the cluster's blocks before any of its threads runs, and the blocks
+        // outlive the threads.
         unsafe { &*self.cluster.get() }
     }
 
-    /// The block with rank 0, which keeps what is the whole cluster's.
+    /// The block with rank 0, which holds what the whole cluster shares.
     pub(crate) fn first_of_cluster(&self) -> &Block {
         &self.all_of_cluster()[0]
     }
@@ -87,6 +91,15 @@ impl Block {
     }
 }
 
+/// How a thread's coroutine ended.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    Finished,
+    /// The report is in the thread.
+    Panicked,
+    StackOverflow,
+}
+
 /// One GPU thread while it runs.
 pub(crate) struct Thread {
     pub(crate) idx: [u32; 3],
@@ -96,20 +109,41 @@ pub(crate) struct Thread {
     /// What the thread waits for while it is suspended.
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) poll: Cell<Poll>,
-    /// What it knows to have ended.
-    pub(crate) knows: RefCell<Knowledge>,
-    pub(crate) hopper: hopper::ThreadState,
+    pub(crate) clock: RefCell<VectorClock>,
+    /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
+    pub(crate) cluster_arrival: Cell<Option<u32>>,
+    /// Whether the thread has waited for the previous kernels (programmatic dependent launch).
+    pub(crate) waited_for_previous: Cell<bool>,
+    pub(crate) models: ModelState,
     pub(crate) exited: Cell<bool>,
-    /// How a stack overflow ends the coroutine; set when it starts.
+    /// How a stack overflow ends the coroutine; set when the coroutine starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,
-    /// What the thread panicked with, if it did.
+    /// The report of the thread's panic, if there was one.
     pub(crate) panic: Cell<Option<PanicReport>>,
 }
 
 impl Thread {
+    /// The `linear`-th thread of a block, before it runs.
+    pub(crate) fn new(block: &Block, linear: u32) -> Self {
+        Self {
+            idx: block.thread_idx(linear),
+            linear,
+            block,
+            yielder: Cell::new(ptr::null()),
+            wait: Cell::new(None),
+            poll: Cell::new(Poll::default()),
+            clock: RefCell::default(),
+            cluster_arrival: Cell::new(None),
+            waited_for_previous: Cell::new(false),
+            models: ModelState::default(),
+            exited: Cell::new(false),
+            trap: Cell::new(None),
+            panic: Cell::new(None),
+        }
+    }
+
     pub(crate) fn block(&self) -> &Block {
-        // SAFETY: a cluster's blocks are boxed, live as long as its threads, and are only lent out
-        // shared.
+        // SAFETY: a cluster's blocks stay in place, live as long as its threads, and are only borrowed shared.
         unsafe { &*self.block }
     }
 
@@ -120,19 +154,25 @@ impl Thread {
     pub(crate) fn warp(&self) -> &Warp {
         &self.block().warps[self.linear as usize / WARP_SIZE]
     }
+
+    /// Adds what a synchronisation point has published to the thread's clock.
+    #[inline]
+    pub(crate) fn acquire(&self, clock: &SyncClock) {
+        clock.acquire(&mut self.clock.borrow_mut());
+    }
 }
 
 thread_local! {
     static CURRENT: Cell<*const Thread> = const { Cell::new(ptr::null()) };
 }
 
-/// Says which GPU thread the code that follows on this OS thread belongs to; null for none.
+/// Says to which GPU thread the code that follows on this OS thread belongs; null for none.
 #[inline]
 pub(crate) fn set_current(thread: *const Thread) {
     CURRENT.set(thread);
 }
 
-/// The running GPU thread, null outside of kernels.
+/// The running GPU thread; null outside of kernels.
 #[inline]
 pub(crate) fn current_or_null() -> *const Thread {
     CURRENT.get()
@@ -146,15 +186,38 @@ pub(crate) fn current<'a>() -> &'a Thread {
     if thread.is_null() {
         outside();
     }
-    // SAFETY: the scheduler sets the pointer before it resumes the coroutine and clears it
-    // afterwards; the `Thread` outlives its coroutine, on whose stack the reference is used.
+    // SAFETY: the scheduler sets the pointer before it resumes the coroutine and clears it afterwards. The `Thread`
+    // outlives its coroutine, on whose stack the reference is used.
     unsafe { &*thread }
 }
 
 #[cold]
 #[track_caller]
 fn outside() -> ! {
-    panic!("this function is for kernel bodies: it can only be called while a kernel is launched")
+    panic!("this function can only be called while a kernel runs: call it from a kernel's body")
+}
+
+/// The block of the running cluster with the given rank, which must still run: the shared memory of a block that has
+/// ended must not be accessed.
+#[track_caller]
+pub(crate) fn running_block<'a>(rank: u32) -> &'a Block {
+    let cluster = current().block().all_of_cluster();
+    let Some(block) = cluster.get(rank as usize) else {
+        no_such_block(rank, cluster.len() as u32)
+    };
+    assert!(
+        block.ended_threads.get() < block.threads,
+        "block {rank} of the cluster has ended, and with it its shared memory: let all blocks of a cluster meet at a \
+         cluster barrier (or drain their pipelines) before one of them ends"
+    );
+    block
+}
+
+/// Panics for a rank that a cluster of `blocks` blocks does not have.
+#[cold]
+#[track_caller]
+pub(crate) fn no_such_block(rank: u32, blocks: u32) -> ! {
+    panic!("there is no block {rank} in a cluster of {blocks} blocks: ranks are below {blocks}")
 }
 
 /// Whether the calling code runs as a GPU thread.
@@ -166,14 +229,14 @@ pub fn in_kernel() -> bool {
 /// Index of the running thread in its block, `[x, y, z]`.
 ///
 /// # Panics
-/// Outside of a kernel, as do all questions about the running thread.
+/// Outside of a kernel. So do the other functions that ask about the running thread.
 #[inline]
 #[track_caller]
 pub fn thread_idx() -> [u32; 3] {
     current().idx
 }
 
-/// Index of the running thread in its block, counted along x first: `0..threads`.
+/// Index of the running thread in its block, counted along x first.
 #[inline]
 #[track_caller]
 pub fn linear_thread_idx() -> u32 {
@@ -222,7 +285,7 @@ pub fn cluster_rank() -> u32 {
     current().block().rank
 }
 
-/// How many blocks a cluster has; 1 when the launch asks for no clusters.
+/// How many blocks a cluster has; 1 if the launch asks for no clusters.
 #[inline]
 #[track_caller]
 pub fn cluster_size() -> u32 {

@@ -1,35 +1,35 @@
-//! What can go wrong in a launch, in words that name kernel, block and thread.
+//! Errors of a launch. They name kernel, block and thread.
 
 use std::fmt;
 
-/// Why a launch ended without running every thread to its end.
+/// Why a launch did not run every thread to its end.
 ///
 /// Blocks and threads are named by their `[x, y, z]` index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimtError {
-    /// The launch asks for something no GPU could run. Nothing was run.
+    /// The launch asks for something that no GPU can run. Nothing was run.
     InvalidLaunch {
         /// Name of the kernel.
         kernel: String,
-        /// What was asked for, and what is allowed.
+        /// What the launch asks for, and what is allowed.
         reason: String,
     },
-    /// A thread panicked: an assertion, a shared-memory access out of bounds, a collective called
+    /// A thread panicked: an assertion failed, an access to shared memory was out of bounds, or a collective was called
     /// wrongly.
     Panic {
         /// Name of the kernel.
         kernel: String,
-        /// Block of the thread that panicked.
+        /// The block.
         block: [u32; 3],
-        /// The thread that panicked.
+        /// The thread.
         thread: [u32; 3],
         /// The panic's message.
         message: String,
-        /// `file:line:column` of the panic; empty when another panic hook replaced ours.
+        /// `file:line:column` of the panic; empty if a panic hook installed later replaced this crate's.
         location: String,
     },
-    /// Threads wait at `sync_threads` for a thread that ended without calling it.
+    /// Threads wait at `sync_threads` for a thread that has ended without calling it.
     BarrierNotReached {
         /// Name of the kernel.
         kernel: String,
@@ -37,7 +37,7 @@ pub enum SimtError {
         block: [u32; 3],
         /// A thread that waits at the barrier.
         waiting: [u32; 3],
-        /// A thread that has ended and never reached it.
+        /// A thread that has ended without reaching it.
         missing: [u32; 3],
         /// How many of the block's threads wait.
         arrived: u32,
@@ -48,7 +48,7 @@ pub enum SimtError {
     Deadlock {
         /// Name of the kernel.
         kernel: String,
-        /// The first block of the cluster that is stuck.
+        /// The first block of the cluster that waits.
         block: [u32; 3],
         /// Who waits for what.
         waiting: Vec<Waiting>,
@@ -57,38 +57,38 @@ pub enum SimtError {
     StackOverflow {
         /// Name of the kernel.
         kernel: String,
-        /// Block of the thread.
+        /// The block.
         block: [u32; 3],
         /// The thread.
         thread: [u32; 3],
         /// How many bytes of stack a thread has.
         stack_bytes: usize,
     },
-    /// The operating system gave no memory for the threads' stacks.
+    /// The operating system had no memory for the threads' stacks.
     OutOfStacks {
         /// Name of the kernel.
         kernel: String,
         /// How many bytes of stack a thread needs.
         stack_bytes: usize,
-        /// What the operating system said.
+        /// The operating system's message.
         message: String,
     },
 }
 
-/// Threads of one block that wait for the same thing, as listed by [`SimtError::Deadlock`].
+/// Threads of one block that wait for the same thing, in [`SimtError::Deadlock`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The block.
     pub block: [u32; 3],
     /// One of the threads.
     pub thread: [u32; 3],
-    /// How many threads of the block wait for this.
+    /// How many threads of the block wait for it.
     pub count: u32,
-    /// What they wait for.
+    /// What the threads wait for.
     pub what: String,
 }
 
-/// An index as it is printed in messages: `(x, y, z)`.
+/// An index as messages print it: `(x, y, z)`.
 struct Index([u32; 3]);
 
 impl fmt::Display for Index {
@@ -145,7 +145,7 @@ impl fmt::Display for SimtError {
             } => {
                 write!(
                     f,
-                    "kernel `{kernel}`, block {}: deadlock, no thread can go on",
+                    "kernel `{kernel}`, block {}: deadlock, every thread that is left waits",
                     Index(*block)
                 )?;
                 for Waiting {
@@ -170,8 +170,8 @@ impl fmt::Display for SimtError {
                 stack_bytes,
             } => write!(
                 f,
-                "kernel `{kernel}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB; \
-                 look for endless recursion, or give threads more with {}=<KiB>",
+                "kernel `{kernel}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB; look \
+                 for endless recursion, or set {}=<KiB> to give threads more",
                 Index(*block),
                 Index(*thread),
                 stack_bytes / 1024,
@@ -183,8 +183,8 @@ impl fmt::Display for SimtError {
                 message,
             } => write!(
                 f,
-                "kernel `{kernel}`: no memory for the threads' stacks of {} KiB each: {message}; use smaller \
-                 blocks, or smaller stacks with {}=<KiB>",
+                "kernel `{kernel}`: the system has no memory for the threads' stacks of {} KiB each ({message}); use \
+                 smaller blocks, or set {}=<KiB> to give threads less",
                 stack_bytes / 1024,
                 crate::stack::STACK_VARIABLE
             ),

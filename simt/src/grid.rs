@@ -1,13 +1,11 @@
-//! The grid of one launch: which clusters are still to be run, and how the cores that run them keep
-//! in step.
+//! The grid of one launch: which clusters have not been started, and whether the launch has failed or is deadlocked.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::cluster::{Resources, Run, Standing};
 use crate::context::Dims;
 use crate::error::SimtError;
-use crate::launch::LaunchSpec;
+use crate::launch_spec::LaunchSpec;
 use crate::stack::MAX_STACKS;
 
 /// One launch, shared by the cores that run it.
@@ -17,23 +15,24 @@ pub(crate) struct Grid<'l> {
     pub(crate) shared_bytes: u32,
     pub(crate) body: &'l (dyn Fn() + Sync),
     clusters: u64,
+    /// The cluster to start next.
     next: AtomicU64,
-    /// Clusters under way.
+    /// How many clusters run.
     resident: AtomicUsize,
     cancelled: AtomicBool,
     error: Mutex<Option<SimtError>>,
-    /// Counts steps of any thread of the grid; see [`Standstill`].
+    /// Counts the steps of all threads of the grid; see [`IdleCores`].
     progress: AtomicU64,
-    /// Cores at work on this grid.
+    /// How many cores work on the grid.
     cores: AtomicUsize,
-    standstill: Mutex<Standstill>,
+    idle: Mutex<IdleCores>,
 }
 
-/// How many cores have found nothing to do since the last step of any thread. When all have,
-/// nothing will move any more: clusters that wait for other blocks wait for ever.
-struct Standstill {
+/// How many cores have found nothing to do since the count of steps was `progress`. If all have, clusters that wait for
+/// other blocks wait for ever.
+struct IdleCores {
     progress: u64,
-    cores: usize,
+    count: usize,
 }
 
 impl<'l> Grid<'l> {
@@ -58,32 +57,32 @@ impl<'l> Grid<'l> {
             error: Mutex::new(None),
             progress: AtomicU64::new(0),
             cores: AtomicUsize::new(0),
-            standstill: Mutex::new(Standstill {
+            idle: Mutex::new(IdleCores {
                 progress: 0,
-                cores: 0,
+                count: 0,
             }),
         }
     }
 
-    /// How many clusters may be under way at the same time.
+    /// How many clusters may run at the same time.
     fn max_resident(&self) -> usize {
         let threads = self.dims.block.iter().product::<u32>() * self.dims.cluster;
         (MAX_STACKS / threads as usize).max(1)
     }
 
-    /// How many cores can work on this grid at the same time.
+    /// How many cores can work on the grid at the same time.
     pub(crate) fn max_cores(&self) -> usize {
         usize::try_from(self.clusters)
             .unwrap_or(usize::MAX)
             .min(self.max_resident())
     }
 
-    /// Index of the block of the given rank in the `cluster`-th cluster; clusters lie along x.
+    /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
     pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
         let [x, y, _] = self.dims.grid.map(u64::from);
         let across = x / u64::from(self.dims.cluster);
         let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
-        // Each is below the grid's extent in its direction, which is u32.
+        // Each index is below the grid's extent in its direction, which is a u32.
         let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
         [x * self.dims.cluster + rank, y, z]
     }
@@ -93,12 +92,19 @@ impl<'l> Grid<'l> {
         self.cancelled.load(Ordering::Relaxed)
     }
 
+    /// How many steps have been noted.
+    pub(crate) fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Acquire)
+    }
+
+    /// Notes a step of some thread.
     #[inline]
     pub(crate) fn note_progress(&self) {
         self.progress.fetch_add(1, Ordering::Release);
     }
 
-    fn fail(&self, error: SimtError) {
+    /// Ends the launch with an error, unless there is one already.
+    pub(crate) fn fail(&self, error: SimtError) {
         self.error
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -118,81 +124,56 @@ impl<'l> Grid<'l> {
         }
     }
 
-    fn take_cluster(&self) -> Option<u64> {
-        // The load keeps the counter from running away when many cores ask after the end. Who finds
-        // the last cluster taken must also see the core that took it, in `cores`.
-        if self.next.load(Ordering::Acquire) >= self.clusters {
-            return None;
-        }
-        let index = self.next.fetch_add(1, Ordering::AcqRel);
-        (index < self.clusters).then_some(index)
+    /// To be called by a core that begins to work on the grid.
+    pub(crate) fn core_begins(&self) {
+        self.cores.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// One core's share of the work: runs clusters until none is left.
-    pub(crate) fn work(&self) {
-        self.cores.fetch_add(1, Ordering::AcqRel);
-        let mut resources = Resources::new();
-        let mut runs: Vec<Run<'_>> = Vec::new();
-        let mut counted = None;
-        'clusters: while !self.is_cancelled() {
-            let before = self.progress.load(Ordering::Acquire);
-            let mut index = 0;
-            while index < runs.len() {
-                match runs[index].advance(&mut resources.stacks) {
-                    Ok(Standing::WaitsForGrid) => index += 1,
-                    Ok(Standing::Finished) => {
-                        self.note_progress();
-                        self.resident.fetch_sub(1, Ordering::Relaxed);
-                        runs.remove(index).dismiss(&mut resources);
-                    }
-                    Ok(Standing::Cancelled) => break 'clusters,
-                    Err(error) => {
-                        self.fail(error);
-                        break 'clusters;
-                    }
-                }
-            }
-            let room =
-                runs.is_empty() || self.resident.load(Ordering::Relaxed) < self.max_resident();
-            if room && let Some(cluster) = self.take_cluster() {
-                self.resident.fetch_add(1, Ordering::Relaxed);
-                runs.push(Run::new(self, cluster, &mut resources));
-                self.note_progress();
-            } else if runs.is_empty() {
-                break;
-            } else if self.progress.load(Ordering::Acquire) == before {
-                let first_time = counted.replace(before) != Some(before);
-                if self.all_stand_still(before, first_time) {
-                    self.fail(runs[0].who_waits());
-                    break;
-                }
-                std::thread::yield_now();
-            }
-        }
-        for run in runs {
-            run.dismiss(&mut resources);
-        }
-        // In this order: who sees that there is one core less must see that something has moved, too.
+    /// To be called by a core that has finished its work on the grid.
+    pub(crate) fn core_ends(&self) {
+        // In this order: a core that sees the lower count must also see progress.
         self.note_progress();
         self.cores.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Called by a core that found nothing to do since `progress`, and says whether it finds so for
-    /// the first time; true if all cores at work have found so, and nothing has moved since.
-    fn all_stand_still(&self, progress: u64, first_time: bool) -> bool {
-        let mut standstill = self
-            .standstill
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // Asked under the lock: whoever was held up on the way here comes with a count that is long past.
+    /// Index of a cluster for a core to start, if there is one left. A core that runs other clusters gets one only
+    /// while fewer than `max_resident` run.
+    pub(crate) fn start_cluster(&self, runs_others: bool) -> Option<u64> {
+        if runs_others && self.resident.load(Ordering::Relaxed) >= self.max_resident() {
+            return None;
+        }
+        // The load keeps the counter from running away when many cores ask after the last cluster. A core that finds
+        // the last cluster taken must also see the core that took it in `cores`.
+        if self.next.load(Ordering::Acquire) >= self.clusters {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::AcqRel);
+        if index >= self.clusters {
+            return None;
+        }
+        self.resident.fetch_add(1, Ordering::Relaxed);
+        Some(index)
+    }
+
+    /// To be called when a cluster has ended.
+    pub(crate) fn cluster_ends(&self) {
+        self.note_progress();
+        self.resident.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// To be called by a core that has found nothing to do since `progress`, with whether it finds so for the first
+    /// time. Returns whether all cores at work have found so, and nothing has moved since.
+    pub(crate) fn is_deadlocked(&self, progress: u64, first_time: bool) -> bool {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: a core that was held up on the way here comes with an old count.
         let cores = self.cores.load(Ordering::Acquire);
-        if self.progress.load(Ordering::Acquire) != progress {
+        if self.progress() != progress {
             return false;
         }
-        if standstill.progress != progress {
-            *standstill = Standstill { progress, cores: 0 };
+        if idle.progress != progress {
+            *idle = IdleCores { progress, count: 0 };
         }
-        standstill.cores += usize::from(first_time);
-        standstill.cores >= cores
+        idle.count += usize::from(first_time);
+        idle.count >= cores
     }
 }

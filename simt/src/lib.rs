@@ -1,25 +1,20 @@
 //! Runs GPU kernel bodies on the CPU, every GPU thread a coroutine.
 //!
-//! [`launch`] takes a grid, a block and a closure, and calls the closure once per GPU thread.
-//! Inside it, the functions of this crate say which thread is running ([`thread_idx`],
-//! [`block_idx`], …) and model what the threads of a GPU do together: block barriers
-//! ([`sync_threads`], [`barrier_sync`]), warp shuffles and votes ([`warp_exchange`]), and a block's
+//! [`launch`] takes a grid, a block and a closure, and calls the closure once per GPU thread. In the closure, this
+//! crate's functions say which thread is running ([`thread_idx`], [`block_idx`], …) and model what the threads of a GPU
+//! do together: block barriers ([`sync_threads`], [`barrier_sync`]), warp shuffles and votes ([`warp_exchange`]), and
 //! shared memory ([`shared_bytes`]).
 //!
-//! - A **thread** is a stackful coroutine. It runs until it must wait, then the next thread of its
-//!   block runs.
-//! - A **cluster** (one block, unless the launch asks for more) is what the scheduler hands out:
-//!   all threads of all its blocks run on one OS thread, so that whatever they share needs no
-//!   locks.
+//! - A **thread** is a stackful coroutine. It runs until it must wait. Then the next thread of its cluster runs.
+//! - A **cluster** is what the scheduler hands out; it is one block unless the launch asks for more. All threads of a
+//!   cluster run on one OS thread, so that nothing they share needs a lock.
 //! - The clusters of a grid are spread over the cores.
 //!
-//! Every way of waiting is built on one primitive, [`yield_until`]. When no thread of a cluster can
-//! go on, the launch ends with an error that says who waits for what; it never hangs. A panic in a
-//! kernel, a stack overflow and a wrong shared-memory access end the launch with an error too
-//! ([`SimtError`]).
+//! Every way of waiting is built on one primitive, [`yield_until`]. If all threads of a cluster wait and no other
+//! cluster can help, the launch ends with an error that says which threads wait for what. A launch never hangs. A panic
+//! in a kernel, a stack overflow and a wrong access to shared memory end the launch with an error, too ([`SimtError`]).
 //!
-//! Each thread has 512 KiB of stack, or as many KiB as the environment variable
-//! `CUTLET_SIMT_STACK_KIB` says.
+//! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,36 +36,62 @@
 //! # Ok::<(), cutlet_simt::SimtError>(())
 //! ```
 
-mod barrier;
-mod cluster;
-mod context;
+// Layers, from the bottom. A file imports only from its own layer and from those before it.
+
+// Errors, and what the operating system gives.
 mod error;
-mod grid;
-mod hopper;
-mod knowledge;
-mod launch;
-mod overflow;
 mod panic;
 mod pool;
-mod shared;
 mod stack;
+
+// State of threads, warps and blocks. It does not know which thread is running.
+mod barrier;
+mod in_flight;
+mod model_state;
+mod shared_address;
+mod shared_memory;
+mod vector_clock;
 mod wait;
 mod warp;
 
-pub use barrier::{barrier_arrive, barrier_sync, sync_threads};
+// The running thread, and what it can do with others.
+mod access;
+mod context;
+mod shared;
+mod suspend;
+mod sync;
+mod timelines;
+
+// Models of the hardware.
+mod sm90;
+
+// The executor.
+mod cluster;
+mod grid;
+mod launch;
+mod launch_spec;
+mod overflow;
+mod worker;
+
+pub use access::shared_bytes;
 pub use context::{
     block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane, linear_thread_idx,
     thread_idx, warp,
 };
 pub use error::{SimtError, Waiting};
-pub use hopper::{
+pub use launch::launch;
+pub use launch_spec::LaunchSpec;
+pub use shared::{map_shared_rank, shared_base, shared_size};
+pub use sm90::{
     TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
-    check_dependency, cluster_arrive, cluster_wait, grid_dependency_wait, mbarrier_arrive,
-    mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait,
-    stmatrix, store_async, tma_load, tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
+    check_dependency, grid_dependency_wait, mbarrier_arrive, mbarrier_expect_tx, mbarrier_init,
+    mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait, stmatrix, store_async, tma_load,
+    tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
 };
-pub use knowledge::fence;
-pub use launch::{LaunchSpec, launch};
-pub use shared::{map_shared_rank, shared_base, shared_bytes, shared_size};
-pub use wait::{WaitKind, polled, yield_until};
-pub use warp::{Lanes, WARP_SIZE, sync_warp, warp_exchange};
+pub use suspend::{polled, yield_until};
+pub use sync::{
+    barrier_arrive, barrier_sync, cluster_arrive, cluster_wait, fence, sync_threads, sync_warp,
+    warp_exchange,
+};
+pub use wait::WaitKind;
+pub use warp::{Lanes, WARP_SIZE};

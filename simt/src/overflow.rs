@@ -1,8 +1,7 @@
-//! Stack overflow of a GPU thread: the guard page's signal ends the thread's coroutine instead of
-//! the process.
+//! Stack overflow of a GPU thread: the guard page's signal ends the thread's coroutine instead of the process.
 //!
-//! This works on Linux on x86-64 and AArch64. Elsewhere the guard page still stops the thread from
-//! writing over other memory, but the operating system ends the process.
+//! This works on Linux on x86-64 and AArch64. Elsewhere the guard page still keeps the thread from writing over other
+//! memory, but the operating system ends the process.
 
 #[cfg(all(
     target_os = "linux",
@@ -30,16 +29,15 @@ mod linux {
     use corosensei::trap::TrapHandlerRegs;
     use libc::{c_int, sigaction, siginfo_t, stack_t, ucontext_t};
 
-    use crate::cluster::Outcome;
-    use crate::context::current_or_null;
+    use crate::context::{Outcome, current_or_null};
 
-    /// The signals by which a guard page can answer, and who handled them before us.
+    /// The signals that an access to a guard page can raise, and the handlers installed before ours.
     static PREVIOUS: [(c_int, OnceLock<sigaction>); 2] = [
         (libc::SIGSEGV, OnceLock::new()),
         (libc::SIGBUS, OnceLock::new()),
     ];
 
-    /// Memory for the signal handler to run on, for OS threads that Rust did not start.
+    /// A stack for the signal handler, for OS threads that Rust did not start.
     struct SignalStack {
         memory: *mut c_void,
     }
@@ -49,7 +47,7 @@ mod linux {
     impl SignalStack {
         /// Gives the calling OS thread a signal stack if it has none.
         fn ensure() -> Option<Self> {
-            // SAFETY: plain system calls on memory that is ours; every result is checked.
+            // SAFETY: system calls on memory that this function owns. Results that matter are checked.
             unsafe {
                 let mut present: stack_t = mem::zeroed();
                 if libc::sigaltstack(ptr::null(), &mut present) != 0
@@ -81,8 +79,7 @@ mod linux {
 
     impl Drop for SignalStack {
         fn drop(&mut self) {
-            // SAFETY: the thread is ending; its signal stack is switched off before the memory
-            // goes.
+            // SAFETY: the thread is ending. Its signal stack is switched off before the memory is unmapped.
             unsafe {
                 let none = stack_t {
                     ss_sp: ptr::null_mut(),
@@ -95,7 +92,7 @@ mod linux {
         }
     }
 
-    /// Makes stack overflows of GPU threads that run on this OS thread end in an error.
+    /// Makes stack overflows of GPU threads on the calling OS thread end in an error.
     pub(crate) fn watch_this_thread() {
         thread_local! {
             static SIGNAL_STACK: OnceCell<Option<SignalStack>> = const { OnceCell::new() };
@@ -105,8 +102,8 @@ mod linux {
         });
         for (signal, previous) in &PREVIOUS {
             previous.get_or_init(|| {
-                // SAFETY: the handler has the signature that SA_SIGINFO asks for, and is
-                // async-signal-safe (see there). Zeroed `sigaction`s are valid.
+                // SAFETY: the handler has the signature that SA_SIGINFO asks for, and is async-signal-safe (see
+                // `handle`). Zeroed `sigaction`s are valid.
                 unsafe {
                     let mut ours: sigaction = mem::zeroed();
                     let mut theirs: sigaction = mem::zeroed();
@@ -120,14 +117,14 @@ mod linux {
         }
     }
 
-    /// Ends the running GPU thread if the fault is in its stack's guard page, and leaves every
-    /// other fault to whoever handled it before.
+    /// Ends the running GPU thread if the fault is in its stack's guard page. Passes every other fault on to the
+    /// handler before.
     ///
-    /// Reads only thread-locals without destructors and memory that the interrupted OS thread does
-    /// not write at that moment; takes no lock and allocates nothing.
+    /// It reads only thread-locals without destructors, and memory that the interrupted OS thread does not write at
+    /// that moment. It takes no lock and allocates nothing.
     unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let thread = current_or_null();
-        // SAFETY: the pointer is to a thread of a running cluster or null, see `context::current`.
+        // SAFETY: the pointer is null or to a thread of a running cluster, see `context::current`.
         let trap = unsafe { thread.as_ref() }.and_then(|thread| thread.trap.get());
         // SAFETY: the kernel passes valid pointers to handlers with SA_SIGINFO.
         let (fault, registers) = unsafe {
@@ -140,28 +137,32 @@ mod linux {
             && trap.stack_ptr_in_bounds(fault)
             && trap.stack_ptr_in_bounds(stack_pointer(registers))
         {
-            // All of a stack but its guard page can be written, so a fault inside its range is an
-            // overflow. Rust probes a frame's pages as it enters a function: what is cut off here
-            // is a function that has not begun. Its callers' locals are not dropped, and nothing
-            // reads them again.
+            // All of a stack but its guard page can be written, so that a fault in its range is an overflow. Rust
+            // probes a frame's pages on entry to a function: the function that is cut off here has not begun. Its
+            // callers' locals are not dropped, and nothing reads them again.
             //
-            // SAFETY: the fault and the stack pointer are in the coroutine's stack, and the
-            // registers are set as `setup_trap_handler` asks. The coroutine never runs again.
+            // SAFETY: the fault and the stack pointer are in the coroutine's stack, and the registers are set as
+            // `setup_trap_handler` asks. The coroutine never runs again.
             let regs = unsafe { trap.setup_trap_handler(|| Outcome::StackOverflow) };
             enter(registers, regs);
             return;
         }
-        // SAFETY: calls the handler that was installed before ours in the way it was installed, or
-        // restores the default action, after which the faulting instruction is run again.
+        // SAFETY: the kernel passes valid pointers, as above.
         unsafe { pass_on(signal, info, context) };
     }
 
+    /// Calls the handler that was installed before ours. If there was none, restores the default action, which the
+    /// faulting instruction meets when it runs again.
+    ///
+    /// # Safety
+    /// The arguments must be those of the signal handler.
     unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let previous = PREVIOUS
             .iter()
             .find(|(of, _)| *of == signal)
             .and_then(|(_, p)| p.get());
-        // SAFETY: as promised by the caller; zeroed `sigaction`s mean the default action.
+        // SAFETY: the caller passes the handler's arguments, and the handler is called as its flags say. Zeroed
+        // `sigaction`s mean the default action.
         unsafe {
             match previous {
                 Some(action)

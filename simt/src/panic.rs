@@ -1,34 +1,32 @@
-//! Panics in kernels: caught with message and place, and kept off the screen.
+//! Panics in kernels: caught with their message and location, and not printed.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic;
 use std::sync::Once;
 
-use crate::context::in_kernel;
-
-/// What is known of a panic.
+/// A caught panic.
 #[derive(Default)]
 pub(crate) struct PanicReport {
     pub(crate) message: String,
-    /// `file:line:column`, empty if unknown.
+    /// `file:line:column`; empty if unknown.
     pub(crate) location: String,
 }
 
 thread_local! {
-    /// Where the last panic of a kernel on this OS thread happened.
+    /// Location of the last panic of a kernel on this OS thread.
     static LOCATION: Cell<Option<String>> = const { Cell::new(None) };
 }
 
 impl PanicReport {
-    /// Reads what a caught panic brought along.
+    /// The report of a panic with this payload that the calling OS thread has just caught.
     pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
         let message = if let Some(text) = payload.downcast_ref::<&str>() {
             (*text).to_owned()
         } else if let Some(text) = payload.downcast_ref::<String>() {
             text.clone()
         } else {
-            "panicked with a value that is no text".to_owned()
+            "panicked with a value that is not text".to_owned()
         };
         Self {
             message,
@@ -37,9 +35,9 @@ impl PanicReport {
     }
 }
 
-/// Puts a panic hook in front of the present one that notes where a kernel panicked instead of
-/// printing it, and passes on every other panic.
-pub(crate) fn install_hook() {
+/// Installs a panic hook, once. Where `in_kernel` returns true, the hook notes the location of a panic instead of
+/// printing it. It passes every other panic on to the hook before it.
+pub(crate) fn install_hook(in_kernel: fn() -> bool) {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();

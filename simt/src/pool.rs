@@ -1,20 +1,20 @@
-//! The OS threads that help a launch: started once, asleep between launches.
+//! OS threads that help a launch. They start once, and sleep between launches.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-/// Work that helpers may join until it is withdrawn.
+/// Work that helpers may join until `run` withdraws it.
 struct Offer {
     work: Work,
     running: Mutex<usize>,
     idle: Condvar,
 }
 
-/// The work of a launch, which outlives its offer (see [`run`]).
+/// The work of a launch. It outlives its offer (see [`run`]).
 struct Work(*const (dyn Fn() + Sync));
 
-// SAFETY: the closure is `Sync`, so that it may be called from any thread.
+// SAFETY: the closure is `Sync`: any thread may call it.
 unsafe impl Send for Work {}
 // SAFETY: as above.
 unsafe impl Sync for Work {}
@@ -39,8 +39,8 @@ fn pool() -> &'static Pool {
             offered: Condvar::new(),
         }));
         for number in 0..helpers {
-            // A helper that cannot be started is one core less; the launching thread does the work
-            // in any case.
+            // Without a helper that cannot be started, a launch has one core less: the launching thread works in any
+            // case.
             let _ = thread::Builder::new()
                 .name(format!("cutlet-simt-{number}"))
                 .spawn(move || pool.help());
@@ -56,8 +56,7 @@ impl Pool {
                 let mut offers = lock(&self.offers);
                 loop {
                     if let Some(offer) = offers.pop_front() {
-                        // Counted while the offers are locked: from here on `run` waits for this
-                        // helper.
+                        // Counted while the offers are locked: from here on `run` waits for this helper.
                         *lock(&offer.running) += 1;
                         break offer;
                     }
@@ -68,14 +67,13 @@ impl Pool {
                 }
             };
             let _joined = Joined(&offer);
-            // SAFETY: `run` does not return, and the closure lives, while `running` counts this
-            // helper.
+            // SAFETY: while `running` counts this helper, `run` does not return, and the closure lives.
             unsafe { (*offer.work.0)() };
         }
     }
 }
 
-/// A helper's part in an offer: counts it out at the end, be it by a panic.
+/// A helper that has joined an offer. It is counted out at the end, also by a panic.
 struct Joined<'o>(&'o Offer);
 
 impl Drop for Joined<'_> {
@@ -88,7 +86,7 @@ impl Drop for Joined<'_> {
     }
 }
 
-/// Takes back an offer, and waits for the helpers that have joined.
+/// Withdraws an offer when dropped, and waits for the helpers that have joined.
 struct Withdraw<'p>(&'p Pool, Arc<Offer>);
 
 impl Drop for Withdraw<'_> {
@@ -105,22 +103,23 @@ impl Drop for Withdraw<'_> {
     }
 }
 
-/// Calls `work` on the calling thread and, at the same time, on up to `cores - 1` helpers; returns
-/// when all calls have returned. A panic of `work` is passed on if it
-/// happens on the calling thread; it should not happen on a helper, which ends with it.
+/// Calls `work` on the calling thread and, at the same time, on up to `cores - 1` helpers. Returns when all calls have
+/// returned.
+///
+/// A panic of `work` on the calling thread is passed on. `work` must not panic on a helper, which would end with it.
 pub(crate) fn run(cores: usize, work: &(dyn Fn() + Sync)) {
     let pool = pool();
     let helpers = pool.helpers.min(cores - 1);
     if helpers == 0 {
         return work();
     }
-    // SAFETY: only the lifetime changes. `Withdraw` keeps this function from returning, or
-    // unwinding, while a helper uses the closure, and afterwards none can start to.
-    let work_for_ever = unsafe {
+    // SAFETY: only the lifetime changes. `Withdraw` keeps this function from returning or unwinding while a helper
+    // uses the closure. Afterwards no helper can join.
+    let unbounded = unsafe {
         std::mem::transmute::<&(dyn Fn() + Sync), *const (dyn Fn() + Sync + 'static)>(work)
     };
     let offer = Arc::new(Offer {
-        work: Work(work_for_ever),
+        work: Work(unbounded),
         running: Mutex::new(0),
         idle: Condvar::new(),
     });

@@ -1,4 +1,4 @@
-//! The stacks of the coroutines: each with a guard page, kept and used again by later launches.
+//! The stacks of the coroutines. Each has a guard page. Later launches use them again.
 
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,27 +8,26 @@ use corosensei::stack::{DefaultStack, Stack, StackPointer};
 /// Environment variable that sets the size of a thread's stack in KiB.
 pub(crate) const STACK_VARIABLE: &str = "CUTLET_SIMT_STACK_KIB";
 
-/// Only pages that are touched cost memory, so this is generous: unoptimised kernels keep whole
-/// tiles in locals.
+/// Generous, because unoptimised kernels keep whole tiles in locals, and only touched pages cost memory.
 const DEFAULT_STACK_BYTES: usize = 512 * 1024;
 
-/// How many stacks a launch may hold at the same time over all cores. A stack is two memory
-/// mappings, of which Linux gives a process 65,530.
+/// The most stacks that a launch holds at the same time, over all cores. A stack takes two memory mappings, and Linux
+/// gives a process 65,530.
 pub(crate) const MAX_STACKS: usize = 16 * 1024;
 
 /// How many stacks move between the process-wide pool and a core at once.
 const BATCH: usize = 64;
 
-/// Bytes between the tops of consecutive stacks, beyond whole pages. With all tops at the same
-/// place in their page, every switch would fight for the same few cache sets.
+/// Bytes, beyond whole pages, between the tops of consecutive stacks. With all tops at the same offset in their page,
+/// every switch would use the same few cache sets.
 const COLOR_BYTES: usize = 192;
 
-/// Number of different tops; `COLORS * COLOR_BYTES` is the room reserved for them.
+/// Number of different tops. Each stack has `COLORS * COLOR_BYTES` bytes more for them.
 const COLORS: usize = 21;
 
 static POOL: Mutex<Vec<PooledStack>> = Mutex::new(Vec::new());
 
-/// Bytes of stack a GPU thread may use.
+/// Bytes of stack that a GPU thread may use.
 pub(crate) fn stack_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -40,20 +39,19 @@ pub(crate) fn stack_bytes() -> usize {
     })
 }
 
-/// A stack whose top is moved down by its color.
+/// A stack whose top is moved down by `color_bytes`.
 pub(crate) struct PooledStack {
     memory: DefaultStack,
     color_bytes: usize,
 }
 
-// SAFETY: the usable range is the upper part of `DefaultStack`'s, whose guard page and limit are
-// kept; at least the 16 KiB that `stack_bytes` grants remain, since `StackCache::grow` adds room
-// for the color.
+// SAFETY: the range is that of `DefaultStack` without up to `COLORS * COLOR_BYTES` bytes at its top. Limit and guard
+// page are the same. At least the 16 KiB of `stack_bytes` remain, because `StackCache::create` adds room for the color.
 unsafe impl Stack for PooledStack {
     #[inline]
     fn base(&self) -> StackPointer {
         let base = self.memory.base().get() - self.color_bytes;
-        // The color is far smaller than the stack, so the address cannot be zero.
+        // The color is far smaller than the stack: the address is not zero.
         StackPointer::new(base).unwrap_or(self.memory.base())
     }
 
@@ -74,8 +72,7 @@ unsafe impl Stack for PooledStack {
     }
 }
 
-/// One core's share of the pool. The stack given back last is taken first, while it is still in the
-/// cache.
+/// One core's share of the pool. The stack that was given back last is taken first, while it is still in the cache.
 pub(crate) struct StackCache {
     stacks: Vec<PooledStack>,
 }
@@ -85,7 +82,7 @@ impl StackCache {
         Self { stacks: Vec::new() }
     }
 
-    /// Takes a stack: one in hand, else from the pool, else a new one.
+    /// Takes a stack from this core's share, from the pool if the share is empty, or else a new one.
     #[inline]
     pub(crate) fn take(&mut self) -> io::Result<PooledStack> {
         match self.stacks.pop() {

@@ -1,26 +1,23 @@
-//! Warp collectives: all lanes of a warp show each other a value.
+//! A warp: its lanes, and the exchanges of values by which they synchronise.
 
 use std::cell::Cell;
-use std::fmt;
 
-use crate::context::current;
-use crate::knowledge::Meeting;
-use crate::wait::{WaitKind, yield_until};
+use crate::vector_clock::{SyncClock, VectorClock};
 
-/// Threads a warp has; the last warp of a block may have fewer.
+/// Threads of a warp. The last warp of a block may have fewer.
 pub const WARP_SIZE: usize = 32;
 
-/// One warp's meeting place.
+/// The exchanges of one warp.
 pub(crate) struct Warp {
-    /// Bit per lane that exists.
+    /// Bit `i` is set if lane `i` exists.
     members: u32,
     arrived: Cell<u32>,
     phase: Cell<u32>,
-    /// What the lanes that have arrived are doing.
+    /// The collective that the lanes that have arrived called.
     operation: Cell<&'static str>,
-    meeting: Meeting,
-    /// Two sets of values: a lane can be one exchange ahead of those that still read the last one,
-    /// never two.
+    pub(crate) clock: SyncClock,
+    /// Values of even and of odd phases. A lane can be one exchange ahead of the lanes that still read the values
+    /// before, never two.
     values: [[Cell<u32>; WARP_SIZE]; 2],
 }
 
@@ -31,13 +28,68 @@ impl Warp {
             arrived: Cell::new(0),
             phase: Cell::new(0),
             operation: Cell::new(""),
-            meeting: Meeting::default(),
+            clock: SyncClock::default(),
             values: [const { [const { Cell::new(0) }; WARP_SIZE] }; 2],
+        }
+    }
+
+    /// Shows the value of a lane that calls the collective `operation`. Returns the phase.
+    #[track_caller]
+    pub(crate) fn arrive(
+        &self,
+        lane: usize,
+        operation: &'static str,
+        value: u32,
+        clock: &VectorClock,
+    ) -> u32 {
+        let phase = self.phase.get();
+        self.values[phase as usize % 2][lane].set(value);
+        let arrived = self.arrived.get();
+        if arrived == 0 {
+            self.operation.set(operation);
+        } else if self.operation.get() != operation {
+            panic!(
+                "lane {lane} calls {operation} while lane {} of its warp waits in {}: all lanes of a warp must call \
+                 the same collective",
+                arrived.trailing_zeros(),
+                self.operation.get()
+            );
+        }
+        let arrived = arrived | 1 << lane;
+        self.clock.release(clock);
+        if arrived == self.members {
+            self.clock.publish(None);
+            self.arrived.set(0);
+            self.phase.set(phase.wrapping_add(1));
+        } else {
+            self.arrived.set(arrived);
+        }
+        phase
+    }
+
+    /// Whether a phase has ended.
+    #[inline]
+    pub(crate) fn has_ended(&self, phase: u32) -> bool {
+        self.phase.get() != phase
+    }
+
+    /// Mask of the lanes that have not arrived in the current phase.
+    pub(crate) fn missing(&self) -> u32 {
+        self.members & !self.arrived.get()
+    }
+
+    /// What all lanes showed in a phase, as `lane` sees it.
+    pub(crate) fn lanes(&self, phase: u32, lane: usize) -> Lanes {
+        let values = &self.values[phase as usize % 2];
+        Lanes {
+            values: values.each_ref().map(Cell::get),
+            members: self.members,
+            lane: lane as u32,
         }
     }
 }
 
-/// What the lanes of a warp showed each other in one exchange.
+/// The values that the lanes of a warp showed in one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes {
     values: [u32; WARP_SIZE],
@@ -72,67 +124,4 @@ impl Lanes {
     pub fn lane(&self) -> u32 {
         self.lane
     }
-}
-
-/// Shows `value` to the other lanes of the warp and returns what they all showed, once all have
-/// called this.
-///
-/// `operation` names the collective (such as `shfl`), so that lanes that meet in different ones are
-/// told apart.
-///
-/// # Panics
-/// Outside of a kernel, or if lanes that are already there called another operation.
-#[track_caller]
-pub fn warp_exchange(operation: &'static str, value: u32) -> Lanes {
-    let thread = current();
-    let warp = thread.warp();
-    let lane = thread.lane();
-    let phase = warp.phase.get();
-    let values = &warp.values[phase as usize % 2];
-    values[lane].set(value);
-    let arrived = warp.arrived.get();
-    if arrived == 0 {
-        warp.operation.set(operation);
-    } else if warp.operation.get() != operation {
-        panic!(
-            "lane {lane} calls {operation} while lane {} of its warp waits in {}: all lanes must call the same",
-            arrived.trailing_zeros(),
-            warp.operation.get()
-        );
-    }
-    let arrived = arrived | 1 << lane;
-    warp.meeting.arrive(thread);
-    if arrived == warp.members {
-        warp.meeting.end(None);
-        warp.arrived.set(0);
-        warp.phase.set(phase.wrapping_add(1));
-    } else {
-        warp.arrived.set(arrived);
-        let missing = || warp.members & !warp.arrived.get();
-        yield_until(
-            WaitKind::Cluster,
-            format_args!(
-                "waits in {operation} for lanes of its warp (mask {})",
-                // As it is when the message is written, not when the wait began.
-                fmt::from_fn(|f| write!(f, "{:#010x}", missing()))
-            ),
-            || warp.phase.get() != phase,
-        );
-    }
-    warp.meeting.leave(thread);
-    Lanes {
-        values: values.each_ref().map(Cell::get),
-        members: warp.members,
-        lane: lane as u32,
-    }
-}
-
-/// Waits until all lanes of the warp have called it.
-///
-/// # Panics
-/// As for [`warp_exchange`].
-#[inline]
-#[track_caller]
-pub fn sync_warp() {
-    warp_exchange("sync_warp", 0);
 }

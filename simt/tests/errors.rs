@@ -1,4 +1,4 @@
-//! What goes wrong in a kernel ends in an error that names kernel, block and thread.
+//! Errors of a kernel: each names kernel, block and thread.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -22,7 +22,7 @@ fn fails(body: impl Fn() + Sync) -> SimtError {
     launch(&SPEC, &body).unwrap_err()
 }
 
-/// Whether this is the thread that the tests let fail.
+/// Whether this is the thread that a test makes fail.
 fn chosen() -> bool {
     block_idx() == [2, 0, 0] && thread_idx() == [3, 4, 0]
 }
@@ -71,7 +71,7 @@ fn after_a_panic_the_other_threads_unwind() {
     impl Drop for Counted<'_> {
         fn drop(&mut self) {
             self.0.fetch_sub(1, Relaxed);
-            // A destructor may call what waits; nobody will come any more.
+            // A destructor may call a function that waits. No thread will come any more.
             sync_threads();
         }
     }
@@ -167,7 +167,7 @@ fn a_missing_lane_is_a_deadlock_that_names_it() {
 }
 
 #[test]
-fn lanes_in_different_collectives_are_told() {
+fn lanes_in_different_collectives_are_reported() {
     let error = fails(|| {
         warp_exchange(if chosen() { "shfl" } else { "ballot" }, 0);
     });
@@ -178,7 +178,7 @@ fn lanes_in_different_collectives_are_told() {
 }
 
 #[test]
-fn waiting_for_what_never_comes_is_a_deadlock() {
+fn waiting_for_an_event_that_never_comes_is_a_deadlock() {
     let error = fails(|| {
         let stage = thread_idx()[0];
         yield_until(
@@ -216,10 +216,10 @@ fn blocks_that_wait_for_each_other_for_ever_are_a_deadlock() {
     );
 }
 
-/// What others wait for is overwritten by the thread that panics: the error is its own, and the next launch is none
-/// the worse.
+/// A thread overwrites the mbarrier that another thread waits at, and panics. The error is that panic, and the next
+/// launch works.
 #[test]
-fn what_cannot_be_said_of_a_wait_is_no_panic_of_the_launch() {
+fn a_wait_whose_mbarrier_is_overwritten_does_not_hide_the_panic() {
     let spec = LaunchSpec {
         grid: [1, 1, 1],
         block: [2, 1, 1],
@@ -230,7 +230,7 @@ fn what_cannot_be_said_of_a_wait_is_no_panic_of_the_launch() {
             mbarrier_init(0, 2);
             mbarrier_wait(0, 0);
         } else {
-            // SAFETY: the other thread only waits.
+            // SAFETY: 8 bytes are there, and the other thread is suspended.
             unsafe { shared_bytes(0, 8, 8).cast::<u64>().write(0) };
             panic!("stop");
         }
@@ -253,7 +253,7 @@ fn spinning_for_ever_is_a_deadlock() {
         panic!("{error}")
     };
     assert!(
-        waiting[0].what.contains("which nobody changes"),
+        waiting[0].what.contains("which no thread changes"),
         "{waiting:?}"
     );
 }
@@ -269,7 +269,7 @@ fn a_panicking_condition_names_its_thread() {
             polls > 10
         });
     });
-    // All wait, and nothing else moves: the standstill may be reported first.
+    // All threads wait: the deadlock may be reported first.
     match &error {
         SimtError::Panic { .. } => assert_panic(&error, "polled too often"),
         error => assert!(matches!(error, SimtError::Deadlock { .. })),
@@ -301,7 +301,7 @@ fn shared_memory_is_checked() {
         ),
         (244, 16, 4, "access to 16 bytes at offset 244"),
         (4, 8, 8, "at offset 4, which is not a multiple of 8 bytes"),
-        (u32::MAX, 4, 1, "is no address in shared memory"),
+        (u32::MAX, 4, 1, "is not an address in shared memory"),
     ] {
         let error = fails(|| {
             if chosen() {
@@ -319,12 +319,12 @@ fn shared_memory_is_checked() {
 }
 
 #[test]
-fn wrong_barriers_are_told() {
+fn wrong_arguments_of_barriers_are_reported() {
     for (id, threads, expected) in [
         (16, 64, "barrier 16 does not exist"),
         (1, 0, "must be a multiple of 32"),
         (1, 48, "must be a multiple of 32"),
-        (1, 96, "at most the 64 of the block's warps"),
+        (1, 96, "at most the 64 threads of the block's warps"),
     ] {
         let error = fails(|| {
             if chosen() {
@@ -461,7 +461,7 @@ fn impossible_launches_are_refused() {
 }
 
 #[test]
-fn asking_who_runs_outside_of_a_kernel_panics() {
+fn thread_idx_outside_of_a_kernel_panics() {
     let panic = std::panic::catch_unwind(AssertUnwindSafe(thread_idx)).unwrap_err();
     assert!(
         panic

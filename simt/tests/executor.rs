@@ -1,5 +1,4 @@
-//! What the executor promises: every thread runs once, barriers and warps meet, blocks make
-//! progress together.
+//! The executor: every thread runs once, barriers and warps synchronise, blocks make progress together.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -47,7 +46,7 @@ fn a_barrier_orders_writes_and_reads() {
         let me = thread_idx()[0];
         for round in 0..10 {
             let at = |thread: u32| shared_bytes(thread * 4, 4, 4).cast::<u32>();
-            // SAFETY: every thread writes its own word, and reads another's only between barriers.
+            // SAFETY: every thread writes its own word, and reads another thread's word only between barriers.
             unsafe {
                 at(me).write(me * 100 + round);
                 sync_threads();
@@ -85,7 +84,7 @@ fn named_barriers_join_producers_and_consumers() {
             order.fetch_add(1, Relaxed);
             barrier_arrive(1, 128);
         }
-        // A barrier of two warps only, over and over.
+        // A barrier of two of the warps, several times.
         if warp().is_multiple_of(2) {
             for _ in 0..5 {
                 barrier_sync(2, 64);
@@ -145,7 +144,7 @@ fn blocks_of_a_cluster_run_together_and_reach_each_others_shared_memory() {
         assert_eq!(cluster_size(), 4);
         assert_eq!(block_idx()[0] % 4, rank);
         let mine = thread_idx()[0] * 4;
-        // SAFETY: every thread writes its own word and reads another's after all have written.
+        // SAFETY: every thread writes its own word, and reads another thread's word after all have written.
         unsafe {
             shared_bytes(mine, 4, 4)
                 .cast::<u32>()
@@ -167,8 +166,8 @@ fn blocks_of_a_cluster_run_together_and_reach_each_others_shared_memory() {
 
 #[test]
 fn a_block_can_wait_for_a_block_that_starts_later() {
-    // More blocks than cores, each waiting for the next one: they only finish if waiting blocks let
-    // others start.
+    // Each block waits for the next one, and there are more blocks than cores: the launch ends only if waiting blocks
+    // let others start.
     let flags: Vec<AtomicBool> = (0..65).map(|_| AtomicBool::new(false)).collect();
     flags[64].store(true, Relaxed);
     launch(&spec([64, 1, 1], [32, 1, 1]), &|| {
@@ -186,7 +185,7 @@ fn a_block_can_wait_for_a_block_that_starts_later() {
 }
 
 #[test]
-fn polls_are_not_waits() {
+fn polling_often_is_not_spinning() {
     let (value, polls) = (AtomicU32::new(7), AtomicU32::new(0));
     let poll = || {
         let found = value.load(Relaxed);
@@ -196,12 +195,12 @@ fn polls_are_not_waits() {
         found
     };
     launch(&spec([3, 1, 1], [64, 1, 1]), &|| {
-        // As often as it likes, for what may come.
+        // Polls of a value that may still change.
         for _ in 0..5000 {
             assert_eq!(poll(), 7);
             polls.fetch_add(1, Relaxed);
         }
-        // For what is there already.
+        // Waits that succeed at once do not count as spinning.
         for _ in 0..200_000 / 64 {
             yield_until(WaitKind::Grid, format_args!("waits for 7"), || poll() == 7);
         }
@@ -211,7 +210,7 @@ fn polls_are_not_waits() {
 }
 
 #[test]
-fn who_polls_here_and_there_lets_others_go_on() {
+fn polling_two_flags_in_turn_lets_other_threads_run() {
     let flags = [AtomicU32::new(0), AtomicU32::new(0)];
     launch(&spec([4, 1, 1], [32, 1, 1]), &|| {
         let last = block_idx()[0] == 3 && thread_idx()[0] == 31;
@@ -260,8 +259,8 @@ fn blocks_run_on_several_cores_at_the_same_time() {
     let threads = std::sync::Mutex::new(std::collections::HashSet::new());
     launch(&spec([2, 1, 1], [1, 1, 1]), &|| {
         threads.lock().unwrap().insert(std::thread::current().id());
-        // Blocks the core, not only the coroutine, so that the other block needs another core. It may
-        // have to wait long for one: other tests' launches use it, and other processes.
+        // Keeps the OS thread busy, so that the other block needs another core. That can take long, because the
+        // launches of other tests and other processes use the cores, too.
         let start = std::time::Instant::now();
         while threads.lock().unwrap().len() < 2 && start.elapsed().as_secs() < 300 {
             std::thread::yield_now();

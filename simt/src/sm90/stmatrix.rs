@@ -1,15 +1,13 @@
 //! `stmatrix`: the lanes of a warp store 8×8 matrices of 16-bit elements.
 
-use crate::shared::shared_bytes;
-use crate::warp::{sync_warp, warp_exchange};
+use crate::access::shared_bytes;
+use crate::sync::{sync_warp, warp_exchange};
 
-/// Stores as many matrices as there are registers: `registers[i]` is the lane's part of matrix `i`, `row` the
-/// shared address where the lane's row (or column, if `transposed`) of matrix `lane / 8` goes, if there is
-/// that matrix.
+/// Stores one matrix per register: `registers[i]` is the lane's part of matrix `i`. `row` is the shared address of the
+/// lane's row of matrix `lane / 8`, or of its column if `transposed`. It is ignored if there is no such matrix.
 ///
 /// # Panics
-/// If the address is not a multiple of 16 or not in shared memory, if not all lanes call it, or
-/// outside of a kernel.
+/// If the address is not a multiple of 16 or not in shared memory, if not all lanes call it, or outside of a kernel.
 #[track_caller]
 pub fn stmatrix(row: u32, registers: &[u32], transposed: bool) {
     let mut line = None;
@@ -26,7 +24,7 @@ pub fn stmatrix(row: u32, registers: &[u32], transposed: bool) {
             } else {
                 (lane % 8, element)
             };
-            // Lanes that do not exist hold nothing that could be meant.
+            // A lane that does not exist has no value.
             let pair = lanes.get(4 * r + c / 2).unwrap_or(u32::MAX).to_le_bytes();
             let (half, to) = (c as usize % 2 * 2, element as usize * 2);
             bytes[to..to + 2].copy_from_slice(&pair[half..half + 2]);

@@ -1,10 +1,9 @@
-//! Tensor maps as the model of TMA reads them: 128 bytes, like the hardware's, but of its own
-//! making.
+//! Tensor maps as the model of TMA reads them: 128 bytes, as on the hardware, in a format of the model's own.
 
-/// Marks 128 bytes as a map of the model, so that one made by the driver is told apart.
+/// Marks a map of the model, so that a map made by the driver is told apart.
 const MARK: u64 = u64::from_le_bytes(*b"simt-map");
 
-/// A tensor in memory, innermost dimension first, and the boxes of it that are moved.
+/// A tensor in memory, innermost dimension first, and the boxes by which TMA moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMapModel {
     /// Host address of the first element.
@@ -19,7 +18,7 @@ pub struct TensorMapModel {
     pub stride: [u64; 2],
     /// Elements of a box along each dimension; 1 beyond the rank.
     pub box_extent: [u32; 3],
-    /// Bytes of the swizzle's span; 16 for none.
+    /// Span of the swizzle in bytes; 16 for no swizzle.
     pub span: u32,
 }
 
@@ -40,9 +39,9 @@ impl TensorMapModel {
         words
     }
 
-    /// The map of these bytes; `None` if they are not one of the model's.
+    /// The map in these 128 bytes; `None` if the model did not make them.
     pub fn decode(words: &[u64; 16]) -> Option<Self> {
-        // What was encoded from 32 bits fits them.
+        // `encode` widened these from 32 bits.
         let narrow = |word: u64| word as u32;
         (words[1] == MARK).then(|| Self {
             address: words[0],
@@ -55,7 +54,7 @@ impl TensorMapModel {
         })
     }
 
-    /// Bytes of a box.
+    /// Size of a box in bytes.
     pub(super) fn box_bytes(&self) -> u32 {
         self.box_extent.iter().product::<u32>() * self.element_bytes
     }

@@ -1,0 +1,74 @@
+//! A block's shared memory: allocated once per core, poisoned when a block starts.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use crate::in_flight::InFlight;
+
+/// Alignment of the start: what the largest swizzle atom of an sm_90 tile needs.
+const ALIGN: usize = 1024;
+
+/// Fills shared memory before a block runs: NaN in every float format, -1 in integers.
+const POISON: u8 = 0xFF;
+
+/// The most shared memory that a launch can ask for: the most of any GPU, rounded up.
+pub(crate) const MAX_SHARED_BYTES: u32 = 256 * 1024;
+
+/// The shared memory of one block.
+pub(crate) struct SharedMemory {
+    start: NonNull<u8>,
+    bytes: u32,
+    pub(crate) in_flight: InFlight,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(bytes: u32) -> Self {
+        let layout = Self::layout(bytes);
+        let start = if bytes == 0 {
+            NonNull::<u128>::dangling().cast()
+        } else {
+            // SAFETY: the layout's size is not zero.
+            let start = unsafe { alloc(layout) };
+            NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout))
+        };
+        Self {
+            start,
+            bytes,
+            in_flight: InFlight::default(),
+        }
+    }
+
+    fn layout(bytes: u32) -> Layout {
+        const { assert!(ALIGN.is_power_of_two()) };
+        // SAFETY: the alignment is a power of two, and a u32 rounded up to it cannot overflow.
+        unsafe { Layout::from_size_align_unchecked(bytes as usize, ALIGN) }
+    }
+
+    /// Host address of an offset that the caller has checked.
+    #[inline]
+    pub(crate) fn at(&self, offset: u32) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(offset as usize)
+    }
+
+    /// Size in bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Overwrites what an earlier block left, and forgets the copies to it.
+    pub(crate) fn poison(&mut self) {
+        // SAFETY: the memory has `bytes` bytes (of zero bytes, any address will do), and no thread uses it yet.
+        unsafe { self.start.write_bytes(POISON, self.bytes as usize) };
+        self.in_flight = InFlight::default();
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: `new` allocated the memory with the same layout.
+            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+        }
+    }
+}

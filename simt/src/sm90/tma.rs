@@ -1,0 +1,273 @@
+//! TMA: copies of boxes of a tensor between global and shared memory.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::async_copy::AsyncCopy;
+use super::dependent_launch::check_dependency;
+use super::mbarrier::mbarrier_complete_tx;
+use super::tensor_map::TensorMapModel;
+use crate::access::Access;
+use crate::context::{Thread, current, running_block};
+use crate::shared::{locate, map_shared_rank};
+use crate::vector_clock::VectorClock;
+
+/// Bytes of the units that a swizzle permutes, and that a store writes whole.
+const UNIT: u32 = 16;
+
+#[track_caller]
+fn decode(map: &[u64; 16], rank: usize) -> TensorMapModel {
+    let Some(map) = TensorMapModel::decode(map) else {
+        panic!(
+            "the tensor map was not made for the CPU backend: make it on the device that the kernel is launched on"
+        )
+    };
+    assert!(
+        map.rank as usize == rank,
+        "a box of a tensor of rank {} is addressed by {rank} coordinates: give one per dimension",
+        map.rank
+    );
+    map
+}
+
+#[track_caller]
+fn check_alignment(map: &TensorMapModel, address: u32) {
+    let align = if map.span == UNIT { 128 } else { 8 * map.span };
+    assert!(
+        address.is_multiple_of(align),
+        "a TMA box is at shared address {address}, which is not a multiple of {align}: align boxes to 128 bytes, and \
+         swizzled boxes to 8 spans"
+    );
+}
+
+/// The shared address of byte `offset` of a box at `address`.
+fn swizzled(map: &TensorMapModel, address: u32, offset: u32) -> u32 {
+    let address = address + offset;
+    address ^ (address >> 7 & (map.span / UNIT - 1)) << 4
+}
+
+/// Where a copy ends the tensor's lines, which run along its innermost dimension.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    /// After the last element.
+    Exact,
+    /// After the unit of the last element, as the hardware's stores do.
+    WholeUnit,
+}
+
+impl LineEnd {
+    /// Elements of a line that are copied.
+    fn extent(self, map: &TensorMapModel, [y, z]: [i64; 2]) -> i64 {
+        let extent = map.extent[0];
+        // Memory may end with the tensor's last line. The hardware writes beyond it; the model must not.
+        let last = [y, z] == [map.extent[1] as i64 - 1, map.extent[2] as i64 - 1];
+        if self == Self::Exact || last {
+            return extent as i64;
+        }
+        let element = u64::from(map.element_bytes);
+        let whole = (extent * element).next_multiple_of(u64::from(UNIT));
+        // `whole` is at most the stride if TMA allows the stride. The model allows others, too.
+        (whole.min(map.stride[0]) / element) as i64
+    }
+}
+
+/// Calls `each` with the host address of every element of a box that is inside the tensor, and with the element's
+/// offset in the box.
+fn for_each_inside(
+    map: &TensorMapModel,
+    at: &[i32],
+    line_end: LineEnd,
+    mut each: impl FnMut(*mut u8, u32),
+) {
+    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
+    // The part of the box along dimension `d` that is below `extent`.
+    let inside = |d: usize, extent: i64| {
+        let first = (-start(d)).clamp(0, i64::from(map.box_extent[d]));
+        let end = (extent - start(d)).clamp(0, i64::from(map.box_extent[d]));
+        first as u32..end as u32
+    };
+    let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
+    for z in inside(2, map.extent[2] as i64) {
+        for y in inside(1, map.extent[1] as i64) {
+            let line = [start(1) + i64::from(y), start(2) + i64::from(z)];
+            let line_start = line[1] * map.stride[1] as i64 + line[0] * map.stride[0] as i64;
+            for x in inside(0, line_end.extent(map, line)) {
+                let byte = line_start + (start(0) + i64::from(x)) * i64::from(map.element_bytes);
+                let index = (z * map.box_extent[1] + y) * map.box_extent[0] + x;
+                each(
+                    base.wrapping_offset(byte as isize),
+                    index * map.element_bytes,
+                );
+            }
+        }
+    }
+}
+
+/// Copies the box at `at`, innermost coordinate first, to the shared address `to`, and counts its bytes at the mbarrier
+/// at `barrier`. Elements outside the tensor are zeros.
+///
+/// With `multicast`, a bit per rank, the box goes to these blocks of the cluster, otherwise to the running one.
+///
+/// # Panics
+/// If the model did not make the map, if the map has another rank, if `to` is not aligned, not in shared memory or may
+/// be in use, if the mbarrier cannot count the bytes, or outside of a kernel.
+///
+/// # Safety
+/// The tensor that the map describes must be in memory, and nothing may write to it.
+#[track_caller]
+pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multicast: Option<u16>) {
+    check_dependency();
+    let map = decode(map, at.len());
+    check_alignment(&map, to);
+    let Some(mask) = multicast else {
+        // SAFETY: as promised by the caller.
+        unsafe { load_box(&map, at, to, barrier) };
+        return;
+    };
+    for rank in (0..16).filter(|rank| mask >> rank & 1 == 1) {
+        running_block(rank);
+        let (to, barrier) = (map_shared_rank(to, rank), map_shared_rank(barrier, rank));
+        // SAFETY: as promised by the caller.
+        unsafe { load_box(&map, at, to, barrier) };
+    }
+}
+
+/// Loads a box to one block.
+#[track_caller]
+unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
+    let bytes = map.box_bytes();
+    let copy = AsyncCopy::begin(barrier);
+    for offset in (0..bytes).step_by(UNIT as usize) {
+        // SAFETY: `AsyncCopy::to` checks the range.
+        unsafe {
+            copy.to(swizzled(map, to, offset), UNIT, UNIT)
+                .write_bytes(0, UNIT as usize)
+        };
+    }
+    for_each_inside(map, at, LineEnd::Exact, |from, offset| {
+        let element = map.element_bytes;
+        let (block, to) = locate(swizzled(map, to, offset), element, element);
+        // SAFETY: the caller promises the tensor; `locate` checked the destination.
+        unsafe { from.copy_to_nonoverlapping(block.shared.at(to), element as usize) };
+    });
+    mbarrier_complete_tx(barrier, bytes);
+}
+
+/// A store that was issued and not yet done.
+struct Store {
+    map: TensorMapModel,
+    at: Vec<i32>,
+    from: u32,
+    /// The thread's clock when it issued the store.
+    clock: VectorClock,
+}
+
+/// The bulk groups of a thread's stores.
+#[derive(Default)]
+struct BulkGroups {
+    open: Vec<Store>,
+    committed: VecDeque<Vec<Store>>,
+}
+
+/// The stores of a thread.
+#[derive(Default)]
+struct Stores(RefCell<BulkGroups>);
+
+/// The running thread's stores.
+#[track_caller]
+fn stores<'a>() -> &'a RefCell<BulkGroups> {
+    &current().models.get_or_default::<Stores>().0
+}
+
+/// Issues a store of the box at shared address `from` to `at`, innermost coordinate first. It is done when its group
+/// is waited for.
+///
+/// A store writes whole units of 16 bytes, as the hardware does. Where a line of the tensor ends within a unit, the
+/// bytes after it, up to the next multiple of 16, get what the box has there. The model writes nothing after the
+/// tensor's last line, where memory may end.
+///
+/// # Panics
+/// If the model did not make the map, if the map has another rank, if `from` is not aligned, or outside of a kernel.
+///
+/// # Safety
+/// The tensor that the map describes must be in memory. Nothing may use the elements of the box, or the rest of their
+/// units, until the store has been waited for.
+#[track_caller]
+pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
+    check_dependency();
+    let map = decode(map, at.len());
+    check_alignment(&map, from);
+    stores().borrow_mut().open.push(Store {
+        map,
+        at: at.to_vec(),
+        from,
+        clock: current().clock.borrow().clone(),
+    });
+}
+
+/// Commits the stores that the thread has issued since its last commit as one group.
+///
+/// # Panics
+/// Outside of a kernel.
+#[track_caller]
+pub fn bulk_store_commit() {
+    let mut stores = stores().borrow_mut();
+    let group = std::mem::take(&mut stores.open);
+    stores.committed.push_back(group);
+}
+
+/// Waits until at most `pending` groups of the thread are in flight: does the stores of all older groups.
+///
+/// # Panics
+/// If a box is not in shared memory, if copies to the box were in flight for the thread when it issued the store, or
+/// outside of a kernel.
+#[track_caller]
+pub fn bulk_store_wait(pending: u32) {
+    let thread = current();
+    let mut stores = stores().borrow_mut();
+    while stores.committed.len() > pending as usize {
+        for store in stores.committed.pop_front().unwrap_or_default() {
+            let Store {
+                map,
+                at,
+                from,
+                clock,
+            } = store;
+            let access = Access::new(
+                "is read by a TMA store too early, or was filled too early",
+                [(&clock, thread.linear)],
+            );
+            for offset in (0..map.box_bytes()).step_by(UNIT as usize) {
+                let (block, from) = locate(swizzled(&map, from, offset), UNIT, UNIT);
+                access.check(block, from, UNIT);
+            }
+            for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
+                let element = map.element_bytes;
+                let (block, from) = locate(swizzled(&map, from, offset), element, element);
+                // SAFETY: the caller of `tma_store` promised the tensor; `locate` checked the source.
+                unsafe { to.copy_from_nonoverlapping(block.shared.at(from), element as usize) };
+            });
+        }
+    }
+}
+
+/// To be called by a thread when its kernel body returns.
+///
+/// # Panics
+/// If the thread has not waited for its stores.
+pub(super) fn thread_ends(thread: &Thread) {
+    let Some(Stores(stores)) = thread.models.get() else {
+        return;
+    };
+    let stores = stores.borrow();
+    assert!(
+        stores.open.is_empty(),
+        "the thread ends with TMA stores that it has not committed: commit them and wait for them first"
+    );
+    assert!(
+        stores.committed.is_empty(),
+        "the thread ends with {} groups of TMA stores under way, which may still read shared memory: wait for them \
+         first",
+        stores.committed.len()
+    );
+}

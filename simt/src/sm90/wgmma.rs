@@ -1,0 +1,351 @@
+//! `wgmma`: matrix products of a warpgroup.
+//!
+//! Each thread records the instructions that it issues. When all 128 threads of a warpgroup wait for a group, the last
+//! one to arrive computes it.
+
+mod product;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::fmt::{self, Display};
+use std::rc::Rc;
+
+use crate::access::Access;
+use crate::context::{Block, Thread, current};
+use crate::suspend::yield_until;
+use crate::timelines::Timelines;
+use crate::vector_clock::{SyncClock, Timeline, VectorClock};
+use crate::wait::WaitKind;
+
+use product::{ROWS, Reader, UNIT, index, multiply};
+pub use product::{WgmmaOperand, WgmmaShape};
+
+/// Threads of a warpgroup.
+const THREADS: usize = 128;
+/// What an instruction does with shared memory, in a message.
+const READ: &str = "is read by wgmma too early, or was filled too early";
+
+/// A thread's accumulators, to which instructions under way add.
+#[derive(Clone, Debug)]
+pub struct WgmmaSums(Rc<[Cell<f32>]>);
+
+impl WgmmaSums {
+    /// `count` accumulators without a value: NaN.
+    pub fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Cell::new(f32::NAN)).collect())
+    }
+
+    /// Accumulator `v`, as of the last wait.
+    ///
+    /// # Panics
+    /// If there is no such accumulator.
+    pub fn get(&self, v: usize) -> f32 {
+        self.0[v].get()
+    }
+
+    /// Sets accumulator `v`.
+    ///
+    /// # Panics
+    /// If there is no such accumulator.
+    pub fn set(&self, v: usize, value: f32) {
+        self.0[v].set(value);
+    }
+}
+
+/// An instruction that a thread has issued.
+struct Issued {
+    sums: WgmmaSums,
+    shape: &'static WgmmaShape,
+    /// Matrix descriptors of A and B.
+    descriptors: [u64; 2],
+    accumulate: bool,
+    /// The thread's clock when it issued the instruction.
+    clock: VectorClock,
+}
+
+impl Issued {
+    /// Whether two threads have issued the same instruction.
+    fn agrees(&self, other: &Self) -> bool {
+        let form = |shape: &WgmmaShape| {
+            let of = |operand: &WgmmaOperand| (operand.element_bytes, operand.k_major);
+            (shape.n, of(&shape.a), of(&shape.b))
+        };
+        form(self.shape) == form(other.shape)
+            && (self.descriptors, self.accumulate) == (other.descriptors, other.accumulate)
+    }
+}
+
+/// The instructions that one thread has issued and that were not computed.
+#[derive(Default)]
+struct Queue {
+    fenced: bool,
+    open: Vec<Issued>,
+    committed: VecDeque<Vec<Issued>>,
+}
+
+/// A warpgroup: the queues of its threads, and their wait.
+struct Warpgroup {
+    queues: [RefCell<Queue>; THREADS],
+    first_thread: u32,
+    /// How many threads wait in the current phase.
+    arrived: Cell<u32>,
+    /// The argument of the waits of the current phase.
+    pending: Cell<u32>,
+    phase: Cell<u32>,
+    /// How many groups have been computed.
+    computed: Cell<u32>,
+    /// The timeline of the groups.
+    timeline: Timeline,
+    clock: SyncClock,
+    /// For each unit of the block's shared memory, the last group that read it, counted from 1.
+    last_read: Box<[Cell<u32>]>,
+}
+
+/// The warpgroups of a block, made when the first of them issues an instruction.
+#[derive(Default)]
+struct Warpgroups(OnceCell<Box<[Warpgroup]>>);
+
+impl Warpgroups {
+    fn make(block: &Block) -> Box<[Warpgroup]> {
+        let units = block.shared.bytes().div_ceil(UNIT as u32) as usize;
+        (0..block.threads / THREADS as u32)
+            .map(|number| Warpgroup {
+                queues: std::array::from_fn(|_| RefCell::default()),
+                first_thread: number * THREADS as u32,
+                arrived: Cell::new(0),
+                pending: Cell::new(0),
+                phase: Cell::new(0),
+                computed: Cell::new(0),
+                timeline: Timelines::add(block, None),
+                clock: SyncClock::default(),
+                // SAFETY: the elements are integers.
+                last_read: unsafe { Box::new_zeroed_slice(units).assume_init() },
+            })
+            .collect()
+    }
+}
+
+/// The warpgroups of a block; none before the first instruction.
+fn warpgroups(block: &Block) -> &[Warpgroup] {
+    match block.models.get() {
+        Some(Warpgroups(all)) => all.get().map_or(&[], |all| all),
+        None => &[],
+    }
+}
+
+/// A thread's warpgroup and queue, if its warpgroup is whole.
+fn find<'a>(
+    warpgroups: &'a [Warpgroup],
+    thread: &Thread,
+) -> Option<(&'a Warpgroup, &'a RefCell<Queue>)> {
+    let warpgroup = warpgroups.get(thread.linear as usize / THREADS)?;
+    Some((
+        warpgroup,
+        &warpgroup.queues[thread.linear as usize % THREADS],
+    ))
+}
+
+/// The running thread's warpgroup and queue.
+#[track_caller]
+fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Queue>) {
+    let thread = current();
+    let block = thread.block();
+    let Warpgroups(all) = block.models.get_or_default();
+    match find(all.get_or_init(|| Warpgroups::make(block)), thread) {
+        Some(found) => found,
+        None => panic!(
+            "wgmma is called by warpgroups of {THREADS} threads, but the thread's warpgroup has {}: launch blocks of \
+             a multiple of {THREADS} threads",
+            block.threads as usize % THREADS
+        ),
+    }
+}
+
+/// The fence that must precede the first instruction of a group.
+///
+/// # Panics
+/// Outside of a whole warpgroup or of a kernel. So do the other functions of `wgmma`.
+#[track_caller]
+pub fn wgmma_fence() {
+    running().1.borrow_mut().fenced = true;
+}
+
+/// Issues an instruction. The product of the operands that the descriptors `a` and `b` describe replaces the
+/// accumulators, or is added to them if `accumulate`.
+///
+/// # Panics
+/// If there was no fence since the last commit.
+#[track_caller]
+pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accumulate: bool) {
+    let mut queue = running().1.borrow_mut();
+    assert!(
+        queue.fenced,
+        "wgmma is issued without a fence: call wgmma_fence before the first instruction of a group"
+    );
+    queue.open.push(Issued {
+        sums: sums.clone(),
+        shape,
+        descriptors: [a, b],
+        accumulate,
+        clock: current().clock.borrow().clone(),
+    });
+}
+
+/// Commits the instructions that the thread has issued since its last commit as one group.
+#[track_caller]
+pub fn wgmma_commit() {
+    let mut queue = running().1.borrow_mut();
+    let group = std::mem::take(&mut queue.open);
+    queue.committed.push_back(group);
+    queue.fenced = false;
+}
+
+/// Waits until at most `pending` groups of the warpgroup are in flight.
+///
+/// # Panics
+/// If the threads of the warpgroup have issued different instructions or wait with different `pending`, if an operand
+/// is not in shared memory, if copies to it were in flight for a thread when that thread issued the instruction, or if
+/// instructions were not committed.
+#[track_caller]
+pub fn wgmma_wait(pending: u32) {
+    let (warpgroup, queue) = running();
+    assert!(
+        queue.borrow().open.is_empty(),
+        "the thread waits for wgmma with instructions that it has not committed: call wgmma_commit first"
+    );
+    let arrived = warpgroup.arrived.get() + 1;
+    if arrived == 1 {
+        warpgroup.pending.set(pending);
+    }
+    assert!(
+        warpgroup.pending.get() == pending,
+        "the thread waits until at most {pending} wgmma groups are in flight, other threads of its warpgroup until at \
+         most {}: all must give the same number",
+        warpgroup.pending.get()
+    );
+    let phase = warpgroup.phase.get();
+    if arrived as usize == THREADS {
+        warpgroup.compute(pending as usize);
+        warpgroup.arrived.set(0);
+        warpgroup.phase.set(phase.wrapping_add(1));
+        current().acquire(&warpgroup.clock);
+        return;
+    }
+    warpgroup.arrived.set(arrived);
+    yield_until(
+        WaitKind::Cluster,
+        format_args!(
+            "waits for wgmma with its warpgroup, of which {} threads are there",
+            // Read when the message is written, not when the wait begins.
+            fmt::from_fn(|f| warpgroup.arrived.get().fmt(f))
+        ),
+        || warpgroup.phase.get() != phase,
+    );
+    current().acquire(&warpgroup.clock);
+}
+
+/// The number of a warpgroup that has read some of these bytes of a block in a group that a thread with this clock
+/// has not synchronised with.
+pub(super) fn unknown_reader(
+    block: &Block,
+    offset: u32,
+    bytes: u32,
+    clock: &VectorClock,
+) -> Option<usize> {
+    let units = offset as usize / UNIT..(offset + bytes).div_ceil(UNIT as u32) as usize;
+    warpgroups(block).iter().position(|warpgroup| {
+        let known = clock.completed(warpgroup.timeline);
+        let last_read = &warpgroup.last_read[units.clone()];
+        last_read.iter().any(|group| group.get() > known)
+    })
+}
+
+/// To be called by a thread when its kernel body returns.
+///
+/// # Panics
+/// If the thread has not waited for its instructions.
+pub(super) fn thread_ends(thread: &Thread) {
+    let Some((_, queue)) = find(warpgroups(thread.block()), thread) else {
+        return;
+    };
+    let queue = queue.borrow();
+    assert!(
+        queue.open.is_empty() && queue.committed.iter().all(Vec::is_empty),
+        "the thread ends with wgmma instructions under way: wait for them first"
+    );
+}
+
+impl Warpgroup {
+    /// Computes all but the latest `pending` groups.
+    #[track_caller]
+    fn compute(&self, pending: usize) {
+        let count = self.queues[0].borrow().committed.len();
+        for _ in pending..count {
+            let groups: Vec<Vec<Issued>> = self
+                .queues
+                .iter()
+                .map(|queue| queue.borrow_mut().committed.pop_front().unwrap_or_default())
+                .collect();
+            for group in &groups[1..] {
+                assert!(
+                    group.len() == groups[0].len()
+                        && group.iter().zip(&groups[0]).all(|(a, b)| a.agrees(b)),
+                    "threads of one warpgroup have issued different wgmma instructions: all {THREADS} must issue the \
+                     same instructions with the same descriptors"
+                );
+            }
+            self.computed.set(self.computed.get() + 1);
+            self.compute_group(&groups);
+            self.clock
+                .publish(Some((self.timeline, self.computed.get())));
+        }
+    }
+
+    /// Computes one group of every thread. Accumulators are gathered once for neighbouring instructions that add to
+    /// the same ones.
+    #[track_caller]
+    fn compute_group(&self, groups: &[Vec<Issued>]) {
+        let mut matrix = Vec::new();
+        let mut first = 0;
+        while first < groups[0].len() {
+            let same = |i: &usize| {
+                let (a, b) = (&groups[0][first], &groups[0][*i]);
+                Rc::ptr_eq(&a.sums.0, &b.sums.0)
+            };
+            let end = (first..groups[0].len())
+                .take_while(same)
+                .last()
+                .unwrap_or(first)
+                + 1;
+            let n = groups[0][first].shape.n;
+            matrix.clear();
+            matrix.resize(ROWS * n, 0.0);
+            for (thread, group) in groups.iter().enumerate() {
+                for (v, sum) in group[first].sums.0.iter().enumerate() {
+                    matrix[index(n, thread, v)] = sum.get();
+                }
+            }
+            for i in first..end {
+                let clocks = groups.iter().map(|group| &group[i].clock);
+                let reader = Reader {
+                    access: Access::new(READ, clocks.zip(self.first_thread..)),
+                    group: self.computed.get(),
+                    last_read: &self.last_read,
+                };
+                let Issued {
+                    shape,
+                    descriptors,
+                    accumulate,
+                    ..
+                } = groups[0][i];
+                multiply(shape, descriptors, accumulate, &mut matrix, &reader);
+            }
+            for (thread, group) in groups.iter().enumerate() {
+                for (v, sum) in group[first].sums.0.iter().enumerate() {
+                    sum.set(matrix[index(n, thread, v)]);
+                }
+            }
+            first = end;
+        }
+    }
+}
