@@ -59,6 +59,24 @@ pub enum Error {
         asked: String,
     },
 
+    /// A plan was run on what it was not made for.
+    #[error(
+        "gemm: a plan for {m}×{n}×{k} on {device} was run with {found}; make a plan for each shape, order, \
+         leading dimension, alignment and kind of beta (0, 1 or another)"
+    )]
+    Plan {
+        /// Rows of the plan's C.
+        m: usize,
+        /// Columns of the plan's C.
+        n: usize,
+        /// The plan's k.
+        k: usize,
+        /// The plan's device.
+        device: String,
+        /// What it was run with.
+        found: String,
+    },
+
     /// An operand lies in the memory that the call writes: between the first of its elements and the last.
     #[error("{operation}: the output overlaps {operand}; write to memory of its own")]
     Overlap {

@@ -1,30 +1,29 @@
-//! GEMM: from the matrices of a call to the launch of a kernel instance.
+//! GEMM: from the matrices of a call to the launch of a kernel.
 //!
-//! The steps, each in its place: [`gemm`] checks the problem, [`Problem`] brings it into the form
-//! that kernels know (C row-major), and [`simt`] or [`wgmma`], by the element type, picks the kernel
-//! instance and launches it; what the cache fetches before the launch may read anything is said in
-//! [`prefetch`]. What is fused with the product is said in [`epilogue`]; where the instance cannot do that
-//! itself, it leaves its [`sums`] to another kernel.
+//! The steps, each in its place: [`gemm`] makes a [`problem`], which is checked; the [`registry`] asks the [`families`] of
+//! kernels for the element types, each of which [tunes](tune) its choice; and the [`Plan`] that comes out is launched. What is
+//! fused with the product is said in [`epilogue`]. Where a kernel cannot fuse it, a second kernel makes C of the GEMM's
+//! [`partials`].
 
-mod choose;
 mod epilogue;
-mod fixups;
-mod operand;
-mod prefetch;
-mod seats;
-mod simt;
-mod sums;
-mod wgmma;
+mod families;
+mod partials;
+mod plan;
+mod problem;
+mod registry;
+mod tune;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, Stream};
+use cutlet_host::Stream;
 use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
+pub use plan::Plan;
 
-use crate::matrix::{disjoint, on_device};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
-use epilogue::Extras;
+use crate::{Matrix, MatrixMut, Order, Result};
+use epilogue::EpilogueArgs;
+use problem::Problem;
+use registry::{Family, Fused, Launch};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
@@ -115,7 +114,7 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 #[derive(Debug)]
 pub struct Gemm<'a, D: DeviceData> {
     instance: Option<&'a str>,
-    extras: Extras<'a, D>,
+    epilogue: EpilogueArgs<'a, D>,
 }
 
 impl<'a, D: DeviceData> Gemm<'a, D> {
@@ -123,7 +122,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     pub fn new() -> Self {
         Gemm {
             instance: None,
-            extras: Extras::default(),
+            epilogue: EpilogueArgs::default(),
         }
     }
 
@@ -141,20 +140,20 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
 
     /// With a number added to each row or column of the product.
     pub fn bias(mut self, bias: Bias<'a, D>) -> Self {
-        self.extras.bias = Some(bias);
+        self.epilogue.bias = Some(bias);
         self
     }
 
     /// With `beta` times this matrix, of C's extents and any order, added to the product instead of
     /// `beta` times C as it was. Where `beta` is 0, it is not read.
     pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
-        self.extras.residual = Some(residual);
+        self.epilogue.residual = Some(residual);
         self
     }
 
     /// With this function applied to everything else.
     pub fn activation(mut self, activation: Activation) -> Self {
-        self.extras.activation = Some(activation);
+        self.epilogue.activation = Some(activation);
         self
     }
 
@@ -173,12 +172,24 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: f32,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(stream.device(), alpha, a, b, beta, c, self.extras)?;
-        let (m, n, _) = problem.extents();
-        if m == 0 || n == 0 {
-            return Ok(());
-        }
-        T::launch(stream, problem, self.instance)
+        let problem = Problem::new(stream.device(), alpha, a, b, beta, c, self.epilogue)?;
+        Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
+    }
+
+    /// A [`Plan`] for matrices like these: their elements are neither read nor written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn plan<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: f32,
+        c: MatrixMut<'_, D>,
+    ) -> Result<Plan<T, D>> {
+        let problem = Problem::new(stream.device(), 1.0, a, b, beta, c, self.epilogue)?;
+        Plan::new(stream, &problem, self.instance)
     }
 }
 
@@ -187,7 +198,7 @@ impl Gemm<'_, f32> {
     /// The names of the kernel instances that multiply matrices of `T` in these orders into a
     /// row-major one of `T`, without a bias, a residual or an activation.
     pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
-        T::instances(a, b)
+        candidates::<T>(a, b, Fused::Nothing)
     }
 
     /// The names of those that fuse them, with this activation, where C is of `T`, too.
@@ -196,8 +207,15 @@ impl Gemm<'_, f32> {
         b: Order,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        T::fused_instances(a, b, activation)
+        candidates::<T>(a, b, Fused::Something(activation))
     }
+}
+
+/// The names of all families' kernels for these orders.
+fn candidates<T: Element>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+    let families = T::families().iter();
+    let names = families.flat_map(|family| family.candidates(a, b, fused));
+    names.collect()
 }
 
 impl<D: DeviceData> Default for Gemm<'_, D> {
@@ -224,7 +242,7 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// `f32` C of 16-bit A and B with `beta = 0` or `beta = 1`, as gradients are added up, and nothing fused, where there are
 /// tiles enough that none's steps are split, rows of an even number of elements, and 8 bytes divide where they start (of
 /// a column-major C, its columns). A GPU that adds to such a C in place takes its subnormal numbers for 0.
-pub trait Element<D: DeviceData = Self>: sealed::Launch<D> {}
+pub trait Element<D: DeviceData = Self>: sealed::Families<D> {}
 impl Element for f32 {}
 impl Element<bf16> for f32 {}
 impl Element<f16> for f32 {}
@@ -236,108 +254,18 @@ impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
 
 mod sealed {
-    use super::{Activation, DeviceData, Order, Problem, Result, Stream};
+    use super::{DeviceData, Family, Launch, Problem, Result, Stream, registry};
 
-    /// From a problem to a launch.
-    pub trait Launch<D: DeviceData>: DeviceData {
-        fn launch(
+    /// The families of kernels that multiply matrices of this type into a C of `D`.
+    pub trait Families<D: DeviceData>: DeviceData {
+        fn families() -> &'static [&'static dyn Family<Self, D>];
+
+        fn plan(
             stream: &Stream,
-            problem: Problem<'_, Self, D>,
-            instance: Option<&str>,
-        ) -> Result<()>;
-
-        fn instances(a: Order, b: Order) -> Vec<&'static str>;
-
-        fn fused_instances(a: Order, b: Order, activation: Option<Activation>)
-        -> Vec<&'static str>;
-    }
-}
-
-/// What is said of a name that none of the instances that fit the problem has.
-fn no_instance(named: Option<&str>) -> Error {
-    Error::Instance {
-        asked: named.unwrap_or_default().to_string(),
-    }
-}
-
-/// A GEMM in the form that the kernels know: C is row-major.
-#[derive(Debug)]
-pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
-    alpha: f32,
-    a: Matrix<'a, T>,
-    b: Matrix<'a, T>,
-    beta: f32,
-    c: MatrixMut<'a, D>,
-    extras: Extras<'a, D>,
-}
-
-impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
-    /// Refuses operands that do not fit each other, or are not on `device`.
-    fn new(
-        device: &Device,
-        alpha: f32,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-        beta: f32,
-        c: MatrixMut<'a, D>,
-        extras: Extras<'a, D>,
-    ) -> Result<Self> {
-        let agree = |what: &str, left: usize, right: usize| {
-            if left == right {
-                return Ok(());
-            }
-            Err(Error::Extents {
-                operation: "gemm",
-                found: format!("{what} are {left} and {right}; make them agree"),
-            })
-        };
-        agree("the rows of A and C", a.rows(), c.rows())?;
-        agree("the columns of A and the rows of B", a.columns(), b.rows())?;
-        agree("the columns of B and C", b.columns(), c.columns())?;
-        on_device(
-            "gemm",
-            device,
-            &[
-                ("A", Some(a.view.device())),
-                ("B", Some(b.view.device())),
-                ("C", Some(c.view.device())),
-                ("the bias", extras.bias.as_ref().map(Bias::device)),
-                (
-                    "the residual",
-                    extras.residual.as_ref().map(|it| it.view.device()),
-                ),
-            ],
-        )?;
-        disjoint("gemm", "A", a.addresses(), c.addresses())?;
-        disjoint("gemm", "B", b.addresses(), c.addresses())?;
-        extras.check(c.rows(), c.columns(), c.addresses())?;
-
-        // No product is 0, whatever it is multiplied by.
-        let alpha = if a.columns() == 0 { 0.0 } else { alpha };
-        let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
-        Ok(match c.order() {
-            Order::RowMajor => Problem {
-                alpha,
-                a,
-                b,
-                beta,
-                c,
-                extras,
-            },
-            // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
-            Order::ColMajor => Problem {
-                alpha,
-                a: b.transposed(),
-                b: a.transposed(),
-                beta,
-                c: c.transposed(),
-                extras: extras.transposed(),
-            },
-        })
-    }
-
-    /// (m, n, k).
-    fn extents(&self) -> (usize, usize, usize) {
-        (self.c.rows(), self.c.columns(), self.a.columns())
+            problem: &Problem<'_, Self, D>,
+            kernel: Option<&str>,
+        ) -> Result<Box<dyn Launch<Self, D>>> {
+            registry::plan(Self::families(), stream, problem, kernel)
+        }
     }
 }

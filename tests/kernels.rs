@@ -4,8 +4,8 @@
 
 use std::ptr::with_exposed_provenance_mut;
 
-use cutlet_device::collective::{SmAffinity};
-use cutlet_device::sm90::{KMajor};
+use cutlet_device::collective::SmAffinity;
+use cutlet_device::sm90::KMajor;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm_wgmma::instances::bf16_1x64x128_c2_kk::bf16_1x64x128_c2_kk;
@@ -171,7 +171,11 @@ fn tiles_are_complete_in_any_seats() {
     let words = SmAffinity::plan(&groups, &[vec![2], vec![1, 0]]).unwrap();
     let words = stream.upload(&words).unwrap();
     let words = GlobalMut::from_ptr(with_exposed_provenance_mut(words.view().address() as usize));
-    for seats in [SmAffinity::NONE, SmAffinity::at(words), SmAffinity::at(words)] {
+    for seats in [
+        SmAffinity::NONE,
+        SmAffinity::at(words),
+        SmAffinity::at(words),
+    ] {
         let kernel = &bf16_1x64x128_c2_kk;
         check_product::<64>(&stream, kernel, [120, 600, 200], [2, 1, 1], 6, seats);
     }
@@ -183,6 +187,13 @@ fn tiles_are_complete_whose_steps_two_blocks_share() {
     let stream = Device::auto().stream().unwrap();
     for k in [256, 200, 64, 8] {
         let kernel = &bf16_2x128x128_d2_kk;
-        check_product::<128>(&stream, kernel, [150, 200, k], [1, 1, 2], 4, SmAffinity::NONE);
+        check_product::<128>(
+            &stream,
+            kernel,
+            [150, 200, k],
+            [1, 1, 2],
+            4,
+            SmAffinity::NONE,
+        );
     }
 }

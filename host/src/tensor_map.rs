@@ -192,9 +192,9 @@ impl TensorMapSpec {
                 "a box has 1 to 256 elements in a direction: move the tile in several",
             );
         }
-        if !matches!(tile.span, 16 | 32 | 64 | 128)
+        if !matches!(tile.swizzle_bytes, 16 | 32 | 64 | 128)
             || !line.is_multiple_of(16)
-            || (tile.span > 16 && line != u64::from(tile.span))
+            || (tile.swizzle_bytes > 16 && line != u64::from(tile.swizzle_bytes))
         {
             return bad(
                 format!("a line of the box has {line} bytes"),
@@ -238,7 +238,7 @@ impl TensorMapSpec {
             extent: self.extent,
             stride: self.stride.map(|stride| stride * element),
             box_extent: [tile.extent[0], tile.extent[1], 1],
-            span: tile.span,
+            span: tile.swizzle_bytes,
         };
         TensorMap::from_words(model.encode())
     }
@@ -250,7 +250,7 @@ impl TensorMapSpec {
     ) -> Result<TensorMap> {
         let strides = self.stride.map(|stride| stride * size_of::<T>() as u64);
         let box_extent = [tile.extent[0], tile.extent[1], 1];
-        let swizzle = match tile.span {
+        let swizzle = match tile.swizzle_bytes {
             16 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
             32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
             64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,

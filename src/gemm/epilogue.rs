@@ -1,13 +1,13 @@
-//! What [`Gemm`](super::Gemm) does to the product on its way to C: a bias, a residual, an activation.
+//! What [`Gemm`](super::Gemm) fuses with the product: a bias, a residual, an activation.
 
 use std::ops::Range;
 
 use cutlet_device::{DeviceData, Float};
 use cutlet_host::{Device, IntoView, View};
-pub use cutlet_kernels::gemm_wgmma::Activation;
-use cutlet_kernels::gemm_wgmma::{AnyActivation, BiasAlong, Fused, Linear, Then};
+pub use cutlet_kernels::gemm::epilogue::Activation;
+use cutlet_kernels::gemm::epilogue::{AnyActivation, BiasAlong, Fused, Linear, Then};
 
-use super::Problem;
+use super::problem::{Problem, alignment};
 use crate::matrix::{addresses, disjoint, pointer};
 use crate::{Error, Matrix, Order, Result};
 
@@ -57,17 +57,17 @@ impl<D: DeviceData> Clone for Bias<'_, D> {
 }
 impl<D: DeviceData> Copy for Bias<'_, D> {}
 
-/// What is fused with a product besides its factors.
+/// What is fused with a product, besides its factors.
 #[derive(Debug)]
-pub struct Extras<'a, D: DeviceData> {
+pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
     pub residual: Option<Matrix<'a, D>>,
     pub activation: Option<Activation>,
 }
 
-impl<D: DeviceData> Default for Extras<'_, D> {
+impl<D: DeviceData> Default for EpilogueArgs<'_, D> {
     fn default() -> Self {
-        Extras {
+        EpilogueArgs {
             bias: None,
             residual: None,
             activation: None,
@@ -75,29 +75,29 @@ impl<D: DeviceData> Default for Extras<'_, D> {
     }
 }
 
-impl<D: DeviceData> Clone for Extras<'_, D> {
+impl<D: DeviceData> Clone for EpilogueArgs<'_, D> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<D: DeviceData> Copy for Extras<'_, D> {}
+impl<D: DeviceData> Copy for EpilogueArgs<'_, D> {}
 
-impl<D: DeviceData> Extras<'_, D> {
-    /// Whether there are none.
+impl<D: DeviceData> EpilogueArgs<'_, D> {
+    /// Whether nothing is fused.
     pub fn are_none(&self) -> bool {
         self.bias.is_none() && self.residual.is_none() && self.activation.is_none()
     }
 
-    /// Those of the transposed product.
+    /// What is fused with the transposed product.
     pub fn transposed(self) -> Self {
-        Extras {
+        EpilogueArgs {
             bias: self.bias.map(Bias::transposed),
             residual: self.residual.map(Matrix::transposed),
             activation: self.activation,
         }
     }
 
-    /// Refuses what does not fit a C of `rows × columns` at these addresses.
+    /// Refuses operands that do not fit a C of `rows × columns` at these addresses.
     pub fn check(&self, rows: usize, columns: usize, c: Range<u64>) -> Result<()> {
         let agree = |found: String, agree: bool| match agree {
             true => Ok(()),
@@ -136,21 +136,44 @@ impl<D: DeviceData> Extras<'_, D> {
     }
 }
 
+/// What a plan depends on of what is fused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpilogueShape {
+    bias: Option<(BiasAlong, u64)>,
+    residual: Option<(Order, usize, u64)>,
+    activation: Option<Activation>,
+}
+
+impl<D: DeviceData> EpilogueArgs<'_, D> {
+    /// What a plan depends on.
+    pub fn shape(&self) -> EpilogueShape {
+        EpilogueShape {
+            bias: self
+                .bias
+                .map(|bias| (bias.along, alignment(bias.elements.address()))),
+            residual: self
+                .residual
+                .map(|it| (it.order(), it.ld(), alignment(it.view.address()))),
+            activation: self.activation,
+        }
+    }
+}
+
 impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
-    /// Everything that becomes of the sums of this problem.
+    /// The whole epilogue of this problem.
     pub(super) fn fused(&self) -> Fused<D> {
         Then {
             first: self.linear(),
-            second: AnyActivation::new(self.extras.activation),
+            second: AnyActivation::new(self.epilogue.activation),
         }
     }
 
-    /// What becomes of them before the activation.
+    /// The epilogue before the activation.
     pub(super) fn linear(&self) -> Linear<D> {
         let extent = [self.c.rows() as i32, self.c.columns() as i32];
         let mut linear = Linear::new(self.alpha, extent);
-        // SAFETY: all of it was checked against C's extents and the memory behind it, is on C's
-        // device, and is borrowed for the call.
+        // SAFETY: the operands were checked against C's extents and the memory behind them, are on C's device, and are
+        // borrowed for the call.
         unsafe {
             if self.beta != 0.0 {
                 let source = self.source();
@@ -161,18 +184,17 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
                 };
                 linear = linear.residual(self.beta, pointer(source.view), strides);
             }
-            if let Some(Bias { along, elements }) = self.extras.bias {
+            if let Some(Bias { along, elements }) = self.epilogue.bias {
                 linear = linear.bias(along, pointer(elements));
             }
         }
         linear
     }
 
-    /// Whether threads may read [`linear`](Self::linear)'s bias and residual in pairs of neighbouring
-    /// columns.
+    /// Whether threads may read the bias and the residual of [`linear`](Self::linear) in pairs of neighbouring columns.
     pub(super) fn reads_pairs(&self) -> bool {
         let pair = 2 * size_of::<D>();
-        let bias = match self.extras.bias {
+        let bias = match self.epilogue.bias {
             Some(Bias {
                 along: BiasAlong::Columns,
                 elements,
@@ -185,9 +207,9 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
         self.c.columns().is_multiple_of(2) && bias && residual
     }
 
-    /// What `beta` multiplies: the residual, or else C as it is.
+    /// What `beta` multiplies: the residual, or C as it is.
     fn source(&self) -> Matrix<'_, D> {
-        self.extras.residual.unwrap_or(Matrix {
+        self.epilogue.residual.unwrap_or(Matrix {
             view: self.c.view.view(),
             extents: self.c.extents,
         })

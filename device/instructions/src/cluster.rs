@@ -1,6 +1,9 @@
 //! Clusters: their barrier, and each other's shared memory.
 
-use cutlet_device::sm90::{cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared, store_async, store_cluster};
+use cutlet_device::sm90::{
+    cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared,
+    store_async, store_cluster,
+};
 use cutlet_device::{DeviceData, Shared, SharedMemory, kernel};
 
 /// The barrier of a cluster.

@@ -1,6 +1,9 @@
 //! What a launch's warps do besides computing: registers change hands, one lane is elected, the next launch begins.
 
-use cutlet_device::sm90::{decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents, warpgroup_idx};
+use cutlet_device::sm90::{
+    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
+    warpgroup_idx,
+};
 use cutlet_device::{Global, GlobalMut, kernel};
 
 /// A warpgroup gives up registers, another takes them.

@@ -1,6 +1,9 @@
 //! Tensor maps, and loads and stores of boxes of every rank.
 
-use cutlet_device::sm90::{CacheHint, LoadOptions, Mbarrier, Multicast, TensorMap, prefetch_tensor_map, tma_load, tma_store, tma_store_commit, tma_store_wait, tma_store_wait_read};
+use cutlet_device::sm90::{
+    CacheHint, LoadOptions, Mbarrier, Multicast, TensorMap, prefetch_tensor_map, tma_load,
+    tma_store, tma_store_commit, tma_store_wait, tma_store_wait_read,
+};
 use cutlet_device::{Global, Shared, SharedMemory, kernel};
 
 /// A box to shared memory, in each way, and back.

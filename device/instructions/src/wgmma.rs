@@ -1,7 +1,10 @@
 //! Matrix instructions: a kernel for each column of the device crate's table, with every row of it in every
 //! major.
 
-use cutlet_device::sm90::{Accumulator, F8E4M3, F8E5M2, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma, WgmmaInstruction, warpgroup_arrive, warpgroup_wait};
+use cutlet_device::sm90::{
+    Accumulator, F8E4M3, F8E5M2, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma,
+    WgmmaInstruction, warpgroup_arrive, warpgroup_wait,
+};
 use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, kernel};
 use cutlet_layout_core::Fragment;
 use half::{bf16, f16};

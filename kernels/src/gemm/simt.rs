@@ -1,4 +1,4 @@
-//! gemm_f32: `C = alpha·A·B + beta·C` in f32 on the CUDA cores.
+//! The GEMM family for CUDA cores: `C = alpha·A·B + beta·C` in f32.
 //!
 //! A block computes a 128×128 tile of C, a thread 8×8 of it. Tiles of A and B go from global memory
 //! through registers into one of two shared-memory stages, so that the next tile's loads are under

@@ -98,56 +98,67 @@ where
         })
     }
 
-    /// Writes an M atom's accumulators as partial output, or adds them to those of other splits. Returns whether there is
-    /// nothing more to do for them.
+    /// Whether partial output is written, or the fixup runs. One question for both: most launches do neither, and wait for
+    /// the answer.
+    #[inline(always)]
+    fn has_partials(&self) -> bool {
+        let (writes_partials, runs_fixup) =
+            const { (writes_partials::<Epi>(), runs_fixup::<C, Epi>()) };
+        writes_partials
+            && ((runs_fixup && self.args.scheduler.splits > 1)
+                || self.args.output.partial.is_some())
+    }
+
+    /// Writes an M atom's accumulators as partial output.
     ///
     /// # Safety
     /// As [`Store::store`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn hand_over(
+    unsafe fn write_partials(
+        &self,
+        work: WorkTile,
+        nth: usize,
+        accumulators: &mut AtomFragment<C::Mma>,
+    ) {
+        let (row, column) = self.scheduler.begin(work);
+        let [tile_rows, _] = C::TILE_IN_UNITS;
+        let place = Place {
+            tile: (work.split_row * tile_rows + row, column),
+            atom: (m_atom::<C>(self.consumer, nth), 0),
+            thread: self.thread,
+        };
+        // SAFETY: the launcher promises room for the partial output. These rows are this consumer's, or another tile's whose
+        // accumulators are the same.
+        unsafe {
+            write_partials::<C>(
+                accumulators,
+                self.epilogue,
+                partials_of(self.c),
+                &self.args.output,
+                place,
+            );
+        }
+    }
+
+    /// Adds an M atom's accumulators to those of other splits. Returns whether they are complete.
+    ///
+    /// # Safety
+    /// As [`Store::store`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn fix_up(
         &self,
         work: WorkTile,
         nth: usize,
         accumulators: &mut AtomFragment<C::Mma>,
     ) -> bool {
-        let runs_fixup = const { runs_fixup::<C, Epi>() };
-        let (output, splits) = (&self.args.output, self.args.scheduler.splits);
-        // One question for both: most launches do neither, and wait for the answer.
-        if const { !writes_partials::<Epi>() }
-            || !((runs_fixup && splits > 1) || output.partial.is_some())
-        {
-            return false;
-        }
-        let m_atom = m_atom::<C>(self.consumer, nth);
-        if output.partial.is_some() {
-            let (row, column) = self.scheduler.begin(work);
-            let [tile_rows, _] = C::TILE_IN_UNITS;
-            let place = Place {
-                tile: (work.split_row * tile_rows + row, column),
-                atom: (m_atom, 0),
-                thread: self.thread,
-            };
-            // SAFETY: the launcher promises room for the partial output. These rows are this consumer's, or another tile's
-            // whose accumulators are the same.
-            unsafe {
-                write_partials::<C>(
-                    accumulators,
-                    self.epilogue,
-                    partials_of(self.c),
-                    output,
-                    place,
-                );
-            }
-            return true;
-        }
+        let m_atom = (work.tile, m_atom::<C>(self.consumer, nth));
         // SAFETY: the launcher promises room for the partials of each split of each M atom.
-        runs_fixup
-            && !unsafe {
-                let m_atom = (work.tile, m_atom);
-                self.fixup
-                    .add(m_atom, work.split, self.thread, accumulators)
-            }
+        unsafe {
+            self.fixup
+                .add(m_atom, work.split, self.thread, accumulators)
+        }
     }
 
     /// Applies the epilogue to an M atom's accumulators and writes C.
@@ -219,9 +230,16 @@ where
         for (nth, accumulators) in accumulators.as_mut().iter_mut().enumerate() {
             // SAFETY: as promised by the caller.
             unsafe {
-                if !self.hand_over(work, nth, accumulators) {
-                    self.write(work, nth, accumulators, operands);
+                if self.has_partials() {
+                    if self.args.output.partial.is_some() {
+                        self.write_partials(work, nth, accumulators);
+                        continue;
+                    }
+                    if const { runs_fixup::<C, Epi>() } && !self.fix_up(work, nth, accumulators) {
+                        continue;
+                    }
                 }
+                self.write(work, nth, accumulators, operands);
             }
         }
     }

@@ -5,38 +5,50 @@ use cutlet_host::{Scratch, Stream};
 use cutlet_kernels::repack::{self, Tile, repack_16};
 use cutlet_layout_core::tiles;
 
+use crate::gemm::problem::Problem;
+use crate::gemm::tune::model::{CACHE_LINE, TMA_UNIT};
 use crate::matrix::{Extents, pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 
-/// Bytes that TMA needs rows to start at a multiple of.
-pub const UNIT: usize = 16;
-/// Bytes of a line of the cache.
-pub const LINE: usize = 128;
-
-/// An operand of 16-bit elements, or a copy of it where TMA could not read it.
+/// An operand of 16-bit elements, or a copy of it that TMA can read.
 #[derive(Debug)]
 pub enum TmaOperand<'a, T: DeviceData> {
     /// As the caller has it.
     AsItIs(Matrix<'a, T>),
-    /// With its rows at other distances.
+    /// With another leading dimension.
     Copied {
         /// Its elements.
         elements: Scratch<T>,
-        /// Where they are.
+        /// How they lie.
         extents: Extents,
     },
 }
 
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
-    /// The operand, copied if need be. One without elements becomes a few zeros.
-    pub fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
+    /// The problem's A and B.
+    pub fn both<D: DeviceData>(stream: &Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]> {
+        Ok([Self::of(stream, problem.a)?, Self::of(stream, problem.b)?])
+    }
+
+    /// The operand, copied if TMA cannot read it. One without elements becomes a few zeros.
+    fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
         if operand.rows() == 0 || operand.columns() == 0 {
             zeros(stream, operand.order())
-        } else if operand.starts_runs_at(UNIT) {
+        } else if operand.starts_runs_at(TMA_UNIT) {
             Ok(TmaOperand::AsItIs(operand))
         } else {
             copy(stream, &operand)
         }
+    }
+
+    /// Cache lines that 128 bytes of a row lie in, where TMA reads it: 1, or 2 where rows start anywhere.
+    pub fn cache_lines(operand: &Matrix<'_, T>) -> usize {
+        let (run, _) = operand.extents.run_and_count();
+        let is_aligned = match operand.starts_runs_at(TMA_UNIT) {
+            true => operand.starts_runs_at(CACHE_LINE),
+            false => distance(run * size_of::<T>()).is_multiple_of(CACHE_LINE),
+        };
+        if is_aligned { 1 } else { 2 }
     }
 
     /// The matrix that TMA reads.
@@ -51,9 +63,9 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
     }
 }
 
-/// A run of zeros; what lies outside a matrix is zero, too.
+/// A run of zeros. TMA reads zeros out of bounds, too.
 fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'static, T>> {
-    let run = UNIT / size_of::<T>();
+    let run = TMA_UNIT / size_of::<T>();
     let mut elements = stream.scratch(run)?;
     stream.fill_bytes(elements.view_mut(), 0)?;
     let (rows, columns) = match order {
@@ -69,10 +81,14 @@ fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'sta
     Ok(TmaOperand::Copied { elements, extents })
 }
 
-/// Bytes from one row of so many bytes to the next in a copy. Where a row has whole lines of the cache, it
-/// starts with one: a step's 128 bytes would lie in two lines otherwise.
+/// Bytes from one row of `row` bytes to the next in a copy. A row of at least a cache line starts at one: otherwise the 128
+/// bytes of a k-tile would lie in two lines.
 const fn distance(row: usize) -> usize {
-    row.next_multiple_of(if row < LINE { UNIT } else { LINE })
+    row.next_multiple_of(if row < CACHE_LINE {
+        TMA_UNIT
+    } else {
+        CACHE_LINE
+    })
 }
 
 fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOperand<'static, T>> {
@@ -107,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_a_copy_start_lines_if_they_are_as_long() {
+    fn rows_of_a_copy_start_cache_lines_if_they_are_as_long() {
         assert_eq!([1, 16, 126].map(distance), [16, 16, 128]);
         assert_eq!([128, 130, 2038].map(distance), [128, 256, 2048]);
     }

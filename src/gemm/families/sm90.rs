@@ -1,0 +1,425 @@
+//! GEMM of bf16 and f16 on Hopper's tensor cores: which way a problem takes from accumulators to C.
+//!
+//! A kernel writes a C of its operands' type itself. Any other C, and what the kernels at hand cannot fuse, takes partial output
+//! in f32: in C itself where accumulators are all that is asked for, else in scratch memory, from where a second kernel makes
+//! C. Where k is split, partials go to scratch memory, too, and the fixup or a second kernel adds them.
+
+mod fixup;
+mod launch;
+mod prefetch;
+mod sm_affinity;
+mod tma_operand;
+
+use std::fmt::Display;
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Device, Stream, TensorMapElement};
+use cutlet_kernels::gemm::epilogue::{
+    AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
+};
+use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::instances::{
+    BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
+};
+use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
+use cutlet_kernels::gemm::store::PartialOutput;
+use half::{bf16, f16};
+
+use crate::gemm::Activation;
+use crate::gemm::partials::{Output, SplitKReduce};
+use crate::gemm::problem::Problem;
+use crate::gemm::registry::{Family, Fused, Launch, Planned};
+use crate::gemm::tune::model::{self, Card, CostInput, OutputPath, TMA_UNIT};
+use crate::{Error, MatrixMut, Order, Result};
+use fixup::FixupCounters;
+use launch::{Prepared, To, Workspace};
+use tma_operand::TmaOperand;
+
+/// The share of a fusing kernel's time, by the model, below which another kernel and an epilogue pass are taken. Where both are
+/// as fast by the model, fusing is faster: 0.99 of cuBLASLt's speed against 0.86 at 2048×5120×20480 with a bias.
+const SECOND_KERNEL_PAYS: f64 = 0.95;
+
+/// A kernel that fuses a bias or a residual, and then the activation `A`.
+type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
+
+/// An element type with kernels.
+trait Sixteen: TensorMapElement + Output {
+    /// The kernels that fuse nothing.
+    fn plain() -> &'static [Instance<Self>];
+    /// The kernels that fuse a bias or a residual, and no activation, or ReLU.
+    fn linear() -> &'static [Fusing<Self, AtLeast>];
+    /// What computes GELU.
+    type Gelu: Epilogue<Acc = f32>;
+    const GELU: Self::Gelu;
+    /// The kernels that fuse GELU.
+    fn gelu() -> &'static [Fusing<Self, Self::Gelu>];
+    /// The kernels that fuse SiLU.
+    fn silu() -> &'static [Fusing<Self, Silu>];
+    /// The split-K reduction where nothing is fused.
+    const SPLIT_K_REDUCE_PLAIN: &'static SplitKReduce<Self, Scale>;
+}
+
+macro_rules! sixteen {
+    ($($element:ty: $plain:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
+        $split_k_reduce:ident;)+) => {$(
+        impl Sixteen for $element {
+            fn plain() -> &'static [Instance<Self>] {
+                $plain
+            }
+            fn linear() -> &'static [Fusing<Self, AtLeast>] {
+                $linear
+            }
+            type Gelu = $gelu_type;
+            const GELU: $gelu_type = $gelu_type;
+            fn gelu() -> &'static [Fusing<Self, $gelu_type>] {
+                $gelu
+            }
+            fn silu() -> &'static [Fusing<Self, Silu>] {
+                $silu
+            }
+            const SPLIT_K_REDUCE_PLAIN: &'static SplitKReduce<Self, Scale> = &$split_k_reduce;
+        }
+    )+};
+}
+sixteen! {
+    bf16: BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
+    f16: F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
+}
+
+/// The compute capability that has `wgmma`, and that the kernels are compiled for.
+const HOPPER: (u32, u32) = (9, 0);
+
+/// Refuses a GPU of another compute capability.
+fn supports<D: Display>(
+    capability: Option<(u32, u32)>,
+    describe: impl FnOnce() -> D,
+) -> Result<()> {
+    match capability {
+        Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
+            asked: "gemm of bf16 or f16, whose kernels are for Hopper (compute capability 9.0),",
+            found: format!("{}, compute capability {major}.{minor}", describe()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The instances for operands of these orders, or the one of them with this name.
+fn of_orders<T, Epi>(
+    all: &'static [Instance<T, Epi>],
+    a: Order,
+    b: Order,
+    kernel: Option<&str>,
+) -> Vec<&'static Instance<T, Epi>> {
+    let k_major = [a == Order::RowMajor, b == Order::ColMajor];
+    all.iter()
+        .filter(|instance| instance.k_major == instance.oriented(k_major))
+        .filter(|instance| kernel.is_none_or(|name| instance.kernel.name() == name))
+        .collect()
+}
+
+fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
+    let names = instances.into_iter().map(|instance| instance.kernel.name());
+    names.collect()
+}
+
+/// The names of the kernels for these orders.
+fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+    match fused {
+        Fused::Nothing => names(of_orders(T::plain(), a, b, None)),
+        Fused::Something(None | Some(Activation::Relu)) => {
+            names(of_orders(T::linear(), a, b, None))
+        }
+        Fused::Something(Some(Activation::Gelu)) => names(of_orders(T::gelu(), a, b, None)),
+        Fused::Something(Some(Activation::Silu)) => names(of_orders(T::silu(), a, b, None)),
+    }
+}
+
+/// The plain kernels for the problem's orders, or the one of them with this name.
+fn plain_kernels<T: Sixteen, D: DeviceData>(
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Vec<&'static Instance<T>> {
+    of_orders(T::plain(), problem.a.order(), problem.b.order(), kernel)
+}
+
+/// The model's input for the problem.
+fn cost_input<T: Sixteen, D: DeviceData>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+) -> CostInput {
+    let (m, n, k) = problem.extents();
+    CostInput {
+        lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
+        bytes_c: size_of::<D>(),
+        allows_fixup: false,
+        // Without any k, zeros are multiplied.
+        ..CostInput::plain([m, n, k.max(1)], Card::of(stream.device()))
+    }
+}
+
+/// Whether TMA can store C, which it writes in units of 16 bytes of a row.
+fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
+    c.starts_runs_at(TMA_UNIT) && c.columns().is_multiple_of(TMA_UNIT / size_of::<T>())
+}
+
+macro_rules! family {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl<$t: Sixteen $(, $d: Output)?> Family<$t, $c> for $name {
+            fn supports(&self, device: &Device) -> Result<()> {
+                supports(device.compute_capability(), || device.describe())
+            }
+
+            fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+                candidates::<$t>(a, b, fused)
+            }
+
+            fn plan(
+                &self,
+                stream: &Stream,
+                problem: &Problem<'_, $t, $c>,
+                kernel: Option<&str>,
+            ) -> Result<Option<Planned<$t, $c>>> {
+                $plan(stream, problem, kernel)
+            }
+        }
+    };
+}
+family! {
+    /// C of the operands' type.
+    ToSameType, <T> to T, plan to_same_type
+}
+family! {
+    /// C of f32.
+    ToF32, <T> to f32, plan to_f32
+}
+family! {
+    /// C of a type that no kernel writes.
+    ToOtherType, <T, D> to D, plan by_second_kernel
+}
+
+/// A C of the operands' type.
+fn to_same_type<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    kernel: Option<&str>,
+) -> Result<Option<Planned<T, T>>> {
+    if problem.epilogue.are_none() {
+        return plain(stream, problem, kernel);
+    }
+    let at_least = |floor| AtLeast { floor, padding: 0 };
+    match problem.epilogue.activation {
+        None => fused(
+            stream,
+            problem,
+            kernel,
+            T::linear(),
+            at_least(f32::NEG_INFINITY),
+        ),
+        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), at_least(0.0)),
+        Some(Activation::Gelu) => fused(stream, problem, kernel, T::gelu(), T::GELU),
+        Some(Activation::Silu) => fused(stream, problem, kernel, T::silu(), Silu),
+    }
+}
+
+/// A C of the operands' type, with nothing fused.
+fn plain<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    kernel: Option<&str>,
+) -> Result<Option<Planned<T, T>>> {
+    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+    let mut kernels = plain_kernels(problem, kernel);
+    kernels.retain(|instance| overwrites || !instance.overwrites_only);
+    let input = CostInput {
+        allows_fixup: FixupCounters::of(stream).is_some(),
+        ..cost_input(stream, problem)
+    };
+    match model::fastest(&kernels, &input) {
+        Some(candidate) => Ok(Some(Planned {
+            clocks: candidate.clocks,
+            launch: Box::new(Plain(Prepared::new(stream, candidate, input)?)),
+        })),
+        // The kernel of that name cannot write C itself.
+        None => by_second_kernel(stream, problem, kernel),
+    }
+}
+
+/// A C of the operands' type, with something fused: by a kernel that does it, or by an epilogue pass.
+fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    kernel: Option<&str>,
+    fusing: &'static [Fusing<T, A>],
+    activation: A,
+) -> Result<Option<Planned<T, T>>> {
+    let fusing = match problem.reads_pairs() && tma_stores(&problem.c) {
+        true => of_orders(fusing, problem.a.order(), problem.b.order(), kernel),
+        false => Vec::new(),
+    };
+    let input = cost_input(stream, problem);
+    let second = by_second_kernel(stream, problem, kernel)?;
+    let Some(candidate) = model::fastest(&fusing, &input) else {
+        return Ok(second);
+    };
+    match second {
+        Some(second) if second.clocks < SECOND_KERNEL_PAYS * candidate.clocks => Ok(Some(second)),
+        _ => Ok(Some(Planned {
+            clocks: candidate.clocks,
+            launch: Box::new(FusedLaunch {
+                kernel: Prepared::new(stream, candidate, input)?,
+                activation,
+            }),
+        })),
+    }
+}
+
+/// A C of f32: the accumulators themselves, times alpha, where nothing else is asked for, or where they are added to C, and
+/// threads can write them there.
+fn to_f32<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T, f32>,
+    kernel: Option<&str>,
+) -> Result<Option<Planned<T, f32>>> {
+    let c = &problem.c;
+    let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
+    let adds = problem.beta == 1.0;
+    let is_partial_output = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
+    if !(is_partial_output && in_pairs) {
+        return by_second_kernel(stream, problem, kernel);
+    }
+    let mut input = cost_input(stream, problem);
+    input.c_is_partial_output = true;
+    if adds {
+        input.bytes_c *= 2;
+    }
+    let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
+        return Ok(None);
+    };
+    let prepared = Prepared::new(stream, candidate, input)?;
+    let launch: Box<dyn Launch<T, f32>> = match candidate.path {
+        OutputPath::Direct => Box::new(Accumulate { prepared, adds }),
+        _ => Box::new(SecondKernel(prepared)),
+    };
+    Ok(Some(Planned {
+        clocks: candidate.clocks,
+        launch,
+    }))
+}
+
+/// Any C: a second kernel makes it of partial output.
+fn by_second_kernel<T: Sixteen, D: Output>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Result<Option<Planned<T, D>>> {
+    let input = CostInput {
+        needs_second_kernel: true,
+        ..cost_input(stream, problem)
+    };
+    let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
+        return Ok(None);
+    };
+    Ok(Some(Planned {
+        clocks: candidate.clocks,
+        launch: Box::new(SecondKernel(Prepared::new(stream, candidate, input)?)),
+    }))
+}
+
+/// C by a kernel that fuses nothing, with or without splits.
+struct Plain<T: Sixteen>(Prepared<T, Scale>);
+
+impl<T: Sixteen> Launch<T, T> for Plain<T> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T>) -> Result<()> {
+        let Self(kernel) = self;
+        let scale = Scale {
+            alpha: problem.alpha,
+            beta: problem.beta,
+        };
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        match kernel.path() {
+            OutputPath::Direct => {
+                let to = To::C(&mut problem.c);
+                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
+            }
+            OutputPath::Fixup => match FixupCounters::of(stream) {
+                Some(counters) => {
+                    let c = &mut problem.c;
+                    kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
+                }
+                // This stream has no counters, as the plan's stream had.
+                None => match plain(stream, &problem, None)? {
+                    Some(planned) => planned.launch.launch(stream, problem),
+                    None => Ok(()),
+                },
+            },
+            OutputPath::SecondKernel => {
+                let partials = kernel.launch_for_partials(stream, matrices)?;
+                // SAFETY: the factors are the whole epilogue, and the partials are of C.
+                unsafe { partials.reduce(stream, T::SPLIT_K_REDUCE_PLAIN, scale, &mut problem.c) }
+            }
+        }
+    }
+}
+
+/// C by a kernel that fuses a bias or a residual, and then an activation.
+struct FusedLaunch<T: Sixteen, A: Epilogue<Acc = f32>> {
+    kernel: Prepared<T, Then<Linear<T>, A>>,
+    activation: A,
+}
+
+impl<T: Sixteen, A: Epilogue<Acc = f32>> Launch<T, T> for FusedLaunch<T, A> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T>) -> Result<()> {
+        let epilogue = Then {
+            first: problem.linear(),
+            second: self.activation,
+        };
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        let to = To::C(&mut problem.c);
+        self.kernel
+            .launch(stream, matrices, to, epilogue, Workspace::NONE)
+    }
+}
+
+/// A C of f32 as partial output.
+struct Accumulate<T: Sixteen> {
+    prepared: Prepared<T, Scale>,
+    adds: bool,
+}
+
+impl<T: Sixteen> Launch<T, f32> for Accumulate<T> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, f32>) -> Result<()> {
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        let scale = Scale {
+            alpha: problem.alpha,
+            beta: 0.0,
+        };
+        let c = &mut problem.c;
+        let to = To::Partial {
+            output: PartialOutput::rows(c.ld(), self.adds),
+            extent: [c.rows(), c.columns()],
+            elements: c.view.reborrow(),
+        };
+        self.prepared
+            .launch(stream, matrices, to, scale, Workspace::NONE)
+    }
+}
+
+/// Any C by way of partial output in scratch memory.
+struct SecondKernel<T: Sixteen>(Prepared<T, Scale>);
+
+impl<T: Sixteen, D: Output> Launch<T, D> for SecondKernel<T> {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        let partials = self.0.launch_for_partials(stream, matrices)?;
+        // SAFETY: the partials are of the problem's C.
+        unsafe { partials.finish(stream, problem) }
+    }
+}

@@ -1,0 +1,312 @@
+//! The launch of a kernel of the sm_90 family: its tensor maps and arguments, made once for the same addresses.
+
+use std::sync::{Mutex, PoisonError};
+
+use cutlet_device::DeviceData;
+use cutlet_device::collective::{ArrivalCounters, SmAffinity};
+use cutlet_device::sm90::{TensorMap, TmaBox};
+use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
+use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
+use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
+use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
+use cutlet_kernels::gemm::store::PartialOutput;
+
+use super::fixup::FixupCounters;
+use super::prefetch::prefetch;
+use super::sm_affinity::{InCommon, slots};
+use super::tma_stores;
+use crate::Order::RowMajor;
+use crate::gemm::partials::Partials;
+use crate::gemm::tune::model::{Candidate, CostInput, OutputPath};
+use crate::matrix::pointer_mut;
+use crate::{Matrix, MatrixMut, Result};
+
+/// A kernel that was chosen for a problem, loaded, and ready to be launched.
+pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
+    candidate: Candidate<T, Epi>,
+    /// The problem as the kernel has it.
+    input: CostInput,
+    function: Function<Arguments<T, Epi>>,
+    /// The latest launch's tensor maps and arguments.
+    encoded: Mutex<Option<Encoded>>,
+}
+
+/// Tensor maps and arguments for operands, and an output, at these addresses.
+#[derive(Clone, Copy)]
+struct Encoded {
+    addresses: [u64; 3],
+    maps: [TensorMap; 3],
+    args: Args,
+}
+
+/// Where a launch writes.
+pub enum To<'a, 'c, T: DeviceData> {
+    /// To C of the operands' type.
+    C(&'a mut MatrixMut<'c, T>),
+    /// To row-major rows and columns of f32 that contain C's. Splits lie below one another.
+    Partial {
+        elements: ViewMut<'a, f32>,
+        output: PartialOutput,
+        extent: [usize; 2],
+    },
+}
+
+impl<T: DeviceData> To<'_, '_, T> {
+    fn address(&self) -> u64 {
+        match self {
+            To::C(c) => c.view.address(),
+            To::Partial { elements, .. } => elements.address(),
+        }
+    }
+}
+
+/// The fixup's memory.
+pub struct Workspace {
+    /// The address of the partials.
+    partials: u64,
+    arrivals: ArrivalCounters,
+}
+
+impl Workspace {
+    /// No fixup runs.
+    pub const NONE: Self = Self {
+        partials: 0,
+        arrivals: ArrivalCounters::NONE,
+    };
+}
+
+impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
+    /// Loads the candidate's kernel.
+    pub fn new(stream: &Stream, candidate: Candidate<T, Epi>, input: CostInput) -> Result<Self> {
+        let kernel = candidate.instance.kernel;
+        Ok(Self {
+            candidate,
+            input: input.oriented(candidate.instance),
+            function: stream.device().load(&cutlet_kernels::PTX, kernel)?,
+            encoded: Mutex::new(None),
+        })
+    }
+
+    /// How accumulators become C.
+    pub fn path(&self) -> OutputPath {
+        self.candidate.path
+    }
+
+    /// Computes C, or writes partial output.
+    pub fn launch(
+        &self,
+        stream: &Stream,
+        operands: [Matrix<'_, T>; 2],
+        to: To<'_, '_, T>,
+        epilogue: Epi,
+        workspace: Workspace,
+    ) -> Result<()> {
+        let address = to.address();
+        let Encoded { maps, mut args, .. } = self.encoded(operands, to, &epilogue)?;
+        args.scheduler.affinity = self.slots(stream);
+        args.output.arrivals = workspace.arrivals;
+        let [map_a, map_b, map_c] = maps;
+        let config = LaunchConfig {
+            grid: self.candidate.blocks.into(),
+            overlap_previous: true,
+        };
+        // SAFETY: the maps describe the matrices, which were checked against the memory behind them. C, and what the epilogue
+        // reads, was checked with the problem; C overlaps neither A nor B and is borrowed mutably. Partials have room. There are
+        // as many slots as clusters, and counters for as many M atoms as there can be; launches of this stream alone change
+        // either, and each launch leaves them ready for the next one. All of it lives until the stream has got past the
+        // launch.
+        unsafe {
+            let args = (
+                map_a,
+                map_b,
+                map_c,
+                pointer_mut(address),
+                pointer_mut(workspace.partials),
+                args,
+                epilogue,
+            );
+            stream.launch(&self.function, config, args)?;
+        }
+        Ok(())
+    }
+
+    /// The tensor maps and arguments of a launch, made anew if an address differs from the latest launch's.
+    fn encoded(
+        &self,
+        operands: [Matrix<'_, T>; 2],
+        to: To<'_, '_, T>,
+        epilogue: &Epi,
+    ) -> Result<Encoded> {
+        let [a, b] = operands.map(|operand| operand.view.address());
+        let addresses = [a, b, to.address()];
+        let mut latest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(encoded) = &*latest
+            && encoded.addresses == addresses
+        {
+            return Ok(*encoded);
+        }
+        let encoded = self.encode(addresses, operands, to, epilogue)?;
+        *latest = Some(encoded);
+        Ok(encoded)
+    }
+
+    fn encode(
+        &self,
+        addresses: [u64; 3],
+        [a, b]: [Matrix<'_, T>; 2],
+        to: To<'_, '_, T>,
+        epilogue: &Epi,
+    ) -> Result<Encoded> {
+        let (instance, input) = (self.candidate.instance, &self.input);
+        let [a, b] = match instance.transposed {
+            false => [a, b],
+            true => [b.transposed(), a.transposed()],
+        };
+        let [_, box_b, box_c] = instance.boxes;
+        let box_a = self.box_a(&a);
+        let map_a = operand_map(&a, box_a)?;
+        let map_b = operand_map(&b, box_b)?;
+        // A map that is not used may be any map.
+        let (ldc, stores_c, map_c) = match &to {
+            To::C(c) if tma_stores(c) => {
+                let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
+                (c.ld(), true, spec.encode(c.view.view(), box_c)?)
+            }
+            To::C(c) => (c.ld(), false, map_a),
+            To::Partial { .. } => (0, false, map_a),
+        };
+        let (partial, partial_extent) = match to {
+            To::C(_) => (PartialOutput::NONE, [0, 0]),
+            To::Partial { output, extent, .. } => (output, extent),
+        };
+        let overwrites = stores_c && !epilogue.reads_old();
+        let scheduler = self.scheduler_args(overwrites);
+        let args = Args {
+            prefetch: prefetch([a, b], input, &self.candidate, scheduler.raster.group()),
+            scheduler,
+            output: OutputArgs {
+                arrivals: ArrivalCounters::NONE,
+                ldc: ldc as i64,
+                partial,
+                partial_extent: instance.oriented(partial_extent).map(|it| it as i32),
+                extent: [input.m as i32, input.n as i32],
+            },
+            tma: TmaArgs {
+                bytes_a: instance.bytes_a(box_a.extent[1]),
+                read_once: read_once([input.m, input.n], instance.tile),
+                stores_c: stores_c.into(),
+            },
+        };
+        Ok(Encoded {
+            addresses,
+            maps: [map_a, map_b, map_c],
+            args,
+        })
+    }
+
+    /// How the work is dealt out.
+    fn scheduler_args(&self, overwrites: bool) -> SchedulerArgs {
+        let (instance, input) = (self.candidate.instance, &self.input);
+        let Candidate { splits, path, .. } = self.candidate;
+        let writes_splits = path == OutputPath::SecondKernel && splits > 1;
+        let k_tiles = input.k_tiles(instance) as u32;
+        SchedulerArgs {
+            affinity: SmAffinity::NONE,
+            raster: raster([input.m, input.n], instance.tile, instance.cluster),
+            splits,
+            split_k_tiles: k_tiles.div_ceil(splits * instance.cluster_k),
+            k_tiles,
+            last: match overwrites || writes_splits {
+                true => instance.last([input.m, input.n]),
+                false => [u32::MAX; 2],
+            },
+        }
+    }
+
+    /// The box of A's map. Rows that A does not have need not be filled with zeros, because what becomes of them is not stored.
+    /// Where the box's lines run along m, it is not rows that are left out.
+    fn box_a(&self, a: &Matrix<'_, T>) -> TmaBox {
+        let instance = self.candidate.instance;
+        let [box_a, ..] = instance.boxes;
+        let [line, lines] = box_a.extent;
+        let lines = match a.order() {
+            RowMajor if instance.cluster[1] == 1 => {
+                self.input.m.next_multiple_of(8).min(lines as usize) as u32
+            }
+            _ => lines,
+        };
+        TmaBox {
+            extent: [line, lines],
+            ..box_a
+        }
+    }
+
+    /// The slots that the kernel's clusters claim.
+    fn slots(&self, stream: &Stream) -> SmAffinity {
+        if !self.candidate.claims_slots {
+            return SmAffinity::NONE;
+        }
+        let instance: &Instance<T, Epi> = self.candidate.instance;
+        let raster = raster(
+            [self.input.m, self.input.n],
+            instance.tile,
+            instance.cluster,
+        );
+        let (blocks, in_common) = match instance.cluster {
+            [rows, 1] => (rows, InCommon::Rows(raster.group())),
+            [_, columns] => (columns, InCommon::Columns(raster.group())),
+        };
+        slots(stream, self.candidate.blocks / blocks, blocks, in_common)
+    }
+
+    /// Computes C with the fixup.
+    pub fn launch_with_fixup(
+        &self,
+        stream: &Stream,
+        operands: [Matrix<'_, T>; 2],
+        c: &mut MatrixMut<'_, T>,
+        epilogue: Epi,
+        counters: &FixupCounters,
+    ) -> Result<()> {
+        let [rows, columns] = self.candidate.instance.tile.map(|extent| extent as usize);
+        let partials = stream.scratch::<f32>(self.candidate.work_tiles * rows * columns)?;
+        let workspace = Workspace {
+            partials: partials.view().address(),
+            arrivals: counters.arrivals(),
+        };
+        self.launch(stream, operands, To::C(c), epilogue, workspace)
+    }
+}
+
+impl<T: TensorMapElement> Prepared<T, Scale> {
+    /// Writes partial output to scratch memory, for a second kernel.
+    pub fn launch_for_partials(
+        &self,
+        stream: &Stream,
+        operands: [Matrix<'_, T>; 2],
+    ) -> Result<Partials> {
+        let Candidate {
+            instance, splits, ..
+        } = self.candidate;
+        let [cluster_rows, cluster_columns] = instance.cluster_tile();
+        let [rows, columns] = instance.oriented([
+            self.input.m.next_multiple_of(cluster_rows),
+            self.input.n.next_multiple_of(cluster_columns),
+        ]);
+        let mut partials = Partials::new(stream, [rows, columns], splits)?;
+        let to = To::Partial {
+            elements: partials.elements.view_mut(),
+            output: PartialOutput::rows(columns, false),
+            extent: [rows * splits as usize, columns],
+        };
+        self.launch(stream, operands, to, Scale::ONE, Workspace::NONE)?;
+        Ok(partials)
+    }
+}
+
+/// The tensor map of an operand, for boxes of `tile`.
+fn operand_map<T: TensorMapElement>(operand: &Matrix<'_, T>, tile: TmaBox) -> Result<TensorMap> {
+    let (run, count) = operand.extents.run_and_count();
+    let spec = TensorMapSpec::rows(count as u64, run as u64, operand.ld() as u64);
+    Ok(spec.encode(operand.view, tile)?)
+}

@@ -1,0 +1,145 @@
+//! Partial output in scratch memory, and the kernels that make C of it.
+
+use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
+use cutlet_host::{LaunchConfig, Scratch, Stream};
+use cutlet_kernels::gemm::epilogue::{Epilogue, Fused};
+use cutlet_kernels::gemm::epilogue_pass::{
+    self, PassArgs, epilogue_pass_bf16, epilogue_pass_f16, epilogue_pass_f32,
+};
+use cutlet_kernels::gemm::split_k_reduce::{
+    self, ReduceArgs, split_k_reduce_bf16_fused, split_k_reduce_f16_fused, split_k_reduce_f32_fused,
+};
+
+use super::problem::Problem;
+use crate::{MatrixMut, Result};
+
+/// The most splits that one warpgroup adds alone.
+const MOST_FOR_ONE: u32 = 8;
+
+/// The kernel that adds partials and takes them through the epilogue `Epi` to a C of `D`.
+pub type SplitKReduce<D, Epi> = Kernel<(Global<f32>, GlobalMut<D>, ReduceArgs, Epi)>;
+/// The kernel that takes accumulators through everything that can be fused to a C of `D`.
+pub type EpiloguePass<D> = Kernel<(Global<f32>, GlobalMut<D>, PassArgs, Fused<D>)>;
+
+/// The elements of a C.
+pub trait Output: Float + Default {
+    /// The split-K reduction with everything that can be fused.
+    const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>>;
+    /// The epilogue pass.
+    const EPILOGUE_PASS: &'static EpiloguePass<Self>;
+}
+
+macro_rules! output {
+    ($($element:ty: $split_k_reduce:ident, $epilogue_pass:ident;)+) => {$(
+        impl Output for $element {
+            const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>> = &$split_k_reduce;
+            const EPILOGUE_PASS: &'static EpiloguePass<Self> = &$epilogue_pass;
+        }
+    )+};
+}
+output! {
+    half::bf16: split_k_reduce_bf16_fused, epilogue_pass_bf16;
+    half::f16: split_k_reduce_f16_fused, epilogue_pass_f16;
+    f32: split_k_reduce_f32_fused, epilogue_pass_f32;
+}
+
+/// Partial output: for each split, rows and columns that contain C's, row-major.
+#[derive(Debug)]
+pub struct Partials {
+    pub elements: Scratch<f32>,
+    /// Rows of a split, and columns: a multiple of 4.
+    pub extent: [usize; 2],
+    /// Splits.
+    pub splits: u32,
+}
+
+impl Partials {
+    /// Room for them.
+    pub fn new(stream: &Stream, extent: [usize; 2], splits: u32) -> Result<Self> {
+        Ok(Partials {
+            elements: stream.scratch(extent[0] * extent[1] * splits as usize)?,
+            extent,
+            splits,
+        })
+    }
+
+    /// Makes the problem's C of them, with the whole epilogue.
+    ///
+    /// # Safety
+    /// They must have at least C's extents.
+    pub unsafe fn finish<T: DeviceData, D: Output>(
+        &self,
+        stream: &Stream,
+        mut problem: Problem<'_, T, D>,
+    ) -> Result<()> {
+        let fused = problem.fused();
+        if self.splits > 1 {
+            // SAFETY: the epilogue's operands were checked with the problem, which borrows them for the call. The partials are
+            // as promised.
+            return unsafe { self.reduce(stream, D::SPLIT_K_REDUCE, fused, &mut problem.c) };
+        }
+        let in_fours = problem.reads_pairs()
+            && problem.c.starts_runs_at(4 * size_of::<D>())
+            && problem.c.columns().is_multiple_of(4);
+        let c = &mut problem.c;
+        let [m, n] = [c.rows() as i32, c.columns() as i32];
+        let raster = epilogue_pass::raster([m, n]);
+        let extents = PassArgs {
+            ldc: c.ld() as i64,
+            ld: self.extent[1] as i64,
+            m,
+            n,
+            in_fours: in_fours.into(),
+            raster,
+        };
+        let function = stream
+            .device()
+            .load(&cutlet_kernels::PTX, D::EPILOGUE_PASS)?;
+        // SAFETY: the partials have at least C's extents, as promised. C and the epilogue's operands were checked against the
+        // memory behind them. All of it lives until the stream has got past the launch.
+        unsafe {
+            let args = (self.elements.view(), &mut c.view, extents, fused);
+            stream.launch(&function, raster.size(), args)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the partials of all splits, and makes C of them.
+    ///
+    /// # Safety
+    /// They must have at least C's extents. The epilogue's operands must live until the stream has got past the launch.
+    pub unsafe fn reduce<D: DeviceData, Epi: Epilogue>(
+        &self,
+        stream: &Stream,
+        by: &'static SplitKReduce<D, Epi>,
+        epilogue: Epi,
+        c: &mut MatrixMut<'_, D>,
+    ) -> Result<()> {
+        let [split_rows, ld] = self.extent;
+        let cooperative = self.splits > MOST_FOR_ONE;
+        let raster = split_k_reduce::raster([c.rows() as i32, c.columns() as i32], cooperative);
+        let extents = ReduceArgs {
+            ldc: c.ld() as i64,
+            ld: ld as i64,
+            split_stride: (split_rows * ld) as i64,
+            m: c.rows() as i32,
+            n: c.columns() as i32,
+            splits: self.splits,
+            cooperative: cooperative.into(),
+            raster,
+            padding: 0,
+        };
+        let launch = LaunchConfig {
+            grid: raster.size().into(),
+            overlap_previous: true,
+        };
+        let function = stream.device().load(&cutlet_kernels::PTX, by)?;
+        // SAFETY: C was checked against the memory behind it, which lives like the partials until the stream has got past the
+        // launch. The rest as promised.
+        unsafe {
+            let args = (self.elements.view(), &mut c.view, extents, epilogue);
+            stream.launch(&function, launch, args)?;
+        }
+        Ok(())
+    }
+}

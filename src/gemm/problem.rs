@@ -1,0 +1,177 @@
+//! The problem: one description of a GEMM, checked, in the form that kernels know: C is row-major.
+
+use cutlet_device::DeviceData;
+use cutlet_host::Device;
+
+use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
+use crate::matrix::{disjoint, on_device};
+use crate::{Error, Matrix, MatrixMut, Order, Result};
+
+/// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
+#[derive(Debug)]
+pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
+    pub alpha: f32,
+    pub a: Matrix<'a, T>,
+    pub b: Matrix<'a, T>,
+    pub beta: f32,
+    pub c: MatrixMut<'a, D>,
+    pub epilogue: EpilogueArgs<'a, D>,
+}
+
+impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
+    /// Refuses operands that do not fit each other, or are not on `device`.
+    pub fn new(
+        device: &Device,
+        alpha: f32,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        beta: f32,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let agree = |what: &str, left: usize, right: usize| {
+            if left == right {
+                return Ok(());
+            }
+            Err(Error::Extents {
+                operation: "gemm",
+                found: format!("{what} are {left} and {right}; make them agree"),
+            })
+        };
+        agree("the rows of A and C", a.rows(), c.rows())?;
+        agree("the columns of A and the rows of B", a.columns(), b.rows())?;
+        agree("the columns of B and C", b.columns(), c.columns())?;
+        on_device(
+            "gemm",
+            device,
+            &[
+                ("A", Some(a.view.device())),
+                ("B", Some(b.view.device())),
+                ("C", Some(c.view.device())),
+                ("the bias", epilogue.bias.as_ref().map(Bias::device)),
+                (
+                    "the residual",
+                    epilogue.residual.as_ref().map(|it| it.view.device()),
+                ),
+            ],
+        )?;
+        disjoint("gemm", "A", a.addresses(), c.addresses())?;
+        disjoint("gemm", "B", b.addresses(), c.addresses())?;
+        epilogue.check(c.rows(), c.columns(), c.addresses())?;
+
+        // Without any k the product is 0, whatever it is multiplied by.
+        let alpha = if a.columns() == 0 { 0.0 } else { alpha };
+        let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
+        Ok(match c.order() {
+            Order::RowMajor => Problem {
+                alpha,
+                a,
+                b,
+                beta,
+                c,
+                epilogue,
+            },
+            // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
+            Order::ColMajor => Problem {
+                alpha,
+                a: b.transposed(),
+                b: a.transposed(),
+                beta,
+                c: c.transposed(),
+                epilogue: epilogue.transposed(),
+            },
+        })
+    }
+
+    /// (m, n, k).
+    pub fn extents(&self) -> (usize, usize, usize) {
+        (self.c.rows(), self.c.columns(), self.a.columns())
+    }
+
+    /// Whether C has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.c.rows() == 0 || self.c.columns() == 0
+    }
+
+    /// What a plan depends on.
+    pub fn shape(&self) -> ProblemShape {
+        let (m, n, k) = self.extents();
+        ProblemShape {
+            extents: [m, n, k],
+            operands: [
+                OperandShape::new(self.a.order(), self.a.ld(), self.a.view.address()),
+                OperandShape::new(self.b.order(), self.b.ld(), self.b.view.address()),
+                OperandShape::new(self.c.order(), self.c.ld(), self.c.view.address()),
+            ],
+            beta: BetaKind::of(self.beta),
+            epilogue: self.epilogue.shape(),
+        }
+    }
+}
+
+/// What a plan depends on: everything but addresses and factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProblemShape {
+    /// m, n and k.
+    pub extents: [usize; 3],
+    /// A, B and C.
+    operands: [OperandShape; 3],
+    beta: BetaKind,
+    epilogue: EpilogueShape,
+}
+
+/// How an operand lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OperandShape {
+    order: Order,
+    ld: usize,
+    alignment: u64,
+}
+
+impl OperandShape {
+    fn new(order: Order, ld: usize, address: u64) -> Self {
+        OperandShape {
+            order,
+            ld,
+            alignment: alignment(address),
+        }
+    }
+}
+
+/// The alignment of an address, in bytes, up to the widest access.
+pub fn alignment(address: u64) -> u64 {
+    const WIDEST: u64 = 16;
+    (address | WIDEST) & (address | WIDEST).wrapping_neg()
+}
+
+/// What a factor of C means for the choice of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BetaKind {
+    /// C is overwritten.
+    Zero,
+    /// C is added to.
+    One,
+    /// C is scaled and added to.
+    Other,
+}
+
+impl BetaKind {
+    fn of(beta: f32) -> Self {
+        match beta {
+            0.0 => Self::Zero,
+            1.0 => Self::One,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::alignment;
+
+    #[test]
+    fn alignments_end_at_the_widest_access() {
+        let addresses = [1, 2, 6, 8, 16, 24, 64, 0];
+        assert_eq!(addresses.map(alignment), [1, 2, 2, 8, 16, 8, 16, 16]);
+    }
+}

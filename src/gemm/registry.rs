@@ -1,0 +1,79 @@
+//! The registry: the families of kernels, and which of them a problem gets.
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Device, Stream};
+
+use super::Activation;
+use super::problem::Problem;
+use crate::{Error, Order, Result};
+
+/// A family of kernels that multiplies matrices of `T` into a C of `D`.
+pub trait Family<T: DeviceData, D: DeviceData>: Sync {
+    /// Refuses a device that cannot run the family's kernels.
+    fn supports(&self, device: &Device) -> Result<()>;
+
+    /// The names of its kernels for operands of these orders.
+    fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str>;
+
+    /// How it would compute the problem: by the kernel of this name, or by the one that it estimates to be the fastest. None
+    /// if it has no kernel for the problem.
+    fn plan(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, T, D>,
+        kernel: Option<&str>,
+    ) -> Result<Option<Planned<T, D>>>;
+}
+
+/// What a list of candidates fuses with the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fused {
+    /// Nothing.
+    Nothing,
+    /// A bias or a residual, and this activation.
+    Something(Option<Activation>),
+}
+
+/// How a family would compute a problem.
+pub struct Planned<T: DeviceData, D: DeviceData> {
+    /// Its estimate, in clocks of a multiprocessor.
+    pub clocks: f64,
+    /// The launches.
+    pub launch: Box<dyn Launch<T, D>>,
+}
+
+/// The launches that compute a problem, chosen and prepared.
+pub trait Launch<T: DeviceData, D: DeviceData>: Send + Sync {
+    /// Enqueues them for a problem of the planned shape.
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
+}
+
+/// Plans a problem by the family that estimates the least time.
+pub fn plan<T: DeviceData, D: DeviceData>(
+    families: &[&dyn Family<T, D>],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Result<Box<dyn Launch<T, D>>> {
+    let mut fastest: Option<Planned<T, D>> = None;
+    let mut refusal = None;
+    for family in families {
+        if let Err(error) = family.supports(stream.device()) {
+            refusal = Some(error);
+            continue;
+        }
+        let Some(planned) = family.plan(stream, problem, kernel)? else {
+            continue;
+        };
+        if fastest.as_ref().is_none_or(|it| planned.clocks < it.clocks) {
+            fastest = Some(planned);
+        }
+    }
+    match (fastest, refusal) {
+        (Some(planned), _) => Ok(planned.launch),
+        (None, Some(refusal)) => Err(refusal),
+        (None, None) => Err(Error::Instance {
+            asked: kernel.unwrap_or_default().to_string(),
+        }),
+    }
+}

@@ -1,0 +1,639 @@
+//! The model: what a kernel of the sm_90 family takes for a problem, into how many splits its k-tiles are divided, and which
+//! kernel is the fastest. [`table`](super::table) corrects it on devices where kernels were measured.
+//!
+//! A block's k-tile takes as long as the tensor cores need for the tile, or as the L2 cache needs to bring it. A tile takes its
+//! k-tiles and an epilogue. The kernel takes as many tiles as its busiest block has, and at least as long as memory needs. Then
+//! the last tiles are stored. All times are in clocks of a multiprocessor.
+
+use std::{iter, ptr};
+
+use cutlet_host::Device;
+use cutlet_kernels::gemm::sm90::instance::Instance;
+
+use super::table::{self, Neighbours, Table};
+
+/// Bytes that TMA needs rows to start at a multiple of.
+pub const TMA_UNIT: usize = 16;
+/// Bytes of a cache line.
+pub const CACHE_LINE: usize = 128;
+
+/// What the model knows of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Times that were measured on devices of this name, if there are any.
+    pub table: Option<&'static Table>,
+}
+
+impl Card {
+    /// What it knows of this device.
+    pub fn of(device: &Device) -> Self {
+        Card {
+            multiprocessors: device.multiprocessors(),
+            table: Table::of_device(device.name()),
+        }
+    }
+}
+
+/// What the time of a kernel depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct CostInput {
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Columns of A.
+    pub k: usize,
+    /// Bytes of an element of A and B.
+    pub bytes_ab: usize,
+    /// Bytes of an element of C, twice if it is added to.
+    pub bytes_c: usize,
+    /// Whether C itself is the partial output, if no second kernel makes it of that.
+    pub c_is_partial_output: bool,
+    /// The device.
+    pub card: Card,
+    /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 where rows start anywhere.
+    pub lines: [usize; 2],
+    /// Whether a second kernel makes C of the accumulators, even of those of tiles without splits.
+    pub needs_second_kernel: bool,
+    /// Whether blocks may run the fixup.
+    pub allows_fixup: bool,
+}
+
+impl CostInput {
+    /// The product of 16-bit matrices into one of the same type, all without gaps, A row-major and B column-major.
+    pub fn plain([m, n, k]: [usize; 3], card: Card) -> Self {
+        // What TMA cannot read is copied to rows that start cache lines.
+        let row = 2 * k;
+        let lines = match row.is_multiple_of(TMA_UNIT) && !row.is_multiple_of(CACHE_LINE) {
+            true => 2,
+            false => 1,
+        };
+        CostInput {
+            m,
+            n,
+            k,
+            bytes_ab: 2,
+            bytes_c: 2,
+            c_is_partial_output: false,
+            card,
+            lines: [lines; 2],
+            needs_second_kernel: false,
+            allows_fixup: true,
+        }
+    }
+
+    /// The problem as the instance solves it.
+    pub fn oriented<T, Epi>(&self, instance: &Instance<T, Epi>) -> CostInput {
+        let [m, n] = instance.oriented([self.m, self.n]);
+        CostInput {
+            m,
+            n,
+            lines: instance.oriented(self.lines),
+            ..*self
+        }
+    }
+
+    /// Rows and columns of the instance's clusters that an [oriented](Self::oriented) C has.
+    pub fn clusters<T, Epi>(&self, instance: &Instance<T, Epi>) -> [usize; 2] {
+        let [rows, columns] = instance.cluster_tile();
+        [self.m.div_ceil(rows), self.n.div_ceil(columns)]
+    }
+
+    /// K-tiles of A and B.
+    pub fn k_tiles<T, Epi>(&self, instance: &Instance<T, Epi>) -> usize {
+        self.k.div_ceil(instance.tile_k as usize)
+    }
+
+    /// Bytes of A, B and C. Those of rows that start anywhere count as more, because memory takes longer for them.
+    fn bytes(&self) -> f64 {
+        let Self {
+            m,
+            n,
+            k,
+            bytes_ab,
+            bytes_c,
+            ..
+        } = *self;
+        let [longer_a, longer_b] = self.lines.map(|lines| longer(lines, SECOND_LINE_OF_MEMORY));
+        real(bytes_ab * m * k) * longer_a
+            + real(bytes_ab * n * k) * longer_b
+            + real(bytes_c * m * n)
+    }
+
+    /// Bytes that memory brings in a clock if all multiprocessors ask.
+    fn rate(&self) -> f64 {
+        MEMORY_RATE * f64::from(self.card.multiprocessors)
+    }
+}
+
+/// How accumulators become C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputPath {
+    /// The block that has them writes C.
+    Direct,
+    /// The last block of each tile's splits adds the partials and writes C.
+    Fixup,
+    /// A second kernel makes C of the partial output.
+    SecondKernel,
+}
+
+impl OutputPath {
+    /// Clocks that it takes at least.
+    fn least(self) -> f64 {
+        match self {
+            Self::Direct => 0.0,
+            Self::Fixup => FIXUP,
+            Self::SecondKernel => SECOND_KERNEL,
+        }
+    }
+}
+
+/// An instance, and how it would be launched.
+#[derive(Debug)]
+pub struct Candidate<T: 'static, Epi: 'static> {
+    /// The instance.
+    pub instance: &'static Instance<T, Epi>,
+    /// Splits of each tile's k-tiles.
+    pub splits: u32,
+    /// How accumulators become C.
+    pub path: OutputPath,
+    /// Work tiles: tiles times splits.
+    pub work_tiles: usize,
+    /// Blocks of the grid: whole clusters, at most one block a multiprocessor.
+    pub blocks: u32,
+    /// Whether clusters claim slots by SM affinity: they fill the device, and each has enough tiles for it to pay.
+    pub claims_slots: bool,
+    /// The model's estimate, in clocks.
+    pub clocks: f64,
+}
+
+impl<T, Epi> Clone for Candidate<T, Epi> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, Epi> Copy for Candidate<T, Epi> {}
+
+// The constants are fitted to times of instances at 249 shapes on an H200. START and ONE_SUBTILE are fitted to some more
+// shapes, and the cost of a second cache line to 426.
+
+/// Clocks of the tensor cores for 32 accumulators of a k-tile.
+const MULTIPLY: f64 = 1.13;
+/// Bytes that a multiprocessor gets from the L2 cache in a clock.
+const CACHE_RATE: f64 = 104.7;
+/// The slowdown of loads whose 128 bytes lie in two cache lines.
+const SECOND_LINE: f64 = 1.65;
+/// The slowdown of memory for such loads.
+const SECOND_LINE_OF_MEMORY: f64 = 0.8;
+/// Clocks that TMA takes for a row out of bounds.
+const OUTSIDE: f64 = 17.47;
+/// Clocks from one k-tile to the next.
+const K_TILE: f64 = 87.81;
+/// Clocks that a k-tile takes longer in a cluster that claims no slot, whose blocks wait for each other.
+const WITHOUT_SLOT: f64 = 22.93;
+/// Clocks from a tile's last k-tile to the next tile's first, for each 64 rows and columns of a consumer.
+const EPILOGUE: f64 = 843.2;
+/// The slowdown of the epilogue where subtiles have 8 columns.
+const EIGHT_COLUMNS: f64 = 1.872;
+/// The slowdown of the epilogue where C is column-major: lines of a subtile are 32 bytes long.
+const COLUMN_MAJOR: f64 = 0.5321;
+/// The slowdown of the epilogue where only one subtile has room: it must leave before the next one.
+const ONE_SUBTILE: f64 = 0.3;
+/// The time of a ping-pong consumer's k-tiles after its first tile, relative to the first tile's.
+const PING_PONG: f64 = 0.993;
+/// Clocks that one ping-pong consumer takes to let the other one in.
+const PASS: f64 = 1017.0;
+/// Clocks that clusters take to start.
+const CLUSTER: f64 = 102.2;
+/// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one. Then one launch
+/// starts while the other one ends.
+const START: f64 = 1000.0;
+/// Clocks of a cluster reduction, for each 64×64 accumulators.
+const CLUSTER_REDUCE: f64 = 2574.0;
+/// Bytes that memory brings each multiprocessor in a clock if all of them ask.
+const MEMORY_RATE: f64 = 19.82;
+/// Memory slowdown, times (1 − active/all multiprocessors)².
+const FEW: f64 = 2.979;
+/// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do not
+/// count: many blocks read the same rows at a time.
+const CACHED: f64 = 0.212;
+/// Memory time of the tiles that all blocks store last, while nothing is multiplied, relative to other bytes.
+const LAST_STORE: f64 = 0.6841;
+/// The slowdown of the last store where subtiles have 16 columns: runs of 32 bytes.
+const RUNS: f64 = 2.418;
+/// Clocks that a block takes to write its partials and to count its arrival.
+const FIXUP: f64 = 2759.0;
+/// Clocks that the last block takes to read 64×64 partials of a split.
+const PARTIAL: f64 = 566.5;
+/// Clocks that a second kernel takes at least.
+const SECOND_KERNEL: f64 = 6891.0;
+/// Memory time to write and read the partials of several splits, relative to other bytes.
+const PARTIALS_OF_SPLITS: f64 = 0.3373;
+/// Tiles that each cluster must have for slots to pay.
+const TILES_FOR_SLOTS: usize = 3;
+/// The most splits: more are more work to add than to multiply.
+const MOST_SPLITS: usize = 64;
+
+/// Candidates within this factor of the fastest, by the model, are compared by the table.
+const REACH: f64 = 1.15;
+
+/// The candidate that is estimated to be the fastest: by the table where it has the problem, else by the model and the table's
+/// nearest entries. None if there are no instances.
+pub fn fastest<T, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    input: &CostInput,
+) -> Option<Candidate<T, Epi>> {
+    match table::fastest(instances, input) {
+        Some(instance) => by_model(instance, input, 0.0, f64::INFINITY),
+        None => by_model_and_neighbours(instances, input, &Neighbours::new(input)),
+    }
+}
+
+/// The candidate that is the fastest by the model, corrected by the model's errors at neighbouring problems.
+pub(super) fn by_model_and_neighbours<T, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    input: &CostInput,
+    neighbours: &Neighbours,
+) -> Option<Candidate<T, Epi>> {
+    let memory = input.bytes() / input.rate();
+    // An instance that is likely to be among the best is first, so that few others need a close look.
+    let likely = neighbours.likely(instances);
+    let others = instances.iter().copied();
+    let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));
+    let mut least = f64::INFINITY;
+    let mut candidates = Vec::with_capacity(instances.len());
+    for instance in likely.into_iter().chain(others) {
+        if let Some(candidate) = by_model(instance, input, memory, REACH * least) {
+            least = least.min(candidate.clocks);
+            candidates.push(candidate);
+        }
+    }
+    let within_reach = candidates
+        .into_iter()
+        .filter(|it| it.clocks <= REACH * least);
+    let clocks = within_reach.map(|it| (it.clocks * neighbours.factor(it.instance), it));
+    let fastest = clocks.min_by(|(a, _), (b, _)| a.total_cmp(b));
+    fastest.map(|(_, candidate)| candidate)
+}
+
+/// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the least
+/// time of memory, in clocks.
+pub(super) fn by_model<T, Epi>(
+    instance: &'static Instance<T, Epi>,
+    input: &CostInput,
+    memory: f64,
+    most: f64,
+) -> Option<Candidate<T, Epi>> {
+    let tiled = Tiled::new(instance, input.oriented(instance));
+    let mut fastest: Option<Candidate<T, Epi>> = None;
+    for (splits, path) in tiled.ways() {
+        let most = fastest.as_ref().map_or(most, |it| it.clocks);
+        if memory + path.least() > most {
+            continue;
+        }
+        let faster = candidate(Launch::new(&tiled, splits, path), most);
+        fastest = match (fastest, faster) {
+            (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
+            (fastest, faster) => faster.or(fastest),
+        };
+    }
+    fastest
+}
+
+/// The slowdown of what lies in `lines` cache lines, if a second line adds `second`.
+fn longer(lines: usize, second: f64) -> f64 {
+    1.0 + second * real(lines - 1)
+}
+
+/// The number as a float, by way of a signed one, which takes a processor one instruction.
+fn real(number: usize) -> f64 {
+    number as i64 as f64
+}
+
+/// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor. Not all GPCs have multiprocessors for
+/// whole clusters of more than two blocks.
+fn clusters_at_a_time(multiprocessors: u32, blocks: u32) -> u32 {
+    match blocks {
+        0..=2 => multiprocessors / blocks,
+        _ => multiprocessors * 10 / 11 / blocks,
+    }
+}
+
+/// The candidate of this launch. None if it takes more clocks than `most`.
+fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<T, Epi>> {
+    if PING_PONG * launch.rounds * launch.multiply() + launch.path.least() > most {
+        return None;
+    }
+    let (computing, besides) = (launch.computing(), launch.besides());
+    if computing + besides > most {
+        return None;
+    }
+    let memory = launch.memory();
+    if memory + besides > most {
+        return None;
+    }
+    // Computing and memory slow each other down where they take about the same time: the fourth power says how much.
+    let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
+    Some(Candidate {
+        instance: launch.tiled.instance,
+        splits: launch.splits as u32,
+        path: launch.path,
+        work_tiles: launch.shares * launch.tiled.instance.tiles_of_cluster() as usize,
+        blocks: launch.blocks() as u32,
+        claims_slots: launch.claims_slots,
+        clocks: overlapped + besides,
+    })
+}
+
+/// A problem as an instance solves it, however the work is dealt out.
+struct Tiled<T: 'static, Epi: 'static> {
+    instance: &'static Instance<T, Epi>,
+    /// The problem as the instance has it.
+    input: CostInput,
+    /// Clusters of tiles that C has.
+    clusters: usize,
+    /// Bytes of a k-tile of A, and of B, that a block reads from the L2 cache. Those in two cache lines count as more.
+    read: [f64; 2],
+    /// Clocks of a k-tile's loads and products, which overlap.
+    work: f64,
+}
+
+impl<T, Epi> Tiled<T, Epi> {
+    fn new(instance: &'static Instance<T, Epi>, input: CostInput) -> Self {
+        let [m, n] = instance.tile.map(f64::from);
+        let products = m * n / 32.0 * MULTIPLY;
+        let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
+        let row = real(input.bytes_ab * instance.tile_k as usize);
+        let [row_a, row_b] = input.lines.map(|lines| row * longer(lines, SECOND_LINE));
+        let rows = m.min(real(input.m));
+        let read = [rows / cluster_columns * row_a, n / cluster_rows * row_b];
+        let load = (read[0] + read[1]) / CACHE_RATE + OUTSIDE * outside(instance, &input);
+        let [rows_of_clusters, columns_of_clusters] = input.clusters(instance);
+        Self {
+            instance,
+            input,
+            clusters: rows_of_clusters * columns_of_clusters,
+            read,
+            work: load.max(products),
+        }
+    }
+
+    /// The ways in which the instance can be launched: the number of splits, and how accumulators become C. An instance that
+    /// computes Cᵀ cannot write the partials of several splits, which lie below one another.
+    fn ways(&self) -> impl Iterator<Item = (usize, OutputPath)> {
+        let Self {
+            instance, input, ..
+        } = self;
+        let multiprocessors = input.card.multiprocessors as usize;
+        // The split that makes as many tiles as there are multiprocessors, if any does.
+        let blocks = self.clusters * instance.blocks_of_cluster() as usize;
+        let most = match 2 * blocks > multiprocessors {
+            true => None,
+            false => Some((multiprocessors / blocks).min(MOST_SPLITS)),
+        };
+        let whole = match input.needs_second_kernel {
+            false => OutputPath::Direct,
+            true => OutputPath::SecondKernel,
+        };
+        let by_fixup = most.filter(|_| input.allows_fixup && instance.runs_fixup);
+        let by_kernel = most.filter(|_| instance.writes_partials && !instance.transposed);
+        iter::once((1, whole))
+            .chain(by_fixup.map(|most| (most, OutputPath::Fixup)))
+            .chain(by_kernel.map(|most| (most, OutputPath::SecondKernel)))
+    }
+
+    /// Rows and columns of a tile.
+    fn tile(&self) -> [f64; 2] {
+        self.instance.tile.map(f64::from)
+    }
+
+    /// How many times 64×64 accumulators a consumer has.
+    fn accumulators(&self) -> f64 {
+        let [m, n] = self.tile();
+        m * n / 4096.0 / f64::from(self.instance.consumers_at_a_tile())
+    }
+
+    /// Clocks from a tile's last k-tile to the next tile's first.
+    fn epilogue(&self) -> f64 {
+        EPILOGUE * self.accumulators()
+    }
+}
+
+/// Rows out of bounds that a block loads of A and B in a k-tile. The blocks of a cluster load parts of a shared tile, and the
+/// last part may be out of bounds altogether. An A that is not shared counts none: its boxes end at the last row where A is
+/// row-major.
+fn outside<T, Epi>(instance: &Instance<T, Epi>, input: &CostInput) -> f64 {
+    let [m, n] = instance.tile.map(f64::from);
+    let [cluster_rows, cluster_columns] = instance.cluster;
+    let outside = |tile: f64, extent: usize, blocks: u32| {
+        (tile - real(extent)).clamp(0.0, tile / f64::from(blocks))
+    };
+    let outside_a = match cluster_columns {
+        1 => 0.0,
+        _ => outside(m, input.m, cluster_columns),
+    };
+    outside_a + outside(n, input.n, cluster_rows)
+}
+
+/// A problem as an instance solves it, and how the work is dealt out.
+struct Launch<'a, T: 'static, Epi: 'static> {
+    tiled: &'a Tiled<T, Epi>,
+    /// Splits of each tile's k-tiles.
+    splits: usize,
+    path: OutputPath,
+    /// What clusters take one after the other: clusters of tiles, once for each split.
+    shares: usize,
+    /// Clusters that run at the same time.
+    clusters: usize,
+    /// Whether they claim slots.
+    claims_slots: bool,
+    /// The most shares of a cluster.
+    rounds: f64,
+    /// K-tiles of a share.
+    k_tiles: f64,
+}
+
+impl<'a, T, Epi> Launch<'a, T, Epi> {
+    fn new(tiled: &'a Tiled<T, Epi>, splits: usize, path: OutputPath) -> Self {
+        let Tiled {
+            instance, input, ..
+        } = tiled;
+        let multiprocessors = input.card.multiprocessors;
+        let k_tiles = input.k_tiles(instance);
+        let splits = splits.min(k_tiles);
+        let shares = tiled.clusters * splits;
+        let most_clusters =
+            clusters_at_a_time(multiprocessors, instance.blocks_of_cluster()).max(1);
+        let clusters = shares.min(most_clusters as usize);
+        let sharing = instance.tiles_of_cluster() as usize;
+        let room_for_another = (clusters + 1) * sharing <= multiprocessors as usize;
+        Self {
+            tiled,
+            splits,
+            path,
+            shares,
+            clusters,
+            claims_slots: sharing > 1
+                && instance.is_in_line()
+                && !room_for_another
+                && shares >= TILES_FOR_SLOTS * clusters,
+            rounds: real(shares.div_ceil(clusters)),
+            k_tiles: real(match splits * instance.cluster_k as usize {
+                1 => k_tiles,
+                shares => k_tiles.div_ceil(shares),
+            }),
+        }
+    }
+
+    /// Blocks that run at the same time.
+    fn blocks(&self) -> usize {
+        self.clusters * self.tiled.instance.blocks_of_cluster() as usize
+    }
+
+    /// Clocks of a work tile's k-tiles.
+    fn multiply(&self) -> f64 {
+        let k_tile = match self.tiled.instance.tiles_of_cluster() > 1 && !self.claims_slots {
+            true => K_TILE + WITHOUT_SLOT,
+            false => K_TILE,
+        };
+        self.k_tiles * (k_tile + self.tiled.work)
+    }
+
+    /// Whether C is stored in subtiles of 16 columns or less.
+    fn is_narrow(&self) -> bool {
+        self.path != OutputPath::SecondKernel && !self.tiled.instance.tile[1].is_multiple_of(32)
+    }
+
+    /// Clocks that the busiest block computes, its loads included.
+    fn computing(&self) -> f64 {
+        let Tiled { instance, .. } = self.tiled;
+        let (multiply, epilogue) = (self.multiply(), self.tiled.epilogue());
+        let rounds = self.rounds;
+        let computing = if instance.is_pingpong {
+            // One consumer's epilogue overlaps the other one's mainloop, if it takes no longer.
+            let next = (PING_PONG * multiply).max((multiply + epilogue) / 2.0);
+            multiply + (rounds - 1.0) * (next + PASS) + epilogue
+        } else {
+            rounds * (multiply + epilogue)
+        };
+        let reduced = match instance.cluster_k {
+            1 => 0.0,
+            _ => rounds * CLUSTER_REDUCE * self.tiled.tile()[1] / 64.0,
+        };
+        computing + reduced
+    }
+
+    /// Clocks that memory takes for A, B and C.
+    fn memory(&self) -> f64 {
+        let Tiled {
+            instance, input, ..
+        } = self.tiled;
+        let blocks = real(self.blocks());
+        let all = real(self.shares * instance.blocks_of_cluster() as usize);
+        let [_, read_b] = self.tiled.read;
+        let bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
+        let longer_if = |active: f64| {
+            let idle = 1.0 - active / f64::from(input.card.multiprocessors);
+            FEW * idle * idle
+        };
+        let before_last = (self.rounds - 1.0) * blocks;
+        let last = all - before_last;
+        let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
+        bytes / input.rate() * (1.0 + longer)
+    }
+
+    /// Clocks that overlap neither computing nor memory.
+    fn besides(&self) -> f64 {
+        let Tiled {
+            instance, input, ..
+        } = self.tiled;
+        let [m, n] = self.tiled.tile();
+        let sharing = instance.tiles_of_cluster() as usize;
+        let last_tiles = real(self.clusters * sharing);
+        let last_bytes = last_tiles * real(input.bytes_c) * m.min(real(input.m)) * n;
+        let runs = match self.is_narrow() && !instance.transposed {
+            true => RUNS,
+            false => 1.0,
+        };
+        let of_epilogues = |share: f64| self.rounds * self.tiled.epilogue() * share;
+        let mut besides = LAST_STORE * runs * last_bytes / input.rate();
+        if !instance.tile[1].is_multiple_of(16) {
+            besides += of_epilogues(EIGHT_COLUMNS);
+        }
+        if instance.transposed {
+            besides += of_epilogues(COLUMN_MAJOR);
+        }
+        if instance.staged_subtiles == 1 {
+            besides += of_epilogues(ONE_SUBTILE);
+        }
+        if sharing > 1 {
+            besides += CLUSTER;
+        }
+        if 2 * self.blocks() > input.card.multiprocessors as usize {
+            besides += START;
+        }
+        besides
+            + match self.path {
+                OutputPath::Direct if input.c_is_partial_output => self.partial_output(),
+                OutputPath::Direct => 0.0,
+                OutputPath::Fixup => {
+                    FIXUP + PARTIAL * real(self.splits) * self.tiled.accumulators()
+                }
+                OutputPath::SecondKernel => self.second_kernel(),
+            }
+    }
+
+    /// Clocks that partial output takes longer than C.
+    fn partial_output(&self) -> f64 {
+        let instance = self.tiled.instance;
+        match !instance.is_pingpong && instance.tile[0] > 64 * instance.consumers {
+            // Nothing is multiplied while cooperative consumers write two M atoms each. Other instances are faster:
+            // 0.96 of cuBLASLt's speed at 2048×5120×20480, against 0.79.
+            true => f64::INFINITY,
+            false => 0.0,
+        }
+    }
+
+    /// Clocks of partial output and of the second kernel.
+    fn second_kernel(&self) -> f64 {
+        let input = &self.tiled.input;
+        let partials = real(8 * self.splits * input.m * input.n) / input.rate();
+        let memory = match self.splits {
+            1 => 1.0,
+            _ => PARTIALS_OF_SPLITS,
+        };
+        self.partial_output() + SECOND_KERNEL + memory * partials
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cutlet_kernels::gemm::sm90::instances::BF16;
+
+    use super::*;
+
+    #[test]
+    fn no_candidate_is_faster_than_the_chosen_one() {
+        for extents in [
+            [1, 8192, 8192],
+            [64, 64, 65_536],
+            [257, 8192, 8192],
+            [512, 512, 512],
+            [4095, 4095, 4096],
+        ] {
+            // Without a table, the model chooses.
+            let card = Card {
+                multiprocessors: 132,
+                table: None,
+            };
+            let input = CostInput::plain(extents, card);
+            let clocks = |instances: &[_]| fastest(instances, &input).unwrap().clocks;
+            let one_by_one = BF16.iter().map(|instance| clocks(&[instance]));
+            let least = one_by_one.reduce(f64::min).unwrap();
+            let all: Vec<_> = BF16.iter().collect();
+            assert_eq!(clocks(&all), least);
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Tables: what kernels took at problems that were measured on a device. They show how wrong the model is there and, as it
+//! seems, at problems like them. A table corrects the model only on the device that it was measured on.
+//!
+//! The model knows what a launch is made of, but not how its parts slow each other down. It errs alike at nearby problems. So the
+//! logarithm of time over model is averaged over the measured problems, nearer ones with more weight, and with some weight for
+//! the model being right.
+
+use std::array;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::instances::BF16;
+
+use super::model::{Card, CostInput, by_model};
+
+/// Multiprocessors of an H200.
+const H200_MULTIPROCESSORS: u32 = 132;
+/// The table of the H200. A line has m, n and k, and instances with their times in microseconds, as `cargo xtask measured`
+/// writes them. An instance that a line does not have is slower by far.
+static H200: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("tables/h200.txt"), H200_MULTIPROCESSORS));
+
+/// The distance, in the logarithms of m, n and k, from which on a measured problem has no weight. At half the rows, or twice
+/// as many, its weight is 0.6.
+const FAR: f32 = 2.0;
+/// The least weight: less is taken for none, to save time.
+const LITTLE: f32 = 0.05;
+/// The weight of the model being right, where a problem that was measured itself has 1.
+const MODEL: f32 = 0.3;
+
+/// What was measured on a device.
+pub struct Table {
+    /// Where each problem is.
+    places: HashMap<[usize; 3], usize>,
+    /// The problems' logarithms of m, of n, and of k.
+    at: [Vec<f32>; 3],
+    /// The instances that were measured at each problem, the fastest first.
+    fastest_first: Vec<Vec<usize>>,
+    /// For each [`LANES`] instances, up to the last that was measured, their errors at each problem.
+    errors: Vec<Vec<Errors>>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({} problems)", self.places.len())
+    }
+}
+
+/// Instances whose errors are averaged together.
+const LANES: usize = 8;
+
+/// How wrong the model is about some instances at a problem.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    /// The logarithm of time over model, relative to its mean over the problem's instances; 0 where it is not known.
+    of: [f32; LANES],
+    /// 1 where it is known, else 0.
+    known: [f32; LANES],
+}
+
+impl Table {
+    /// The table of devices of this name, if there is one.
+    pub fn of_device(name: &str) -> Option<&'static Self> {
+        // As the driver has it: "NVIDIA H200".
+        name.ends_with("H200").then(|| &*H200)
+    }
+
+    fn read(text: &'static str, multiprocessors: u32) -> Self {
+        let card = Card {
+            multiprocessors,
+            table: None,
+        };
+        let names = BF16.iter().map(|it| any_type(it.kernel.name()));
+        let all: HashMap<_, _> = names.zip(BF16).collect();
+        let lines: Vec<_> = lines(text).collect();
+        let mut table = Table {
+            places: HashMap::new(),
+            at: [(); 3].map(|()| Vec::new()),
+            fastest_first: Vec::new(),
+            errors: vec![vec![Errors::default(); lines.len()]; BF16.len().div_ceil(LANES)],
+        };
+        for (place, line) in lines.into_iter().enumerate() {
+            let input = CostInput::plain(line.extents, card);
+            let found = line.times.iter().filter_map(|&(name, microseconds)| {
+                let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
+                let error = (microseconds / candidate.clocks).ln() as f32;
+                Some((candidate.instance.nth, error))
+            });
+            let found: Vec<_> = found.collect();
+            let mean = found.iter().map(|(_, error)| error).sum::<f32>() / found.len() as f32;
+            for &(nth, error) in &found {
+                let Errors { of, known } = &mut table.errors[nth / LANES][place];
+                (of[nth % LANES], known[nth % LANES]) = (error - mean, 1.0);
+            }
+            let fastest_first = found.into_iter().map(|(nth, _)| nth).collect();
+            table.fastest_first.push(fastest_first);
+            table.places.insert(line.extents, place);
+            for (at, logarithm) in table.at.iter_mut().zip(logarithms(line.extents)) {
+                at.push(logarithm);
+            }
+        }
+        // Instances for other majors of A and B come last. They were not measured.
+        let is_known = |errors: &Vec<Errors>| errors.iter().any(|it| it.known != [0.0; LANES]);
+        let known = table.errors.iter().rposition(is_known);
+        table.errors.truncate(known.map_or(0, |last| last + 1));
+        table
+    }
+
+    /// The table that applies to a problem: kernels were measured with a C of the operands' type, and nothing fused.
+    fn of(input: &CostInput) -> Option<&'static Self> {
+        input.card.table.filter(|_| input.allows_fixup)
+    }
+
+    /// The fastest of these instances at a place. None if none of them was measured there.
+    fn fastest<T, Epi>(
+        &self,
+        place: usize,
+        instances: &[&'static Instance<T, Epi>],
+    ) -> Option<&'static Instance<T, Epi>> {
+        let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
+        self.fastest_first[place].iter().find_map(which)
+    }
+}
+
+/// The fastest of these instances at the problem. None if it was not measured.
+pub fn fastest<T, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    input: &CostInput,
+) -> Option<&'static Instance<T, Epi>> {
+    let table = Table::of(input)?;
+    let place = table.places.get(&[input.m, input.n, input.k])?;
+    table.fastest(*place, instances)
+}
+
+/// A line of a table.
+struct Line {
+    extents: [usize; 3],
+    /// Instances, without the element type, and microseconds.
+    times: Vec<(&'static str, f64)>,
+}
+
+fn lines(times: &'static str) -> impl Iterator<Item = Line> {
+    times.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let mut extent = || words.next()?.parse().ok();
+        let extents = [extent()?, extent()?, extent()?];
+        let times = words.filter_map(|word| {
+            let (name, microseconds) = word.split_once('=')?;
+            Some((name, microseconds.parse().ok()?))
+        });
+        Some(Line {
+            extents,
+            times: times.collect(),
+        })
+    })
+}
+
+/// The name of an instance without its element type.
+fn any_type(name: &'static str) -> &'static str {
+    name.split_once('_').map_or(name, |(_, rest)| rest)
+}
+
+fn logarithms(extents: [usize; 3]) -> [f32; 3] {
+    extents.map(|extent| (extent as f32).ln())
+}
+
+/// The measured problems near a problem.
+#[derive(Default)]
+pub struct Neighbours {
+    table: Option<&'static Table>,
+    /// Their places, and the weight of each.
+    near: Vec<(usize, f32)>,
+    /// The model's average error among them, by instance.
+    errors: Vec<[f32; LANES]>,
+}
+
+impl Neighbours {
+    /// Those of this problem. There are none without a table.
+    pub fn new(input: &CostInput) -> Self {
+        let Some(table) = Table::of(input) else {
+            return Self::default();
+        };
+        let here = logarithms([input.m, input.n, input.k]);
+        let weight = |((m, n), k): ((&f32, &f32), &f32)| {
+            let apart = [m - here[0], n - here[1], k - here[2]];
+            let square = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2];
+            // About e^(−square), and 0 where that is little.
+            let weight = (1.0 - square / (FAR * FAR)).max(0.0);
+            (weight * weight) * (weight * weight)
+        };
+        let [at_m, at_n, at_k] = &table.at;
+        let weights: Vec<_> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
+        let weights = weights.into_iter().enumerate();
+        let near = weights.filter(|(_, weight)| *weight > LITTLE);
+        Self::of(table, near.collect())
+    }
+
+    /// The problems at these places, with their weights.
+    fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
+        let average = |errors: &Vec<Errors>| {
+            let (mut sum, mut weights) = ([0.0; LANES], [MODEL; LANES]);
+            for &(place, weight) in &near {
+                let Errors { of, known } = &errors[place];
+                for lane in 0..LANES {
+                    sum[lane] += weight * of[lane];
+                    weights[lane] += weight * known[lane];
+                }
+            }
+            array::from_fn(|lane| sum[lane] / weights[lane])
+        };
+        Self {
+            table: Some(table),
+            errors: table.errors.iter().map(average).collect(),
+            near,
+        }
+    }
+
+    /// The one of these instances that was the fastest at the nearest problem, if any is near.
+    pub fn likely<T, Epi>(
+        &self,
+        instances: &[&'static Instance<T, Epi>],
+    ) -> Option<&'static Instance<T, Epi>> {
+        let near = self.near.iter();
+        let (nearest, _) = near.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        self.table?.fastest(*nearest, instances)
+    }
+
+    /// The correction of the model's time of an instance, if the model is right about all instances on average.
+    pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
+        let errors = self.errors.get(instance.nth / LANES);
+        errors.map_or(1.0, |errors| f64::from(errors[instance.nth % LANES]).exp())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::tune::model::{self, by_model_and_neighbours};
+
+    /// The H200, with or without its table.
+    fn h200(table: Option<&'static Table>) -> Card {
+        Card {
+            multiprocessors: H200_MULTIPROCESSORS,
+            table,
+        }
+    }
+
+    fn with_table(extents: [usize; 3]) -> CostInput {
+        CostInput::plain(extents, h200(Some(&H200)))
+    }
+
+    fn times() -> impl Iterator<Item = (Line, &'static str)> {
+        let text = include_str!("tables/h200.txt");
+        lines(text).zip(text.lines())
+    }
+
+    /// The instances for an A and a B along which k is consecutive, or is not.
+    fn of_majors(k_major: [bool; 2]) -> Vec<&'static Instance<half::bf16>> {
+        let of_majors = BF16.iter().filter(|it| it.k_major == it.oriented(k_major));
+        of_majors.collect()
+    }
+
+    #[test]
+    fn every_line_names_existing_instances() {
+        let mut count = 0;
+        for (line, text) in times() {
+            let [m, n, k] = line.extents;
+            assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
+            assert_eq!(line.times.len(), text.split(' ').count() - 3, "{text}");
+            assert!(
+                line.times
+                    .is_sorted_by_key(|(_, microseconds)| *microseconds),
+                "{text}"
+            );
+            for (name, microseconds) in line.times {
+                assert!(
+                    BF16.iter().any(|it| any_type(it.kernel.name()) == name),
+                    "{name}: {text}"
+                );
+                assert!(microseconds > 0.0, "{text}");
+            }
+            count += 1;
+        }
+        assert!(count > 200);
+    }
+
+    #[test]
+    fn the_fastest_is_chosen_where_it_was_measured() {
+        let of_k_major = of_majors([true; 2]);
+        for (line, _) in times() {
+            let input = with_table(line.extents);
+            assert!(
+                super::fastest(&of_k_major, &input).is_some(),
+                "{:?}",
+                line.extents
+            );
+            let candidate = model::fastest(&of_k_major, &input).unwrap();
+            let name = any_type(candidate.instance.kernel.name());
+            let (fastest, _) = line.times[0];
+            assert_eq!(name, fastest, "{:?}", line.extents);
+        }
+    }
+
+    #[test]
+    fn neighbours_predict_problems_that_were_not_measured() {
+        let of_k_major = of_majors([true; 2]);
+        let mut losses = [Vec::new(), Vec::new()];
+        for (place, (line, _)) in times().enumerate() {
+            let input = with_table(line.extents);
+            let mut others = Neighbours::new(&input).near;
+            others.retain(|(at, _)| *at != place);
+            let neighbours = Neighbours::of(&H200, others);
+            let candidate = by_model_and_neighbours(&of_k_major, &input, &neighbours).unwrap();
+            let name = any_type(candidate.instance.kernel.name());
+            // An instance that a line does not have is slower.
+            let slowest = line.times.last();
+            let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);
+            losses[input.lines[0] - 1].push(chosen.unwrap().1 / line.times[0].1 - 1.0);
+        }
+        let [of_lines, of_any_rows] =
+            losses.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64);
+        assert!(of_lines < 0.015, "{of_lines}");
+        assert!(of_any_rows < 0.05, "{of_any_rows}");
+    }
+
+    #[test]
+    fn in_other_orders_the_model_chooses() {
+        let of_orders = of_majors([false, true]);
+        for (line, _) in times() {
+            let input = with_table(line.extents);
+            let clocks = |it: &&'static _| Some(by_model(it, &input, 0.0, f64::INFINITY)?.clocks);
+            let least = of_orders.iter().filter_map(clocks).reduce(f64::min);
+            let chosen = model::fastest(&of_orders, &input).map(|candidate| candidate.clocks);
+            assert_eq!(chosen, least, "{:?}", line.extents);
+        }
+    }
+
+    #[test]
+    fn neighbours_correct_the_model_on_their_device_alone() {
+        let instance = |name: &str| BF16.iter().find(|it| it.kernel.name() == name).unwrap();
+        let factor = |extents, table, name| {
+            Neighbours::new(&CostInput::plain(extents, h200(table))).factor(instance(name))
+        };
+        let (near, far) = ([520, 512, 8192], [1, 64, 1 << 24]);
+        let name = "bf16_64x64x64_1x1_ws";
+        assert_ne!(factor(near, Some(&*H200), name), 1.0);
+        assert_eq!(factor(near, None, name), 1.0);
+        assert_eq!(factor(near, Some(&*H200), "bf16_64x64x64_1x1_ws_mm"), 1.0);
+        assert_eq!(factor(far, Some(&*H200), name), 1.0);
+        assert!(Table::of_device("NVIDIA H200").is_some());
+        for other in ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "cpu"] {
+            assert!(Table::of_device(other).is_none(), "{other}");
+        }
+    }
+}
