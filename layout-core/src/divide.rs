@@ -1,11 +1,9 @@
 //! Division: splitting a layout into tiles and the layout of those tiles.
 
-use crate::complement::{Extents, covering_modes};
+use crate::by_layout::ByLayout;
+use crate::by_tiler::{by_mode, unzip, zipped_to_flat, zipped_to_tiled};
 use crate::error::{LayoutError, tri, twin};
-use crate::flat_modes::Modes;
-use crate::layout::LayoutBuilder;
-use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Layout, Tiler, try_composition};
+use crate::{Layout, Tiler};
 
 twin! {
     /// Splits a layout into `(tile, rest)`: the elements that the tiler points to, and the layout
@@ -68,33 +66,13 @@ twin! {
     composition_by_mode = try_composition_by_mode(layout: &Layout, tiler: &Tiler) -> Layout;
 }
 
-/// `A ∘ (B, B*)`: a tile, and the layout of its repetitions.
-pub(crate) const fn divide_by_layout(
-    layout: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let mut rest = Modes::EMPTY;
-    tri!(covering_modes(
-        tiler,
-        &Extents::of_layout(layout),
-        &mut rest
-    ));
-    let mut both = LayoutBuilder::new();
-    both.open();
-    both.append(tiler);
-    both.append_list(&rest);
-    both.close();
-    tri!(both.check());
-    try_composition(layout, both.written())
-}
-
 /// [`logical_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with
+/// As [`try_composition`](crate::try_composition) and [`try_complement`](crate::try_complement) refuse, and for a tiler with
 /// more modes than the layout.
 pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Divide, layout, tiler)
+    by_mode(ByLayout::Divide, layout, tiler)
 }
 
 /// [`zipped_divide`], or the reason why there is none.
@@ -102,7 +80,7 @@ pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout
 /// # Errors
 /// As [`try_logical_divide`] refuses.
 pub const fn try_zipped_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unzip(Splitter::Divide, layout, tiler)
+    unzip(ByLayout::Divide, layout, tiler)
 }
 
 /// [`tiled_divide`], or the reason why there is none.
@@ -110,7 +88,7 @@ pub const fn try_zipped_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout,
 /// # Errors
 /// As [`try_logical_divide`] refuses.
 pub const fn try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_divide(layout, tiler)), false)
+    zipped_to_tiled(&tri!(try_zipped_divide(layout, tiler)))
 }
 
 /// [`flat_divide`], or the reason why there is none.
@@ -118,16 +96,16 @@ pub const fn try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, 
 /// # Errors
 /// As [`try_logical_divide`] refuses.
 pub const fn try_flat_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_divide(layout, tiler)), true)
+    zipped_to_flat(&tri!(try_zipped_divide(layout, tiler)))
 }
 
 /// [`composition_by_mode`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] refuses, and for a tiler with more modes than the layout.
+/// As [`try_composition`](crate::try_composition) refuses, and for a tiler with more modes than the layout.
 pub const fn try_composition_by_mode(
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Compose, layout, tiler)
+    by_mode(ByLayout::Compose, layout, tiler)
 }

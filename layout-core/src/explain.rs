@@ -2,10 +2,10 @@
 
 use core::fmt;
 
+use crate::by_layout::{product_target, repetitions};
 use crate::complement::{Extents, covering_complement, covering_modes};
 use crate::error::LayoutError;
 use crate::flat_modes::Modes;
-use crate::product::{repeat, target};
 use crate::{
     IntTuple, Layout, Tiler, TilerKind, coalesce, try_blocked_product, try_complement,
     try_composition, try_composition_by_mode, try_flat_divide, try_flat_product,
@@ -349,7 +349,7 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         "{:indent$}(A, A* o B): the block, and its repetitions in the order of B",
         ""
     )?;
-    let Ok(target) = target(a, b) else {
+    let Ok(target) = product_target(a, b) else {
         return writeln!(f, "{:indent$}B has no cosize to repeat A over", "");
     };
     writeln!(
@@ -372,7 +372,13 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         ", where A can be repeated",
     )?;
     match places {
-        Ok(places) => step(f, depth, format_args!("A* o B"), &repeat(a, &places, b), ""),
+        Ok(places) => step(
+            f,
+            depth,
+            format_args!("A* o B"),
+            &repetitions(a, &places, b),
+            "",
+        ),
         Err(_) => Ok(()),
     }
 }

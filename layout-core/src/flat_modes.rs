@@ -1,7 +1,6 @@
 //! A flat list of modes, which is what the algebra computes on between layouts.
 
-use crate::error::LayoutError;
-use crate::{CAPACITY, Int, Layout};
+use crate::{CAPACITY, Int};
 
 /// The modes of a layout without its parentheses.
 #[derive(Clone, Copy)]
@@ -26,13 +25,6 @@ impl Modes {
         stride: [Int::ZERO; CAPACITY],
         len: 0,
     };
-
-    /// The fewest modes that compute the same function as a layout.
-    pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
-        let mut modes = layout.modes();
-        modes.coalesce(knowledge);
-        modes
-    }
 
     /// Adds a mode. Callers add no more than a layout's leaves.
     pub(crate) const fn push(&mut self, shape: Int, stride: Int) {
@@ -171,22 +163,6 @@ impl Modes {
             i += 1;
         }
         (merged, i)
-    }
-
-    /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.
-    pub(crate) const fn to_layout(&self) -> Result<Layout, LayoutError> {
-        if self.len == 0 {
-            Ok(Layout::UNIT)
-        } else {
-            Layout::from_modes(self)
-        }
-    }
-
-    /// The layout of the fewest modes that compute the same function, as far as static integers
-    /// tell. The list is used up.
-    pub(crate) const fn to_coalesced(&mut self) -> Result<Layout, LayoutError> {
-        self.coalesce(Knowledge::Static);
-        self.to_layout()
     }
 }
 

@@ -16,13 +16,9 @@ pub use fixed::{Fixed, NoSwizzle, StaticSwizzle, Sw};
 pub use gather::{Gather, RowIndex};
 pub use strided::{ColMajor, RowMajor, Strided};
 
-use crate::StaticLayout;
 use crate::entry::entry;
 use crate::static_layout::Coordinates;
-
-/// A matrix coordinate, or extents: (row, column). 32 bits each, so that a thread's bounds take few
-/// registers; what they become in memory is counted in 64.
-pub type Coord = [i32; 2];
+use crate::{Coord, StaticLayout};
 
 /// A transform from coordinates to element indices of an [`Engine`](crate::Engine).
 pub trait Inner: Copy {

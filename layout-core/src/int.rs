@@ -414,3 +414,16 @@ impl fmt::Debug for Int {
         fmt::Display::fmt(self, f)
     }
 }
+
+impl Text {
+    /// An integer's value and direction. Whether it is static is no part of a message.
+    pub(crate) const fn int(&mut self, int: Int) -> &mut Text {
+        self.number(int.value());
+        let mut level = int.basis().depth();
+        while level > 0 {
+            level -= 1;
+            self.str("@").number(int.basis().at(level) as i64);
+        }
+        self
+    }
+}

@@ -5,7 +5,7 @@ use core::fmt;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::profile::{Profile, ProfileBuilder};
 use crate::text::Text;
-use crate::{CAPACITY, Int, Layout};
+use crate::{CAPACITY, Int};
 
 /// An integer or a nested tuple of them: shapes, strides, coordinates and steps are int tuples.
 ///
@@ -448,9 +448,34 @@ pub(crate) const fn mismatch(
     LayoutError::new(ErrorKind::Mismatch, &text)
 }
 
-impl From<Layout> for IntTuple {
-    /// The layout's shape, which is what stands for a layout where a shape is wanted.
-    fn from(layout: Layout) -> IntTuple {
-        layout.shape()
+impl Text {
+    /// An int tuple: `(2,(3,4))`.
+    pub(crate) const fn tuple(&mut self, tuple: &IntTuple) -> &mut Text {
+        if tuple.num_leaves() == 0 {
+            return self.str("()");
+        }
+        let mut i = 0;
+        while i < tuple.num_leaves() {
+            if i > 0 {
+                self.str(",");
+            }
+            let mut level = 0;
+            while level < tuple.profile().opens(i) {
+                self.str("(");
+                level += 1;
+            }
+            if tuple.is_underscore(i) {
+                self.str("_");
+            } else {
+                self.int(tuple.leaf(i));
+            }
+            level = 0;
+            while level < tuple.profile().closes(i) {
+                self.str(")");
+                level += 1;
+            }
+            i += 1;
+        }
+        self
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
-use crate::flat_modes::Modes;
+use crate::flat_modes::{Knowledge, Modes};
 use crate::int_tuple::mismatch;
 use crate::profile::{Profile, ProfileBuilder};
 use crate::text::Text;
@@ -524,13 +524,6 @@ impl Layout {
         last
     }
 
-    /// The layout of a list of at least one mode: flat, or a mode on its own.
-    pub(crate) const fn from_modes(modes: &Modes) -> Result<Layout, LayoutError> {
-        let mut builder = LayoutBuilder::new();
-        builder.append_list(modes);
-        builder.finish()
-    }
-
     /// Checks that extents are at least 1, and that the size and every index fit 64 bits.
     const fn check(&self) -> Result<(), LayoutError> {
         if self.num_leaves() == 0 {
@@ -611,6 +604,40 @@ impl fmt::Display for Layout {
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Layout> for IntTuple {
+    /// The layout's shape, which is what stands for a layout where a shape is wanted.
+    fn from(layout: Layout) -> IntTuple {
+        layout.shape()
+    }
+}
+
+impl Modes {
+    /// The fewest modes that compute the same function as a layout.
+    pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
+        let mut modes = layout.modes();
+        modes.coalesce(knowledge);
+        modes
+    }
+
+    /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.
+    pub(crate) const fn to_layout(&self) -> Result<Layout, LayoutError> {
+        if self.len == 0 {
+            Ok(Layout::UNIT)
+        } else {
+            let mut builder = LayoutBuilder::new();
+            builder.append_list(self);
+            builder.finish()
+        }
+    }
+
+    /// The layout of the fewest modes that compute the same function, as far as static integers
+    /// tell. The list is used up.
+    pub(crate) const fn to_coalesced(&mut self) -> Result<Layout, LayoutError> {
+        self.coalesce(Knowledge::Static);
+        self.to_layout()
     }
 }
 
@@ -786,5 +813,12 @@ impl LayoutBuilder {
     pub(crate) const fn finish(&mut self) -> Result<Layout, LayoutError> {
         tri!(self.check());
         Ok(self.layout)
+    }
+}
+
+impl Text {
+    /// A layout: `(2,4):(12,1)`.
+    pub(crate) const fn layout(&mut self, layout: &Layout) -> &mut Text {
+        self.tuple(&layout.shape()).str(":").tuple(&layout.stride())
     }
 }

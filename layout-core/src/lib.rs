@@ -13,6 +13,8 @@
 
 mod access;
 mod atom;
+mod by_layout;
+mod by_tiler;
 mod coalesce;
 mod complement;
 mod composed;
@@ -50,8 +52,8 @@ mod static_layout;
 mod swizzle;
 mod tensor;
 mod text;
+mod tile;
 mod tiler;
-mod unzip;
 mod value_tensor;
 
 pub use access::WarpAccess;
@@ -114,16 +116,14 @@ pub use divisor::{Divide, Divisor};
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{
-    Bound, ColMajor, Coord, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
+    Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
     StaticSwizzle, Strided, Sw,
 };
-pub use partition::{
-    AccessWidth, ThreadIndex, ThreadValue, TileIndex, Tv, Width, covers_exactly, tile_extent,
-    tile_origin, tiles,
-};
+pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width, covers_exactly};
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
+pub use tile::{Coord, TileIndex, tile_extent, tile_origin, tiles};
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 
 /// The guide to layouts, whose Rust blocks run as tests; a package does not carry it.

@@ -1,13 +1,14 @@
 //! Compact strides for a shape: column-major, row-major, in an order, and identity.
 
+use crate::by_layout::multiply_by_layout;
+use crate::by_tiler::zipped_to_tiled;
 use crate::coalesce::filter_zeros;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
 use crate::int_tuple::{TupleBuilder, mismatch};
-use crate::product::try_tiled_product;
 use crate::profile::CAPACITY;
 use crate::relations::weakly_congruent;
 use crate::text::Text;
-use crate::{Basis, Int, IntTuple, Layout, Tiler};
+use crate::{Basis, Int, IntTuple, Layout};
 
 impl Layout {
     /// The compact layout whose leftmost extent has stride 1: CuTe's `LayoutLeft`, its default.
@@ -372,7 +373,7 @@ pub const fn try_fragment_like(layout: &Layout) -> Result<Layout, LayoutError> {
     let block = tri!(Layout::try_from_shape_stride(&values.shape(), &stride));
     let rest = layout.take(1, layout.rank());
     let tiles = tri!(try_ordered_layout(&rest.shape(), &rest.stride()));
-    try_tiled_product(&block, &Tiler::layout(&tiles))
+    zipped_to_tiled(&tri!(multiply_by_layout(&block, &tiles)))
 }
 
 const fn overflow(shape: &IntTuple) -> LayoutError {

@@ -1,14 +1,13 @@
 //! Products: repeating a layout as another one says.
 
+use crate::by_layout::{ByLayout, multiply_by_layout};
+use crate::by_tiler::{by_mode, unzip, zipped_to_flat, zipped_to_tiled};
 use crate::coalesce::try_coalesce_by_mode;
-use crate::complement::covering_complement;
-use crate::error::{ErrorKind, LayoutError, tri, twin};
+use crate::error::{LayoutError, tri, twin};
 use crate::int_tuple::mismatch;
 use crate::layout::LayoutBuilder;
 use crate::major::try_ordered_layout;
-use crate::text::Text;
-use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Int, IntTuple, Layout, Tiler, try_composition};
+use crate::{Int, IntTuple, Layout, Tiler};
 
 twin! {
     /// `(A, A* ∘ B)`: the layout, and its repetitions in the order of the tiler. A tuple does so
@@ -91,76 +90,13 @@ twin! {
     tile_to_shape = try_tile_to_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Layout;
 }
 
-/// `(A, A* ∘ B)`.
-pub(crate) const fn multiply_by_layout(
-    block: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let target = tri!(target(block, tiler));
-    let places = tri!(covering_complement(block, &IntTuple::int(target)));
-    Layout::try_concat2(block, &tri!(repeat(block, &places, tiler)))
-}
-
-/// The indices that `A*` is to reach: the size of A times the cosize of B.
-pub(crate) const fn target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
-    let mut refused = "";
-    if tiler.has_basis() {
-        refused = "a tiler in basis directions repeats nothing";
-    }
-    let mut i = 0;
-    while refused.is_empty() && i < tiler.num_leaves() {
-        if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
-            refused = "a tiler that maps below 0 repeats nothing";
-        }
-        i += 1;
-    }
-    if !refused.is_empty() {
-        let (block, tiler) = (block.stride(), tiler.stride());
-        return Err(mismatch("product", &block, " by ", &tiler, refused));
-    }
-    if let Some(target) = block.size_int().checked_mul(tiler.cosize_int()) {
-        return Ok(target);
-    }
-    let mut text = Text::new();
-    text.str("product: the size of ")
-        .layout(block)
-        .str(" times the cosize of ")
-        .layout(tiler);
-    text.str(" does not fit 64 bits");
-    Err(LayoutError::new(ErrorKind::Overflow, &text))
-}
-
-/// `A* ∘ B`. Beyond its size `A*` runs on by its last stride, which is beyond all of A unless the
-/// last of A's modes left no room for more.
-pub(crate) const fn repeat(
-    block: &Layout,
-    places: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let last = places.leaf_stride(places.num_leaves() - 1).value();
-    if tiler.cosize() > places.size() && last < block.cosize() {
-        let mut text = Text::new();
-        text.str("product: ")
-            .layout(block)
-            .str(" by ")
-            .layout(tiler)
-            .str(": the tiler counts to ")
-            .number(tiler.cosize() - 1);
-        text.str(", and the block's gaps hold ")
-            .number(places.size())
-            .str(" repetitions: more would overlap; give a tiler that counts to less");
-        return Err(LayoutError::new(ErrorKind::Overlap, &text));
-    }
-    try_composition(places, tiler)
-}
-
 /// [`logical_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, for a tiler that maps below 0 or beyond
-/// the room that the block leaves, and for a tiler with more modes than the block.
+/// As [`try_composition`](crate::try_composition) and [`try_complement`](crate::try_complement) refuse, for a
+/// tiler that maps below 0 or beyond the room that the block leaves, and for a tiler with more modes than the block.
 pub const fn try_logical_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Multiply, block, tiler)
+    by_mode(ByLayout::Multiply, block, tiler)
 }
 
 /// [`zipped_product`], or the reason why there is none.
@@ -168,7 +104,7 @@ pub const fn try_logical_product(block: &Layout, tiler: &Tiler) -> Result<Layout
 /// # Errors
 /// As [`try_logical_product`] refuses.
 pub const fn try_zipped_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unzip(Splitter::Multiply, block, tiler)
+    unzip(ByLayout::Multiply, block, tiler)
 }
 
 /// [`tiled_product`], or the reason why there is none.
@@ -176,7 +112,7 @@ pub const fn try_zipped_product(block: &Layout, tiler: &Tiler) -> Result<Layout,
 /// # Errors
 /// As [`try_logical_product`] refuses.
 pub const fn try_tiled_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_product(block, tiler)), false)
+    zipped_to_tiled(&tri!(try_zipped_product(block, tiler)))
 }
 
 /// [`flat_product`], or the reason why there is none.
@@ -184,7 +120,7 @@ pub const fn try_tiled_product(block: &Layout, tiler: &Tiler) -> Result<Layout, 
 /// # Errors
 /// As [`try_logical_product`] refuses.
 pub const fn try_flat_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_product(block, tiler)), true)
+    zipped_to_flat(&tri!(try_zipped_product(block, tiler)))
 }
 
 /// [`blocked_product`], or the reason why there is none.

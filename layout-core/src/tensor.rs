@@ -2,11 +2,11 @@
 
 use core::marker::PhantomData;
 
-use crate::inner::{Bound, Coord, Inner, MatrixInner};
+use crate::inner::{Bound, Inner, MatrixInner};
 use crate::partition::AccessWidth;
 use crate::{
-    Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
-    tile_origin,
+    Coord, Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex,
+    each, tile_origin,
 };
 
 /// A tensor as a kernel sees it: memory, an inner transform, and where in its domain it begins.

@@ -5,8 +5,8 @@
 
 use super::{Bound, Inner};
 use crate::entry::entry;
-use crate::partition::reach;
 use crate::static_layout::evaluate;
+use crate::tile::reach;
 use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
 

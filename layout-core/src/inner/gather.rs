@@ -1,8 +1,8 @@
 //! The gather inner transform: rows are found through a table of indices.
 
-use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
 use crate::static_layout::{Coordinates, evaluate};
-use crate::{Engine, Fragment, StaticLayout, tile_extent};
+use crate::{Coord, Engine, Fragment, StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
 /// An integer type that indexes rows.

@@ -1,8 +1,8 @@
 //! The strided inner transform: a matrix in memory with a leading dimension known at run time.
 
-use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
 use crate::static_layout::evaluate;
-use crate::{StaticLayout, tile_extent};
+use crate::{Coord, StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
 /// A matrix whose direction `C` is contiguous (0: columns are, 1: rows are) and whose other
