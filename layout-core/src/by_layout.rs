@@ -4,7 +4,6 @@
 use crate::complement::{Extents, covering_complement, covering_modes};
 use crate::error::{ErrorKind, LayoutError, tri};
 use crate::flat_modes::Modes;
-use crate::int_tuple::mismatch;
 use crate::layout::LayoutBuilder;
 use crate::text::Text;
 use crate::{Int, IntTuple, Layout, try_composition};
@@ -60,20 +59,25 @@ pub(crate) const fn multiply_by_layout(
 
 /// The cotarget of `A*` in a product: the size of A times the cosize of B.
 pub(crate) const fn product_target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
-    let mut refused = "";
+    let mut why = "";
     if tiler.has_basis() {
-        refused = "a tiler in basis directions repeats nothing";
+        why = "the tiler has strides in basis directions: give plain ones";
     }
     let mut i = 0;
-    while refused.is_empty() && i < tiler.num_leaves() {
+    while why.is_empty() && i < tiler.num_leaves() {
         if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
-            refused = "a tiler that maps below 0 repeats nothing";
+            why = "the tiler maps below 0: give strides of at least 0";
         }
         i += 1;
     }
-    if !refused.is_empty() {
-        let (block, tiler) = (block.stride(), tiler.stride());
-        return Err(mismatch("product", &block, " by ", &tiler, refused));
+    if !why.is_empty() {
+        let mut text = Text::new();
+        text.str("product: ")
+            .layout(block)
+            .str(" by ")
+            .layout(tiler);
+        text.str(": ").str(why);
+        return Err(LayoutError::new(ErrorKind::Mismatch, &text));
     }
     if let Some(target) = block.size_int().checked_mul(tiler.cosize_int()) {
         return Ok(target);
@@ -101,11 +105,11 @@ pub(crate) const fn repetitions(
             .layout(block)
             .str(" by ")
             .layout(tiler)
-            .str(": the tiler counts to ")
-            .number(tiler.cosize() - 1);
-        text.str(", and the block's gaps hold ")
+            .str(": the tiler's cosize asks for ")
+            .number(tiler.cosize());
+        text.str(" repetitions, but only ")
             .number(complement.size())
-            .str(" repetitions: more would overlap; give a tiler that counts to less");
+            .str(" fit without overlap: give a tiler of a smaller cosize");
         return Err(LayoutError::new(ErrorKind::Overlap, &text));
     }
     try_composition(complement, tiler)

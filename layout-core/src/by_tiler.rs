@@ -7,7 +7,7 @@ use crate::text::Text;
 use crate::tiler::ModeKind;
 use crate::{Layout, Tiler};
 
-/// Applies the operation at the tiler's layouts, and keeps everything where it is.
+/// Applies the operation at each layout of the tiler, and leaves the results in place.
 pub(crate) const fn by_mode(
     operation: ByLayout,
     layout: &Layout,
@@ -34,7 +34,7 @@ pub(crate) const fn by_mode(
                 continue;
             }
         };
-        // Looked at where it is: a layout is large enough for a move to be felt.
+        // By reference: a layout is a kilobyte, and a move of it is measurable.
         match &split {
             Ok(mode) => builder.append(mode),
             Err(error) => return Err(*error),
@@ -45,7 +45,7 @@ pub(crate) const fn by_mode(
     builder.finish()
 }
 
-/// Mode `i` of a tuple of tilers; modes past it are kept, too.
+/// The kind of mode `i` of a tuple of tilers. A mode past the tuple is kept, as for `_`.
 const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKind {
     if i < tiler.rank() {
         tiler.mode_kind(i, tile)
@@ -54,8 +54,8 @@ const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKin
     }
 }
 
-/// Applies the operation at the tiler's layouts, and gathers the first halves of the results in
-/// mode 0, the second halves and the modes past the tiler in mode 1.
+/// Applies the operation at each layout of the tiler. Gathers the first halves of the results in
+/// mode 0, and the second halves and the modes past the tiler in mode 1.
 pub(crate) const fn unzip(
     operation: ByLayout,
     layout: &Layout,
@@ -132,6 +132,8 @@ const fn check_rank(layout: &Layout, tiler: &Tiler) -> Result<(), LayoutError> {
         .number(tiler.rank() as i64)
         .str(" modes, but ")
         .layout(layout);
-    text.str(" has only ").number(layout.rank() as i64);
+    text.str(" has only ")
+        .number(layout.rank() as i64)
+        .str(": give a tiler of at most as many");
     Err(LayoutError::new(ErrorKind::Mismatch, &text))
 }

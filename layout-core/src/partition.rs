@@ -19,10 +19,10 @@ pub trait ThreadValue: Copy + 'static {
     type Width: AccessWidth;
 }
 
-/// The width of a memory access as a type: generic code cannot compute with a constant of a
-/// parameter where a constant argument is asked for, but it can call through one.
+/// The width of a memory access, as a type. Stable Rust does not let generic code pass a type
+/// parameter's constant as a const argument; it can call the functions of a type instead.
 pub trait AccessWidth: Copy + 'static {
-    /// Values an access: 1, 2, 4, 8 or 16.
+    /// Values per access: 1, 2, 4, 8 or 16.
     const VALUES: usize;
 
     /// Reads the values from `index` on in one access, and calls `each(n, value n)`.
@@ -31,7 +31,7 @@ pub trait AccessWidth: Copy + 'static {
     /// As [`Engine::load_vector`].
     unsafe fn load<E: Engine>(engine: E, index: i64, each: impl FnMut(usize, E::Element));
 
-    /// Copies the values from `index` on to those from `to_index` on, with one access each.
+    /// Copies the values from `index` on to those from `to_index` on, with one load and one store.
     ///
     /// # Safety
     /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
@@ -42,7 +42,7 @@ pub trait AccessWidth: Copy + 'static {
         to_index: i64,
     );
 
-    /// Replaces the values from `index` on by `f(n, value n)`, with one access each way.
+    /// Replaces the values from `index` on by `f(n, value n)`, with one load and one store.
     ///
     /// # Safety
     /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
@@ -142,7 +142,7 @@ impl<Thr: StaticLayout, Val: StaticLayout, const WIDTH: usize> ThreadValue for T
     type Width = Width<WIDTH>;
 }
 
-/// The index of a thread within whatever shares a tile: a block, a warp, a warpgroup.
+/// The index of a thread within the group that shares a tile: a block, a warp, a warpgroup.
 pub trait ThreadIndex: Copy {
     /// The index as a number.
     fn index(self) -> u32;
@@ -157,8 +157,8 @@ impl ThreadIndex for u32 {
 
 /// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
 ///
-/// Algebraic, so that kernels can assert it in a `const`: the strides of each direction, in
-/// increasing order, must each continue where the ones before end.
+/// The check looks at strides only, so kernels can assert it in a `const`: in each direction, every
+/// stride, in increasing order, must continue where those before it end.
 ///
 /// ```
 /// use cutlet_layout_core::{L, Tv, covers_exactly};

@@ -1,6 +1,6 @@
-//! A byte buffer that `const` code can write a message into.
+//! A byte buffer into which `const` code writes a message.
 
-/// Bytes a message may have; longer ones end in `…`.
+/// The most bytes that a message has. A longer one is cut off and ends in `…`.
 const LIMIT: usize = 320;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 

@@ -2,8 +2,8 @@
 
 use crate::{Layout, StaticLayout};
 
-/// A matrix coordinate, or extents: (row, column). 32 bits each, so that a thread's bounds take few
-/// registers; what they become in memory is counted in 64.
+/// A matrix coordinate, or extents: (row, column). Each has 32 bits, so that a thread's bounds take
+/// few registers; element indices in memory have 64.
 pub type Coord = [i32; 2];
 
 /// The index of a tile along one direction of a matrix: a block's index, or a loop's counter.
@@ -31,20 +31,21 @@ pub const fn tile_extent<L: StaticLayout>() -> Coord {
         let stride = L::LAYOUT.leaf_stride(n);
         assert!(
             stride.component(2) == 0 && stride.component(3) == 0,
-            "a tile has rows (@0) and columns (@1) only"
+            "tile_extent: the layout steps in a direction beyond rows (@0) and columns (@1): a tile has only these two"
         );
         n += 1;
     }
     assert!(
         extent[0] <= i32::MAX as i64 && extent[1] <= i32::MAX as i64,
-        "a tile's extents are below 2^31"
+        "tile_extent: an extent is not below 2^31: use smaller tiles"
     );
     [extent[0] as i32, extent[1] as i32]
 }
 
 /// The largest component `b` of what a coordinate layout maps to.
 ///
-/// Nobody looks for coordinates before a tile's beginning, so a layout must not step there.
+/// Bounds checks do not look for coordinates before a tile's beginning, so a layout must not step
+/// there.
 #[track_caller]
 pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
     let mut reach = 0;
@@ -53,7 +54,8 @@ pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
         let step = layout.leaf_stride(n).component(b);
         assert!(
             step >= 0,
-            "a tile, or who holds what of it, has a negative stride: it would reach before its beginning, so give it a positive one"
+            "the layout of a tile or of its threads and values has a negative stride: use a positive \
+             one, to stay inside the tile"
         );
         reach += (layout.leaf_shape(n).value() - 1) * step;
         n += 1;
@@ -61,7 +63,7 @@ pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
     reach
 }
 
-/// The coordinate at which the tile `tile` = (row, column), in units of tiles of `T`, begins.
+/// The coordinate at which tile (row, column) begins, counted in tiles of `T`.
 ///
 /// ```
 /// use cutlet_layout_core::{L, tile_origin};
@@ -77,7 +79,7 @@ pub fn tile_origin<T: StaticLayout>(tile: (impl TileIndex, impl TileIndex)) -> C
     ]
 }
 
-/// How many tiles of `T` cover a matrix of `extent`: (rows, columns) of tiles.
+/// The number of tiles of `T` that cover a matrix of `extent`: (rows, columns) of tiles.
 ///
 /// ```
 /// use cutlet_layout_core::{L, tiles};
