@@ -9,7 +9,7 @@ use crate::{CAPACITY, Int, IntTuple, Layout};
 
 /// A layout, a tuple of tilers `<a, b, …>`, or `_`, which leaves a mode as it is.
 ///
-/// A shape is a tiler too: a tuple of layouts of stride 1. [`tile!`](crate::tile) reads tilers in
+/// A shape is a tiler too: a tuple of layouts of stride 1. [`tile!`](crate::tile!) reads tilers in
 /// CuTe's notation.
 ///
 /// ```
@@ -216,7 +216,7 @@ impl Tiler {
         self.angles.opens(item) > before
     }
 
-    /// The static tiler that [`tile!`](crate::tile) was given.
+    /// The static tiler that [`tile!`](crate::tile!) was given.
     #[doc(hidden)]
     #[track_caller]
     pub const fn of_notation(text: &str) -> Tiler {
