@@ -1,4 +1,4 @@
-//! What the layout algebra costs at run time, for layouts of six leaves.
+//! The run time of the layout algebra, for layouts of six leaves.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use cutlet_layout_core::{

@@ -5,21 +5,22 @@ use crate::{Layout, StaticLayout, StaticSwizzle, Swizzle, ThreadValue, compose_c
 
 /// Threads of a warp.
 const LANES: i64 = 32;
-/// Banks of shared memory, and the bytes each is wide.
+/// Banks of shared memory.
 const BANKS: usize = 32;
+/// Width of a bank, in bytes.
 const BANK_BYTES: i64 = 4;
-/// Bytes that global memory is read and written by.
+/// Size of a sector, the unit of global memory accesses, in bytes.
 const SECTOR_BYTES: i64 = 32;
 
-/// The loads or stores with which a warp accesses the values of a thread-value partition.
+/// A warp's loads or stores of the values of a thread-value partition.
 ///
-/// Each access moves `width` consecutive values a thread. Shared memory serves up to 128 bytes at
-/// once: all 32 threads of a warp where each moves at most 4 bytes, 16 where it is 8, and 8 where
-/// it is 16. Those threads conflict where they need different words of the same bank, which are
-/// then served one after the other. Global memory is served in sectors of 32 bytes.
+/// Each access moves `width` consecutive values per thread. Shared memory serves up to 128 bytes at
+/// once: 32 threads that move at most 4 bytes each, 16 threads that move 8, or 8 threads that move
+/// 16. Threads served at once conflict if they need different words of one bank; the bank serves
+/// these one after the other. Global memory is accessed in sectors of 32 bytes.
 ///
-/// Tiles are taken to begin at a multiple of 128 bytes. Everything is `const`, so that a kernel
-/// can assert it:
+/// Tiles are assumed to begin at a multiple of 128 bytes. Every function is `const`, so a kernel
+/// can assert its costs:
 ///
 /// ```
 /// use cutlet_layout_core::{L, NoSwizzle, Sw, Tv, WarpAccess};
@@ -42,24 +43,25 @@ pub struct WarpAccess {
 }
 
 impl WarpAccess {
-    /// The accesses of the first warp to elements of `element_bytes` bytes, `width` values each,
-    /// where `offsets` maps (thread, value) to an element's index in memory.
+    /// The first warp's accesses of `width` values each to elements of `element_bytes` bytes.
+    /// `offsets` maps (thread, value) to an element's index in memory.
     ///
     /// # Panics
-    /// If the layout is not of rank 2 or does not map to indices, an access is not 1, 2, 4, 8 or
-    /// 16 bytes, or the values do not make whole accesses.
+    /// If the layout is not of rank 2 or has strides in basis directions, an access is not 1, 2, 4,
+    /// 8 or 16 bytes, or `width` does not divide a thread's number of values.
     pub const fn new(offsets: &Layout, element_bytes: i64, width: i64) -> WarpAccess {
         assert!(
             offsets.rank() == 2 && !offsets.has_basis(),
-            "WarpAccess: a layout from (thread, value) to an element's index is needed"
+            "WarpAccess: the layout does not map (thread, value) to an element's index: give one of \
+             rank 2 with plain strides"
         );
         assert!(
             matches!(element_bytes * width, 1 | 2 | 4 | 8 | 16),
-            "WarpAccess: an access moves 1, 2, 4, 8 or 16 bytes"
+            "WarpAccess: element_bytes times width is not 1, 2, 4, 8 or 16 bytes: change the width"
         );
         assert!(
             offsets.mode(1).size() % width == 0,
-            "WarpAccess: the values of a thread do not make whole accesses"
+            "WarpAccess: the width does not divide a thread's number of values: choose one that does"
         );
         WarpAccess {
             offsets: *offsets,
@@ -70,8 +72,8 @@ impl WarpAccess {
         }
     }
 
-    /// The accesses of the first warp to a tile of elements of `element_bytes` bytes that is laid
-    /// out by `L`, swizzled by `W`, and partitioned by `C` with the width that `C` has.
+    /// The first warp's accesses to a tile of elements of `element_bytes` bytes. `L` lays the tile
+    /// out, `W` swizzles it, and `C` partitions it and gives the width of an access.
     ///
     /// # Panics
     /// As [`new`](Self::new), and if `C` does not fit `L`.
@@ -90,15 +92,15 @@ impl WarpAccess {
         WarpAccess { swizzle, ..self }
     }
 
-    /// The same accesses by another warp than the first.
+    /// The same accesses by warp `warp`, counted from 0.
     ///
     /// # Panics
-    /// If there are fewer threads.
+    /// If the partition has no such warp.
     pub const fn of_warp(self, warp: i64) -> WarpAccess {
         let first_thread = warp * LANES;
         assert!(
             warp >= 0 && first_thread < self.offsets.mode(0).size(),
-            "of_warp: the partition has fewer warps"
+            "of_warp: the partition has no warp of this number: warps of 32 threads are counted from 0"
         );
         WarpAccess {
             first_thread,
@@ -111,8 +113,8 @@ impl WarpAccess {
         self.offsets.mode(1).size() / self.width
     }
 
-    /// Whether the values of every access are consecutive in memory and begin at a multiple of its
-    /// width, so that it is one instruction.
+    /// Whether every access is one instruction: its values are consecutive in memory and begin at a
+    /// multiple of its width.
     pub const fn is_vectorised(&self) -> bool {
         let mut access = 0;
         while access < self.accesses() {
@@ -135,8 +137,8 @@ impl WarpAccess {
         true
     }
 
-    /// The worst conflict of any access to shared memory, in ways: 1 where there is none, 2 where
-    /// some bank has to serve two different words, and so on.
+    /// The worst bank conflict of any access to shared memory, in ways: 1 without a conflict, 2 if
+    /// a bank serves two different words, and so on.
     ///
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
@@ -144,7 +146,7 @@ impl WarpAccess {
         self.walk().worst
     }
 
-    /// How often shared memory is busy with the accesses of the warp, all together.
+    /// The wavefronts of shared memory that the warp's accesses take, summed over the accesses.
     ///
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
@@ -152,7 +154,7 @@ impl WarpAccess {
         self.walk().wavefronts
     }
 
-    /// The sectors of 32 bytes of global memory that the accesses touch, summed over them.
+    /// The 32-byte sectors of global memory that the accesses touch, summed over the accesses.
     ///
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
@@ -160,8 +162,8 @@ impl WarpAccess {
         self.walk().sectors
     }
 
-    /// The fewest sectors that as many different bytes could be in. Accesses are coalesced where
-    /// [`sectors`](Self::sectors) is no more.
+    /// The fewest sectors that can hold the accessed bytes, summed over the accesses. Accesses are
+    /// coalesced if [`sectors`](Self::sectors) is not more.
     ///
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
@@ -183,7 +185,7 @@ impl WarpAccess {
     const fn walk(&self) -> Costs {
         assert!(
             self.is_vectorised(),
-            "WarpAccess: the values of an access are not consecutive in memory, or not aligned"
+            "WarpAccess: the values of an access are not consecutive in memory, or not aligned: use a smaller width"
         );
         let bytes = self.element_bytes * self.width;
         let lanes_at_once = if bytes <= BANK_BYTES {
@@ -233,7 +235,7 @@ impl WarpAccess {
     }
 }
 
-/// What was found out about the accesses of a warp.
+/// The costs of a warp's accesses.
 struct Costs {
     worst: u32,
     wavefronts: u32,
@@ -241,7 +243,7 @@ struct Costs {
     least_sectors: u32,
 }
 
-/// How many different words the busiest bank has to serve, for threads that are served at once.
+/// The number of different words that the busiest bank serves, for threads that are served at once.
 const fn ways(addresses: &[i64], bytes: i64) -> u32 {
     let words_each = if bytes < BANK_BYTES {
         1
@@ -276,7 +278,7 @@ const fn ways(addresses: &[i64], bytes: i64) -> u32 {
     worst
 }
 
-/// How many different pieces of memory of some size the addresses lie in.
+/// The number of different aligned blocks of `bytes` bytes that the addresses lie in.
 const fn distinct(addresses: &[i64], bytes: i64) -> u32 {
     let mut count = 0;
     let mut i = 0;

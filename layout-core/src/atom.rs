@@ -1,9 +1,13 @@
 //! Atoms: what the threads of one instruction hold, as layouts.
 //!
 //! An atom is data: layouts from (thread, value) to the elements of an instruction's operands.
-//! [`MmaAtom`] and [`CopyAtom`] describe one instruction, [`TiledMma`] and [`TiledCopy`] lay it
-//! over more threads and values, and partition layouts and tensors by it. The instructions with
-//! fixed operands are types too ([`Mma`]), whose thread-value layouts kernels partition by.
+//! [`MmaAtom`] and [`CopyAtom`] describe one instruction. [`TiledMma`] and [`TiledCopy`] repeat it
+//! over more threads and values, and partition layouts and tensors. An instruction with fixed
+//! operands is also a type ([`Mma`]); kernels partition tiles by its thread-value layouts.
+//!
+//! The sm_90 kernels use the types. The sm_80 tensor-core GEMM family will use the values: it will
+//! partition its tiles with [`TiledMma`] for `mma.sync`, and with [`CopyAtom`] for `cp.async` and
+//! `ldmatrix`.
 
 mod copy;
 mod instructions;
@@ -23,8 +27,8 @@ pub use wgmma::{WgmmaA8, WgmmaA16, WgmmaA32, WgmmaC};
 
 use crate::Layout;
 
-/// Whether a layout (thread, value) → element maps onto exactly `0 .. size`, and to each but
-/// once: threads that share everything (strides of 0) count as one.
+/// Whether a layout (thread, value) → element maps onto exactly `0 .. size`, to each element once.
+/// Threads that share all their elements (stride 0) count as one.
 pub(crate) const fn covers(layout: &Layout, size: i64) -> bool {
     let mut reached = 1;
     let mut used = 1;

@@ -7,9 +7,9 @@ use crate::{Int, IntTuple, Layout};
 
 /// The simplest layout that computes the same function of 1-D coordinates.
 ///
-/// The result has the same size and is at most one level deep. Modes of extent `_1` are dropped,
-/// and modes that continue each other are merged, as far as static integers show that they can
-/// be: dynamic ones are kept, so that a layout's form depends on static integers only.
+/// The result has the same size and at most one level of parentheses. Modes of extent `_1` are
+/// dropped, and modes that continue each other are merged. Only static integers decide about both,
+/// so the form of the result does not depend on dynamic values.
 ///
 /// ```
 /// use cutlet_layout_core::{coalesce, layout};
@@ -31,7 +31,7 @@ pub const fn coalesce(layout: &Layout) -> Layout {
 /// ```
 ///
 /// # Panics
-/// As [`try_coalesce_by_mode`] refuses.
+/// If [`try_coalesce_by_mode`] returns an error.
 #[track_caller]
 pub const fn coalesce_by_mode(layout: &Layout, profile: &IntTuple) -> Layout {
     or_panic(try_coalesce_by_mode(layout, profile))
@@ -68,7 +68,7 @@ const fn by_mode(
             &layout.shape(),
             " by ",
             profile,
-            "the profile has more modes than the layout",
+            "the profile has more modes than the layout: give one of at most as many",
         ));
     }
     let mut builder = LayoutBuilder::new();
@@ -87,7 +87,7 @@ const fn by_mode(
     builder.finish()
 }
 
-/// The layout with every mode of stride `_0` shrunk to extent `_1`: what repeats is dropped, the
+/// The layout with every mode of stride `_0` shrunk to extent `_1`: repetitions are dropped,
 /// parentheses stay.
 ///
 /// ```
@@ -133,7 +133,7 @@ pub const fn filter(layout: &Layout) -> Layout {
 /// [`filter`] applied to the modes of a layout at the leaves of a profile.
 ///
 /// # Panics
-/// As [`try_filter_by_mode`] refuses.
+/// If [`try_filter_by_mode`] returns an error.
 #[track_caller]
 pub const fn filter_by_mode(layout: &Layout, profile: &IntTuple) -> Layout {
     or_panic(try_filter_by_mode(layout, profile))

@@ -1,4 +1,4 @@
-//! The complement of a layout: the layout of its repetitions that fills what it leaves out.
+//! The complement of a layout: the layout of the repetitions that fill its gaps.
 
 use crate::error::{ErrorKind, LayoutError, tri, twin};
 use crate::flat_modes::{Knowledge, Modes};
@@ -6,15 +6,16 @@ use crate::text::Text;
 use crate::{CAPACITY, Int, IntTuple, Layout};
 
 twin! {
-    /// The layout `R` that completes `layout` towards `cotarget`: it is ordered (its strides are
-    /// positive and increasing) and steps over everything that `layout` maps to.
+    /// The layout `R` of the indices at which copies of `layout` begin, so that together they fill
+    /// the indices up to `cotarget`. `R` is ordered: its strides are positive and increasing. The
+    /// only index that it shares with `layout` is 0.
     ///
-    /// Between the layout's modes extents are rounded down, and at its end up to the cotarget, or
-    /// down where it would reach beyond the next multiple of the layout's cosize: divisions, which
-    /// must keep every element, round up there too.
+    /// Extents between the layout's modes are rounded down. The last extent is rounded up to reach
+    /// the cotarget, or down if it would reach beyond the next multiple of the layout's cosize.
+    /// Divisions round up there too, because they must keep every element.
     ///
-    /// Only the size of `cotarget` matters for the result's values; a tuple of static and dynamic
-    /// integers such as `(_4,7)` lets more of the result stay static than `28` does.
+    /// Only the size of `cotarget` decides the result's values. A tuple of static and dynamic
+    /// integers such as `(_4,7)` keeps more of the result static than `28` does.
     ///
     /// ```
     /// use cutlet_layout_core::{complement, layout, shape};
@@ -50,7 +51,7 @@ pub const fn try_complement(layout: &Layout, cotarget: &IntTuple) -> Result<Layo
     modes.to_coalesced()
 }
 
-/// The complement that repeats the layout until all of the cotarget is reached.
+/// The complement whose last extent is always rounded up, so that all of the cotarget is reached.
 pub(crate) const fn covering_complement(
     layout: &Layout,
     cotarget: &IntTuple,
@@ -61,8 +62,8 @@ pub(crate) const fn covering_complement(
     modes.to_layout()
 }
 
-/// Writes the modes of the covering complement, at least one, to an empty list, and says what the
-/// cosize of the layout is.
+/// Writes the modes of the covering complement, at least one, to the empty list `out`. Returns the
+/// cosize of the layout.
 pub(crate) const fn covering_modes(
     layout: &Layout,
     cotarget: &Extents,
@@ -74,8 +75,8 @@ pub(crate) const fn covering_modes(
     if layout.is_static() {
         return Ok(cosize);
     }
-    // What CuTe, which looks at static integers only, makes of it, if that is right. What static
-    // integers simplify values do, too: as many modes are the same ones.
+    // CuTe looks at static integers only; its form is taken if it is the same function. Values
+    // simplify all that static integers do, so equally many modes are the same modes.
     let mut by_statics = simplified(layout, Knowledge::Static);
     if by_statics.len == moving {
         return Ok(cosize);
@@ -90,7 +91,7 @@ pub(crate) const fn covering_modes(
     Ok(cosize)
 }
 
-/// The modes of a layout that move, as few as the knowledge allows.
+/// The modes of nonzero stride, as few as `knowledge` allows.
 const fn simplified(layout: &Layout, knowledge: Knowledge) -> Modes {
     let mut modes = layout.modes();
     modes.drop_repetitions(knowledge);
@@ -98,7 +99,8 @@ const fn simplified(layout: &Layout, knowledge: Knowledge) -> Modes {
     modes
 }
 
-/// Fills what the simplified modes of a layout, which are used up, leave out.
+/// Writes the modes that fill the gaps of a layout's simplified modes, and returns the layout's
+/// cosize. Empties `modes`.
 const fn fill(
     layout: &Layout,
     cotarget: &Extents,
@@ -112,11 +114,11 @@ const fn fill(
         let (shape, stride) = (modes.shape[smallest], modes.stride[smallest]);
         modes.remove(smallest);
         if !stride.basis().is_none() {
-            let why = "strides in basis directions have no order";
+            let why = "strides in basis directions have no order: give plain ones";
             return Err(refused(layout, cotarget, ErrorKind::Invalid, why));
         }
         if stride.value() < 0 {
-            let why = "a negative stride has no complement above 0";
+            let why = "a negative stride has no complement: give strides of at least 0";
             return Err(refused(layout, cotarget, ErrorKind::Invalid, why));
         }
         if stride.value() < step.value() {
@@ -137,8 +139,8 @@ const fn fill(
     Ok(cosize)
 }
 
-/// What of a cotarget counts: its extents, neighbours multiplied together as long as they are all
-/// static or all dynamic.
+/// The extents of a cotarget. Neighbours are multiplied together if both are static or both are
+/// dynamic.
 pub(crate) struct Extents {
     extents: [Int; CAPACITY],
     len: usize,
@@ -161,7 +163,7 @@ impl Extents {
             alike = alike && layout.leaf_shape(i).is_static() == size.is_static();
             i += 1;
         }
-        // There is one extent then, however the layout is coalesced.
+        // There is one extent, however the layout is coalesced.
         if alike {
             return Extents::of(size);
         }
@@ -239,7 +241,9 @@ const fn no_cotarget(layout: &Layout, cotarget: &IntTuple) -> LayoutError {
         .layout(layout)
         .str(" in ")
         .tuple(cotarget);
-    text.str(": the cotarget is a shape of extents of at least 1, whose size fits 64 bits");
+    text.str(
+        ": the cotarget is no shape: extents must be at least 1, and the size must fit 64 bits",
+    );
     LayoutError::new(ErrorKind::Invalid, &text)
 }
 
@@ -255,7 +259,7 @@ const fn smallest_stride(modes: &Modes) -> usize {
     smallest
 }
 
-/// The last index that modes lead to, plus one; at most what fits.
+/// The largest index of the modes plus one, or `i64::MAX` if that is larger.
 const fn end_of(modes: &Modes) -> i64 {
     let mut end: i64 = 1;
     let mut i = 0;
@@ -267,7 +271,8 @@ const fn end_of(modes: &Modes) -> i64 {
     end
 }
 
-/// Repeats what there is up to the cotarget: `ceil_div(cotarget, step)` times.
+/// Adds the modes that repeat everything so far `ceil_div(cotarget, step)` times, up to the
+/// cotarget.
 const fn push_rest(
     result: &mut Modes,
     layout: &Layout,
@@ -284,7 +289,7 @@ const fn push_rest(
             tri!(push_extent(result, layout, cotarget, extent, stride));
             stride = match stride.checked_mul(extent) {
                 Some(next) => next,
-                // The last mode's end is not a stride of the result.
+                // The end of the last mode is not a stride of the result.
                 None if i + 1 == divided.len => stride,
                 None => return Err(overflow(layout, cotarget)),
             };
@@ -306,7 +311,7 @@ const fn push_extent(
     stride: Int,
 ) -> Result<(), LayoutError> {
     if result.len == CAPACITY {
-        let why = "the result needs more leaves than a layout holds";
+        let why = "the result needs more leaves than a layout holds (CAPACITY): coalesce the layout first";
         return Err(refused(layout, cotarget, ErrorKind::Capacity, why));
     }
     if !extent.is_constant(1) {
@@ -355,7 +360,8 @@ const fn overlap(layout: &Layout, shape: Int, stride: Int, step: Int) -> LayoutE
         .int(stride)
         .str(" begins inside the first ")
         .int(step);
-    text.str(" indices, which its other modes already span");
+    text.str(" indices, which its other modes already span: give it a stride of at least ")
+        .int(step);
     LayoutError::new(ErrorKind::Overlap, &text)
 }
 

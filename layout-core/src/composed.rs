@@ -13,13 +13,13 @@ use crate::{
     try_zipped_divide, try_zipped_product,
 };
 
-/// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of what the
-/// outer layout maps to.
+/// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of
+/// `offset + outer(c)`.
 pub trait Transform {
-    /// Maps an index, or a coordinate, to what the composed layout maps to.
+    /// Maps `offset + outer(c)`, an index or a coordinate, to the composed layout's result.
     ///
     /// # Panics
-    /// If the coordinate is not one that the transform takes.
+    /// If the transform does not accept the coordinate.
     fn transform(&self, coord: &IntTuple) -> IntTuple;
 }
 
@@ -35,7 +35,9 @@ impl Transform for Swizzle {
             Some(index) if index.basis().is_none() => IntTuple::int(
                 Int::dynamic(self.apply(index.value())).with_static(index.is_static()),
             ),
-            _ => panic!("{self} swizzles an index, not the coordinate {coord}"),
+            _ => panic!(
+                "{self} swizzles an index, not the coordinate {coord}: use a plain offset and plain strides"
+            ),
         }
     }
 }
@@ -46,8 +48,8 @@ impl<F: Fn(&IntTuple) -> IntTuple> Transform for F {
     }
 }
 
-/// `inner ∘ offset ∘ outer`: the outer layout is what tiling and slicing act on, the inner
-/// transform has the last word on where an element is.
+/// `inner ∘ offset ∘ outer`. Tiling and slicing act on the outer layout and the offset; the inner
+/// transform maps the result to memory.
 ///
 /// ```
 /// use cutlet_layout_core::{ComposedLayout, IntTuple, Swizzle, identity, layout, shape};
@@ -78,17 +80,17 @@ impl<I> ComposedLayout<I> {
         }
     }
 
-    /// The last step.
+    /// The inner transform, which is applied last.
     pub const fn inner(&self) -> &I {
         &self.inner
     }
 
-    /// What is added to the outer layout's result.
+    /// The offset, which is added to the outer layout's result.
     pub const fn offset(&self) -> &IntTuple {
         &self.offset
     }
 
-    /// The first step.
+    /// The outer layout, which is applied first.
     pub const fn outer(&self) -> &Layout {
         &self.outer
     }
@@ -108,7 +110,7 @@ impl<I> ComposedLayout<I> {
         self.outer.rank()
     }
 
-    /// The index that a 1-D coordinate has before the inner transform.
+    /// The index of a 1-D coordinate before the inner transform.
     #[track_caller]
     const fn before_inner(&self, c: i64) -> i64 {
         let index = match self.offset.as_int() {
@@ -125,7 +127,7 @@ impl<I> ComposedLayout<I> {
 }
 
 impl<I: Transform> ComposedLayout<I> {
-    /// What a coordinate in any form is mapped to: `inner(offset + outer(coord))`.
+    /// The result for a coordinate in any form: `inner(offset + outer(coord))`.
     ///
     /// # Panics
     /// If the coordinate does not fit the shape, the sum does not fit 64 bits, or the inner
@@ -140,7 +142,7 @@ impl ComposedLayout<Swizzle> {
     /// The index of a 1-D coordinate, in `const`.
     ///
     /// # Panics
-    /// If the offset is no plain integer, or the index does not fit 64 bits.
+    /// If the offset is not a plain integer, or the index does not fit 64 bits.
     #[track_caller]
     pub const fn at(&self, c: i64) -> i64 {
         self.inner.apply(self.before_inner(c))
@@ -158,7 +160,7 @@ impl ComposedLayout<Swizzle> {
     /// ```
     ///
     /// # Panics
-    /// As [`try_recast`](Self::try_recast) refuses.
+    /// If [`try_recast`](Self::try_recast) returns an error.
     #[track_caller]
     pub const fn recast(&self, old_bits: i64, new_bits: i64) -> ComposedLayout<Swizzle> {
         or_panic(self.try_recast(old_bits, new_bits))
@@ -167,9 +169,9 @@ impl ComposedLayout<Swizzle> {
     /// [`recast`](Self::recast), or the reason why there is none.
     ///
     /// # Errors
-    /// If elements would be torn: by the outer layout, as [`crate::try_recast`] refuses, because
-    /// the offset is inside of a new element, or because the swizzle permutes what is inside of
-    /// one (there CuTe drops the swizzle's lowest bits, which is another layout).
+    /// If an element would be torn: [`crate::try_recast`] of the outer layout returns an error, the
+    /// offset is inside a new element, or the swizzle permutes parts of one. In the last case CuTe
+    /// drops the swizzle's lowest bits, which gives another layout.
     pub const fn try_recast(
         &self,
         old_bits: i64,
@@ -193,7 +195,7 @@ pub(crate) const fn recast_offset(
         let mut text = Text::new();
         text.str("recast: the offset ")
             .tuple(offset)
-            .str(" is a coordinate, not an index");
+            .str(" is a coordinate: give one that is an index");
         return Err(LayoutError::new(ErrorKind::Mismatch, &text));
     };
     let Some(begin) = int.value().checked_mul(old_bits) else {
@@ -207,7 +209,7 @@ pub(crate) const fn recast_offset(
         text.str("recast: the tensor begins at bit ").number(begin);
         text.str(" of its memory, which is inside an element of ")
             .number(new_bits)
-            .str(" bits");
+            .str(" bits: begin at a multiple");
         return Err(LayoutError::new(ErrorKind::Mismatch, &text));
     }
     let recast = Int::dynamic(begin / new_bits).with_static(int.is_static());
@@ -218,7 +220,7 @@ impl ComposedLayout<Layout> {
     /// The index of a 1-D coordinate, in `const`.
     ///
     /// # Panics
-    /// If the offset is no plain integer, or the index does not fit 64 bits.
+    /// If the offset is not a plain integer, or the index does not fit 64 bits.
     #[track_caller]
     pub const fn at(&self, c: i64) -> i64 {
         self.inner.at(self.before_inner(c))
@@ -235,7 +237,7 @@ macro_rules! outer_operations {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("As [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") refuses.")]
+            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error.")]
             #[track_caller]
             pub const fn $name(&self, $($arg: &$type),+) -> ComposedLayout<I> {
                 match self.$try_name($($arg),+) {
@@ -244,10 +246,12 @@ macro_rules! outer_operations {
                 }
             }
 
-            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), or the reason why there is none.")]
+            #[doc = concat!(
+                "[`", stringify!($name), "`](Self::", stringify!($name), "), or the reason why there is none."
+            )]
             ///
             /// # Errors
-            /// As the operation on the outer layout refuses.
+            /// If the operation on the outer layout returns an error.
             pub const fn $try_name(&self, $($arg: &$type),+) -> Result<ComposedLayout<I>, LayoutError> {
                 let outer = tri!($operation(&self.outer, $($arg),+));
                 Ok(ComposedLayout { inner: self.inner, offset: self.offset, outer })
@@ -315,10 +319,10 @@ outer_operations! {
 }
 
 impl<I: Copy> ComposedLayout<I> {
-    /// The modes that a coordinate marks with `_`; where they begin goes into the offset.
+    /// The modes that a coordinate marks with `_`. Their beginning is added to the offset.
     ///
     /// # Panics
-    /// As [`try_slice`](Self::try_slice) refuses.
+    /// If [`try_slice`](Self::try_slice) returns an error.
     #[track_caller]
     pub const fn slice(&self, coord: &IntTuple) -> ComposedLayout<I> {
         match self.try_slice(coord) {
@@ -330,7 +334,7 @@ impl<I: Copy> ComposedLayout<I> {
     /// [`slice`](Self::slice), or the reason why there is none.
     ///
     /// # Errors
-    /// As [`try_slice_and_offset`] refuses, and if the offset does not fit 64 bits.
+    /// If [`try_slice_and_offset`] returns an error, or if the offset does not fit 64 bits.
     pub const fn try_slice(&self, coord: &IntTuple) -> Result<ComposedLayout<I>, LayoutError> {
         let (outer, begin) = tri!(try_slice_and_offset(coord, &self.outer));
         let offset = tri!(try_add(&self.offset, &begin));
@@ -342,8 +346,8 @@ impl<I: Copy> ComposedLayout<I> {
     }
 }
 
-/// The sum of an offset and a result, integer by integer. The shorter tuple is taken to go on
-/// with zeros, and a 0 stands for a tuple of zeros.
+/// The sum of an offset and a result, integer by integer. The shorter tuple is padded with zeros,
+/// and a 0 stands for a tuple of zeros.
 const fn try_add(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutError> {
     let mut builder = TupleBuilder::new();
     match add_into(a, b, &mut builder) {

@@ -1,12 +1,11 @@
 //! Functional composition of layouts: `R(c) = A(B(c))`, found whenever a layout computes it.
 //!
-//! Each leaf mode `s:d` of `B` is walked by digits: `d` is written in the mixed radix of `A`'s
-//! coalesced shape (its last mode runs on without end), and the walk goes straight for as many
-//! steps as no digit leaves its extent. There `A` turns, so the result needs a mode boundary
-//! exactly there, and none where the digits do not turn. The modes of `B` may not carry into each
-//! other either: their digits together stay inside `A`'s extents. Only where `A` maps to an index
-//! more than once can a turn or a carry come to nothing, so before a refusal the values themselves
-//! are looked at.
+//! Each leaf `s:d` of `B` is walked by digits. `d` is written in the mixed radix of `A`'s coalesced
+//! shape, whose last mode has no end. The walk is straight until a digit leaves its extent; there
+//! `A` turns, and the result has a mode boundary. It has no other boundaries. The modes of `B` must
+//! not carry into each other: the sums of their digits must stay inside `A`'s extents. If `A` maps
+//! to an index more than once, a turn or a carry may cancel out. Therefore the values are compared
+//! before a composition is refused.
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::flat_modes::{Knowledge, Modes};
@@ -14,16 +13,16 @@ use crate::layout::LayoutBuilder;
 use crate::text::Text;
 use crate::{Basis, CAPACITY, Int, Layout};
 
-/// Coordinates up to which a composition is looked at value by value before it is refused.
+/// The size up to which all values of a composition are compared before it is refused.
 const ENUMERATED: i64 = 4096;
 
-/// Values of a refused composition that its message shows.
+/// The number of values that the message of a refused composition shows.
 const SHOWN: i64 = 12;
 
 /// The layout `R`, compatible with `b`, with `R(c) = a(b(c))` for every coordinate `c` of `b`.
 ///
-/// `a` is a function beyond its size too: its last coalesced mode runs on. Where `b` has strides
-/// in basis directions, each direction runs through the mode of `a` that it names.
+/// `a` is defined beyond its size: its last coalesced mode continues. If `b` has strides in basis
+/// directions, each direction steps through the mode of `a` that it names.
 ///
 /// ```
 /// use cutlet_layout_core::{composition, layout};
@@ -33,7 +32,7 @@ const SHOWN: i64 = 12;
 /// ```
 ///
 /// # Panics
-/// As [`try_composition`] refuses; in a `const` that is a compile error with its message.
+/// If [`try_composition`] returns an error; in a `const`, its message is a compile error.
 #[track_caller]
 pub const fn composition(a: &Layout, b: &Layout) -> Layout {
     or_panic(try_composition(a, b))
@@ -50,8 +49,9 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 ///
 /// # Errors
 /// If no layout computes the composition, a stride does not fit 64 bits, or the result needs more
-/// than [`CAPACITY`] leaves. Where `a` maps to an index more than once, a composition of more than
-/// 4096 coordinates is also refused if it is a layout only because strides of `a` cancel out.
+/// than [`CAPACITY`] leaves. An `a` that maps to an index more than once may have strides that
+/// cancel out. A composition of more than 4096 coordinates is also refused if it is a layout only
+/// for this reason.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
     let mut forms = Forms {
         fewest: Parts::EMPTY,
@@ -80,12 +80,12 @@ pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutErr
     Ok(*builder.written())
 }
 
-/// The ways to write a composition.
+/// The two forms of a composition.
 struct Forms {
     /// With the fewest modes.
     fewest: Parts,
-    /// As CuTe writes it, where dynamic integers make a difference: modes that are only known at
-    /// run time to have extent 1 are kept. `None` also when there is no room for those.
+    /// As CuTe writes it: modes of dynamic extent 1 are kept. `None` if all integers are static,
+    /// and if there is no room for these modes.
     as_cute: Option<Parts>,
 }
 
@@ -107,12 +107,12 @@ impl Parts {
         (start as usize, end as usize)
     }
 
-    /// Takes the last modes, from `start` on, for what a leaf becomes.
+    /// Records the modes from `start` on as those of a leaf.
     const fn set_range(&mut self, leaf: usize, start: usize) {
         self.of_leaf[leaf] = (start as u8, self.modes.len as u8);
     }
 
-    /// Adds modes of a list as what a leaf becomes; `false` if there is no room.
+    /// Adds modes `start..end` of a list as those of a leaf; `false` if there is no room.
     const fn add(&mut self, leaf: usize, modes: &Modes, start: usize, end: usize) -> bool {
         let begin = self.modes.len;
         if end - start > CAPACITY - begin {
@@ -138,8 +138,8 @@ impl Parts {
         builder.check()
     }
 
-    /// What the modes of a leaf map one of its coordinates to. It may wrap: the layout that is
-    /// built of the modes is refused then.
+    /// The value of a leaf's modes at one of its coordinates. The value may wrap; the layout of
+    /// these modes is then refused when it is built.
     const fn value(&self, leaf: usize, coordinate: i64) -> i64 {
         let (mut i, end) = self.range(leaf);
         let mut rest = coordinate;
@@ -154,7 +154,8 @@ impl Parts {
     }
 }
 
-/// Leaves of `b` with the same direction go through the same mode of `a`.
+/// Whether a leaf is the first of its group: the leaves of `b` with the same direction, which step
+/// through the same mode of `a`.
 const fn is_group_leader(b: &Layout, leaf: usize) -> bool {
     let mut i = 0;
     while i < leaf {
@@ -191,14 +192,14 @@ const fn compose_group_through(
     forms: &mut Forms,
 ) -> Result<(), LayoutError> {
     let mut walker = Walker {
-        values: &running_on(mode, Knowledge::Values),
+        values: &unbounded(mode, Knowledge::Values),
         statics: None,
         is_static: mode.is_static(),
     };
     if walker.is_static && b.is_static() {
         return walk_or_enumerate(&walker, a, b, leader, forms);
     }
-    let statics = running_on(mode, Knowledge::Static);
+    let statics = unbounded(mode, Knowledge::Static);
     walker.statics = Some(&statics);
     walk_or_enumerate(&walker, a, b, leader, forms)
 }
@@ -242,7 +243,7 @@ const fn walk_or_enumerate(
     Ok(())
 }
 
-/// Walks the leaves of a group; an error comes with the leaf that it occurs at.
+/// Walks the leaves of a group. An error names the leaf at which it occurs.
 const fn walk_group(
     walker: &Walker,
     b: &Layout,
@@ -278,9 +279,8 @@ const fn walk_group(
     Ok(())
 }
 
-/// Looks at every value of a small group, for where a walk turns or carries the strides of `a`
-/// may cancel out: `(2,2,2):(0,50,50) o 3:3` takes 0, 50, 100, which is `3:50`. Says whether that
-/// found a layout.
+/// Compares every value of a small group, and returns whether a layout was found. The strides of
+/// `a` may cancel a turn or a carry: `(2,2,2):(0,50,50) o 3:3` takes 0, 50, 100, which is `3:50`.
 const fn enumerate_group(walker: &Walker, b: &Layout, leader: usize, parts: &mut Parts) -> bool {
     let basis = b.leaf_stride(leader).basis();
     let mut size: i64 = 1;
@@ -336,8 +336,8 @@ const fn enumerate_group(walker: &Walker, b: &Layout, leader: usize, parts: &mut
     true
 }
 
-/// Two directions of which one lies within the other would step through the same mode of `a`
-/// without seeing each other.
+/// Refuses two directions of which one lies within the other. They would step through the same mode
+/// of `a` in different groups, and carries between them would be missed.
 const fn check_directions(a: &Layout, b: &Layout, basis: Basis) -> Result<(), LayoutError> {
     let mut i = 0;
     while i < b.num_leaves() {
@@ -346,7 +346,7 @@ const fn check_directions(a: &Layout, b: &Layout, basis: Basis) -> Result<(), La
         if moves && basis.is_within(stride.basis()) && !basis.eq(stride.basis()) {
             let mut text = Text::new();
             text.str("composition: ").layout(a).str(" o ").layout(b);
-            text.str(": the right side steps in a direction and within it; flatten its directions");
+            text.str(": the right side steps in a direction and in another within it: use separate directions");
             return Err(LayoutError::new(ErrorKind::Mismatch, &text));
         }
         i += 1;
@@ -363,7 +363,7 @@ const fn mode_in_direction(a: &Layout, b: &Layout, basis: Basis) -> Result<Layou
             Err(_) => {
                 let mut text = Text::new();
                 text.str("composition: ").layout(a).str(" o ").layout(b);
-                text.str(": the left side has no mode for the direction of ");
+                text.str(": the left side has no mode for the right side's direction ");
                 text.int(Int::ONE.along(basis));
                 return Err(LayoutError::new(ErrorKind::Mismatch, &text));
             }
@@ -378,7 +378,7 @@ const fn mode_in_direction(a: &Layout, b: &Layout, basis: Basis) -> Result<Layou
 enum Refusal {
     /// The walk turns after a number of steps that does not divide the extent.
     Turn { steps: i64 },
-    /// A negative stride leaves the domain where `a` is not a multiple of its argument.
+    /// A negative stride leads below 0, where an `a` of several modes is not defined.
     Negative,
     /// One step moves in two basis directions.
     Diagonal,
@@ -390,9 +390,9 @@ enum Refusal {
     Capacity,
 }
 
-/// What the walk of a group counts, and room to work in, which is not made anew for every leaf.
+/// The counters of a group's walk, and buffers that its leaves share.
 struct Room {
-    /// How far the group's leaves together get in each mode.
+    /// The largest sum of the leaves' digits in each mode.
     reach: [i64; CAPACITY],
     digits: [i64; CAPACITY],
     written: Modes,
@@ -401,9 +401,9 @@ struct Room {
 /// Walks modes `s:d` through a layout.
 #[derive(Clone, Copy)]
 struct Walker<'a> {
-    /// The layout with all that values tell.
+    /// The layout, simplified by all values.
     values: &'a Modes,
-    /// The layout with what static integers tell, where that decides how a result is written.
+    /// The layout, simplified by static integers only, if that decides the form of the result.
     statics: Option<&'a Modes>,
     is_static: bool,
 }
@@ -446,7 +446,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The walk itself.
+    /// Adds a mode to `out` for each straight run of `s:d`.
     const fn by_digits(
         &self,
         s: Int,
@@ -464,7 +464,7 @@ impl Walker<'_> {
             };
         }
         if s.value() == 1 {
-            // Its stride never counts; this is what CuTe prints.
+            // The stride of an extent of 1 has no effect. This one is what CuTe prints.
             let written = &mut room.written;
             let kept = by_division(a, s, d, written).is_ok() && written.len == 1;
             let stride = if kept { written.stride[0] } else { Int::ZERO };
@@ -528,8 +528,8 @@ impl Walker<'_> {
         Some(value)
     }
 
-    /// Appends the modes that `extent:step` becomes by looking at every value; `false` if the
-    /// values turn after a number of steps that does not divide the extent.
+    /// Adds the modes of `extent:step`, found by comparing every value; `false` if the values turn
+    /// after a number of steps that does not divide the extent.
     const fn by_values(&self, extent: i64, step: i64, is_static: bool, out: &mut Modes) -> bool {
         let mut rest = extent;
         let mut step = step;
@@ -571,16 +571,16 @@ impl Walker<'_> {
     }
 }
 
-/// A stretch of equal strides.
+/// A run of steps with the same stride.
 struct Run {
-    /// Behind the modes in which the step has a digit; the last mode does not count.
+    /// The step has digits in modes `0..end` only; the last mode does not count.
     end: usize,
     steps: i64,
     stride: Int,
 }
 
-/// How far steps of `step` go straight through a layout, up to a limit; `digits` takes the step's
-/// digits up to the result's `end`.
+/// The first straight run of steps of `step` through a layout, at most `limit` steps long. Writes
+/// the step's digits up to the run's `end` to `digits`.
 const fn run(
     a: &Modes,
     limit: i64,
@@ -620,9 +620,9 @@ const fn run(
     Ok(run)
 }
 
-/// CuTe's way, which divides the extents one after the other. It is right only where
-/// everything divides, but it tells how CuTe writes a result with dynamic integers: which
-/// modes are kept and which integers stay static. The list is written anew.
+/// CuTe's algorithm, which divides the extents one after the other. It is right only if every
+/// division is exact. It gives the form in which CuTe writes a result with dynamic integers: which
+/// modes are kept and which integers stay static. Overwrites `out`.
 const fn by_division(a: &Modes, s: Int, d: Int, out: &mut Modes) -> Result<(), Refusal> {
     out.len = 0;
     let last = a.len - 1;
@@ -649,23 +649,23 @@ const fn by_division(a: &Modes, s: Int, d: Int, out: &mut Modes) -> Result<(), R
     Ok(())
 }
 
-/// How many of the `extent` coordinates `0, step, 2·step, …` a layout maps to multiples of one
-/// stride, and that stride; `None` where steps are negative or diagonal.
+/// The number of leading coordinates among `extent` coordinates `0, step, 2·step, …` that a layout
+/// maps to multiples of one stride, and this stride. `None` if steps are negative or diagonal.
 pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64, Int)> {
     if step.value() < 0 {
         return None;
     }
-    let modes = running_on(a, Knowledge::Values);
+    let modes = unbounded(a, Knowledge::Values);
     match run(&modes, extent.value(), step.value(), &mut [0; CAPACITY]) {
         Ok(run) => Some((run.steps, run.stride)),
         Err(_) => None,
     }
 }
 
-/// A layout's modes as a function of every coordinate, which the last of them takes beyond the
-/// size. A mode of static extent 1 counts for nothing: a layout of those alone maps everything to
-/// 0. A last mode of dynamic extent 1 does run on.
-const fn running_on(a: &Layout, knowledge: Knowledge) -> Modes {
+/// A layout's modes as a function of every coordinate: the last mode continues beyond the size.
+/// Modes of static extent 1 are ignored, and a layout of only these maps everything to 0. A last
+/// mode of dynamic extent 1 does continue.
+const fn unbounded(a: &Layout, knowledge: Knowledge) -> Modes {
     let mut modes = a.modes();
     while modes.len > 0 && modes.shape[modes.len - 1].is_constant(1) {
         modes.len -= 1;
@@ -726,12 +726,14 @@ const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> Layou
         }
         Refusal::Negative => {
             text.str(": the stride ").int(b.leaf_stride(leaf));
-            text.str(" leads below 0, where the left side is not defined");
+            text.str(
+                " leads below 0, where the left side is not defined: use strides of at least 0",
+            );
             ErrorKind::NotRepresentable
         }
         Refusal::Diagonal => {
             text.str(": a step of ").int(b.leaf_stride(leaf));
-            text.str(" moves in two directions at once, which no stride does");
+            text.str(" moves in two directions at once, but a stride has one: step along each mode separately");
             ErrorKind::NotRepresentable
         }
         Refusal::Overflow => {
@@ -739,15 +741,16 @@ const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> Layou
             ErrorKind::Overflow
         }
         Refusal::Capacity => {
-            text.str(": the result needs more leaves than a layout holds, ");
-            text.number(CAPACITY as i64);
+            text.str(": the result needs more than ")
+                .number(CAPACITY as i64);
+            text.str(" leaves (CAPACITY): coalesce the operands first");
             ErrorKind::Capacity
         }
     };
     LayoutError::new(kind, &text)
 }
 
-/// Writes what the composition takes, and says whether that was all of it.
+/// Writes the first values of the composition, and returns whether these are all of them.
 const fn takes(a: &Layout, b: &Layout, text: &mut Text) -> bool {
     if a.has_basis() || b.has_basis() {
         return false;

@@ -1,4 +1,4 @@
-//! Coordinates: from any form to any other, and to indices.
+//! Coordinates: conversion from any form to any other, and to indices.
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
 use crate::int_tuple::{TupleBuilder, mismatch};
@@ -6,11 +6,10 @@ use crate::profile::Profile;
 use crate::{Basis, CAPACITY, Int, IntTuple, Layout, try_prefix_product};
 
 impl Layout {
-    /// What the layout maps a coordinate to: an index, or a coordinate where strides are in basis
-    /// directions.
+    /// The result for a coordinate: an index, or a coordinate if strides are in basis directions.
     ///
-    /// The coordinate may be 1-D, one per mode, natural, or anything between: an integer counts
-    /// through the modes below it, and runs on beyond them.
+    /// The coordinate may be 1-D, have an integer per mode, be natural, or anything between. An
+    /// integer counts through all modes in its place, and continues in the last of them.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, shape};
@@ -23,7 +22,7 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// As [`try_call`](Self::try_call) refuses.
+    /// If [`try_call`](Self::try_call) returns an error.
     #[track_caller]
     pub const fn call(&self, coord: &IntTuple) -> IntTuple {
         or_panic(self.try_call(coord))
@@ -36,7 +35,7 @@ impl Layout {
     /// negative, the coordinate has underscores, or the index does not fit 64 bits.
     pub const fn try_call(&self, coord: &IntTuple) -> Result<IntTuple, LayoutError> {
         if coord.has_underscore() {
-            let why = "a coordinate with `_` slices: use slice";
+            let why = "a coordinate with `_` has no single index: use slice";
             return Err(mismatch("call", &self.shape(), " at ", coord, why));
         }
         let mut sum = Sum::of(self);
@@ -59,19 +58,19 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// As [`try_call`](Self::try_call) refuses, and for strides in basis directions.
+    /// If [`try_call`](Self::try_call) returns an error, or strides are in basis directions.
     #[track_caller]
     pub fn index(&self, coord: impl Into<IntTuple>) -> i64 {
         match self.call(&coord.into()).as_int() {
             Some(index) => index.value(),
-            None => panic!("index: {self} maps to coordinates, not to numbers: use call"),
+            None => panic!("index: {self} maps to coordinates, not to indices: use call"),
         }
     }
 
     /// The natural coordinate of an index of a compact layout: [`idx2crd_strided`].
     ///
     /// # Panics
-    /// As [`try_idx2crd_strided`] refuses.
+    /// If [`try_idx2crd_strided`] returns an error.
     #[track_caller]
     pub const fn get_hier_coord(&self, index: Int) -> IntTuple {
         idx2crd_strided(&IntTuple::int(index), &self.shape(), &self.stride())
@@ -81,7 +80,7 @@ impl Layout {
     /// of a single integer, such as `8:1`.
     ///
     /// # Panics
-    /// As [`try_idx2crd_strided`] refuses.
+    /// If [`try_idx2crd_strided`] returns an error.
     #[track_caller]
     pub const fn get_flat_coord(&self, index: Int) -> IntTuple {
         let hier = self.get_hier_coord(index);
@@ -102,7 +101,7 @@ impl Layout {
     /// The 1-D coordinate of an index of a compact layout.
     ///
     /// # Panics
-    /// As [`try_idx2crd_strided`] refuses.
+    /// If [`try_idx2crd_strided`] returns an error.
     #[track_caller]
     pub const fn get_1d_coord(&self, index: Int) -> Int {
         match linear_coordinate(&self.get_hier_coord(index), &self.shape()).as_int() {
@@ -119,7 +118,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// A sum of no steps, with a term for each direction a layout has.
+    /// The empty sum, with a term for each direction of a layout.
     pub(crate) const fn of(layout: &Layout) -> Sum {
         let mut sum = Sum {
             terms: [Int::ZERO; CAPACITY],
@@ -159,7 +158,7 @@ impl Sum {
         }
     }
 
-    /// Adds what a layout maps a coordinate to; `_` adds nothing.
+    /// Adds the result of a layout for a coordinate; `_` adds nothing.
     pub(crate) const fn add(
         &mut self,
         layout: &Layout,
@@ -167,7 +166,9 @@ impl Sum {
     ) -> Result<(), &'static str> {
         if coord.is_tuple() {
             if layout.profile().is_leaf() || layout.rank() != coord.rank() {
-                return Err("the coordinate does not fit the shape");
+                return Err(
+                    "the coordinate does not fit the shape: give each tuple the rank of its mode",
+                );
             }
             let mut i = 0;
             while i < layout.rank() {
@@ -181,13 +182,15 @@ impl Sum {
         }
         let mut rest = coord.leaf(0);
         if !rest.basis().is_none() {
-            return Err("coordinates are plain integers");
+            return Err("the coordinate is in a basis direction: give plain integers");
         }
         if layout.profile().is_leaf() {
             return self.step(rest, layout.leaf_stride(0));
         }
         if rest.value() < 0 && layout.num_leaves() > 1 {
-            return Err("an integer that counts through several modes is not negative");
+            return Err(
+                "a negative integer cannot count through several modes: give one for each mode",
+            );
         }
         let last = last_mode(layout);
         let mut i = 0;
@@ -239,7 +242,8 @@ impl Sum {
         if here.value() != 0 {
             return Err(LayoutError::of(
                 ErrorKind::Mismatch,
-                "call: a layout with strides in a direction and within it has no coordinate there",
+                "call: the layout has strides in a direction and in another within it, so it has no \
+                 result here: use separate directions",
             ));
         }
         builder.open();
@@ -253,7 +257,8 @@ impl Sum {
     }
 }
 
-/// The mode that runs on: the last that is not of static extent 1, or else the last.
+/// The mode that continues beyond its extent: the last that is not of static extent 1, or else the
+/// last.
 const fn last_mode(layout: &Layout) -> usize {
     let mut last = layout.rank() - 1;
     while last > 0 && layout.mode(last).size_int().is_constant(1) {
@@ -277,8 +282,8 @@ twin! {
     /// ```
     crd2idx = try_crd2idx(coord: &IntTuple, shape: &IntTuple, stride: &IntTuple) -> IntTuple;
 
-    /// The natural coordinate of a coordinate in any form: every integer is split up to have the
-    /// shape's parentheses. Integers beyond the shape run on in the last mode.
+    /// The natural coordinate of a coordinate in any form: every integer is split into the integers
+    /// of its mode. An integer beyond the shape continues in the last mode.
     ///
     /// ```
     /// use cutlet_layout_core::{idx2crd, shape};
@@ -302,8 +307,8 @@ twin! {
     idx2crd_strided =
         try_idx2crd_strided(index: &IntTuple, shape: &IntTuple, stride: &IntTuple) -> IntTuple;
 
-    /// The coordinate of `to` with the same 1-D coordinate as a coordinate of `from`; tuples all
-    /// three are taken mode by mode.
+    /// The coordinate of `to` that has the same 1-D coordinate as `coord` has in `from`. If all
+    /// three are tuples, each mode is converted on its own.
     ///
     /// ```
     /// use cutlet_layout_core::{crd2crd, shape};
@@ -326,7 +331,7 @@ twin! {
 /// [`crd2idx`], or the reason why there is no index.
 ///
 /// # Errors
-/// If shape and stride are not congruent, and as [`Layout::try_call`] refuses.
+/// If shape and stride are not congruent, or [`Layout::try_call`] returns an error.
 pub const fn try_crd2idx(
     coord: &IntTuple,
     shape: &IntTuple,
@@ -349,7 +354,7 @@ pub const fn try_idx2crd(index: &IntTuple, shape: &IntTuple) -> Result<IntTuple,
     }
 }
 
-/// Writes the digits of a shape's leaves from `at` on, and says where they end.
+/// Writes the digits of a shape's leaves from `at` on, and returns where they end.
 const fn digits(
     index: &IntTuple,
     shape: &IntTuple,
@@ -358,7 +363,7 @@ const fn digits(
 ) -> Result<usize, &'static str> {
     if index.is_tuple() {
         if !shape.is_tuple() || shape.rank() != index.rank() {
-            return Err("the index does not fit the shape");
+            return Err("the index does not fit the shape: give each tuple the rank of its mode");
         }
         let mut at = at;
         let mut i = 0;
@@ -369,11 +374,11 @@ const fn digits(
         return Ok(at);
     }
     if index.has_underscore() {
-        return Err("`_` is no index");
+        return Err("`_` is not an index: give an integer");
     }
     let mut rest = index.leaf(0);
     if !rest.basis().is_none() {
-        return Err("coordinates are plain integers");
+        return Err("the coordinate is in a basis direction: give plain integers");
     }
     let leaves = shape.num_leaves();
     if leaves == 1 {
@@ -381,7 +386,7 @@ const fn digits(
         return Ok(at + 1);
     }
     if rest.value() < 0 {
-        return Err("an integer that is split is not negative");
+        return Err("a negative integer cannot be split: give one of at least 0");
     }
     let mut last = leaves - 1;
     while last > 0 && shape.leaf(last).value() == 1 {
@@ -420,7 +425,7 @@ pub const fn try_idx2crd_strided(
     }
 }
 
-/// Writes the digits of a layout's leaves from `at` on, and says where they end.
+/// Writes the digits of a layout's leaves from `at` on, and returns where they end.
 const fn strided_digits(
     index: &IntTuple,
     layout: &Layout,
@@ -430,7 +435,7 @@ const fn strided_digits(
     let mut at = at;
     if index.is_tuple() {
         if layout.profile().is_leaf() || layout.rank() != index.rank() {
-            return Err("the index does not fit the shape");
+            return Err("the index does not fit the shape: give each tuple the rank of its mode");
         }
         let mut i = 0;
         while i < layout.rank() {
@@ -440,10 +445,10 @@ const fn strided_digits(
         return Ok(at);
     }
     if index.has_underscore() {
-        return Err("`_` is no index");
+        return Err("`_` is not an index: give an integer");
     }
     if !index.leaf(0).basis().is_none() {
-        return Err("an index is a plain integer");
+        return Err("an index is a plain integer, not one in a basis direction");
     }
     let mut i = 0;
     while i < layout.num_leaves() {
@@ -456,7 +461,7 @@ const fn strided_digits(
             coord[at] = match digit {
                 Some(digit) => digit,
                 None if extent.value() == 1 => Int::dynamic(0),
-                None => return Err("strides are plain and not 0"),
+                None => return Err("a stride is 0 or in a basis direction: give another"),
             };
         }
         at += 1;
@@ -476,7 +481,7 @@ pub const fn try_crd2crd(
 ) -> Result<IntTuple, LayoutError> {
     if coord.is_tuple() && from.is_tuple() && to.is_tuple() {
         if coord.rank() != from.rank() || coord.rank() != to.rank() {
-            let why = "the ranks of coordinate and shapes differ";
+            let why = "coordinate and shapes have different ranks: give all three the same";
             return Err(mismatch("crd2crd", coord, " to ", to, why));
         }
         let mut builder = TupleBuilder::new();
@@ -499,7 +504,7 @@ pub const fn try_crd2crd(
 /// [`linear_coordinate`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`Layout::try_call`] refuses, and if the shape's size does not fit 64 bits.
+/// If [`Layout::try_call`] returns an error, or if the shape's size does not fit 64 bits.
 pub const fn try_linear_coordinate(
     coord: &IntTuple,
     shape: &IntTuple,

@@ -1,19 +1,17 @@
-//! Division: splitting a layout into tiles and the layout of those tiles.
+//! Division: a layout split into a tile and the layout of all tiles.
 
-use crate::complement::{Extents, covering_modes};
+use crate::by_layout::ByLayout;
+use crate::by_tiler::{by_mode, unzip, zipped_to_flat, zipped_to_tiled};
 use crate::error::{LayoutError, tri, twin};
-use crate::flat_modes::Modes;
-use crate::layout::LayoutBuilder;
-use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Layout, Tiler, try_composition};
+use crate::{Layout, Tiler};
 
 twin! {
     /// Splits a layout into `(tile, rest)`: the elements that the tiler points to, and the layout
-    /// of the tiles. A tuple does so mode by mode: `((TileM,RestM), (TileN,RestN), L, …)`.
+    /// of the tiles. A tuple divides mode by mode: `((TileM,RestM), (TileN,RestN), L, …)`.
     ///
-    /// The last tile may reach beyond the layout, so that every element is in some tile; only a
-    /// tile with holes that no repetition of it fills, such as `(2,2):(1,3)`, leaves out what is
-    /// in the holes.
+    /// Every element is in a tile: the last tile may reach beyond the layout. The exception is a
+    /// tile with holes that its repetitions do not fill, such as `(2,2):(1,3)`: the elements in the
+    /// holes are in no tile.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, logical_divide, tile};
@@ -24,8 +22,8 @@ twin! {
     logical_divide = try_logical_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
     /// [`logical_divide`] with the tiles gathered in one mode and the rests in another:
-    /// `((TileM,TileN), (RestM,RestN,L,…))`. A mode whose tiler is `_` is all rest, of tiles of one
-    /// element: `_1:_0`.
+    /// `((TileM,TileN), (RestM,RestN,L,…))`. A mode whose tiler is `_` becomes a rest, and its tile
+    /// is the single element `_1:_0`.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, tile, zipped_divide};
@@ -46,7 +44,8 @@ twin! {
     /// ```
     tiled_divide = try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
-    /// [`zipped_divide`] with all as modes of their own: `(TileM, TileN, RestM, RestN, L, …)`.
+    /// [`zipped_divide`] with tiles and rests as modes of their own:
+    /// `(TileM, TileN, RestM, RestN, L, …)`.
     ///
     /// ```
     /// use cutlet_layout_core::{flat_divide, layout, tile};
@@ -56,8 +55,8 @@ twin! {
     /// ```
     flat_divide = try_flat_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
-    /// The composition with each mode's tiler: the tile alone, without the rest. Modes past the
-    /// tiler are kept.
+    /// The composition of each mode with its tiler: the tile without the rest. Modes past the tiler
+    /// are kept.
     ///
     /// ```
     /// use cutlet_layout_core::{composition_by_mode, layout, tile};
@@ -68,66 +67,47 @@ twin! {
     composition_by_mode = try_composition_by_mode(layout: &Layout, tiler: &Tiler) -> Layout;
 }
 
-/// `A ∘ (B, B*)`: a tile, and the layout of its repetitions.
-pub(crate) const fn divide_by_layout(
-    layout: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let mut rest = Modes::EMPTY;
-    tri!(covering_modes(
-        tiler,
-        &Extents::of_layout(layout),
-        &mut rest
-    ));
-    let mut both = LayoutBuilder::new();
-    both.open();
-    both.append(tiler);
-    both.append_list(&rest);
-    both.close();
-    tri!(both.check());
-    try_composition(layout, both.written())
-}
-
 /// [`logical_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, and for a tiler with
-/// more modes than the layout.
+/// If [`try_composition`](crate::try_composition) or [`try_complement`](crate::try_complement)
+/// returns an error, or the tiler has more modes than the layout.
 pub const fn try_logical_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Divide, layout, tiler)
+    by_mode(ByLayout::Divide, layout, tiler)
 }
 
 /// [`zipped_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_divide`] refuses.
+/// If [`try_logical_divide`] returns an error.
 pub const fn try_zipped_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unzip(Splitter::Divide, layout, tiler)
+    unzip(ByLayout::Divide, layout, tiler)
 }
 
 /// [`tiled_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_divide`] refuses.
+/// If [`try_logical_divide`] returns an error.
 pub const fn try_tiled_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_divide(layout, tiler)), false)
+    zipped_to_tiled(&tri!(try_zipped_divide(layout, tiler)))
 }
 
 /// [`flat_divide`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_divide`] refuses.
+/// If [`try_logical_divide`] returns an error.
 pub const fn try_flat_divide(layout: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_divide(layout, tiler)), true)
+    zipped_to_flat(&tri!(try_zipped_divide(layout, tiler)))
 }
 
 /// [`composition_by_mode`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] refuses, and for a tiler with more modes than the layout.
+/// If [`try_composition`](crate::try_composition) returns an error, or the tiler has more modes
+/// than the layout.
 pub const fn try_composition_by_mode(
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Compose, layout, tiler)
+    by_mode(ByLayout::Compose, layout, tiler)
 }

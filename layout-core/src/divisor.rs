@@ -1,10 +1,10 @@
-//! Divisors that are known before a kernel runs: it divides by multiplication.
+//! Division by a divisor that is known before a kernel runs: the kernel multiplies instead.
 
 use core::num::NonZeroU32;
 
-/// What gives quotients and remainders of numbers below 2³¹.
+/// A divisor of numbers below 2³¹.
 pub trait Divide: Copy {
-    /// What it divides by.
+    /// The divisor as a number.
     fn divisor(self) -> u32;
 
     /// Quotient and remainder of `dividend`.
@@ -23,11 +23,12 @@ impl Divide for NonZeroU32 {
     }
 }
 
-/// A divisor with a multiplier for it: quotients take a GPU some 10 clocks instead of 100.
+/// A divisor with its multiplier: a quotient takes a GPU some 10 clocks instead of 100.
 ///
-/// With `2ˡ⁻¹ < d ≤ 2ˡ` and `m = ⌈2³¹⁺ˡ / d⌉`, the quotient of `n` is `⌊n·m / 2³¹⁺ˡ⌋`: `m·d` is too much by less than
-/// `2ˡ`, which makes less than 1 of difference for an `n` below 2³¹ (Granlund and Montgomery, "Division by
-/// invariant integers using multiplication", 1994).
+/// With `2ˡ⁻¹ < d ≤ 2ˡ` and `m = ⌈2³¹⁺ˡ / d⌉`, the quotient of `n` is `⌊n·m / 2³¹⁺ˡ⌋`: `m·d`
+/// exceeds `2³¹⁺ˡ` by less than `2ˡ`, so the error of `n·m / 2³¹⁺ˡ` is below `1/d` for an `n` below
+/// 2³¹ and does not change the quotient (Granlund and Montgomery, "Division by invariant integers
+/// using multiplication", 1994).
 ///
 /// ```
 /// use core::num::NonZeroU32;
@@ -45,13 +46,16 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// For this divisor, at most 2³¹.
+    /// A divisor of at most 2³¹.
     ///
     /// # Panics
     /// If it is larger.
     pub const fn new(divisor: NonZeroU32) -> Self {
         let divisor = divisor.get();
-        assert!(divisor <= 1 << 31, "a divisor is at most 2³¹");
+        assert!(
+            divisor <= 1 << 31,
+            "Divisor: the divisor is above 2³¹: use a smaller one"
+        );
         let shift = 31 + divisor.next_power_of_two().trailing_zeros();
         Self {
             divisor,
@@ -69,7 +73,10 @@ impl Divide for Divisor {
 
     #[inline(always)]
     fn div_rem(self, dividend: u32) -> (u32, u32) {
-        debug_assert!(dividend < 1 << 31, "{dividend} is not below 2³¹");
+        debug_assert!(
+            dividend < 1 << 31,
+            "Divisor: the dividend {dividend} is not below 2³¹"
+        );
         let quotient = ((u64::from(dividend) * u64::from(self.multiplier)) >> self.shift) as u32;
         (quotient, dividend - quotient * self.divisor)
     }

@@ -1,4 +1,4 @@
-//! Engines: what a tensor's indices point into, from a plain pointer to a GPU's shared memory.
+//! Engines: the memory behind a tensor's indices, from a plain pointer to a GPU's shared memory.
 
 /// Memory that is read by element index.
 pub trait Engine: Copy {
@@ -11,13 +11,15 @@ pub trait Engine: Copy {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The element must exist and be initialised, and nobody may be writing it.
+    /// The element must exist and be initialised, and no other thread may write it at the same
+    /// time.
     unsafe fn load(self, index: i64) -> Self::Element;
 
     /// Reads elements `index .. index + N` in one access.
     ///
     /// # Safety
-    /// As [`load`](Self::load) for each of them; the address must be a multiple of their joint size.
+    /// As [`load`](Self::load) for each element. The address must be a multiple of the size of all
+    /// N.
     #[inline(always)]
     unsafe fn load_vector<const N: usize>(self, index: i64) -> [Self::Element; N] {
         // SAFETY: the caller promises that all N elements can be read.
@@ -30,13 +32,14 @@ pub trait EngineMut: Engine {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The element must exist and nobody else may be accessing it.
+    /// The element must exist, and no other thread may access it at the same time.
     unsafe fn store(self, index: i64, value: Self::Element);
 
     /// Writes elements `index .. index + N` in one access.
     ///
     /// # Safety
-    /// As [`store`](Self::store) for each of them; the address must be a multiple of their joint size.
+    /// As [`store`](Self::store) for each element. The address must be a multiple of the size of
+    /// all N.
     #[inline(always)]
     unsafe fn store_vector<const N: usize>(self, index: i64, values: [Self::Element; N]) {
         let mut n = 0;

@@ -1,8 +1,8 @@
-//! Entries of arrays, by indices that are constants once code is generated.
+//! Entries of arrays at indices that are constants when code is generated.
 //!
-//! Then a check of the index costs nothing at run time. That of `array[v]` costs compile time even so:
-//! it would print both numbers, and what prints numbers is compiled into every kernel before it turns
-//! out that nothing is ever printed.
+//! Checking such an index costs nothing at run time. The check of `array[v]` still costs compile
+//! time: its message prints both numbers, and the code that prints is compiled into every kernel
+//! before the compiler finds it dead.
 
 /// Entry `v`.
 #[inline(always)]

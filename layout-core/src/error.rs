@@ -4,21 +4,21 @@ use core::fmt;
 
 use crate::text::Text;
 
-/// What kind of thing went wrong; [`LayoutError`] says it in full.
+/// The kind of an error. [`LayoutError`] says in full what went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The wanted function exists, but no layout computes it.
+    /// The function exists, but no layout computes it.
     NotRepresentable,
-    /// A layout maps two coordinates to one index where it must not.
+    /// A layout maps two coordinates to one index, which the operation does not allow.
     Overlap,
-    /// Shapes, ranks or profiles that must fit each other do not.
+    /// Shapes, ranks or profiles do not fit each other.
     Mismatch,
     /// A size, stride or index does not fit 64 bits.
     Overflow,
     /// More leaves or deeper nesting than a value holds; see [`CAPACITY`](crate::CAPACITY).
     Capacity,
-    /// A value that makes no sense here, such as an extent of 0.
+    /// A value that is not allowed, such as an extent of 0.
     Invalid,
     /// Text that is not in CuTe's notation.
     Syntax,
@@ -26,8 +26,8 @@ pub enum ErrorKind {
 
 /// Why an operation has no result.
 ///
-/// The message names what was asked and what stands in the way. In `const` evaluation the
-/// operations that return no `Result` panic with it, so that it shows as a compile error.
+/// The message names the operation, its operands and the obstacle. An operation that returns no
+/// `Result` panics with the message; in a `const` it is a compile error.
 ///
 /// ```
 /// use cutlet_layout_core::{layout, try_composition};
@@ -64,12 +64,12 @@ impl LayoutError {
         LayoutError::new(kind, &text)
     }
 
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Where in a text it went wrong, counted from 1, for errors of reading one.
+    /// The column, counted from 1, if reading a text failed.
     pub const fn column(&self) -> Option<usize> {
         if self.column == 0 {
             None
@@ -83,7 +83,7 @@ impl LayoutError {
         self.text.as_str()
     }
 
-    /// Ends a `const` evaluation, or the thread, with the message.
+    /// Panics with the message.
     #[track_caller]
     pub(crate) const fn panic(&self) -> ! {
         panic!("{}", self.message())
@@ -104,7 +104,7 @@ impl fmt::Debug for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// The value of a `Result`, or a panic with the error's message: `const` has no `unwrap` for it.
+/// The value of a `Result`, or a panic with the error's message: `Result::unwrap` is not `const`.
 #[track_caller]
 pub(crate) const fn or_panic<T: Copy>(result: Result<T, LayoutError>) -> T {
     match result {
@@ -124,7 +124,7 @@ macro_rules! tri {
 }
 pub(crate) use tri;
 
-/// The twin of a `try_` function that panics instead: a compile error in a `const`.
+/// The twin of a `try_` function: it panics instead, which in a `const` is a compile error.
 macro_rules! twin {
     ($(
         $(#[$doc:meta])*
@@ -133,7 +133,9 @@ macro_rules! twin {
         $(#[$doc])*
         ///
         /// # Panics
-        #[doc = concat!("As [`", stringify!($try_name), "`] refuses; in a `const` that is a compile error with its message.")]
+        #[doc = concat!(
+            "If [`", stringify!($try_name), "`] returns an error; in a `const`, its message is a compile error."
+        )]
         #[track_caller]
         pub const fn $name($($arg: $type),*) -> $result {
             $crate::error::or_panic($try_name($($arg),*))

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
+use crate::by_layout::{product_target, repetitions};
 use crate::complement::{Extents, covering_complement, covering_modes};
 use crate::error::LayoutError;
 use crate::flat_modes::Modes;
-use crate::product::{repeat, target};
 use crate::{
     IntTuple, Layout, Tiler, TilerKind, coalesce, try_blocked_product, try_complement,
     try_composition, try_composition_by_mode, try_flat_divide, try_flat_product,
@@ -41,7 +41,7 @@ pub enum Operation {
     RakedProduct,
 }
 
-/// What an operation is made of.
+/// The kind of an operation's steps.
 #[derive(Clone, Copy, PartialEq)]
 enum Family {
     Composition,
@@ -70,7 +70,7 @@ impl Operation {
     /// The operation's result.
     ///
     /// # Errors
-    /// As the operation refuses, and if a blocked or raked product is given a tuple.
+    /// If the operation returns an error, or a blocked or raked product is given a tuple.
     pub const fn apply(self, a: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
         match self {
             Operation::Composition => try_composition_by_mode(a, tiler),
@@ -89,7 +89,7 @@ impl Operation {
                 TilerKind::Layout(b) => try_raked_product(a, &b),
                 _ => Err(LayoutError::of(
                     crate::ErrorKind::Mismatch,
-                    "blocked and raked products repeat a layout over a layout, not over a tuple",
+                    "blocked and raked products repeat a layout over a layout, not over a tuple: give one layout",
                 )),
             },
         }
@@ -106,7 +106,7 @@ impl Operation {
         }
     }
 
-    /// How the parts are arranged at the end, where that is a step of its own.
+    /// The arrangement of the parts at the end, if it is a step of its own.
     const fn arrangement(self) -> Option<&'static str> {
         match self {
             Operation::ZippedDivide => {
@@ -136,7 +136,7 @@ impl Operation {
     }
 }
 
-/// An operation on a layout, to be put in words; see [`explain`].
+/// An operation and its operands, displayed step by step; see [`explain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
     operation: Operation,
@@ -144,7 +144,8 @@ pub struct Explanation {
     tiler: Tiler,
 }
 
-/// An operation step by step, in words. Where it has no result, the step that fails says why.
+/// An operation step by step, in words. If it has no result, the failing step says so, and the last
+/// line says why.
 ///
 /// ```
 /// use cutlet_layout_core::{Operation, explain, layout, tile};
@@ -205,7 +206,7 @@ fn result(f: &mut fmt::Formatter<'_>, result: &Result<Layout, LayoutError>) -> f
     }
 }
 
-/// Writes a step and its result; a refusal is written once, at the end of everything.
+/// Writes a step and its result. The reason of a refusal is written once, in the last line.
 fn step(
     f: &mut fmt::Formatter<'_>,
     depth: usize,
@@ -219,7 +220,7 @@ fn step(
     }
 }
 
-/// The steps for a layout and its tiler, mode by mode for a tuple.
+/// Writes the steps for a layout and its tiler, mode by mode for a tuple.
 fn mode(
     f: &mut fmt::Formatter<'_>,
     family: Family,
@@ -259,7 +260,7 @@ fn mode(
     }
 }
 
-/// A o B, for each mode of B on its own.
+/// Writes A o B for each mode of B on its own.
 fn compose(
     f: &mut fmt::Formatter<'_>,
     a: &Layout,
@@ -331,7 +332,7 @@ fn divide(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> f
     }
 }
 
-/// Says where the complement that an operation takes goes on beyond the bounded one.
+/// The remark " rounded up", if the complement in an operation is larger than the bounded one.
 fn rounding(
     bounded: &Result<Layout, LayoutError>,
     taken: &Result<Layout, LayoutError>,
@@ -349,7 +350,7 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         "{:indent$}(A, A* o B): the block, and its repetitions in the order of B",
         ""
     )?;
-    let Ok(target) = target(a, b) else {
+    let Ok(target) = product_target(a, b) else {
         return writeln!(f, "{:indent$}B has no cosize to repeat A over", "");
     };
     writeln!(
@@ -372,12 +373,18 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         ", where A can be repeated",
     )?;
     match places {
-        Ok(places) => step(f, depth, format_args!("A* o B"), &repeat(a, &places, b), ""),
+        Ok(places) => step(
+            f,
+            depth,
+            format_args!("A* o B"),
+            &repetitions(a, &places, b),
+            "",
+        ),
         Err(_) => Ok(()),
     }
 }
 
-/// A product of layouts that are given the same rank first.
+/// Writes the steps of a product whose operands are first padded to the same rank.
 fn padded_product(f: &mut fmt::Formatter<'_>, a: &Layout, tiler: &Tiler) -> fmt::Result {
     let TilerKind::Layout(b) = tiler.kind() else {
         return Ok(());

@@ -1,7 +1,6 @@
-//! A flat list of modes, which is what the algebra computes on between layouts.
+//! A flat list of modes, on which the algebra computes.
 
-use crate::error::LayoutError;
-use crate::{CAPACITY, Int, Layout};
+use crate::{CAPACITY, Int};
 
 /// The modes of a layout without its parentheses.
 #[derive(Clone, Copy)]
@@ -11,12 +10,12 @@ pub(crate) struct Modes {
     pub(crate) len: usize,
 }
 
-/// How much of what is known about integers a simplification may use.
+/// The integers that a simplification may look at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knowledge {
-    /// Only static integers, so that the result's shape depends on static values alone.
+    /// Static integers only, so that the form of the result does not depend on dynamic values.
     Static,
-    /// Every value.
+    /// All integers.
     Values,
 }
 
@@ -27,14 +26,7 @@ impl Modes {
         len: 0,
     };
 
-    /// The fewest modes that compute the same function as a layout.
-    pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
-        let mut modes = layout.modes();
-        modes.coalesce(knowledge);
-        modes
-    }
-
-    /// Adds a mode. Callers add no more than a layout's leaves.
+    /// Adds a mode. The caller makes sure that there is room.
     pub(crate) const fn push(&mut self, shape: Int, stride: Int) {
         self.shape[self.len] = shape;
         self.stride[self.len] = stride;
@@ -52,7 +44,7 @@ impl Modes {
         }
     }
 
-    /// Turns the list around.
+    /// Reverses the list.
     pub(crate) const fn reverse(&mut self) {
         let mut i = 0;
         while i + 1 < self.len - i {
@@ -63,8 +55,8 @@ impl Modes {
         }
     }
 
-    /// Merges modes that continue each other and drops those of extent 1, as far as is known.
-    /// From the right, as CuTe does it, which shows in how dynamic modes are left over.
+    /// Merges modes that continue each other and drops modes of extent 1, as far as `knowledge`
+    /// allows. Goes from the right, as CuTe does; the direction decides which dynamic modes remain.
     pub(crate) const fn coalesce(&mut self, knowledge: Knowledge) {
         // Finished modes are gathered at the end of the list, then moved to its beginning.
         let end = self.len;
@@ -85,7 +77,7 @@ impl Modes {
                     knowledge,
                 )
             {
-                // An extent that stands for one without end may be too long to be merged.
+                // An extent that stands for an unbounded one may be too large to be merged.
                 if let Some(merged) = shape.checked_mul(self.shape[first]) {
                     self.shape[first] = merged;
                     self.stride[first] = stride;
@@ -118,10 +110,11 @@ impl Modes {
         }
     }
 
-    /// Whether this is the same function of 1-D coordinates as the modes of a list from `begin` on.
+    /// Whether these modes and those of `other` from `begin` on are the same function of 1-D
+    /// coordinates.
     pub(crate) const fn computes_the_same(&self, other: &Modes, begin: usize) -> bool {
         let (mut i, mut j) = (0, begin);
-        // Mostly the modes are even the same ones.
+        // Usually the modes are identical.
         while i < self.len && j < other.len && self.is_same_mode(i, other, j) {
             (i, j) = (i + 1, j + 1);
         }
@@ -150,8 +143,8 @@ impl Modes {
         self.shape[i].value() == other.shape[j].value() && self.stride[i].eq(other.stride[j])
     }
 
-    /// The modes from `start` on as one, as far as they continue each other in values, and where
-    /// that ends: `start` itself at the end of the list.
+    /// The modes from `start` on merged into one, as far as their values continue each other, and
+    /// the position after them. At the end of the list this position is `start`.
     const fn merged(&self, start: usize) -> ((Int, Int), usize) {
         let mut merged = (Int::ONE, Int::ZERO);
         let mut i = start;
@@ -172,29 +165,13 @@ impl Modes {
         }
         (merged, i)
     }
-
-    /// A mode on its own for a single one, a tuple otherwise, `_1:_0` for none.
-    pub(crate) const fn to_layout(&self) -> Result<Layout, LayoutError> {
-        if self.len == 0 {
-            Ok(Layout::UNIT)
-        } else {
-            Layout::from_modes(self)
-        }
-    }
-
-    /// The layout of the fewest modes that compute the same function, as far as static integers
-    /// tell. The list is used up.
-    pub(crate) const fn to_coalesced(&mut self) -> Result<Layout, LayoutError> {
-        self.coalesce(Knowledge::Static);
-        self.to_layout()
-    }
 }
 
 const fn is_one(shape: Int, knowledge: Knowledge) -> bool {
     shape.value() == 1 && (shape.is_static() || matches!(knowledge, Knowledge::Values))
 }
 
-/// Whether the mode `shape:stride` goes on in the one behind it, as far as is known.
+/// Whether the next mode continues the mode `shape:stride`, as far as `knowledge` tells.
 const fn continues(
     shape: Int,
     stride: Int,
@@ -209,7 +186,7 @@ const fn continues(
         || (next_shape.is_static()
             && next_stride.is_static()
             && (stride.is_constant(0) || (shape.is_static() && stride.is_static())));
-    // A stride of 0 goes nowhere, in whichever direction.
+    // A stride of 0 fits any direction.
     let same_direction =
         stride.same_direction(next_stride) || (end == 0 && next_stride.value() == 0);
     known && same_direction && end == next_stride.value()

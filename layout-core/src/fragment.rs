@@ -18,7 +18,7 @@ use crate::{StaticLayout, each};
 /// ```
 #[derive(Clone, Copy)]
 pub struct Fragment<T: Copy, L: StaticLayout> {
-    /// All initialised; they are written one by one, and the compiler need not copy them then.
+    /// All values are initialised. They are written one by one, without a copy of the whole.
     values: MaybeUninit<L::Storage<T>>,
 }
 
@@ -92,10 +92,12 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
         Fragment::from_fn(|v| f(v, self.get(v)))
     }
 
-    /// The fragment whose value `v` is value `v + by` of this one; the last `by` are the same as before.
+    /// The fragment whose value `v` is value `v + by` of this one. The last `by` values stay the
+    /// same.
     ///
-    /// So a loop that is not unrolled goes through a fragment in equal parts: a turn works on the
-    /// first values, which are registers that the compiler knows, and then moves the next ones there.
+    /// With it, a loop that is not unrolled can go through a fragment in equal parts: each
+    /// iteration works on the first values, whose registers the compiler knows, and then moves the
+    /// next ones there.
     ///
     /// ```
     /// use cutlet_layout_core::{Fragment, M};
@@ -116,8 +118,8 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
         let from = self.values.as_ptr().cast::<T>();
         let to = fragment.values.as_mut_ptr().cast::<T>();
         let rest = L::SIZE - by;
-        // SAFETY: both storages hold exactly L::SIZE values (EXACT), and `rest` and `by` are that
-        // together: all are written.
+        // SAFETY: both storages hold exactly L::SIZE values (EXACT), and `rest + by` is that
+        // number, so all values are written.
         unsafe {
             to.copy_from_nonoverlapping(from.add(by), rest);
             to.add(rest).copy_from_nonoverlapping(from.add(rest), by);

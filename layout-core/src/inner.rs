@@ -1,12 +1,12 @@
 //! The inner transform of a tensor: from coordinates to memory.
 //!
 //! Every tensor is `inner(offset + outer(c))`. Tiling and partitioning act on the static outer
-//! layout and on the offset alone; what memory looks like (run-time strides, a swizzle, an index
-//! table) is the inner transform's business, so one piece of partitioning code serves them all.
+//! layout and the offset only. The inner transform describes the memory: run-time strides, a
+//! swizzle, an index table. The same partitioning code therefore serves all of them.
 //!
-//! An inner transform is *bound* once per thread: it sees the offset and all of the outer layout,
-//! does what can be done ahead (folds the offset into a base, reads each index of a table once),
-//! and then answers by value index.
+//! An inner transform is *bound* once per thread. Binding sees the offset and the whole outer
+//! layout, so it can fold the offset into a base and read each entry of a table once. The bound
+//! transform maps value indices to element indices.
 
 mod fixed;
 mod gather;
@@ -16,19 +16,15 @@ pub use fixed::{Fixed, NoSwizzle, StaticSwizzle, Sw};
 pub use gather::{Gather, RowIndex};
 pub use strided::{ColMajor, RowMajor, Strided};
 
-use crate::StaticLayout;
 use crate::entry::entry;
 use crate::static_layout::Coordinates;
-
-/// A matrix coordinate, or extents: (row, column). 32 bits each, so that a thread's bounds take few
-/// registers; what they become in memory is counted in 64.
-pub type Coord = [i32; 2];
+use crate::{Coord, StaticLayout};
 
 /// A transform from coordinates to element indices of an [`Engine`](crate::Engine).
 pub trait Inner: Copy {
-    /// Where in this inner's domain a tensor begins.
+    /// A tensor's beginning in the transform's domain.
     type Offset: Copy;
-    /// The transform, once the offset and the outer layout `L` are known.
+    /// The transform bound to an offset and the outer layout `L`.
     type Bound<L: StaticLayout>: Bound;
 
     /// The beginning of the whole tensor.
@@ -41,7 +37,7 @@ pub trait Inner: Copy {
         thr: u32,
     ) -> Self::Offset;
 
-    /// Does everything that is the same for all values of `L`.
+    /// Binds the transform: computes everything that all values of `L` share.
     fn bind<L: StaticLayout>(&self, offset: Self::Offset) -> Self::Bound<L>;
 }
 
@@ -51,10 +47,10 @@ pub trait MatrixInner: Inner<Offset = Coord> {
     fn extent(&self) -> Coord;
 }
 
-/// An inner transform that knows its offset and outer layout: memory by value index.
+/// An inner transform bound to its offset and outer layout: element indices by value index.
 pub trait Bound: Copy {
-    /// The longest run `1, 2, 4, …, 16` such that each aligned group of that many values is
-    /// consecutive in memory: what a vector access may cover.
+    /// The widest vector access: the largest of 1, 2, 4, 8 and 16 such that each aligned group of
+    /// so many values is consecutive in memory.
     const RUN: usize;
 
     /// The element index that all values share.
@@ -67,13 +63,13 @@ pub trait Bound: Copy {
     fn holds(&self, v: usize) -> bool;
 }
 
-/// Whether a run-time coordinate plus a value's constant one stays inside the extents.
+/// The check that an offset plus a value's constant coordinate is inside the extents.
 ///
-/// Only the upper ends are compared: thread and value coordinates are those of a tile, so they are
-/// not negative, and neither is where the tile begins, as the creator of the tensor promised.
+/// Only the upper ends are compared. Thread and value coordinates are those of a tile, so they are
+/// not negative. The creator of the tensor promised that no tile begins at a negative coordinate.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// How much of each extent lies beyond the offset; negative where the offset is outside.
+    /// The part of each extent beyond the offset; negative if the offset is outside.
     rest: Coord,
 }
 
@@ -82,7 +78,7 @@ impl Bounds {
     fn new(extent: Coord, offset: Coord) -> Self {
         debug_assert!(
             offset[0] >= 0 && offset[1] >= 0,
-            "a tile begins before its matrix: the tile's index, times its extent, is beyond 31 bits"
+            "a tile begins before its matrix: the tile's index times its extent must fit 31 bits"
         );
         let rest = [
             extent[0].wrapping_sub(offset[0]),

@@ -5,15 +5,16 @@ use core::fmt;
 use crate::text::Text;
 use crate::{CAPACITY, MAX_DEPTH};
 
-/// The direction a stride steps in: a plain integer's is empty, `@1` is the second coordinate,
+/// The direction in which a stride steps. A plain integer has none, `@1` is the second coordinate,
 /// `@1@0` the second coordinate within the first.
 ///
-/// Every mode that a layout can have is a direction: [`CAPACITY`] leaves bound the modes that lie
-/// before it, at all levels together, and [`MAX_DEPTH`] the levels.
+/// Every mode that a layout can have is a direction. [`CAPACITY`] bounds the number of modes before
+/// it, over all levels, and [`MAX_DEPTH`] the number of levels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Basis {
-    /// The mode taken at each level, the outermost lowest: as many zeros, then a one. At most
-    /// `CAPACITY - 1` zeros and `MAX_DEPTH` ones, which leaves room beside it in an `Int`.
+    /// The mode of each level, from the lowest bit for the outermost: as many zeros as its number,
+    /// then a one. It has at most `CAPACITY - 1` zeros and `MAX_DEPTH` ones, which leaves the
+    /// highest bits free for [`DYNAMIC`].
     path: u64,
 }
 
@@ -41,7 +42,9 @@ impl Basis {
     pub const fn then(self, b: usize) -> Basis {
         match self.checked_then(b) {
             Some(basis) => basis,
-            None => panic!("a basis names a mode of a layout, and no layout has so many modes"),
+            None => panic!(
+                "Basis: no layout has such a mode: stay within CAPACITY modes and MAX_DEPTH levels"
+            ),
         }
     }
 
@@ -71,7 +74,10 @@ impl Basis {
     /// # Panics
     /// If there is no such level.
     pub const fn at(self, level: usize) -> usize {
-        assert!(level < self.depth(), "Basis::at: no such level");
+        assert!(
+            level < self.depth(),
+            "Basis::at: the basis has fewer levels than this: levels are counted from 0, below depth()"
+        );
         let mut path = self.path;
         let mut skipped = 0;
         while skipped < level {
@@ -81,12 +87,13 @@ impl Basis {
         path.trailing_zeros() as usize
     }
 
-    /// Whether this is no direction at all.
+    /// Whether this is no direction: a plain integer's basis.
     pub const fn is_none(self) -> bool {
         self.path == 0
     }
 
-    /// Whether this direction is `other`, or lies within it; everything lies within none.
+    /// Whether this direction is `other` or lies within it. Every direction lies within
+    /// [`NONE`](Self::NONE).
     pub const fn is_within(self, other: Basis) -> bool {
         self.path & ((1 << other.len()) - 1) == other.path
     }
@@ -131,7 +138,7 @@ pub struct Int {
     kind: u64,
 }
 
-/// The bit of an integer's kind that says that it is dynamic; a basis does not reach up to it.
+/// The bit of an integer's kind that marks it as dynamic. A basis does not reach this bit.
 const DYNAMIC: u64 = 1 << 63;
 
 impl Int {
@@ -140,7 +147,8 @@ impl Int {
     /// `_1`.
     pub const ONE: Int = Int::fixed(1);
 
-    /// A static integer, `_value`: known to the type in C++, to the kernel's compiler here.
+    /// A static integer, `_value`: in C++ a part of the type, here known to the compiler of a
+    /// kernel.
     pub const fn fixed(value: i64) -> Int {
         Int { value, kind: 0 }
     }
@@ -164,15 +172,17 @@ impl Int {
             value = match value.checked_mul(10) {
                 Some(tens) if digit < 10 => match tens.checked_add(digit as i64) {
                     Some(value) => value,
-                    None => panic!("an integer of the notation does not fit 64 bits"),
+                    None => panic!("an integer in the notation does not fit 64 bits"),
                 },
-                _ => panic!("a constant in the notation stands in braces: {{N}}"),
+                _ => panic!(
+                    "a name in the notation is not `_` and digits: write a constant in braces, {{N}}"
+                ),
             };
             i += 1;
         }
         assert!(
             bytes.len() > 1 && bytes[0] == b'_',
-            "a constant in the notation stands in braces: {{N}}"
+            "a name in the notation is not `_` and digits: write a constant in braces, {{N}}"
         );
         Int::fixed(value)
     }
@@ -197,8 +207,8 @@ impl Int {
         }
     }
 
-    /// Component `b` of the integer as an arithmetic tuple: a plain integer counts in
-    /// component 0, and one in a direction within another in the outermost.
+    /// Component `b` of the integer as an arithmetic tuple. A plain integer counts in component 0.
+    /// One in a direction within another counts in that of the outermost.
     pub const fn component(self, b: usize) -> i64 {
         let direction = if self.is_plain() {
             0
@@ -251,7 +261,8 @@ impl Int {
         }
     }
 
-    /// A value in the direction of two integers, of which one is plain or both have the same.
+    /// A value in the direction of two integers. One of them is plain, or both have the same
+    /// direction.
     const fn combine(self, other: Int, value: Option<i64>) -> Option<Int> {
         match value {
             Some(value) => Some(Int {
@@ -319,12 +330,12 @@ impl Int {
         self.combine(other, self.value.checked_rem(other.value))
     }
 
-    /// The quotient of magnitudes, rounded up; `None` for a divisor that is not positive.
+    /// The quotient, rounded up; `None` for a divisor that is not positive or has a direction.
     pub const fn checked_ceil_div(self, other: Int) -> Option<Int> {
         if other.value <= 0 || !other.is_plain() {
             return None;
         }
-        // Dividing is the most of what a walk costs, and most of it is by 1 or of a small number.
+        // Division is most of the cost of a walk. Most divisors are 1 or at least the dividend.
         if other.value == 1 {
             return self.combine(other, Some(self.value));
         }
@@ -340,7 +351,7 @@ impl Int {
         self.combine(other, Some(quotient + up))
     }
 
-    /// The smaller one; static when both are. Directions must agree, or the result is `self`'s.
+    /// The smaller value; static if both are. The direction is that of `self`.
     pub const fn min(self, other: Int) -> Int {
         let value = if other.value < self.value {
             other.value
@@ -353,7 +364,7 @@ impl Int {
         }
     }
 
-    /// The magnitude; `None` for the one that does not fit 64 bits.
+    /// The magnitude; `None` if it does not fit 64 bits.
     pub const fn checked_abs(self) -> Option<Int> {
         match self.value.checked_abs() {
             Some(value) => Some(Int { value, ..self }),
@@ -383,12 +394,16 @@ macro_rules! operator {
             type Output = Int;
 
             /// # Panics
-            /// If the result does not fit 64 bits, a divisor is 0, or directions do not fit.
+            /// If the result does not fit 64 bits, a divisor is 0, or the directions do not fit
+            /// each other.
             #[track_caller]
             fn $method(self, other: Int) -> Int {
                 match self.$checked(other) {
                     Some(result) => result,
-                    None => panic!("{self} {} {other} has no value in 64 bits", $symbol),
+                    None => panic!(
+                        "{self} {} {other} has no 64-bit result: it overflows, divides by 0 or mixes directions",
+                        $symbol
+                    ),
                 }
             }
         }
@@ -412,5 +427,18 @@ impl fmt::Display for Int {
 impl fmt::Debug for Int {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl Text {
+    /// An integer's value and direction. Whether it is static is no part of a message.
+    pub(crate) const fn int(&mut self, int: Int) -> &mut Text {
+        self.number(int.value());
+        let mut level = int.basis().depth();
+        while level > 0 {
+            level -= 1;
+            self.str("@").number(int.basis().at(level) as i64);
+        }
+        self
     }
 }

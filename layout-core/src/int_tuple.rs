@@ -5,9 +5,9 @@ use core::fmt;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::profile::{Profile, ProfileBuilder};
 use crate::text::Text;
-use crate::{CAPACITY, Int, Layout};
+use crate::{CAPACITY, Int};
 
-/// An integer or a nested tuple of them: shapes, strides, coordinates and steps are int tuples.
+/// An integer or a nested tuple of integers: shapes, strides, coordinates and steps are int tuples.
 ///
 /// A leaf may also be the underscore `_`, which stands for a whole mode in a coordinate.
 /// Equality compares values and parentheses, not staticness, as CuTe's `==` does.
@@ -52,7 +52,7 @@ impl IntTuple {
     /// A flat tuple of static integers.
     ///
     /// # Panics
-    /// Beyond [`CAPACITY`] integers.
+    /// If there are more than [`CAPACITY`] integers.
     #[track_caller]
     pub const fn fixed(values: &[i64]) -> IntTuple {
         let mut builder = TupleBuilder::new();
@@ -69,7 +69,7 @@ impl IntTuple {
     /// A flat tuple of dynamic integers.
     ///
     /// # Panics
-    /// Beyond [`CAPACITY`] integers.
+    /// If there are more than [`CAPACITY`] integers.
     #[track_caller]
     pub const fn dynamic(values: &[i64]) -> IntTuple {
         let mut builder = TupleBuilder::new();
@@ -86,7 +86,7 @@ impl IntTuple {
     /// The tuple of some int tuples.
     ///
     /// # Panics
-    /// Beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH) levels.
+    /// If there are more than [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH) levels.
     #[track_caller]
     pub const fn tuple(modes: &[IntTuple]) -> IntTuple {
         let mut builder = TupleBuilder::new();
@@ -145,7 +145,7 @@ impl IntTuple {
     /// The product of all leaves; an underscore counts as 1.
     ///
     /// # Panics
-    /// If it does not fit 64 bits.
+    /// If the product does not fit 64 bits.
     pub const fn size(&self) -> i64 {
         match self.checked_size() {
             Some(size) => size,
@@ -180,11 +180,11 @@ impl IntTuple {
     pub const fn leaf(&self, i: usize) -> Int {
         assert!(
             i < self.num_leaves(),
-            "leaf: the int tuple has fewer leaves"
+            "leaf: the int tuple has no such leaf: leaves are counted from 0, below num_leaves()"
         );
         assert!(
             !self.is_underscore(i),
-            "leaf: this leaf is `_`, not an integer"
+            "leaf: this leaf is `_`, not an integer: ask is_underscore first"
         );
         self.ints[i]
     }
@@ -221,7 +221,7 @@ impl IntTuple {
         true
     }
 
-    /// The integer, when this is one.
+    /// The integer, if this is one.
     pub const fn as_int(&self) -> Option<Int> {
         if self.is_int() {
             Some(self.ints[0])
@@ -244,7 +244,12 @@ impl IntTuple {
     const fn mode_range(&self, i: usize) -> (usize, usize) {
         match self.profile.mode(i) {
             Some(range) => range,
-            None => panic!("mode: the int tuple has fewer modes"),
+            None => {
+                let mut text = Text::new();
+                text.tuple(self).str(" has no mode ").number(i as i64);
+                text.str(": its rank is ").number(self.rank() as i64);
+                LayoutError::new(ErrorKind::Mismatch, &text).panic()
+            }
         }
     }
 
@@ -398,7 +403,8 @@ impl TupleBuilder {
         self.append_leaves(tuple, start, end, before, behind);
     }
 
-    /// Adds some leaves, less so many of the parentheses before the first and behind the last.
+    /// Adds leaves `start..end`, without the outermost `before` parentheses of the first and
+    /// `behind` parentheses of the last.
     const fn append_leaves(
         &mut self,
         tuple: &IntTuple,
@@ -448,9 +454,34 @@ pub(crate) const fn mismatch(
     LayoutError::new(ErrorKind::Mismatch, &text)
 }
 
-impl From<Layout> for IntTuple {
-    /// The layout's shape, which is what stands for a layout where a shape is wanted.
-    fn from(layout: Layout) -> IntTuple {
-        layout.shape()
+impl Text {
+    /// An int tuple: `(2,(3,4))`.
+    pub(crate) const fn tuple(&mut self, tuple: &IntTuple) -> &mut Text {
+        if tuple.num_leaves() == 0 {
+            return self.str("()");
+        }
+        let mut i = 0;
+        while i < tuple.num_leaves() {
+            if i > 0 {
+                self.str(",");
+            }
+            let mut level = 0;
+            while level < tuple.profile().opens(i) {
+                self.str("(");
+                level += 1;
+            }
+            if tuple.is_underscore(i) {
+                self.str("_");
+            } else {
+                self.int(tuple.leaf(i));
+            }
+            level = 0;
+            while level < tuple.profile().closes(i) {
+                self.str(")");
+                level += 1;
+            }
+            i += 1;
+        }
+        self
     }
 }

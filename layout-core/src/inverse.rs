@@ -10,9 +10,9 @@ twin! {
     /// A layout `R` with `layout(R(i)) = i` for every `i` below its size; `_1:_0` when no stride is
     /// 1.
     ///
-    /// It is the longest one for a layout that maps no two coordinates to one index and none below
-    /// 0. For others it is a chain of modes, or parts of them, that each begin where the one before
-    /// ends, and there may be a longer one.
+    /// It is the longest one if `layout` is injective and maps to no negative index. For other
+    /// layouts it is a chain of modes, or of parts of modes, each of which begins where the one
+    /// before ends; there may be a longer one.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, right_inverse};
@@ -31,11 +31,11 @@ twin! {
     /// ```
     left_inverse = try_left_inverse(layout: &Layout) -> Layout;
 
-    /// A vector that two layouts agree on: an `R` with `a(R(i)) = i` and `b(R(i)) = i`, as long as
-    /// CuTe's or longer.
+    /// A vector that two layouts agree on: an `R` with `a(R(i)) = i` and `b(R(i)) = i`, at least as
+    /// long as CuTe's.
     ///
-    /// It is made of the modes of an inverse of `b`. A layout that maps two coordinates to one
-    /// index, or some below 0, has several, and another one may give a longer vector.
+    /// It is made of the modes of a right inverse of `b`. If `b` is not injective or maps to
+    /// negative indices, it has several inverses, and another one may give a longer vector.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, max_common_layout};
@@ -45,8 +45,8 @@ twin! {
     /// ```
     max_common_layout = try_max_common_layout(a: &Layout, b: &Layout) -> Layout;
 
-    /// How many elements, from the first on, two layouts both keep contiguous in the same order:
-    /// the size of [`max_common_layout`].
+    /// The number of elements, from the first on, that both layouts keep contiguous in the same
+    /// order: the size of [`max_common_layout`].
     ///
     /// ```
     /// use cutlet_layout_core::{layout, max_common_vector};
@@ -55,8 +55,8 @@ twin! {
     /// ```
     max_common_vector = try_max_common_vector(a: &Layout, b: &Layout) -> Int;
 
-    /// Spreads `n` elements over a shape as far as divisors allow: a layout of at most `n`
-    /// elements, ordered, that [`logical_divide`](crate::logical_divide) takes.
+    /// Spreads `n` elements over a shape as far as common divisors allow: an ordered layout of at
+    /// most `n` elements, which serves as a tiler for [`logical_divide`](crate::logical_divide).
     ///
     /// ```
     /// use cutlet_layout_core::{Int, domain_distribute, shape};
@@ -65,7 +65,7 @@ twin! {
     /// ```
     domain_distribute = try_domain_distribute(shape: &IntTuple, n: Int) -> Layout;
 
-    /// The layout of everything that a layout maps to 0 because of its strides of 0.
+    /// The layout of the coordinates that a layout maps to 0 because of its strides of 0.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, nullspace};
@@ -75,7 +75,7 @@ twin! {
     nullspace = try_nullspace(layout: &Layout) -> Layout;
 }
 
-/// The flat modes of a layout with the 1-D coordinate that each steps through.
+/// The flat modes of a layout, each with its step in 1-D coordinates.
 struct Steps {
     modes: Modes,
     step: [Int; CAPACITY],
@@ -130,13 +130,13 @@ pub const fn try_right_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
         return Err(refused(
             "right_inverse",
             layout,
-            "strides in basis directions have no order",
+            "strides in basis directions have no order: give plain ones",
         ));
     }
     let steps = Steps::of(layout);
     let order = steps.sorted();
-    // A mode continues another whose steps lead exactly to its stride; the longest chain from
-    // stride 1 wins. Where a layout maps to an index twice, a part of a mode may be enough.
+    // A mode continues another one whose steps lead exactly to its stride. The longest chain from
+    // stride 1 wins. If the layout maps to an index twice, a part of a mode may be enough.
     const NOT_REACHED: usize = CAPACITY + 1;
     const FIRST: usize = CAPACITY;
     let mut before = [NOT_REACHED; CAPACITY];
@@ -196,23 +196,25 @@ const fn steps_end(steps: &Steps, mode: usize, none: usize) -> i64 {
 
 /// [`left_inverse`], or the reason why there is none.
 ///
-/// The inverse counts in a mixed radix with a place for each stride: the stride itself where
-/// strides divide each other, the multiple of the places before it that it contains, or the next
-/// one that it divides. What a stride has at other places is made up for by what those are worth.
+/// The inverse counts in a mixed radix with a place for each stride. If strides divide each other,
+/// the place is the stride. Otherwise it is a multiple of the last place: the largest one up to the
+/// stride, or the smallest one that the stride divides. The weights of the places account for the
+/// digits that a stride has at other places.
 ///
-/// Not every layout that maps no two coordinates to one index has an inverse that is a layout:
-/// `(3,4,4):(8,2,26)` has none, in whichever radix. For strides that do not divide each other, an
-/// inverse may also be missed: some thousand ways to choose the places are tried, and layouts of
-/// more than 4096 elements may be too large to be sure of one.
+/// Not every injective layout has an inverse that is a layout: `(3,4,4):(8,2,26)` has none, in any
+/// radix. If strides do not divide each other, an inverse may also be missed: at most 729 choices
+/// of places are tried, and the inverse of a layout of more than 4096 elements cannot always be
+/// verified.
 ///
 /// # Errors
-/// If the layout maps two coordinates to one index, or to negative ones, or if no inverse is found.
+/// If the layout maps two coordinates to one index, maps to a negative index, or no inverse is
+/// found.
 pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     if layout.has_basis() {
         return Err(refused(
             "left_inverse",
             layout,
-            "strides in basis directions have no order",
+            "strides in basis directions have no order: give plain ones",
         ));
     }
     let steps = Steps::of(layout);
@@ -222,11 +224,11 @@ pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     while i < steps.modes.len {
         let stride = steps.stride(order[i]);
         if stride < 0 {
-            let why = "it maps to negative indices";
+            let why = "it maps to negative indices: use strides of at least 0";
             return Err(refused("left_inverse", layout, why));
         }
         if stride == 0 || (i > 0 && stride == steps.stride(order[i - 1])) {
-            let why = "it maps two coordinates to one index";
+            let why = "it maps two coordinates to one index, so no inverse can tell them apart";
             return Err(refused("left_inverse", layout, why));
         }
         if ways < WAYS {
@@ -244,31 +246,32 @@ pub const fn try_left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
         }
         way += 1;
     }
-    let why = "it maps two coordinates to one index, or no radix was found that tells them apart";
+    let why =
+        "it maps two coordinates to one index, or has no inverse in the radices that are tried";
     Err(refused("left_inverse", layout, why))
 }
 
-/// Ways to choose a radix that are tried; a power of the three ways to choose a place.
+/// The number of radices that are tried: a power of the three ways to choose a place.
 const WAYS: usize = 729;
 
-/// A mixed radix, and what the digits are worth.
+/// A mixed radix, with the weights of its places.
 struct Radix {
     place: [i64; CAPACITY],
-    worth: [i64; CAPACITY],
-    /// Places that no stride needed to be worth something yet.
+    weight: [i64; CAPACITY],
+    /// Places whose weight no stride has determined yet.
     is_free: [bool; CAPACITY],
     len: usize,
 }
 
 impl Radix {
     /// The radix that has a place for each stride, from the smallest on. The ternary digits of
-    /// `way` choose it: 0 for the multiple of the last place that the stride contains, 1 for the
-    /// first one that it divides, 2 for none. What the places are worth follows from what each
-    /// stride must be worth.
+    /// `way` choose the places: 0 for the largest multiple of the last place up to the stride, 1
+    /// for the smallest one that the stride divides, 2 for none. The weights follow from the value
+    /// that each stride must have.
     const fn new(steps: &Steps, order: &[usize; CAPACITY], way: usize) -> Option<Radix> {
         let mut radix = Radix {
             place: [1; CAPACITY],
-            worth: [0; CAPACITY],
+            weight: [0; CAPACITY],
             is_free: [true; CAPACITY],
             len: 1,
         };
@@ -293,12 +296,12 @@ impl Radix {
                 }
                 1 => {
                     let times = last / gcd(Int::fixed(stride), Int::fixed(last)).value();
-                    let (Some(place), Some(worth)) =
+                    let (Some(place), Some(weight)) =
                         (stride.checked_mul(times), step.checked_mul(times))
                     else {
                         return None;
                     };
-                    if times == 1 || !radix.push(place, worth) {
+                    if times == 1 || !radix.push(place, weight) {
                         return None;
                     }
                     radix.is_free[radix.len - 1] = false;
@@ -314,17 +317,17 @@ impl Radix {
         Some(radix)
     }
 
-    const fn push(&mut self, place: i64, worth: i64) -> bool {
+    const fn push(&mut self, place: i64, weight: i64) -> bool {
         if self.len == CAPACITY {
             return false;
         }
         self.place[self.len] = place;
-        self.worth[self.len] = worth;
+        self.weight[self.len] = weight;
         self.len += 1;
         true
     }
 
-    /// Adds a place, free to be worth anything, where the last mode ends before the next place.
+    /// Adds a place of free weight at the end of the last mode, if that is before the next place.
     const fn fill_gap(&mut self, extent: i64, next: i64) {
         if let Some(end) = self.place[self.len - 1].checked_mul(extent)
             && end < next
@@ -334,7 +337,8 @@ impl Radix {
         }
     }
 
-    /// Makes the digits of `index` worth `value`, by means of the highest place that is free.
+    /// Sets the weight of the highest free place so that the digits of `index` have the value
+    /// `value`.
     const fn settle(&mut self, index: i64, value: i64) -> bool {
         let mut free = self.len;
         let mut free_digit = 0;
@@ -350,14 +354,14 @@ impl Radix {
             }
             if self.is_free[j] {
                 self.is_free[j] = false;
-                self.worth[j] = 0;
+                self.weight[j] = 0;
                 if free == self.len {
                     (free, free_digit) = (j, digit);
                 }
                 continue;
             }
-            missing = match digit.checked_mul(self.worth[j]) {
-                Some(worth) => match missing.checked_sub(worth) {
+            missing = match digit.checked_mul(self.weight[j]) {
+                Some(weight) => match missing.checked_sub(weight) {
                     Some(missing) => missing,
                     None => return false,
                 },
@@ -367,7 +371,7 @@ impl Radix {
         if free == self.len {
             return missing == 0;
         }
-        self.worth[free] = missing / free_digit;
+        self.weight[free] = missing / free_digit;
         missing % free_digit == 0
     }
 
@@ -388,7 +392,7 @@ impl Radix {
             };
             inverse.push(
                 Int::dynamic(extent).with_static(is_static),
-                Int::dynamic(self.worth[j]).with_static(is_static),
+                Int::dynamic(self.weight[j]).with_static(is_static),
             );
             j += 1;
         }
@@ -427,11 +431,11 @@ pub const fn try_max_common_layout(a: &Layout, b: &Layout) -> Result<Layout, Lay
         return Err(refused(
             "max_common_layout",
             a,
-            "strides in basis directions have no order",
+            "strides in basis directions have no order: give plain ones",
         ));
     }
     let common = tri!(common_along(a, b, &inverse));
-    // The longest inverse may take a part of a mode of which `a` has all.
+    // The longest inverse may take only a part of a mode that `a` agrees with as a whole.
     let whole = tri!(common_along(a, b, &tri!(inverse_of_whole_modes(b))));
     Ok(if whole.size() > common.size() {
         whole
@@ -440,8 +444,8 @@ pub const fn try_max_common_layout(a: &Layout, b: &Layout) -> Result<Layout, Lay
     })
 }
 
-/// The right inverse that takes a mode as a whole or not at all, and the first one that continues
-/// those before it, as CuTe's does.
+/// CuTe's right inverse: it takes a mode as a whole or not at all, and always the first one that
+/// continues those before it.
 const fn inverse_of_whole_modes(layout: &Layout) -> Result<Layout, LayoutError> {
     let steps = Steps::of(layout);
     let mut chain = Modes::EMPTY;
@@ -459,7 +463,7 @@ const fn inverse_of_whole_modes(layout: &Layout) -> Result<Layout, LayoutError> 
     chain.to_coalesced()
 }
 
-/// How far `a` agrees with `b` along an inverse of `b`.
+/// The part of an inverse of `b` along which `a` agrees with `b`.
 const fn common_along(a: &Layout, b: &Layout, inverse: &Layout) -> Result<Layout, LayoutError> {
     let modes = Modes::coalesced(inverse, Knowledge::Values);
     let mut common = Modes::EMPTY;
@@ -488,7 +492,7 @@ const fn common_along(a: &Layout, b: &Layout, inverse: &Layout) -> Result<Layout
     common.to_layout()
 }
 
-/// Whether a layout maps what some modes step through to `0, 1, 2, …`.
+/// Whether `a` maps the coordinates of `modes` to `0, 1, 2, …`.
 const fn is_contiguous(a: &Layout, modes: &Modes) -> bool {
     let Ok(layout) = modes.to_layout() else {
         return false;
@@ -520,7 +524,7 @@ pub const fn try_domain_distribute(shape: &IntTuple, n: Int) -> Result<Layout, L
         return Err(refused(
             "domain_distribute",
             &domain,
-            "it distributes at least 1 element",
+            "there are no elements to distribute: give at least 1",
         ));
     }
     let strides = compact_col_major(shape, Int::ONE);
@@ -542,7 +546,7 @@ pub const fn try_domain_distribute(shape: &IntTuple, n: Int) -> Result<Layout, L
 /// [`nullspace`], or the reason why there is none.
 ///
 /// # Errors
-/// None: every layout has one. A `Result` like its siblings.
+/// Never: every layout has a nullspace. The signature is that of the other `try_` functions.
 pub const fn try_nullspace(layout: &Layout) -> Result<Layout, LayoutError> {
     let strides = compact_col_major(&layout.shape(), Int::ONE);
     let mut modes = Modes::EMPTY;

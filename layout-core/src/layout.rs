@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
-use crate::flat_modes::Modes;
+use crate::flat_modes::{Knowledge, Modes};
 use crate::int_tuple::mismatch;
 use crate::profile::{Profile, ProfileBuilder};
 use crate::text::Text;
@@ -11,14 +11,14 @@ use crate::{Basis, CAPACITY, Int, IntTuple};
 
 /// A function from coordinates to indices, written `shape:stride`.
 ///
-/// Shape and stride are congruent int tuples; a coordinate's natural form has one digit per leaf
-/// of the shape, and its index is the inner product with the stride. A 1-D coordinate counts
+/// Shape and stride are congruent int tuples. The natural form of a coordinate has one integer per
+/// leaf of the shape, and its index is the inner product with the stride. A 1-D coordinate counts
 /// colexicographically: the leftmost leaf runs fastest. Strides may step in a basis direction
-/// ([`Basis`]), and then the result is a coordinate again.
+/// ([`Basis`]); the result is then a coordinate.
 ///
-/// Every layout's extents are at least 1, its size and everything it maps to fit 64 bits: that is
-/// checked where a layout is made. Equality compares values and parentheses, not staticness; text
-/// shows both.
+/// The construction of a layout checks that its extents are at least 1, and that its size and all
+/// indices fit 64 bits. Equality compares values and parentheses, not staticness; the text shows
+/// staticness too.
 ///
 /// ```
 /// use cutlet_layout_core::{Layout, layout};
@@ -36,14 +36,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// No leaves: what is written on. It is not a layout yet.
+    /// No leaves: a blank for builders, not a layout.
     const EMPTY: Layout = Layout {
         shape: [Int::ZERO; CAPACITY],
         stride: [Int::ZERO; CAPACITY],
         profile: Profile::EMPTY,
     };
 
-    /// `_1:_0`, which is what operations return when nothing is left.
+    /// `_1:_0`, the result of operations that leave no mode.
     pub const UNIT: Layout = Layout::static_mode(1, 0);
 
     /// The static mode `_shape:_stride`.
@@ -64,7 +64,7 @@ impl Layout {
         Layout::leaf(Int::fixed(shape), Int::fixed(stride).along(Basis::new(b)))
     }
 
-    /// One mode.
+    /// The layout of one mode.
     ///
     /// # Panics
     /// If the extent is below 1 or the span does not fit 64 bits.
@@ -78,7 +78,7 @@ impl Layout {
     /// A layout of a shape and a congruent stride.
     ///
     /// # Panics
-    /// As [`try_from_shape_stride`](Self::try_from_shape_stride) refuses.
+    /// If [`try_from_shape_stride`](Self::try_from_shape_stride) returns an error.
     #[track_caller]
     pub const fn from_shape_stride(shape: &IntTuple, stride: &IntTuple) -> Layout {
         or_panic(Layout::try_from_shape_stride(shape, stride))
@@ -103,7 +103,7 @@ impl Layout {
             ));
         }
         if shape.has_underscore() || stride.has_underscore() {
-            let why = "`_` belongs into coordinates and tilers";
+            let why = "`_` belongs in coordinates and tilers: give an integer";
             return Err(mismatch("layout", shape, ":", stride, why));
         }
         let mut builder = LayoutBuilder::new();
@@ -118,7 +118,7 @@ impl Layout {
     /// The concatenation of layouts, each a mode: CuTe's `make_layout(a, b, …)`.
     ///
     /// # Panics
-    /// As [`try_concat`](Self::try_concat) refuses.
+    /// If [`try_concat`](Self::try_concat) returns an error.
     #[track_caller]
     pub const fn concat(modes: &[Layout]) -> Layout {
         or_panic(Layout::try_concat(modes))
@@ -127,13 +127,13 @@ impl Layout {
     /// The concatenation of layouts, each a mode: CuTe's `make_layout(a, b, …)`.
     ///
     /// # Errors
-    /// For no layouts at all, beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH)
-    /// levels, and if the size or an index does not fit 64 bits.
+    /// If there are no layouts, more than [`CAPACITY`] leaves or more than
+    /// [`MAX_DEPTH`](crate::MAX_DEPTH) levels, or if the size or an index does not fit 64 bits.
     pub const fn try_concat(modes: &[Layout]) -> Result<Layout, LayoutError> {
         if modes.is_empty() {
             return Err(LayoutError::of(
                 ErrorKind::Invalid,
-                "concat: no layouts to concatenate: a layout has at least one mode",
+                "concat: there are no layouts to concatenate: give at least one",
             ));
         }
         let mut builder = LayoutBuilder::new();
@@ -150,7 +150,7 @@ impl Layout {
     /// `(a, b)`, the concatenation of two layouts.
     ///
     /// # Panics
-    /// As [`try_concat`](Self::try_concat) refuses.
+    /// If [`try_concat`](Self::try_concat) returns an error.
     #[track_caller]
     pub const fn concat2(a: &Layout, b: &Layout) -> Layout {
         or_panic(Layout::try_concat2(a, b))
@@ -194,11 +194,11 @@ impl Layout {
         size
     }
 
-    /// The index of the last coordinate plus one, `self(size - 1) + 1`: what an array needs to
-    /// have so that all of a layout with positive strides lies in it.
+    /// The index of the last coordinate plus one, `self(size - 1) + 1`: the length of an array that
+    /// holds a layout of positive strides.
     ///
     /// # Panics
-    /// If strides are in basis directions: the last coordinate is no number then.
+    /// If strides are in basis directions: the last coordinate then has no index.
     pub const fn cosize(&self) -> i64 {
         self.cosize_int().value()
     }
@@ -295,7 +295,7 @@ impl Layout {
     pub const fn leaf_shape(&self, i: usize) -> Int {
         assert!(
             i < self.num_leaves(),
-            "leaf_shape: the layout has fewer leaves"
+            "leaf_shape: the layout has no such leaf: leaves are counted from 0, below num_leaves()"
         );
         self.shape[i]
     }
@@ -304,7 +304,7 @@ impl Layout {
     pub const fn leaf_stride(&self, i: usize) -> Int {
         assert!(
             i < self.num_leaves(),
-            "leaf_stride: the layout has fewer leaves"
+            "leaf_stride: the layout has no such leaf: leaves are counted from 0, below num_leaves()"
         );
         self.stride[i]
     }
@@ -313,7 +313,7 @@ impl Layout {
         &self.profile
     }
 
-    /// The leaves as a list, to compute on.
+    /// The leaves as a list, for computations.
     pub(crate) const fn modes(&self) -> Modes {
         Modes {
             shape: self.shape,
@@ -355,7 +355,7 @@ impl Layout {
         layout
     }
 
-    /// Whether any mode that moves at all steps in a basis direction.
+    /// Whether any mode steps in a basis direction. Modes of extent 1 or stride 0 do not step.
     pub const fn has_basis(&self) -> bool {
         let mut i = 0;
         while i < self.num_leaves() {
@@ -370,9 +370,9 @@ impl Layout {
 
     /// The index of a 1-D coordinate.
     ///
-    /// Coordinates beyond the size are fine: the last mode runs on, so that `(6,4):(1,7)` maps 24
-    /// to 28. Modes of static extent 1 do not count for it, as they are dropped by
-    /// [`coalesce`](crate::coalesce).
+    /// A coordinate may lie beyond the size: the last mode continues, so `(6,4):(1,7)` maps 24 to
+    /// 28. The last mode is the last one that is not of static extent 1, because
+    /// [`coalesce`](crate::coalesce) drops those.
     ///
     /// # Panics
     /// If the coordinate is negative, the index does not fit 64 bits, or strides are in basis
@@ -385,7 +385,7 @@ impl Layout {
         self.component_at(c, 0)
     }
 
-    /// Component `b` of what a 1-D coordinate maps to, where strides are in basis directions. A
+    /// Component `b` of the result for a 1-D coordinate, if strides are in basis directions. A
     /// plain stride counts in component 0.
     ///
     /// # Panics
@@ -393,12 +393,12 @@ impl Layout {
     /// another, such as `1@0@1` ([`call`](Self::call) is for those).
     pub const fn at_basis(&self, c: i64, b: usize) -> i64 {
         self.assert_components(
-            "at_basis: a stride in a direction within another is no component: use call",
+            "at_basis: a stride is in a direction within another, which no component has: use call",
         );
         self.component_at(c, b)
     }
 
-    /// Refuses directions within directions, whose components are no numbers.
+    /// Panics if a stride is in a direction within another, whose components are not integers.
     pub(crate) const fn assert_components(&self, why: &str) {
         let mut i = 0;
         while i < self.num_leaves() {
@@ -420,14 +420,18 @@ impl Layout {
     }
 
     const fn component_at(&self, c: i64, b: usize) -> i64 {
-        assert!(c >= 0, "at: a 1-D coordinate is not negative");
+        assert!(
+            c >= 0,
+            "at: the 1-D coordinate is negative: give one of at least 0"
+        );
         match self.try_component(c, b) {
             Some(index) => index,
             None => panic!("at: the index does not fit 64 bits"),
         }
     }
 
-    /// [`at`](Self::at), or `None` for a negative coordinate and an index beyond 64 bits.
+    /// [`at`](Self::at), or `None` for a negative coordinate, strides in basis directions, or an
+    /// index beyond 64 bits.
     pub const fn try_at(&self, c: i64) -> Option<i64> {
         if c < 0 || self.has_basis() {
             None
@@ -436,9 +440,9 @@ impl Layout {
         }
     }
 
-    /// What [`at_basis`](Self::at_basis) gives for each of the first `count` coordinates, and 0 in
-    /// the rest of the array: a table that the compiler makes by one addition an entry, without
-    /// taking any coordinate apart.
+    /// [`at_basis`](Self::at_basis) of each of the first `count` coordinates; the rest of the array
+    /// is 0. The compiler makes this table with one addition per entry, without splitting
+    /// coordinates.
     ///
     /// ```
     /// use cutlet_layout_core::{L, StaticLayout};
@@ -451,15 +455,18 @@ impl Layout {
     /// If the array is too short, an index does not fit 64 bits, or a direction lies within another.
     pub const fn first_indices<const N: usize>(&self, count: usize, b: usize) -> [i64; N] {
         self.assert_components(
-            "first_indices: a stride in a direction within another is no component: use call",
+            "first_indices: a stride is in a direction within another, which no component has: use call",
         );
-        assert!(count <= N, "first_indices: the array is too short");
+        assert!(
+            count <= N,
+            "first_indices: count is larger than the array: use a longer one"
+        );
         let mut table = [0; N];
         let last = self.last_leaf();
         if self.shape[last].is_constant(1) {
             return table;
         }
-        // Along each leaf, what is there already comes again, one stride further.
+        // Each leaf repeats the entries so far, one stride further each time.
         let mut period = 1;
         let mut i = 0;
         while i <= last && period < count {
@@ -471,12 +478,12 @@ impl Layout {
                 period * extent
             };
             let mut at = period;
-            // These are the layout's own, so they fit.
+            // These indices are within the size, so they fit.
             while at < end {
                 table[at] = table[at - period] + stride;
                 at += 1;
             }
-            // The last mode runs on.
+            // The last mode continues.
             while i == last && at < count {
                 table[at] = match table[at - period].checked_add(stride) {
                     Some(index) => index,
@@ -515,7 +522,7 @@ impl Layout {
         Some(index)
     }
 
-    /// The leaf that runs on: the last that is not of static extent 1.
+    /// The leaf that continues beyond its extent: the last that is not of static extent 1.
     pub(crate) const fn last_leaf(&self) -> usize {
         let mut last = self.num_leaves() - 1;
         while last > 0 && self.shape[last].is_constant(1) {
@@ -524,19 +531,12 @@ impl Layout {
         last
     }
 
-    /// The layout of a list of at least one mode: flat, or a mode on its own.
-    pub(crate) const fn from_modes(modes: &Modes) -> Result<Layout, LayoutError> {
-        let mut builder = LayoutBuilder::new();
-        builder.append_list(modes);
-        builder.finish()
-    }
-
     /// Checks that extents are at least 1, and that the size and every index fit 64 bits.
     const fn check(&self) -> Result<(), LayoutError> {
         if self.num_leaves() == 0 {
             return Err(LayoutError::of(
                 ErrorKind::Invalid,
-                "layout: empty layouts are not allowed: at least one mode is needed",
+                "layout: there are no modes: give at least one",
             ));
         }
         let mut size: i64 = 1;
@@ -614,10 +614,44 @@ impl fmt::Debug for Layout {
     }
 }
 
+impl From<Layout> for IntTuple {
+    /// The layout's shape, which stands for the layout where a shape is expected.
+    fn from(layout: Layout) -> IntTuple {
+        layout.shape()
+    }
+}
+
+impl Modes {
+    /// The fewest modes that compute the same function as a layout, as far as `knowledge` allows.
+    pub(crate) const fn coalesced(layout: &Layout, knowledge: Knowledge) -> Modes {
+        let mut modes = layout.modes();
+        modes.coalesce(knowledge);
+        modes
+    }
+
+    /// The layout of the list: a leaf for a single mode, `_1:_0` for none, a flat tuple otherwise.
+    pub(crate) const fn to_layout(&self) -> Result<Layout, LayoutError> {
+        if self.len == 0 {
+            Ok(Layout::UNIT)
+        } else {
+            let mut builder = LayoutBuilder::new();
+            builder.append_list(self);
+            builder.finish()
+        }
+    }
+
+    /// The coalesced layout of the list, simplified by static integers only. The list itself is
+    /// coalesced, too.
+    pub(crate) const fn to_coalesced(&mut self) -> Result<Layout, LayoutError> {
+        self.coalesce(Knowledge::Static);
+        self.to_layout()
+    }
+}
+
 /// Writes a [`Layout`] from left to right; [`finish`](Self::finish) checks it.
 #[derive(Clone, Copy)]
 pub(crate) struct LayoutBuilder {
-    /// What was written; its profile is filled in at the end.
+    /// The layout so far. Its profile is filled in at the end.
     layout: Layout,
     profile: ProfileBuilder,
 }
@@ -659,7 +693,7 @@ impl LayoutBuilder {
         self.place(at, shape, stride);
     }
 
-    /// Adds a leaf between the parentheses that leaf `like` of a profile has.
+    /// Adds a leaf with the parentheses of leaf `like` of a profile.
     pub(crate) const fn leaf_like(
         &mut self,
         profile: &Profile,
@@ -706,8 +740,8 @@ impl LayoutBuilder {
         self.closes(grouped);
     }
 
-    /// Adds a range of a list of modes as one mode, between the parentheses that leaf `like` of a
-    /// profile has.
+    /// Adds modes `start..end` of a list as one mode, with the parentheses of leaf `like` of a
+    /// profile.
     pub(crate) const fn append_range(
         &mut self,
         profile: &Profile,
@@ -741,7 +775,8 @@ impl LayoutBuilder {
         self.append_leaves(layout, 0, layout.num_leaves(), before, behind);
     }
 
-    /// Adds some leaves, less so many of the parentheses before the first and behind the last.
+    /// Adds leaves `start..end`, without the outermost `before` parentheses of the first and
+    /// `behind` parentheses of the last.
     pub(crate) const fn append_leaves(
         &mut self,
         layout: &Layout,
@@ -760,19 +795,19 @@ impl LayoutBuilder {
         }
     }
 
-    /// Checks what was written.
+    /// Checks the layout that was written.
     pub(crate) const fn check(&mut self) -> Result<(), LayoutError> {
         tri!(self.close_list());
         self.layout.check()
     }
 
-    /// Checks the parentheses of what was written, but not that it is one layout.
+    /// Checks only the parentheses: the leaves may be those of several layouts.
     pub(crate) const fn close_list(&mut self) -> Result<(), LayoutError> {
         self.layout.profile = tri!(self.profile.finish());
         Ok(())
     }
 
-    /// What was written and checked, in place.
+    /// The layout that was written and checked, by reference.
     pub(crate) const fn written(&self) -> &Layout {
         &self.layout
     }
@@ -786,5 +821,12 @@ impl LayoutBuilder {
     pub(crate) const fn finish(&mut self) -> Result<Layout, LayoutError> {
         tri!(self.check());
         Ok(self.layout)
+    }
+}
+
+impl Text {
+    /// A layout: `(2,4):(12,1)`.
+    pub(crate) const fn layout(&mut self, layout: &Layout) -> &mut Text {
+        self.tuple(&layout.shape()).str(":").tuple(&layout.stride())
     }
 }

@@ -1,10 +1,9 @@
 //! CuTe layouts, their algebra, and tensors over them.
 //!
-//! A [`Layout`] is an ordinary `Copy` value without a heap behind it, and the whole algebra is
-//! `const fn`: the layouts of a kernel are computed by the compiler, and the same functions take
-//! the same values at run time. An operation whose result no layout can express is refused, with
-//! the reason: as a compile error in a `const`, as a panic at run time, or as a [`LayoutError`]
-//! from its `try_` twin.
+//! A [`Layout`] is a `Copy` value without a heap. The whole algebra is `const fn`: the compiler
+//! computes a kernel's layouts, and a host calls the same functions at run time. An operation
+//! without a layout as its result says why: with a compile error in a `const`, a panic at run time,
+//! or a [`LayoutError`] from the function of the same name with `try_`.
 #![no_std]
 #![allow(
     clippy::wrong_self_convention,
@@ -13,6 +12,8 @@
 
 mod access;
 mod atom;
+mod by_layout;
+mod by_tiler;
 mod coalesce;
 mod complement;
 mod composed;
@@ -50,8 +51,8 @@ mod static_layout;
 mod swizzle;
 mod tensor;
 mod text;
+mod tile;
 mod tiler;
-mod unzip;
 mod value_tensor;
 
 pub use access::WarpAccess;
@@ -114,19 +115,17 @@ pub use divisor::{Divide, Divisor};
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{
-    Bound, ColMajor, Coord, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
+    Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
     StaticSwizzle, Strided, Sw,
 };
-pub use partition::{
-    AccessWidth, ThreadIndex, ThreadValue, TileIndex, Tv, Width, covers_exactly, tile_extent,
-    tile_origin, tiles,
-};
+pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width, covers_exactly};
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
+pub use tile::{Coord, TileIndex, tile_extent, tile_origin, tiles};
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 
-/// The guide to layouts, whose Rust blocks run as tests; a package does not carry it.
+/// The guide to layouts. Its Rust blocks run as tests. The published package does not contain it.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/layouts.md")]
 struct Guide;

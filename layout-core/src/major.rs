@@ -1,13 +1,14 @@
 //! Compact strides for a shape: column-major, row-major, in an order, and identity.
 
+use crate::by_layout::multiply_by_layout;
+use crate::by_tiler::zipped_to_tiled;
 use crate::coalesce::filter_zeros;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
 use crate::int_tuple::{TupleBuilder, mismatch};
-use crate::product::try_tiled_product;
 use crate::profile::CAPACITY;
 use crate::relations::weakly_congruent;
 use crate::text::Text;
-use crate::{Basis, Int, IntTuple, Layout, Tiler};
+use crate::{Basis, Int, IntTuple, Layout};
 
 impl Layout {
     /// The compact layout whose leftmost extent has stride 1: CuTe's `LayoutLeft`, its default.
@@ -59,8 +60,8 @@ impl Layout {
     }
 }
 
-/// The strides that enumerate a shape from the left, in steps of `current`: extents of a static 1
-/// get a static 0, as in CuTe.
+/// The strides that count a shape from the left or from the right, beginning with `current`.
+/// Extents of `_1` get the stride `_0`, as in CuTe.
 const fn try_compact(
     shape: &IntTuple,
     current: Int,
@@ -78,7 +79,7 @@ const fn try_compact(
                 shape,
                 " in steps of ",
                 &IntTuple::int(current),
-                "`_` is no extent",
+                "`_` is not an extent: give an integer",
             ));
         }
         let extent = shape.leaf(i);
@@ -172,9 +173,9 @@ twin! {
     /// ```
     compact_row_major = try_compact_row_major(shape: &IntTuple, start: Int) -> IntTuple;
 
-    /// Compact strides for a shape whose modes are stepped through in the given order: the mode
-    /// with the smallest number first, equal ones from the left. Dynamic numbers are ignored and
-    /// come last, from the left, so that the order depends on static integers only.
+    /// Compact strides for a shape in a given order: the mode with the smallest number gets the
+    /// smallest strides, and equal numbers go from the left. Modes with dynamic numbers come last,
+    /// from the left, so that the order depends on static integers only.
     ///
     /// ```
     /// use cutlet_layout_core::{compact_order, shape};
@@ -184,8 +185,7 @@ twin! {
     /// ```
     compact_order = try_compact_order(shape: &IntTuple, order: &IntTuple) -> IntTuple;
 
-    /// The compact layout of a shape whose modes are stepped through in the given order, as in
-    /// [`compact_order`].
+    /// The compact layout of a shape in a given order, with the strides of [`compact_order`].
     ///
     /// ```
     /// use cutlet_layout_core::{ordered_layout, shape};
@@ -195,8 +195,8 @@ twin! {
     /// ```
     ordered_layout = try_ordered_layout(shape: &IntTuple, order: &IntTuple) -> Layout;
 
-    /// The compact layout of the same shape with modes in the order of the layout's strides;
-    /// strides of `_0` stay.
+    /// The compact layout of the same shape, with modes in the order of the layout's strides.
+    /// Strides of `_0` stay.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, layout_like};
@@ -206,10 +206,10 @@ twin! {
     /// ```
     layout_like = try_layout_like(layout: &Layout) -> Layout;
 
-    /// [`layout_like`] for a register fragment: mode 0, where a fragment's values are, is column
-    /// major and fastest whatever the layout does, with strides of `_0` as they are. Other modes
-    /// are compact, also those of stride `_0`. A layout of one mode, or of a dynamic shape, becomes
-    /// column major.
+    /// [`layout_like`] for a register fragment. Mode 0 holds the values of an atom: it is always
+    /// column-major and fastest, and its strides of `_0` stay. The other modes are compact,
+    /// including those of stride `_0`. A layout of one mode or of a dynamic shape becomes
+    /// column-major.
     ///
     /// ```
     /// use cutlet_layout_core::{fragment_like, layout};
@@ -247,7 +247,7 @@ pub const fn try_compact_order(
     order: &IntTuple,
 ) -> Result<IntTuple, LayoutError> {
     if order.has_underscore() || shape.has_underscore() || !weakly_congruent(order, shape) {
-        let why = "the order has a number for each mode of the shape";
+        let why = "the order must have a number for each mode of the shape";
         return Err(mismatch(
             "compact_order",
             shape,
@@ -304,7 +304,7 @@ pub const fn try_compact_order(
     Ok(IntTuple::from_parts(strides, *shape.profile()))
 }
 
-/// Where the leaves of `shape` under leaf `i` of `order` end, given where they begin.
+/// The end of the leaves of `shape` under leaf `i` of `order`, given their beginning.
 const fn leaf_span(shape: &IntTuple, order: &IntTuple, i: usize, begin: usize) -> usize {
     let mut depth = 0usize;
     let mut leaf = begin;
@@ -321,7 +321,8 @@ const fn leaf_span(shape: &IntTuple, order: &IntTuple, i: usize, begin: usize) -
     }
 }
 
-/// The mode to place next: the smallest static number, then dynamic ones, from the left.
+/// The mode that gets the next strides: the one with the smallest static number, then those with
+/// dynamic numbers, from the left.
 const fn next_in_order(order: &IntTuple, placed: &[bool; CAPACITY]) -> usize {
     let mut best = CAPACITY;
     let mut i = 0;
@@ -343,7 +344,7 @@ const fn next_in_order(order: &IntTuple, placed: &[bool; CAPACITY]) -> usize {
 /// [`ordered_layout`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_compact_order`] refuses, and for extents below 1.
+/// If [`try_compact_order`] returns an error, or an extent is below 1.
 pub const fn try_ordered_layout(shape: &IntTuple, order: &IntTuple) -> Result<Layout, LayoutError> {
     Layout::try_from_shape_stride(shape, &tri!(try_compact_order(shape, order)))
 }
@@ -372,7 +373,7 @@ pub const fn try_fragment_like(layout: &Layout) -> Result<Layout, LayoutError> {
     let block = tri!(Layout::try_from_shape_stride(&values.shape(), &stride));
     let rest = layout.take(1, layout.rank());
     let tiles = tri!(try_ordered_layout(&rest.shape(), &rest.stride()));
-    try_tiled_product(&block, &Tiler::layout(&tiles))
+    zipped_to_tiled(&tri!(multiply_by_layout(&block, &tiles)))
 }
 
 const fn overflow(shape: &IntTuple) -> LayoutError {

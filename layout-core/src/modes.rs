@@ -6,14 +6,14 @@ use crate::layout::LayoutBuilder;
 use crate::text::Text;
 use crate::{IntTuple, Layout, try_composition};
 
-/// The operations that work alike on layouts and int tuples, written once over their builders.
+/// The operations that layouts and int tuples share, written once over their builders.
 macro_rules! mode_operations {
     ($type:ident, $builder:ident, $write:ident) => {
         impl $type {
             /// The tuple of some modes: `select(&[1, 3])`.
             ///
             /// # Panics
-            /// As [`try_select`](Self::try_select) refuses.
+            /// If [`try_select`](Self::try_select) returns an error.
             #[track_caller]
             pub const fn select(&self, modes: &[usize]) -> $type {
                 or_panic(self.try_select(modes))
@@ -44,7 +44,7 @@ macro_rules! mode_operations {
             /// The tuple of modes `begin..end`.
             ///
             /// # Panics
-            /// As [`try_take`](Self::try_take) refuses.
+            /// If [`try_take`](Self::try_take) returns an error.
             #[track_caller]
             pub const fn take(&self, begin: usize, end: usize) -> $type {
                 or_panic(self.try_take(begin, end))
@@ -75,7 +75,7 @@ macro_rules! mode_operations {
             /// Modes `begin..end` grouped into one.
             ///
             /// # Panics
-            /// As [`try_group`](Self::try_group) refuses.
+            /// If [`try_group`](Self::try_group) returns an error.
             #[track_caller]
             pub const fn group(&self, begin: usize, end: usize) -> $type {
                 or_panic(self.try_group(begin, end))
@@ -84,7 +84,7 @@ macro_rules! mode_operations {
             /// Modes `begin..end` grouped into one, or the reason why not.
             ///
             /// # Errors
-            /// If the range is empty or reaches beyond the rank, or beyond
+            /// If the range is empty or reaches beyond the rank, or the result has more than
             /// [`MAX_DEPTH`](crate::MAX_DEPTH) levels.
             pub const fn try_group(&self, begin: usize, end: usize) -> Result<$type, LayoutError> {
                 if end > self.rank() {
@@ -110,7 +110,7 @@ macro_rules! mode_operations {
                 builder.finish()
             }
 
-            /// The leaves without the parentheses between them.
+            /// The leaves as a flat tuple.
             pub const fn flatten(&self) -> $type {
                 if self.profile().is_leaf() || self.num_leaves() == 0 {
                     return *self;
@@ -146,6 +146,7 @@ macro_rules! mode_operations {
                     let mut text = Text::new();
                     text.str("unflatten: ").number(self.num_leaves() as i64);
                     text.str(" leaves do not fit the profile ").tuple(profile);
+                    text.str(": give one with as many leaves");
                     return Err(LayoutError::new(ErrorKind::Mismatch, &text));
                 }
                 let mut builder = $builder::new();
@@ -167,19 +168,19 @@ macro_rules! mode_operations {
                 builder.finish()
             }
 
-            /// With another mode behind the last.
+            /// The tuple with `last` added behind the last mode.
             ///
             /// # Panics
-            /// Beyond [`CAPACITY`](crate::CAPACITY) leaves.
+            /// If the result has more than [`CAPACITY`](crate::CAPACITY) leaves.
             #[track_caller]
             pub const fn append(&self, last: &$type) -> $type {
                 or_panic(self.try_append(last))
             }
 
-            /// With another mode behind the last, or the reason why not.
+            /// The tuple with `last` added behind the last mode, or the reason why there is none.
             ///
             /// # Errors
-            /// Beyond [`CAPACITY`](crate::CAPACITY) leaves.
+            /// If the result has more than [`CAPACITY`](crate::CAPACITY) leaves.
             pub const fn try_append(&self, last: &$type) -> Result<$type, LayoutError> {
                 let mut builder = $builder::new();
                 builder.open();
@@ -193,19 +194,19 @@ macro_rules! mode_operations {
                 builder.finish()
             }
 
-            /// With another mode before the first.
+            /// The tuple with `first` added before the first mode.
             ///
             /// # Panics
-            /// Beyond [`CAPACITY`](crate::CAPACITY) leaves.
+            /// If the result has more than [`CAPACITY`](crate::CAPACITY) leaves.
             #[track_caller]
             pub const fn prepend(&self, first: &$type) -> $type {
                 or_panic(self.try_prepend(first))
             }
 
-            /// With another mode before the first, or the reason why not.
+            /// The tuple with `first` added before the first mode, or the reason why there is none.
             ///
             /// # Errors
-            /// Beyond [`CAPACITY`](crate::CAPACITY) leaves.
+            /// If the result has more than [`CAPACITY`](crate::CAPACITY) leaves.
             pub const fn try_prepend(&self, first: &$type) -> Result<$type, LayoutError> {
                 let mut builder = $builder::new();
                 builder.open();
@@ -219,19 +220,20 @@ macro_rules! mode_operations {
                 builder.finish()
             }
 
-            /// With mode `i` replaced.
+            /// The tuple with mode `i` replaced.
             ///
             /// # Panics
-            /// As [`try_replace`](Self::try_replace) refuses.
+            /// If [`try_replace`](Self::try_replace) returns an error.
             #[track_caller]
             pub const fn replace(&self, i: usize, mode: &$type) -> $type {
                 or_panic(self.try_replace(i, mode))
             }
 
-            /// With mode `i` replaced, or the reason why not.
+            /// The tuple with mode `i` replaced, or the reason why there is none.
             ///
             /// # Errors
-            /// If there is no such mode, or beyond [`CAPACITY`](crate::CAPACITY) leaves.
+            /// If there is no such mode, or the result has more than [`CAPACITY`](crate::CAPACITY)
+            /// leaves.
             pub const fn try_replace(&self, i: usize, mode: &$type) -> Result<$type, LayoutError> {
                 if i >= self.rank() {
                     return Err(out_of_range("replace", i, self.rank()));
@@ -273,17 +275,16 @@ const fn write_tuple_leaf(builder: &mut TupleBuilder, tuple: &IntTuple, i: usize
 
 const fn out_of_range(operation: &str, mode: usize, rank: usize) -> LayoutError {
     let mut text = Text::new();
-    text.str(operation)
-        .str(": there is no mode ")
-        .number(mode as i64);
-    text.str(" in a rank of ").number(rank as i64);
+    text.str(operation).str(": ").number(mode as i64);
+    text.str(" is out of range for a rank of ")
+        .number(rank as i64);
     LayoutError::new(ErrorKind::Mismatch, &text)
 }
 
 const fn nothing_left(operation: &str) -> LayoutError {
     let mut text = Text::new();
     text.str(operation)
-        .str(": no modes are named, and empty layouts are not allowed");
+        .str(": no mode is named: name at least one");
     LayoutError::new(ErrorKind::Invalid, &text)
 }
 
@@ -299,7 +300,7 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// As [`try_with_shape`](Self::try_with_shape) refuses.
+    /// If [`try_with_shape`](Self::try_with_shape) returns an error.
     #[track_caller]
     pub const fn with_shape(&self, shape: &IntTuple) -> Layout {
         or_panic(self.try_with_shape(shape))
@@ -308,7 +309,7 @@ impl Layout {
     /// [`with_shape`](Self::with_shape), or the reason why there is none.
     ///
     /// # Errors
-    /// As [`try_composition`] refuses.
+    /// If [`try_composition`] returns an error.
     pub const fn try_with_shape(&self, shape: &IntTuple) -> Result<Layout, LayoutError> {
         try_composition(self, &tri!(Layout::try_col_major(shape)))
     }

@@ -2,10 +2,10 @@
 
 /// An int tuple in CuTe's notation, computed by the compiler.
 ///
-/// Numbers are static, since the compiler knows them (`_4` may be written as well as `4`). A
-/// constant stands in braces, a run-time value behind `dyn`, in parentheses if it is more than a
-/// name; with a `dyn`, the tuple is computed where it stands. `_` is the underscore of
-/// coordinates, and `1@0` is a stride in a basis direction.
+/// Numbers are static: `4` and `_4` mean the same. A constant is written in braces. A run-time
+/// value is written after `dyn`, in parentheses if it is more than a name; the tuple is then
+/// computed at run time. `_` is the underscore of coordinates, and `1@0` is a stride in a basis
+/// direction.
 ///
 /// ```
 /// use cutlet_layout_core::shape;
@@ -23,7 +23,7 @@ macro_rules! shape {
     };
 }
 
-/// A layout in CuTe's notation, `shape:stride`, computed by the compiler; without a stride it is
+/// A layout in CuTe's notation, `shape:stride`, computed by the compiler. Without a stride it is
 /// column-major. Integers are written as in [`shape!`].
 ///
 /// ```
@@ -37,7 +37,8 @@ macro_rules! shape {
 /// ```
 ///
 /// # Panics
-/// If shape and stride are not congruent, or an extent is below 1: a compile error without `dyn`.
+/// If shape and stride are not congruent, or an extent is below 1. Without `dyn` this is a compile
+/// error.
 #[macro_export]
 macro_rules! layout {
     ($($t:tt)+) => {

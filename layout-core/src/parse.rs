@@ -8,8 +8,8 @@ use crate::text::Text;
 use crate::tiler::TilerBuilder;
 use crate::{Basis, CAPACITY, ComposedLayout, Int, IntTuple, Layout, MAX_DEPTH, Swizzle, Tiler};
 
-/// What a [`Basis`] is made of.
-const NO_DIRECTION: &str = "a direction: a mode that a layout has room for";
+/// What a number after `@` must be.
+const NO_DIRECTION: &str = "a direction within CAPACITY modes and MAX_DEPTH levels";
 
 /// Reads from the left of a text.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is not a space, 0 at the end.
+    /// The next byte that is not a space; 0 at the end.
     const fn peek(&mut self) -> u8 {
         while self.at < self.bytes.len() && self.bytes[self.at].is_ascii_whitespace() {
             self.at += 1;
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         self.byte(0)
     }
 
-    /// The byte some places on, 0 beyond the end.
+    /// The byte `ahead` places on; 0 beyond the end.
     const fn byte(&self, ahead: usize) -> u8 {
         if self.at + ahead < self.bytes.len() {
             self.bytes[self.at + ahead]
@@ -74,12 +74,12 @@ impl<'a> Reader<'a> {
                 text.str(", found `").str(found).str("`");
             }
         } else {
-            text.str(", found something else");
+            text.str(", found a character that the notation does not have");
         }
         LayoutError::at_column(&text, self.at + 1)
     }
 
-    /// Places an error of building what was read at where it began.
+    /// The error of building a value, with the column at which the value begins.
     const fn place(&self, error: LayoutError, begin: usize) -> LayoutError {
         let mut text = Text::new();
         text.str("column ")
@@ -306,8 +306,8 @@ macro_rules! parse {
             #[doc = concat!("Reads ", $what, ", in `const` too.")]
             ///
             /// # Errors
-            /// If the text is not in CuTe's notation, with the column, or describes what does not
-            /// exist.
+            /// If the text is not in CuTe's notation, or describes a value that does not exist. The
+            /// error has the column.
             pub const fn parse(text: &str) -> Result<Self, LayoutError> {
                 let mut reader = Reader::new(text);
                 let value = tri!(reader.$read());
@@ -315,7 +315,7 @@ macro_rules! parse {
                 Ok(value)
             }
 
-            #[doc = concat!("Reads ", $what, " at the beginning of a text, and says how many bytes it took.")]
+            #[doc = concat!("Reads ", $what, " at the beginning of a text, and returns how many bytes were read.")]
             ///
             /// # Errors
             /// As [`parse`](Self::parse).

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::entry::{entry, set_entry};
-use crate::{Coord, Engine, EngineMut, Layout, StaticLayout};
+use crate::{Coord, Engine, EngineMut, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
 ///
@@ -19,10 +19,10 @@ pub trait ThreadValue: Copy + 'static {
     type Width: AccessWidth;
 }
 
-/// The width of a memory access as a type: generic code cannot compute with a constant of a
-/// parameter where a constant argument is asked for, but it can call through one.
+/// The width of a memory access, as a type. Stable Rust does not let generic code pass a type
+/// parameter's constant as a const argument; it can call the functions of a type instead.
 pub trait AccessWidth: Copy + 'static {
-    /// Values an access: 1, 2, 4, 8 or 16.
+    /// Values per access: 1, 2, 4, 8 or 16.
     const VALUES: usize;
 
     /// Reads the values from `index` on in one access, and calls `each(n, value n)`.
@@ -31,7 +31,7 @@ pub trait AccessWidth: Copy + 'static {
     /// As [`Engine::load_vector`].
     unsafe fn load<E: Engine>(engine: E, index: i64, each: impl FnMut(usize, E::Element));
 
-    /// Copies the values from `index` on to those from `to_index` on, with one access each.
+    /// Copies the values from `index` on to those from `to_index` on, with one load and one store.
     ///
     /// # Safety
     /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
@@ -42,7 +42,7 @@ pub trait AccessWidth: Copy + 'static {
         to_index: i64,
     );
 
-    /// Replaces the values from `index` on by `f(n, value n)`, with one access each way.
+    /// Replaces the values from `index` on by `f(n, value n)`, with one load and one store.
     ///
     /// # Safety
     /// As [`Engine::load_vector`] and [`EngineMut::store_vector`].
@@ -142,23 +142,10 @@ impl<Thr: StaticLayout, Val: StaticLayout, const WIDTH: usize> ThreadValue for T
     type Width = Width<WIDTH>;
 }
 
-/// The index of a thread within whatever shares a tile: a block, a warp, a warpgroup.
+/// The index of a thread within the group that shares a tile: a block, a warp, a warpgroup.
 pub trait ThreadIndex: Copy {
     /// The index as a number.
     fn index(self) -> u32;
-}
-
-/// The index of a tile along one direction of a matrix: a block's index, or a loop's counter.
-pub trait TileIndex: Copy {
-    /// The index as a number.
-    fn index(self) -> u32;
-}
-
-impl TileIndex for u32 {
-    #[inline(always)]
-    fn index(self) -> u32 {
-        self
-    }
 }
 
 impl ThreadIndex for u32 {
@@ -168,84 +155,10 @@ impl ThreadIndex for u32 {
     }
 }
 
-/// The extents of a tile that a coordinate layout covers: (rows, columns).
-///
-/// # Panics
-/// If the layout reaches in a direction other than rows and columns, or a stride is negative.
-#[track_caller]
-pub const fn tile_extent<L: StaticLayout>() -> Coord {
-    let extent = [reach(&L::LAYOUT, 0) + 1, reach(&L::LAYOUT, 1) + 1];
-    let mut n = 0;
-    while n < L::LAYOUT.num_leaves() {
-        let stride = L::LAYOUT.leaf_stride(n);
-        assert!(
-            stride.component(2) == 0 && stride.component(3) == 0,
-            "a tile has rows (@0) and columns (@1) only"
-        );
-        n += 1;
-    }
-    assert!(
-        extent[0] <= i32::MAX as i64 && extent[1] <= i32::MAX as i64,
-        "a tile's extents are below 2^31"
-    );
-    [extent[0] as i32, extent[1] as i32]
-}
-
-/// The largest component `b` of what a coordinate layout maps to.
-///
-/// Nobody looks for coordinates before a tile's beginning, so a layout must not step there.
-#[track_caller]
-pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
-    let mut reach = 0;
-    let mut n = 0;
-    while n < layout.num_leaves() {
-        let step = layout.leaf_stride(n).component(b);
-        assert!(
-            step >= 0,
-            "a tile, or who holds what of it, has a negative stride: it would reach before its beginning, so give it a positive one"
-        );
-        reach += (layout.leaf_shape(n).value() - 1) * step;
-        n += 1;
-    }
-    reach
-}
-
-/// The coordinate at which the tile `tile` = (row, column), in units of tiles of `T`, begins.
-///
-/// ```
-/// use cutlet_layout_core::{L, tile_origin};
-///
-/// assert_eq!(tile_origin::<L!((128, 64):(1@0, 1@1))>((2, 3)), [256, 192]);
-/// ```
-#[inline(always)]
-pub fn tile_origin<T: StaticLayout>(tile: (impl TileIndex, impl TileIndex)) -> Coord {
-    let extent = const { tile_extent::<T>() };
-    [
-        tile.0.index() as i32 * extent[0],
-        tile.1.index() as i32 * extent[1],
-    ]
-}
-
-/// How many tiles of `T` cover a matrix of `extent`: (rows, columns) of tiles.
-///
-/// ```
-/// use cutlet_layout_core::{L, tiles};
-///
-/// assert_eq!(tiles::<L!((128, 64):(1@0, 1@1))>([129, 64]), [2, 1]);
-/// ```
-#[inline(always)]
-pub fn tiles<T: StaticLayout>(extent: Coord) -> [u32; 2] {
-    let tile = const { tile_extent::<T>() };
-    [
-        (extent[0] as u32).div_ceil(tile[0] as u32),
-        (extent[1] as u32).div_ceil(tile[1] as u32),
-    ]
-}
-
 /// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
 ///
-/// Algebraic, so that kernels can assert it in a `const`: the strides of each direction, in
-/// increasing order, must each continue where the ones before end.
+/// The check looks at strides only, so kernels can assert it in a `const`: in each direction, every
+/// stride, in increasing order, must continue where those before it end.
 ///
 /// ```
 /// use cutlet_layout_core::{L, Tv, covers_exactly};

@@ -1,7 +1,7 @@
 //! Pictures of layouts: tables as CuTe prints them, LaTeX and SVG.
 //!
-//! Each function returns something that is `Display`, so that a picture goes wherever text goes
-//! without a heap:
+//! Each function returns a value that implements `Display`, so a picture goes wherever text goes
+//! and needs no heap:
 //!
 //! ```
 //! use cutlet_layout_core::{layout, picture};
@@ -32,12 +32,12 @@ pub use svg::{
 pub use table::{Table, table};
 pub use thread_value::{ThreadValueTable, ThreadValues, thread_value_table};
 
-/// What can be drawn: a function of coordinates, with its text as the title.
+/// A function of coordinates that can be drawn, with its text as the title.
 pub trait Draw: fmt::Display {
-    /// The coordinates that are drawn.
+    /// The shape of the coordinates that are drawn.
     fn shape(&self) -> IntTuple;
 
-    /// What a 1-D coordinate within the shape is mapped to.
+    /// The result for a 1-D coordinate within the shape.
     fn element(&self, c: i64) -> IntTuple;
 }
 
@@ -61,8 +61,8 @@ impl<I: Transform + fmt::Display> Draw for ComposedLayout<I> {
     }
 }
 
-/// A shape laid out on paper: its first mode runs down, all others run across. A vector runs
-/// across; one of rank 1 that is nested, such as `((4,2))`, is drawn as what it nests.
+/// A shape as rows and columns: its first mode runs down, all others run across. A vector runs
+/// across. A nested shape of rank 1, such as `((4,2))`, is drawn as the shape inside.
 #[derive(Clone, Copy)]
 struct Grid {
     rows: i64,
@@ -92,7 +92,7 @@ impl Grid {
     }
 }
 
-/// How wide something prints.
+/// The width of a value's text, in characters.
 fn width_of(shown: &impl fmt::Display) -> usize {
     struct Count(usize);
     impl fmt::Write for Count {
@@ -108,7 +108,7 @@ fn width_of(shown: &impl fmt::Display) -> usize {
     }
 }
 
-/// Writes something in a field, with spaces to the left.
+/// Writes a value in a field, with spaces to the left.
 fn right_aligned(
     f: &mut fmt::Formatter<'_>,
     shown: &impl fmt::Display,
@@ -120,7 +120,7 @@ fn right_aligned(
     write!(f, "{shown}")
 }
 
-/// Writes something in the middle of a field, rather to the right.
+/// Writes a value in the middle of a field. An odd space goes to the left.
 fn centred(f: &mut fmt::Formatter<'_>, shown: &impl fmt::Display, width: usize) -> fmt::Result {
     let spare = width.saturating_sub(width_of(shown));
     let left = spare.div_ceil(2);

@@ -1,21 +1,20 @@
-//! Products: repeating a layout as another one says.
+//! Products: a layout repeated in the order of another.
 
+use crate::by_layout::{ByLayout, multiply_by_layout};
+use crate::by_tiler::{by_mode, unzip, zipped_to_flat, zipped_to_tiled};
 use crate::coalesce::try_coalesce_by_mode;
-use crate::complement::covering_complement;
-use crate::error::{ErrorKind, LayoutError, tri, twin};
+use crate::error::{LayoutError, tri, twin};
 use crate::int_tuple::mismatch;
 use crate::layout::LayoutBuilder;
 use crate::major::try_ordered_layout;
-use crate::text::Text;
-use crate::unzip::{Splitter, by_mode, unpack, unzip};
-use crate::{Int, IntTuple, Layout, Tiler, try_composition};
+use crate::{Int, IntTuple, Layout, Tiler};
 
 twin! {
-    /// `(A, A* ∘ B)`: the layout, and its repetitions in the order of the tiler. A tuple does so
+    /// `(A, A* ∘ B)`: the layout, and its repetitions in the order of the tiler. A tuple multiplies
     /// mode by mode: `((M,TileM), (N,TileN), L, …)`.
     ///
-    /// No two blocks overlap: a tiler that counts beyond the room that a block leaves is refused,
-    /// where CuTe lets blocks overlap.
+    /// No two blocks overlap. If the block's gaps hold fewer repetitions than the tiler asks for,
+    /// the product is refused; CuTe lets blocks overlap there.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, logical_product, tile};
@@ -46,7 +45,8 @@ twin! {
     /// ```
     tiled_product = try_tiled_product(block: &Layout, tiler: &Tiler) -> Layout;
 
-    /// [`zipped_product`] with all as modes of their own: `(M, N, TileM, TileN, L, …)`.
+    /// [`zipped_product`] with blocks and repetitions as modes of their own:
+    /// `(M, N, TileM, TileN, L, …)`.
     ///
     /// ```
     /// use cutlet_layout_core::{flat_product, layout, tile};
@@ -56,8 +56,8 @@ twin! {
     /// ```
     flat_product = try_flat_product(block: &Layout, tiler: &Tiler) -> Layout;
 
-    /// Repeats a block over the tiler, each of its modes over the tiler's mode of the same place:
-    /// an element of the tiler becomes a block. The modes of the result are coalesced.
+    /// Repeats a block over the tiler, mode by mode: each element of the tiler becomes a block. The
+    /// modes of the result are coalesced.
     ///
     /// ```
     /// use cutlet_layout_core::{blocked_product, layout};
@@ -67,8 +67,8 @@ twin! {
     /// ```
     blocked_product = try_blocked_product(block: &Layout, tiler: &Layout) -> Layout;
 
-    /// [`blocked_product`] with the blocks interleaved: an element of the block becomes a tiler's
-    /// worth of elements. The modes of the result are coalesced.
+    /// [`blocked_product`] with the blocks interleaved: each element of the block becomes as many
+    /// elements as the tiler has. The modes of the result are coalesced.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, raked_product};
@@ -78,8 +78,8 @@ twin! {
     /// ```
     raked_product = try_raked_product(block: &Layout, tiler: &Layout) -> Layout;
 
-    /// Repeats a block until it fills a shape, along the modes in the given order: an order of
-    /// `(0, 1, …)` along the first mode first, `(1, 0)` along the second first.
+    /// Repeats a block until it fills a shape, along the modes in the given order: `(0, 1)` repeats
+    /// along the first mode first, `(1, 0)` along the second.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, shape, tile_to_shape};
@@ -91,106 +91,44 @@ twin! {
     tile_to_shape = try_tile_to_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Layout;
 }
 
-/// `(A, A* ∘ B)`.
-pub(crate) const fn multiply_by_layout(
-    block: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let target = tri!(target(block, tiler));
-    let places = tri!(covering_complement(block, &IntTuple::int(target)));
-    Layout::try_concat2(block, &tri!(repeat(block, &places, tiler)))
-}
-
-/// The indices that `A*` is to reach: the size of A times the cosize of B.
-pub(crate) const fn target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
-    let mut refused = "";
-    if tiler.has_basis() {
-        refused = "a tiler in basis directions repeats nothing";
-    }
-    let mut i = 0;
-    while refused.is_empty() && i < tiler.num_leaves() {
-        if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
-            refused = "a tiler that maps below 0 repeats nothing";
-        }
-        i += 1;
-    }
-    if !refused.is_empty() {
-        let (block, tiler) = (block.stride(), tiler.stride());
-        return Err(mismatch("product", &block, " by ", &tiler, refused));
-    }
-    if let Some(target) = block.size_int().checked_mul(tiler.cosize_int()) {
-        return Ok(target);
-    }
-    let mut text = Text::new();
-    text.str("product: the size of ")
-        .layout(block)
-        .str(" times the cosize of ")
-        .layout(tiler);
-    text.str(" does not fit 64 bits");
-    Err(LayoutError::new(ErrorKind::Overflow, &text))
-}
-
-/// `A* ∘ B`. Beyond its size `A*` runs on by its last stride, which is beyond all of A unless the
-/// last of A's modes left no room for more.
-pub(crate) const fn repeat(
-    block: &Layout,
-    places: &Layout,
-    tiler: &Layout,
-) -> Result<Layout, LayoutError> {
-    let last = places.leaf_stride(places.num_leaves() - 1).value();
-    if tiler.cosize() > places.size() && last < block.cosize() {
-        let mut text = Text::new();
-        text.str("product: ")
-            .layout(block)
-            .str(" by ")
-            .layout(tiler)
-            .str(": the tiler counts to ")
-            .number(tiler.cosize() - 1);
-        text.str(", and the block's gaps hold ")
-            .number(places.size())
-            .str(" repetitions: more would overlap; give a tiler that counts to less");
-        return Err(LayoutError::new(ErrorKind::Overlap, &text));
-    }
-    try_composition(places, tiler)
-}
-
 /// [`logical_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_composition`] and [`try_complement`](crate::try_complement) refuse, for a tiler that maps below 0 or beyond
-/// the room that the block leaves, and for a tiler with more modes than the block.
+/// If [`try_composition`](crate::try_composition) or [`try_complement`](crate::try_complement)
+/// returns an error, the tiler maps below 0 or asks for more repetitions than the block's gaps
+/// hold, or it has more modes than the block.
 pub const fn try_logical_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    by_mode(Splitter::Multiply, block, tiler)
+    by_mode(ByLayout::Multiply, block, tiler)
 }
 
 /// [`zipped_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_product`] refuses.
+/// If [`try_logical_product`] returns an error.
 pub const fn try_zipped_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unzip(Splitter::Multiply, block, tiler)
+    unzip(ByLayout::Multiply, block, tiler)
 }
 
 /// [`tiled_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_product`] refuses.
+/// If [`try_logical_product`] returns an error.
 pub const fn try_tiled_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_product(block, tiler)), false)
+    zipped_to_tiled(&tri!(try_zipped_product(block, tiler)))
 }
 
 /// [`flat_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_product`] refuses.
+/// If [`try_logical_product`] returns an error.
 pub const fn try_flat_product(block: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
-    unpack(&tri!(try_zipped_product(block, tiler)), true)
+    zipped_to_flat(&tri!(try_zipped_product(block, tiler)))
 }
 
 /// [`blocked_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_product`] refuses.
+/// If [`try_logical_product`] returns an error.
 pub const fn try_blocked_product(block: &Layout, tiler: &Layout) -> Result<Layout, LayoutError> {
     ranked_product(block, tiler, true)
 }
@@ -198,12 +136,12 @@ pub const fn try_blocked_product(block: &Layout, tiler: &Layout) -> Result<Layou
 /// [`raked_product`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_logical_product`] refuses.
+/// If [`try_logical_product`] returns an error.
 pub const fn try_raked_product(block: &Layout, tiler: &Layout) -> Result<Layout, LayoutError> {
     ranked_product(block, tiler, false)
 }
 
-/// The product of layouts of the same rank, with each pair of modes zipped and coalesced.
+/// The product of layouts padded to the same rank, with each pair of modes zipped and coalesced.
 const fn ranked_product(
     block: &Layout,
     tiler: &Layout,
@@ -236,7 +174,7 @@ const fn ranked_product(
     try_coalesce_by_mode(&tri!(zipped.finish()), &profile)
 }
 
-/// The layout with modes `_1:_0` added up to a rank; at least a tuple.
+/// The layout as a tuple, padded to a rank with modes `_1:_0`.
 const fn padded(layout: &Layout, rank: usize) -> Result<Layout, LayoutError> {
     let mut builder = LayoutBuilder::new();
     builder.open();
@@ -253,8 +191,8 @@ const fn padded(layout: &Layout, rank: usize) -> Result<Layout, LayoutError> {
 /// [`tile_to_shape`], or the reason why there is none.
 ///
 /// # Errors
-/// If the block has more modes than the shape, a mode of the block does not divide the shape's, or
-/// the shape and order are not of the same rank; and as [`try_blocked_product`] refuses.
+/// If the block has more modes than the shape, an extent of the block does not divide the shape's,
+/// the shape and the order have different ranks, or [`try_blocked_product`] returns an error.
 pub const fn try_tile_to_shape(
     block: &Layout,
     shape: &IntTuple,
@@ -262,7 +200,8 @@ pub const fn try_tile_to_shape(
 ) -> Result<Layout, LayoutError> {
     let rank = shape.rank();
     if block.rank() > rank || order.rank() != rank || shape.has_underscore() {
-        let why = "the block has at most the shape's modes, and the order exactly them";
+        let why =
+            "the block must have at most as many modes as the shape, and the order exactly as many";
         return Err(mismatch(
             "tile_to_shape",
             &block.shape(),
@@ -281,7 +220,7 @@ pub const fn try_tile_to_shape(
         };
         let have = block.mode(i).size_int();
         if extent.value() % have.value() != 0 {
-            let why = "the block's extents divide the shape's";
+            let why = "the block's extents must divide the shape's";
             return Err(mismatch(
                 "tile_to_shape",
                 &block.shape(),

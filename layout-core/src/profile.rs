@@ -1,25 +1,24 @@
-//! The parentheses of an int tuple: one byte a leaf.
+//! The parentheses of an int tuple: one byte per leaf.
 
 use crate::error::{ErrorKind, LayoutError};
 use crate::text::Text;
 
 /// The most leaves (integers) a shape, stride, coordinate or layout holds.
 ///
-/// A [`Layout`](crate::Layout) is a `Copy` value of 1064 bytes because of it, with no heap behind
-/// it. That costs some twenty nanoseconds a copy at run time, where an operation on layouts of six
-/// leaves takes 0.1 to 0.9 µs (`cargo bench -p cutlet-layout-core`). In `const` evaluation, which
-/// is where layouts of kernels live, a copy costs next to nothing and every step counts: a hundred
-/// layouts of 6 to 12 leaves add half a second to a build, and a second more if each of them is
-/// divided and composed.
+/// It makes a [`Layout`](crate::Layout) a `Copy` value of 1064 bytes without a heap. At run time a
+/// copy costs some 20 ns, and an operation on layouts of six leaves takes 0.1 to 0.9 µs
+/// (`cargo bench -p cutlet-layout-core`). In `const` evaluation, where kernels' layouts are
+/// computed, a copy is almost free, and every step costs time. A hundred layouts of 6 to 12 leaves
+/// add half a second to a build. Dividing and composing each of them adds another second.
 pub const CAPACITY: usize = 32;
 
 /// The deepest nesting of parentheses.
 pub const MAX_DEPTH: usize = 15;
 
-/// For each leaf, how many parentheses open before it and close behind it.
+/// For each leaf, the number of parentheses that open before it and close behind it.
 ///
-/// An integer is one leaf without parentheses; a tuple always has its outermost pair, so the two
-/// are told apart. No leaves at all is the empty tuple `()`, which exists on its own only.
+/// An integer is one leaf without parentheses; a tuple always has its outermost pair. A profile
+/// without leaves is the empty tuple `()`, which cannot be inside another tuple.
 #[derive(Clone, Copy)]
 pub(crate) struct Profile {
     len: u8,
@@ -77,9 +76,9 @@ impl Profile {
         rank
     }
 
-    /// Where the top-level mode that begins at a leaf ends.
+    /// The end of the top-level mode that begins at leaf `start`.
     pub(crate) const fn mode_end(&self, start: usize) -> usize {
-        // Inside the outermost pair, which is around everything and so counts as depth 1.
+        // Inside the outermost pair, the depth is 1.
         let mut depth = if self.is_leaf() || start == 0 { 0 } else { 1 };
         let mut i = start;
         while i < self.len() {
@@ -92,7 +91,7 @@ impl Profile {
         i
     }
 
-    /// The leaves of top-level mode `i`, from and to, if there is one.
+    /// The range of leaves of top-level mode `i`, if there is one.
     pub(crate) const fn mode(&self, i: usize) -> Option<(usize, usize)> {
         let mut start = 0;
         let mut mode = 0;
@@ -107,8 +106,8 @@ impl Profile {
         None
     }
 
-    /// How many parentheses before the first and behind the last of some top-level modes' leaves
-    /// are the pair around everything, which belongs to no mode.
+    /// The parentheses of the outermost pair, which belongs to no mode: how many open before leaf
+    /// `start`, and how many close behind the leaf before `end`.
     pub(crate) const fn around(&self, start: usize, end: usize) -> (usize, usize) {
         let pair = if self.is_leaf() { 0 } else { 1 };
         (
@@ -117,7 +116,7 @@ impl Profile {
         )
     }
 
-    /// The parentheses of the top-level mode that spans some leaves.
+    /// The parentheses of the top-level mode of leaves `start..end`.
     pub(crate) const fn part(&self, start: usize, end: usize) -> Profile {
         let mut part = Profile::EMPTY;
         part.len = (end - start) as u8;
@@ -147,7 +146,7 @@ impl Profile {
     }
 }
 
-/// Writes a [`Profile`] from left to right: parentheses and leaves as they come.
+/// Writes a [`Profile`] from left to right: parentheses and leaves in order.
 #[derive(Clone, Copy)]
 pub(crate) struct ProfileBuilder {
     profile: Profile,
@@ -178,14 +177,14 @@ impl ProfileBuilder {
         }
     }
 
-    /// Adds a leaf and says where it goes; `None` when there is no room, which
+    /// Adds a leaf and returns its position; `None` if there is no room, which
     /// [`finish`](Self::finish) reports.
     pub(crate) const fn leaf(&mut self) -> Option<usize> {
         self.leaf_in(0, 0)
     }
 
-    /// Adds a leaf with the parentheses that open before it and close behind it, which is all
-    /// there is to copying a profile, in one step.
+    /// Adds a leaf, the parentheses that open before it and those that close behind it, in one
+    /// step.
     pub(crate) const fn leaf_in(&mut self, opens: usize, closes: usize) -> Option<usize> {
         let at = self.leaves;
         self.leaves += 1;
@@ -204,7 +203,7 @@ impl ProfileBuilder {
         Some(at)
     }
 
-    /// The number of leaves that there was room for.
+    /// The number of leaves that found room.
     pub(crate) const fn num_leaves(&self) -> usize {
         self.profile.len()
     }
@@ -233,13 +232,13 @@ impl ProfileBuilder {
                 self.deepest,
                 " levels of parentheses are needed, but at most ",
                 MAX_DEPTH,
-                " (MAX_DEPTH) are held: flatten some modes",
+                " (MAX_DEPTH) are possible: flatten some modes",
             ));
         }
         if self.empty_inside || (self.deepest > 0 && self.leaves == 0 && self.deepest > 1) {
             return Err(LayoutError::of(
                 ErrorKind::Invalid,
-                "an empty tuple `()` stands on its own only, not inside another tuple",
+                "an empty tuple `()` cannot be inside another tuple: leave it out",
             ));
         }
         Ok(self.profile)

@@ -4,10 +4,12 @@ use core::num::NonZeroU32;
 
 use crate::{Divide, Divisor, TileIndex};
 
-/// Tiles in groups of rows: within a group, tiles are visited column by column, so that blocks
-/// which run at the same time share both their rows' and their columns' operands in the L2 cache.
+/// Tiles in groups of rows of tiles. Within a group, tiles are visited column by column: blocks
+/// that run at the same time then share operands of their rows and of their columns in the L2
+/// cache.
 ///
-/// `D` is what it divides by: numbers, or [`Divisor`]s where a raster is made before the kernel runs.
+/// `D` is the type of its divisors: numbers, or [`Divisor`]s if the raster is made before the
+/// kernel runs.
 ///
 /// ```
 /// use cutlet_layout_core::Raster;
@@ -20,11 +22,11 @@ use crate::{Divide, Divisor, TileIndex};
 #[repr(C)]
 pub struct Raster<D = NonZeroU32> {
     tiles: [u32; 2],
-    /// Tiles of a group, …
+    /// Tiles of a group.
     group_tiles: D,
-    /// … its rows, …
+    /// Rows of tiles of a group.
     group_rows: D,
-    /// … and those of the last one, which may have fewer.
+    /// Rows of tiles of the last group, if it has fewer.
     last_rows: D,
 }
 
@@ -43,7 +45,7 @@ impl Raster {
 }
 
 impl Raster<Divisor> {
-    /// The same as [`Raster::new`], for a kernel that shall not take the time to divide.
+    /// [`Raster::new`] for a kernel that must not spend time on divisions.
     ///
     /// ```
     /// use cutlet_layout_core::Raster;
@@ -64,7 +66,7 @@ impl Raster<Divisor> {
 }
 
 impl<D: Divide> Raster<D> {
-    /// Rows of tiles of a group, no more than there are.
+    /// Rows of tiles of a group, at most those of the matrix.
     #[inline(always)]
     pub fn group(&self) -> u32 {
         self.group_rows.divisor().min(self.tiles[0])
@@ -97,7 +99,7 @@ impl<D: Divide> Raster<D> {
     }
 }
 
-/// A divisor that the compiler knows not to be 0, so that a kernel has no panic to call.
+/// A divisor that the compiler knows is not 0, so that a kernel contains no panic.
 #[inline(always)]
 const fn at_least_one(divisor: u32) -> NonZeroU32 {
     match NonZeroU32::new(divisor) {

@@ -7,8 +7,8 @@ use crate::{Int, Layout};
 
 twin! {
     /// The layout in units of `n` old elements: strides are divided by `n`, and modes of a stride
-    /// that divides `n` get shorter. A mode that is only a part of a new element becomes one element,
-    /// which then holds more than the old ones: `2:1` in units of 4 is `1:1`.
+    /// that divides `n` get shorter. A mode that is only a part of a new element becomes one whole
+    /// element: `2:1` in units of 4 is `1:1`.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, upcast};
@@ -18,8 +18,8 @@ twin! {
     /// ```
     upcast = try_upcast(layout: &Layout, n: i64) -> Layout;
 
-    /// The layout in units of an `n`-th of an old element: the mode of stride 1 (the first one, if
-    /// there are several) gets longer, other strides are multiplied by `n`.
+    /// The layout in units of an `n`-th of an old element. The first mode of stride 1 gets longer;
+    /// the strides of all others are multiplied by `n`.
     ///
     /// ```
     /// use cutlet_layout_core::{downcast, layout};
@@ -28,8 +28,8 @@ twin! {
     /// ```
     downcast = try_downcast(layout: &Layout, n: i64) -> Layout;
 
-    /// The layout of the same memory in elements of another width, in bits; parts of elements are
-    /// rounded up as by [`upcast`].
+    /// The layout of the same memory in elements of another width, in bits. Parts of elements are
+    /// rounded up, as by [`upcast`].
     ///
     /// ```
     /// use cutlet_layout_core::{layout, recast};
@@ -47,7 +47,12 @@ twin! {
 /// number of new elements nor a whole part of one.
 pub const fn try_upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
     if n < 1 {
-        return Err(refused("upcast", layout, n, "the factor is at least 1"));
+        return Err(refused(
+            "upcast",
+            layout,
+            n,
+            "the factor is below 1: give at least 1",
+        ));
     }
     let mut builder = LayoutBuilder::new();
     let mut i = 0;
@@ -62,7 +67,7 @@ pub const fn try_upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> 
             let per_element = (factor / step) as i64;
             let extent = shape.value();
             if extent % per_element != 0 && per_element % extent != 0 {
-                let why = "a mode is not a whole number of the new elements";
+                let why = "a mode is not a whole number of the new elements: choose a factor that divides it";
                 return Err(refused("upcast", layout, n, why));
             }
             let shorter = (extent - 1) / per_element + 1;
@@ -72,7 +77,7 @@ pub const fn try_upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> 
                 scaled(stride, stride.value().signum()),
             );
         } else {
-            let why = "a stride and the factor do not divide each other";
+            let why = "a stride and the factor do not divide each other: choose a factor that does";
             return Err(refused("upcast", layout, n, why));
         }
         builder.closes(layout.profile().closes(i));
@@ -81,7 +86,7 @@ pub const fn try_upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> 
     builder.finish()
 }
 
-/// The same kind of integer with another value.
+/// An integer with another value, but the same direction and staticness.
 const fn scaled(int: Int, value: i64) -> Int {
     Int::dynamic(value)
         .with_static(int.is_static())
@@ -91,11 +96,16 @@ const fn scaled(int: Int, value: i64) -> Int {
 /// [`downcast`], or the reason why there is none.
 ///
 /// # Errors
-/// If `n` is below 1, no mode has stride 1 (then elements are not adjacent, and their parts have
-/// no place), or the result does not fit 64 bits.
+/// If `n` is below 1, no mode has stride 1 (elements are then not adjacent, and their parts have no
+/// position), or the result does not fit 64 bits.
 pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
     if n < 1 {
-        return Err(refused("downcast", layout, n, "the factor is at least 1"));
+        return Err(refused(
+            "downcast",
+            layout,
+            n,
+            "the factor is below 1: give at least 1",
+        ));
     }
     let factor = Int::fixed(n);
     let mut has_adjacent = false;
@@ -103,7 +113,7 @@ pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError
     let mut i = 0;
     while i < layout.num_leaves() {
         let (shape, stride) = (layout.leaf_shape(i), layout.leaf_stride(i));
-        // The parts of an element are counted once: by the first mode that steps by elements.
+        // The parts of an element are counted once: by the first mode of stride 1.
         let adjacent = !has_adjacent && (stride.value() == 1 || stride.value() == -1);
         has_adjacent = has_adjacent || adjacent;
         let scaled = if adjacent {
@@ -128,7 +138,7 @@ pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError
         i += 1;
     }
     if !has_adjacent && n > 1 {
-        let why = "no stride is 1, so the parts of an element have no place";
+        let why = "no stride is 1, so the parts of an element have no position: use a layout with adjacent elements";
         return Err(refused("downcast", layout, n, why));
     }
     builder.finish()
@@ -137,7 +147,7 @@ pub const fn try_downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError
 /// [`recast`], or the reason why there is none.
 ///
 /// # Errors
-/// If a width is below 1, and as [`try_upcast`] and [`try_downcast`] refuse.
+/// If a width is below 1, or [`try_upcast`] or [`try_downcast`] returns an error.
 pub const fn try_recast(
     layout: &Layout,
     old_bits: i64,
@@ -148,7 +158,7 @@ pub const fn try_recast(
             "recast",
             layout,
             new_bits,
-            "element widths are at least 1 bit",
+            "an element width is below 1 bit: give at least 1",
         ));
     }
     let common = crate::gcd(Int::fixed(old_bits), Int::fixed(new_bits)).value();

@@ -1,4 +1,4 @@
-//! Serialising layouts and their like as CuTe's text.
+//! Serialisation of layouts, int tuples, tilers and swizzles as CuTe's text.
 
 use core::fmt;
 use core::marker::PhantomData;

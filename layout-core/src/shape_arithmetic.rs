@@ -22,8 +22,8 @@ pub const fn gcd(a: Int, b: Int) -> Int {
 }
 
 twin! {
-    /// `a / b` rounded up. For a tuple `a` and an integer `b` the division runs through the
-    /// modes from the left; two tuples divide mode by mode, modes past `b` by 1.
+    /// `a / b` rounded up. If `a` is a tuple and `b` an integer, the division runs through the
+    /// modes from the left. Two tuples are divided mode by mode; modes past `b` stay.
     ///
     /// ```
     /// use cutlet_layout_core::{ceil_div, shape};
@@ -33,7 +33,8 @@ twin! {
     /// ```
     ceil_div = try_ceil_div(a: &IntTuple, b: &IntTuple) -> IntTuple;
 
-    /// `a` rounded up to a multiple of `b`; two tuples mode by mode, modes past `b` stay.
+    /// `a` rounded up to a multiple of `b`. Two tuples are rounded mode by mode; modes past `b`
+    /// stay.
     ///
     /// ```
     /// use cutlet_layout_core::{round_up, shape};
@@ -51,8 +52,7 @@ twin! {
     /// ```
     safe_div = try_safe_div(a: Int, b: Int) -> Int;
 
-    /// Removes the first `b` elements of each step from a shape: the extents of every `b`-th
-    /// element. Two tuples divide mode by mode.
+    /// The shape of every `b`-th element of a shape. Two tuples are divided mode by mode.
     ///
     /// ```
     /// use cutlet_layout_core::{shape, shape_div};
@@ -61,7 +61,7 @@ twin! {
     /// ```
     shape_div = try_shape_div(a: &IntTuple, b: &IntTuple) -> IntTuple;
 
-    /// Keeps the first `b` elements of a shape. Two tuples mode by mode.
+    /// The shape of the first `b` elements of a shape. Two tuples are taken mode by mode.
     ///
     /// ```
     /// use cutlet_layout_core::{shape, shape_mod};
@@ -70,8 +70,8 @@ twin! {
     /// ```
     shape_mod = try_shape_mod(a: &IntTuple, b: &IntTuple) -> IntTuple;
 
-    /// Every `n`-th element of a layout, with the same parentheses: extents are divided as
-    /// [`shape_div`] does, and each stride is multiplied by what is still to be divided there.
+    /// Every `n`-th element of a layout, with the same parentheses. Extents are divided as by
+    /// [`shape_div`], and each stride is multiplied by the divisor that is left at its mode.
     ///
     /// ```
     /// use cutlet_layout_core::{Int, layout, layout_div};
@@ -108,8 +108,8 @@ twin! {
     /// ```
     product_each = try_product_each(tuple: &IntTuple) -> IntTuple;
 
-    /// For each integer, the product of those to its left. Unlike compact strides, extents of 1
-    /// get one too.
+    /// For each integer, the product of those to its left. Unlike in compact strides, extents of 1
+    /// get a product too.
     ///
     /// ```
     /// use cutlet_layout_core::{prefix_product, shape};
@@ -119,7 +119,7 @@ twin! {
     prefix_product = try_prefix_product(tuple: &IntTuple) -> IntTuple;
 }
 
-/// What to do with two integers, or with an integer that runs through a tuple.
+/// An operation on two integers, or on a tuple and an integer that runs through it.
 #[derive(Clone, Copy)]
 enum Operation {
     CeilDiv,
@@ -138,10 +138,10 @@ impl Operation {
         }
     }
 
-    /// The result for an element, and the integer to go on with.
+    /// The result for an integer, and the divisor for the next one.
     const fn step(self, a: Int, b: Int) -> Result<(Int, Int), &'static str> {
         if b.value() < 1 || !b.basis().is_none() || !a.basis().is_none() {
-            return Err("divisors are plain integers of at least 1");
+            return Err("a divisor is not a plain integer of at least 1: change it");
         }
         let Some(quotient) = a.checked_ceil_div(b) else {
             return Err("the result does not fit 64 bits");
@@ -155,12 +155,14 @@ impl Operation {
         if a.value() < 1 {
             return match self {
                 Operation::CeilDiv => Ok((quotient, b)),
-                _ => Err("extents are at least 1"),
+                _ => Err("an extent is below 1: give at least 1"),
             };
         }
         let divides = a.value() % b.value() == 0 || b.value() % a.value() == 0;
         if !divides && !matches!(self, Operation::CeilDiv) {
-            return Err("one of the integers divides the other where they meet");
+            return Err(
+                "an extent and the divisor left for it do not divide each other: choose a divisor that does",
+            );
         }
         let Some(rest) = b.checked_ceil_div(a) else {
             return Err("the result does not fit 64 bits");
@@ -175,14 +177,20 @@ impl Operation {
 
     const fn apply(self, a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutError> {
         if a.has_underscore() || b.has_underscore() {
-            return Err(mismatch(self.name(), a, " by ", b, "`_` is no integer"));
+            return Err(mismatch(
+                self.name(),
+                a,
+                " by ",
+                b,
+                "`_` is not an integer: give one",
+            ));
         }
         let mut builder = TupleBuilder::new();
         tri!(self.write(a, b, a, b, &mut builder));
         builder.finish()
     }
 
-    /// Writes the result for parts of the whole operands, which errors name.
+    /// Writes the result for parts of the operands. Errors name the whole operands.
     const fn write(
         self,
         a: &IntTuple,
@@ -218,7 +226,7 @@ impl Operation {
         }
         let may_be_shorter = matches!(self, Operation::CeilDiv | Operation::RoundUp);
         if b.rank() > a.rank() || (b.rank() < a.rank() && !may_be_shorter) {
-            let why = "the tuples have different ranks";
+            let why = "the tuples have different ranks: give the same";
             return Err(mismatch(self.name(), whole_a, " by ", whole_b, why));
         }
         builder.open();
@@ -255,7 +263,7 @@ pub const fn try_round_up(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, Layout
             a,
             " to ",
             b,
-            "a tuple is rounded to a tuple",
+            "a tuple is rounded by a tuple: give a multiple for each mode",
         ));
     }
     Operation::RoundUp.apply(a, b)
@@ -347,7 +355,7 @@ pub const fn try_inner_product(a: &IntTuple, b: &IntTuple) -> Result<Int, Layout
             a,
             " · ",
             b,
-            "the parentheses differ",
+            "the parentheses differ, or one tuple has `_`: give two congruent tuples of integers",
         ));
     }
     let mut sum = Int::ZERO;
@@ -365,7 +373,7 @@ pub const fn try_inner_product(a: &IntTuple, b: &IntTuple) -> Result<Int, Layout
                     a,
                     " · ",
                     b,
-                    "the sum is no 64-bit integer",
+                    "the sum does not fit 64 bits, or its terms have different directions",
                 ));
             }
         };

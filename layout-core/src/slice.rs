@@ -7,7 +7,7 @@ use crate::layout::LayoutBuilder;
 use crate::{IntTuple, Layout};
 
 twin! {
-    /// The modes that a coordinate marks with `_`: the sublayout there, from 0.
+    /// The modes that a coordinate marks with `_`, as a layout that begins at 0.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, shape, slice};
@@ -58,7 +58,7 @@ pub const fn try_dice(coord: &IntTuple, layout: &Layout) -> Result<Layout, Layou
 /// [`slice_and_offset`], or the reason why there is none.
 ///
 /// # Errors
-/// As [`try_slice`] and [`Layout::try_call`] refuse.
+/// If [`try_slice`] or [`Layout::try_call`] returns an error.
 pub const fn try_slice_and_offset(
     coord: &IntTuple,
     layout: &Layout,
@@ -72,6 +72,11 @@ pub const fn try_slice_and_offset(
 }
 
 const fn keep(coord: &IntTuple, layout: &Layout, underscores: bool) -> Result<Layout, LayoutError> {
+    let (operation, empty) = if underscores {
+        ("slice", "no mode is left: mark at least one with `_`")
+    } else {
+        ("dice", "no mode is left: give at least one an integer")
+    };
     let whole = !coord.is_tuple();
     if whole && coord.has_underscore() == underscores {
         return Ok(*layout);
@@ -79,24 +84,20 @@ const fn keep(coord: &IntTuple, layout: &Layout, underscores: bool) -> Result<La
     let mut builder = LayoutBuilder::new();
     builder.open();
     if !whole && !keep_into(coord, layout, underscores, &mut builder) {
-        let why = "the coordinate does not fit the shape";
-        return Err(mismatch("slice", &layout.shape(), " at ", coord, why));
+        let why = "the coordinate does not fit the shape: give each tuple the rank of its mode";
+        return Err(mismatch(operation, &layout.shape(), " at ", coord, why));
     }
     builder.close();
     match builder.finish() {
-        Err(error) if matches!(error.kind(), ErrorKind::Invalid) => Err(mismatch(
-            "slice",
-            &layout.shape(),
-            " at ",
-            coord,
-            "no mode is left, and empty layouts are not allowed",
-        )),
+        Err(error) if matches!(error.kind(), ErrorKind::Invalid) => {
+            Err(mismatch(operation, &layout.shape(), " at ", coord, empty))
+        }
         result => result,
     }
 }
 
-/// Adds the kept modes, those of nested tuples side by side; `false` if the coordinate does not
-/// fit.
+/// Adds the modes that are kept, those of nested tuples side by side; `false` if the coordinate
+/// does not fit.
 const fn keep_into(
     coord: &IntTuple,
     layout: &Layout,

@@ -1,4 +1,5 @@
-//! Layouts as types: a kernel's layouts are computed by the compiler and leave only immediates behind.
+//! Layouts as types: the compiler computes a kernel's layouts and leaves only immediates in its
+//! code.
 //!
 //! A [`StaticLayout`] is a zero-sized type with a [`Layout`] as its associated constant. Modes are
 //! written as types ([`M`] for a plain stride, [`E`] for a stride in a basis direction), tuples
@@ -64,7 +65,7 @@ concatenation!(A0 A1 A2 => A2::Storage<A1::Storage<A0::Storage<T>>>);
 concatenation!(A0 A1 A2 A3 => A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>);
 concatenation!(A0 A1 A2 A3 A4 => A4::Storage<A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>>);
 
-/// `A ∘ B`, as a type: what [`composition`] computes for their values.
+/// `A ∘ B`, as a type: the [`composition`] of their layouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Composition<A, B>(PhantomData<(A, B)>);
 
@@ -73,13 +74,13 @@ impl<A: StaticLayout, B: StaticLayout> StaticLayout for Composition<A, B> {
     type Storage<T: Copy> = B::Storage<T>;
 }
 
-/// The layout that takes the coordinates which `outer` yields through `inner`, mode by mode: a step
-/// along coordinate `b` of `outer` is a step through mode `b` of `inner`. The result is flat.
+/// The layout that maps the coordinates of `outer` through `inner`: a step along coordinate `b` of
+/// `outer` is a step through mode `b` of `inner`. The result is flat.
 ///
 /// # Panics
-/// If no layout does that, in particular if coordinates of different modes of `outer` carry into
-/// each other within `inner`; and if `outer` steps in a direction within another, such as `1@0@1`
-/// ([`composition`] takes those).
+/// If no layout does that, in particular if modes of `outer` carry into each other within `inner`.
+/// Also if `outer` steps in a direction within another, such as `1@0@1`, which [`composition`]
+/// accepts.
 ///
 /// ```
 /// use cutlet_layout_core::{L, StaticLayout, compose_coordinates};
@@ -98,7 +99,7 @@ pub const fn compose_coordinates(inner: &Layout, outer: &Layout) -> Layout {
     let mut n = 0;
     while n < outer.num_leaves() {
         let stride = outer.leaf_stride(n);
-        // A plain stride counts in coordinate 0, where composition would count it through all of `inner`.
+        // A plain stride counts in coordinate 0. Composition would count it through all of `inner`.
         let basis = if stride.value() != 0 && stride.basis().is_none() {
             Basis::new(0)
         } else {
@@ -125,11 +126,11 @@ macro_rules! L {
     ($s:tt : $d:tt) => { $crate::M<$s, $d> };
 }
 
-/// Calls `f(v)` for every index `v` of `L`'s domain, on a GPU fully unrolled.
+/// Calls `f(v)` for every index `v` of `L`'s domain. On a GPU the loop is fully unrolled.
 ///
-/// There every `v` is a constant by the time code is generated, so that offsets computed from it are
-/// immediates and register arrays indexed by it stay in registers. The compiler unrolls it as it does any loop,
-/// at the threshold that the builder of kernels sets for it.
+/// Every `v` is then a constant: offsets computed from it are immediates, and register arrays
+/// indexed by it stay in registers. The compiler unrolls the loop like any other, at the threshold
+/// that the build of the kernels sets.
 ///
 /// # Panics
 /// Does not compile for layouts of more than 256 elements.
@@ -146,7 +147,7 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
     const {
         assert!(
             L::SIZE <= 256,
-            "each: a layout of more than 256 elements cannot be unrolled"
+            "each: the layout has more than 256 elements, too many to unroll: use a smaller one"
         )
     }
     for v in 0..L::SIZE {
@@ -154,16 +155,17 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
     }
 }
 
-/// Component `b` of `L(i)` for an index known only at run time: a few shifts and masks where the
-/// extents are powers of two, and no more than that.
+/// Component `b` of `L(i)` for an index known only at run time. If the extents are powers of two,
+/// it costs only a few shifts and masks.
 ///
-/// A plain stride counts in component 0. The last mode runs on, as in [`Layout::at`].
+/// A plain stride counts in component 0. The last mode continues beyond its extent, as in
+/// [`Layout::at`].
 #[inline(always)]
 pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
     const {
         assert!(
             L::LAYOUT.num_leaves() <= 16,
-            "a thread layout has at most 16 leaf modes"
+            "a thread layout has more than 16 leaves: coalesce it"
         )
     }
     let mut rest = i;
@@ -180,8 +182,8 @@ pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
     sum
 }
 
-/// The coordinate of leaf `N`, taken from an index that begins with this leaf; what is left of the
-/// index begins with the next one.
+/// The coordinate of leaf `N`. `rest` counts from this leaf on, and afterwards from the next one
+/// on.
 #[inline(always)]
 fn digit<L: StaticLayout, const N: usize>(rest: &mut u32) -> u32 {
     let extent = const { leaf_extent::<L>(N) };
@@ -194,7 +196,7 @@ fn digit<L: StaticLayout, const N: usize>(rest: &mut u32) -> u32 {
     }
 }
 
-/// The directions a static layout's strides may have.
+/// The number of directions that a static layout's strides may have.
 pub(crate) const DIRECTIONS: usize = 4;
 
 const fn leaf_extent<L: StaticLayout>(n: usize) -> u32 {
@@ -215,8 +217,8 @@ const fn leaf_strides<L: StaticLayout>(n: usize) -> [i32; DIRECTIONS] {
     strides
 }
 
-/// The coordinates of a layout's first 256 elements, computed by the compiler: indexed by a
-/// constant, an entry is an immediate.
+/// The coordinates of a layout's first 256 elements, computed by the compiler. An entry at a
+/// constant index is an immediate.
 pub(crate) struct Coordinates<L>(PhantomData<L>);
 
 impl<L: StaticLayout> Coordinates<L> {
@@ -226,7 +228,8 @@ impl<L: StaticLayout> Coordinates<L> {
         let count = if L::SIZE < 256 { L::SIZE } else { 256 };
         let mut b = 0;
         while b < DIRECTIONS {
-            // Most layouts step in two directions, and the compiler takes long for a loop.
+            // Most layouts step in two directions. The others are skipped, because the compiler
+            // takes long for a loop.
             if L::LAYOUT.steps_along(b) {
                 let indices: [i64; 256] = L::LAYOUT.first_indices(count, b);
                 let mut v = 0;
@@ -244,7 +247,7 @@ impl<L: StaticLayout> Coordinates<L> {
 const fn narrow(value: i64) -> i32 {
     assert!(
         value >= i32::MIN as i64 && value <= i32::MAX as i64,
-        "a static layout of a kernel reaches beyond 32 bits: its offsets are immediates, so tile it smaller"
+        "a kernel's static layout reaches beyond 32 bits, which its offsets have: use smaller tiles"
     );
     value as i32
 }

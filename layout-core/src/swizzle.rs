@@ -29,7 +29,7 @@ impl Swizzle {
     /// `Sw<bits, base, shift>`.
     ///
     /// # Panics
-    /// As [`try_new`](Self::try_new) refuses.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(bits: i64, base: i64, shift: i64) -> Swizzle {
         or_panic(Swizzle::try_new(bits, base, shift))
@@ -59,9 +59,9 @@ impl Swizzle {
             .str(",")
             .number(shift);
         text.str(if bits < 0 || base < 0 || distance < bits as u64 {
-            ">: bits and base are not negative, and |shift| is at least bits"
+            ">: bits and base must not be negative, and |shift| must be at least bits"
         } else {
-            ">: each is at most 62, and base + bits + |shift| at most 63, as no bit lies beyond 62"
+            ">: each must be at most 62, and base + bits + |shift| at most 63, because no bit lies beyond 62"
         });
         Err(LayoutError::new(ErrorKind::Invalid, &text))
     }
@@ -76,7 +76,7 @@ impl Swizzle {
         self.base as u32
     }
 
-    /// How far apart the bits are.
+    /// The distance between source and target bits; negative if the source is below.
     pub const fn shift(self) -> i32 {
         self.shift as i32
     }
@@ -107,11 +107,11 @@ impl Swizzle {
     /// The swizzle of the same memory in elements of another width, in bits.
     ///
     /// # Errors
-    /// If one width is not a power of 2 times the other, or a bit ends up out of range: elements
-    /// would be torn.
+    /// If one width is not a power of 2 times the other, or a bit ends up out of range. Elements
+    /// would be torn in both cases.
     pub const fn try_recast(self, old_bits: i64, new_bits: i64) -> Result<Swizzle, LayoutError> {
         if let Some(places) = binary_places(old_bits, new_bits) {
-            // What permutes nothing tears nothing.
+            // A swizzle of 0 bits permutes nothing, so it has an equal in any width.
             let base = if self.bits == 0 {
                 0
             } else {
@@ -120,17 +120,17 @@ impl Swizzle {
             return Swizzle::try_new(self.bits as i64, base, self.shift as i64);
         }
         let mut text = Text::new();
-        text.str("swizzle: elements of ")
+        text.str("swizzle: element widths of ")
             .number(old_bits)
             .str(" and ")
             .number(new_bits);
-        text.str(" bits are not a power of 2 apart");
+        text.str(" bits: one must be a power of 2 times the other");
         Err(LayoutError::new(ErrorKind::Invalid, &text))
     }
 }
 
-/// By how many bits indices get shorter where elements of a width become elements of another, if
-/// that is a whole number.
+/// The number of bits by which indices get shorter if elements change their width, if it is a whole
+/// number.
 const fn binary_places(old_bits: i64, new_bits: i64) -> Option<i64> {
     if old_bits <= 0 || new_bits <= 0 {
         None

@@ -1,15 +1,16 @@
-//! Tensors: an engine seen through `inner(offset + outer(c))`, tiled and partitioned by layouts.
+//! Tensors: an engine behind `inner(offset + outer(c))`, tiled and partitioned by layouts.
 
 use core::marker::PhantomData;
 
-use crate::inner::{Bound, Coord, Inner, MatrixInner};
+use crate::inner::{Bound, Inner, MatrixInner};
 use crate::partition::AccessWidth;
 use crate::{
-    Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex, each,
-    tile_origin,
+    Coord, Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex,
+    each, tile_origin,
 };
 
-/// A tensor as a kernel sees it: memory, an inner transform, and where in its domain it begins.
+/// A tensor as a kernel sees it: memory, an inner transform, and an offset in the transform's
+/// domain.
 ///
 /// ```
 /// use cutlet_layout_core::{Fragment, L, RowMajor, Tensor, Tv};
@@ -36,13 +37,13 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     ///
     /// # Safety
     /// For as long as the tensor and its copies are used:
-    /// - Every element that `inner` maps a coordinate of its domain to must be accessible through
+    /// - Every element to which `inner` maps a coordinate of its domain is accessible through
     ///   `engine`, without a data race.
-    /// - Accesses of several values, where a thread-value layout asks for them, are aligned. If one
-    ///   begins inside the extents and ends outside, the elements beyond are accessible, too.
-    /// - Tiles are taken, and threads' shares begin, at coordinates that 32 bits hold and that are
-    ///   not negative, nor are the extents. An index beyond 31 bits counts as a negative one.
-    /// - Threads by whose index the tensor is partitioned are in the thread layout.
+    /// - The vector accesses of thread-value layouts are aligned. If one begins inside the extents
+    ///   and ends outside, the elements outside are accessible, too.
+    /// - Tiles and threads' shares begin at coordinates that are not negative and fit 31 bits. The
+    ///   extents do so, too.
+    /// - The index of a thread for which the tensor is partitioned is in the thread layout.
     #[inline(always)]
     pub unsafe fn new(engine: E, inner: I) -> Self {
         Self {
@@ -52,7 +53,7 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
         }
     }
 
-    /// Thread `thr`'s share of the tensor's leading tile, as `C` deals it out.
+    /// Thread `thr`'s share of the tensor's first tile, by the thread-value layout `C`.
     ///
     /// A `C` with a negative stride does not compile: its values may lie before the tensor.
     ///
@@ -69,7 +70,8 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
         let thr = thr.index();
         debug_assert!(
             (thr as usize) < C::Thr::SIZE,
-            "a tensor is partitioned for a thread that its thread layout does not have: mask the index, or lay out more threads"
+            "a tensor is partitioned for a thread that its thread layout does not have: mask the \
+             index, or lay out more threads"
         );
         let offset = self.inner.partition::<C::Thr, C::Val>(self.offset, thr);
         let bound = self.inner.bind::<C::Val>(offset);
@@ -84,8 +86,8 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
 impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     /// The tile at `tile` = (row, column) in units of tiles of `T`'s extents.
     ///
-    /// Tiles at the edge may reach beyond the matrix; what lies outside does not exist: it loads
-    /// as the given filler and is not stored.
+    /// Edge tiles may reach beyond the matrix. Elements outside load as the given filler and are
+    /// not stored.
     #[inline(always)]
     pub fn local_tile<T: StaticLayout>(&self, tile: (impl TileIndex, impl TileIndex)) -> Self {
         let by = tile_origin::<T>(tile);
@@ -93,7 +95,7 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
         Self { offset, ..*self }
     }
 
-    /// How many tiles of `T`'s extents cover the matrix: (rows, columns) of tiles.
+    /// The number of tiles of `T`'s extents that cover the matrix: (rows, columns) of tiles.
     #[inline(always)]
     pub fn tiles<T: StaticLayout>(&self) -> [u32; 2] {
         crate::tiles::<T>(self.extent())
@@ -105,15 +107,15 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
         self.inner.extent()
     }
 
-    /// Where in the matrix the tensor begins: (row, column).
+    /// The coordinate of the matrix at which the tensor begins: (row, column).
     #[inline(always)]
     pub fn origin(&self) -> Coord {
         self.offset
     }
 }
 
-/// The accesses of a partition, by the values at which they begin: `L` has the values, and each access
-/// moves as many as `W` says.
+/// The accesses of a partition, by the value at which each begins. `L` is the layout of the values,
+/// and `W` the width of an access.
 #[derive(Clone, Copy)]
 struct Accesses<L, W>(PhantomData<(L, W)>);
 
@@ -122,7 +124,7 @@ impl<L: StaticLayout, W: AccessWidth> StaticLayout for Accesses<L, W> {
     type Storage<T: Copy> = L::Storage<T>;
 }
 
-/// A thread's share of a tile: values by index, with memory behind them.
+/// A thread's share of a tile: values in memory, by value index.
 #[derive(Clone, Copy)]
 pub struct Partition<E, I: Inner, C: ThreadValue> {
     engine: E,
@@ -131,21 +133,22 @@ pub struct Partition<E, I: Inner, C: ThreadValue> {
 }
 
 impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
-    /// Values an access.
+    /// Values per access.
     const WIDTH: usize = C::Width::VALUES;
     const WIDTH_FITS: () = assert!(
         matches!(Self::WIDTH, 1 | 2 | 4 | 8 | 16)
             && Self::WIDTH <= <I::Bound<C::Val> as Bound>::RUN,
-        "the thread-value layout asks for wider accesses than its values are consecutive in memory"
+        "the thread-value layout asks for accesses wider than its runs of consecutive values in \
+         memory: use a smaller width"
     );
 
-    /// The transform from value index to memory, with what it found when it was bound.
+    /// The bound inner transform, from value index to memory.
     #[inline(always)]
     pub fn bound(&self) -> &I::Bound<C::Val> {
         &self.bound
     }
 
-    /// Reads value `v`, or gives `filler` if it lies outside the tensor.
+    /// Reads value `v`, or returns `filler` if it lies outside the tensor.
     #[inline(always)]
     pub fn value(&self, v: usize, filler: E::Element) -> E::Element {
         if self.bound.holds(v) {
@@ -164,29 +167,31 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         values
     }
 
-    /// Reads values `first ..` into all of `values`, leaving those outside the tensor as they are.
+    /// Reads the values from `first` on into all of `values`. Values outside the tensor leave
+    /// theirs unchanged.
     ///
-    /// With a thread-value layout whose last mode runs along k, this reads one k's values.
+    /// If the last mode of the thread-value layout runs along k, this reads the values of one k.
     ///
     /// # Panics
-    /// If an access would begin inside a vector of the partition, or `values` takes more than are
-    /// left from `first` on; with a constant `first` the check costs nothing.
+    /// If `first` begins no vector of the partition, or `values` has more values than are left from
+    /// `first` on. With a constant `first` the check costs nothing.
     #[inline(always)]
     pub fn load_into<L: StaticLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
         const { Self::WIDTH_FITS }
         const {
             assert!(
                 L::SIZE.is_multiple_of(Self::WIDTH),
-                "a fragment is read in whole vectors"
+                "a fragment is read in whole vectors: make its size a multiple of the access width"
             );
             assert!(
                 L::SIZE <= C::Val::SIZE,
-                "a fragment is read from a partition that has fewer values: it needs a smaller one"
+                "a fragment is read from a partition that has fewer values: use a smaller fragment"
             )
         }
         assert!(
             first.is_multiple_of(Self::WIDTH) && first <= C::Val::SIZE - L::SIZE,
-            "a fragment is read from a value on that begins no vector, or too near the partition's last: step by whole vectors, up to as many values as the fragment has"
+            "a fragment is read from a value that begins no vector, or too near the partition's end: \
+             step by whole vectors, and leave as many values as the fragment has"
         );
         each::<Accesses<L, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
@@ -200,9 +205,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     }
 
     /// Reads the values that lie inside the tensor, one vector after the other, and calls
-    /// `f(v, value)` for each.
+    /// `f(v, value)` for each value.
     ///
-    /// Few values are in registers at a time: one vector's, and what `f` keeps.
+    /// Registers hold one vector at a time, and what `f` keeps.
     #[inline(always)]
     pub fn for_each(&self, mut f: impl FnMut(usize, E::Element)) {
         const { Self::WIDTH_FITS }
@@ -216,7 +221,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         });
     }
 
-    /// Copies the values that lie inside both tensors, each to the same one of `to`.
+    /// Copies the values that lie inside both tensors, each to the value of the same index in `to`.
     ///
     /// ```
     /// use cutlet_layout_core::{ColMajor, L, RowMajor, Tensor, Tv};
@@ -256,7 +261,7 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
         const {
             assert!(
                 L::SIZE == C::Val::SIZE,
-                "a fragment is stored whole: it needs as many values as the partition has"
+                "a fragment is stored as a whole: give it as many values as the partition has"
             )
         }
         self.store_with(|v| values.get(v));
@@ -292,7 +297,7 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
 
     /// Replaces each value `v` that lies inside the tensor by `f(v, value)`.
     ///
-    /// Few values are in registers at a time: one vector's.
+    /// Registers hold one vector at a time.
     #[inline(always)]
     pub fn update(&self, mut f: impl FnMut(usize, E::Element) -> E::Element) {
         const { Self::WIDTH_FITS }

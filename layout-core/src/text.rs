@@ -1,8 +1,6 @@
-//! A byte buffer that `const` code can write a message into.
+//! A byte buffer into which `const` code writes a message.
 
-use crate::{Int, IntTuple, Layout};
-
-/// Bytes a message may have; longer ones end in `…`.
+/// The most bytes that a message has. A longer one is cut off and ends in `…`.
 const LIMIT: usize = 320;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
@@ -75,51 +73,5 @@ impl Text {
         }
         self.push(digits.split_at(start).1);
         self
-    }
-
-    /// An integer's value and direction. Whether it is static is no part of a message.
-    pub(crate) const fn int(&mut self, int: Int) -> &mut Text {
-        self.number(int.value());
-        let mut level = int.basis().depth();
-        while level > 0 {
-            level -= 1;
-            self.str("@").number(int.basis().at(level) as i64);
-        }
-        self
-    }
-
-    /// An int tuple: `(2,(3,4))`.
-    pub(crate) const fn tuple(&mut self, tuple: &IntTuple) -> &mut Text {
-        if tuple.num_leaves() == 0 {
-            return self.str("()");
-        }
-        let mut i = 0;
-        while i < tuple.num_leaves() {
-            if i > 0 {
-                self.str(",");
-            }
-            let mut level = 0;
-            while level < tuple.profile().opens(i) {
-                self.str("(");
-                level += 1;
-            }
-            if tuple.is_underscore(i) {
-                self.str("_");
-            } else {
-                self.int(tuple.leaf(i));
-            }
-            level = 0;
-            while level < tuple.profile().closes(i) {
-                self.str(")");
-                level += 1;
-            }
-            i += 1;
-        }
-        self
-    }
-
-    /// A layout: `(2,4):(12,1)`.
-    pub(crate) const fn layout(&mut self, layout: &Layout) -> &mut Text {
-        self.tuple(&layout.shape()).str(":").tuple(&layout.stride())
     }
 }

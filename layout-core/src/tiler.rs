@@ -1,4 +1,4 @@
-//! Tilers: what a layout is composed with or divided by, mode by mode.
+//! Tilers: the operands by which layouts are composed, divided and multiplied, mode by mode.
 
 use core::fmt;
 
@@ -9,8 +9,8 @@ use crate::{CAPACITY, Int, IntTuple, Layout};
 
 /// A layout, a tuple of tilers `<a, b, …>`, or `_`, which leaves a mode as it is.
 ///
-/// A shape is a tiler too: a tuple of layouts of stride 1. With [`tile!`](crate::tile) tilers are
-/// written as CuTe writes them.
+/// A shape is a tiler too: a tuple of layouts of stride 1. [`tile!`](crate::tile!) reads tilers in
+/// CuTe's notation.
 ///
 /// ```
 /// use cutlet_layout_core::{Tiler, tile};
@@ -24,13 +24,14 @@ pub struct Tiler {
     /// The angle brackets, with one leaf for each layout or underscore.
     angles: Profile,
     underscores: u32,
-    /// Where each item's leaves end.
+    /// The end of each item's leaves.
     ends: [u8; CAPACITY],
-    /// The layouts, one behind the other: of a tiler that is a layout, the layout.
+    /// The layouts' leaves, one layout behind the other. If the tiler is a layout, this is the
+    /// layout.
     leaves: Layout,
 }
 
-/// What a [`Tiler`] is at its outermost level.
+/// The kind of a [`Tiler`] at its outermost level.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -45,7 +46,7 @@ pub enum TilerKind {
     Tuple,
 }
 
-/// What a mode of a [`Tiler`] is: a [`TilerKind`] with the layout elsewhere.
+/// The kind of a mode of a [`Tiler`]: a [`TilerKind`] without the layout.
 pub(crate) enum ModeKind {
     Layout,
     Underscore,
@@ -71,7 +72,7 @@ impl Tiler {
     /// as it is.
     ///
     /// # Panics
-    /// As [`try_shape`](Self::try_shape) refuses.
+    /// If [`try_shape`](Self::try_shape) returns an error.
     #[track_caller]
     pub const fn shape(shape: &IntTuple) -> Tiler {
         or_panic(Tiler::try_shape(shape))
@@ -81,7 +82,7 @@ impl Tiler {
     /// as it is.
     ///
     /// # Errors
-    /// For extents below 1 and the empty tuple.
+    /// If an extent is below 1, or the tuple is empty.
     pub const fn try_shape(shape: &IntTuple) -> Result<Tiler, LayoutError> {
         let mut builder = TilerBuilder::new();
         let mut i = 0;
@@ -119,7 +120,7 @@ impl Tiler {
     /// `<a, b, …>`.
     ///
     /// # Panics
-    /// As [`try_tuple`](Self::try_tuple) refuses.
+    /// If [`try_tuple`](Self::try_tuple) returns an error.
     #[track_caller]
     pub const fn tuple(items: &[Tiler]) -> Tiler {
         or_panic(Tiler::try_tuple(items))
@@ -128,8 +129,8 @@ impl Tiler {
     /// `<a, b, …>`.
     ///
     /// # Errors
-    /// Beyond [`CAPACITY`] leaves or [`MAX_DEPTH`](crate::MAX_DEPTH) levels, and for an empty
-    /// tuple.
+    /// If the tuple is empty, or has more than [`CAPACITY`] leaves or
+    /// [`MAX_DEPTH`](crate::MAX_DEPTH) levels.
     pub const fn try_tuple(items: &[Tiler]) -> Result<Tiler, LayoutError> {
         let mut builder = TilerBuilder::new();
         builder.open();
@@ -142,7 +143,7 @@ impl Tiler {
         builder.finish()
     }
 
-    /// What this is at its outermost level.
+    /// The kind at the outermost level.
     pub const fn kind(&self) -> TilerKind {
         if self.is_tuple() {
             TilerKind::Tuple
@@ -153,7 +154,7 @@ impl Tiler {
         }
     }
 
-    /// The layout, of a tiler that is one.
+    /// The layout, if the tiler is one.
     pub(crate) const fn as_layout(&self) -> Option<&Layout> {
         if self.angles.is_leaf() && self.underscores == 0 {
             Some(&self.leaves)
@@ -178,7 +179,9 @@ impl Tiler {
     pub const fn mode(&self, i: usize) -> Tiler {
         let (start, end) = match self.angles.mode(i) {
             Some(range) => range,
-            None => panic!("mode: the tiler has fewer modes"),
+            None => {
+                panic!("mode: the tiler has no such mode: modes are counted from 0, below rank()")
+            }
         };
         let part = self.angles.part(start, end);
         let mut builder = TilerBuilder::new();
@@ -190,7 +193,8 @@ impl Tiler {
         or_panic(builder.finish())
     }
 
-    /// Mode `i`, as [`kind`](Self::kind) tells it; a layout is written to an empty builder, checked.
+    /// The [`kind`](Self::kind) of mode `i`. A layout is written to the empty `builder`, and
+    /// checked.
     pub(crate) const fn mode_kind(&self, i: usize, builder: &mut LayoutBuilder) -> ModeKind {
         match self.angles.mode(i) {
             Some((item, end)) if end == item + 1 && !self.is_nested(item) => {
@@ -212,7 +216,7 @@ impl Tiler {
         self.angles.opens(item) > before
     }
 
-    /// The static tiler that [`tile!`](crate::tile) was given.
+    /// The static tiler that [`tile!`](crate::tile!) was given.
     #[doc(hidden)]
     #[track_caller]
     pub const fn of_notation(text: &str) -> Tiler {
@@ -227,7 +231,7 @@ impl Tiler {
         }
     }
 
-    /// The leaves of an item, from and to.
+    /// The range of an item's leaves.
     const fn range(&self, item: usize) -> (usize, usize) {
         let start = if item == 0 {
             0
@@ -325,7 +329,7 @@ impl TilerBuilder {
         self.layouts(layout, 0, layout.num_leaves());
     }
 
-    /// Adds an item of some leaves of `layouts`.
+    /// Adds an item: leaves `start..end` of `layouts`.
     const fn layouts(&mut self, layouts: &Layout, start: usize, end: usize) {
         self.leaves.append_leaves(layouts, start, end, 0, 0);
         if let Some(item) = self.angles.leaf() {
@@ -341,7 +345,7 @@ impl TilerBuilder {
         }
     }
 
-    /// Adds an item of a tiler, between the angle brackets that `angles` has at `at`.
+    /// Adds an item of a tiler, with the angle brackets that `angles` has at `at`.
     const fn item_of(&mut self, tiler: &Tiler, item: usize, angles: &Profile, at: usize) {
         let mut level = 0;
         while level < angles.opens(at) {
@@ -367,7 +371,7 @@ impl TilerBuilder {
         if angles.len() == 0 {
             return Err(LayoutError::of(
                 crate::ErrorKind::Invalid,
-                "tiler: an empty tuple tiles nothing: leave modes out with `_`",
+                "tiler: an empty tuple tiles nothing: give a tiler for each mode, `_` to keep one",
             ));
         }
         Ok(Tiler {

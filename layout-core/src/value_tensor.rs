@@ -1,9 +1,13 @@
-//! Tensors over layout *values*: for hosts, tests and teaching, where layouts come at run time.
+//! Tensors over layout *values*: for hosts, tests and teaching, where layouts are run-time values.
 //!
-//! A kernel's [`Tensor`](crate::Tensor) has its layouts as types and points into a GPU's memory;
-//! a [`ValueTensor`] has a [`Layout`] and safe engines, and checks every access. Both are
-//! `inner(offset + outer(c))`: tiling and partitioning act on the outer layout, whatever the
-//! inner transform does.
+//! The tests and the guide use them. The sm_80 tensor-core GEMM family will use them in its host
+//! tests, to check what [`TiledMma`](crate::TiledMma) and [`CopyAtom`](crate::CopyAtom) give each
+//! thread (`mma.sync`, `ldmatrix`, `cp.async`).
+//!
+//! A kernel's [`Tensor`](crate::Tensor) has its layouts as types and points into a GPU's memory. A
+//! [`ValueTensor`] has a [`Layout`] and safe engines, and checks every access. Both are
+//! `inner(offset + outer(c))`: tiling and partitioning act on the outer layout and the offset,
+//! whatever the inner transform does.
 
 mod partition;
 mod recast;
@@ -18,9 +22,10 @@ use crate::{ComposedLayout, IntTuple, Layout, fragment_like, identity};
 pub(crate) use partition::underscores;
 pub use recast::{Number, Recast};
 
-/// What a tensor reads: an element for every index, or every coordinate, that its layout maps to.
+/// An engine that a tensor reads: an element for every index, or every coordinate, to which its
+/// layout maps.
 pub trait Source {
-    /// What is read.
+    /// The type of an element.
     type Element;
 
     /// The element at an index.
@@ -32,7 +37,7 @@ pub trait Source {
 
 /// Elements in memory, by index.
 pub trait Memory {
-    /// What is stored.
+    /// The type of an element.
     type Element;
 
     /// All elements.
@@ -89,7 +94,7 @@ impl<M: Memory<Element: Copy>> Source for M {
     }
 }
 
-/// The engine that has no memory: its element at an index is the index, and at a coordinate the
+/// The engine without memory: the element at an index is the index, and at a coordinate the
 /// coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counting;
@@ -146,8 +151,8 @@ impl<E> ValueTensor<E> {
 const ZERO: IntTuple = IntTuple::int(crate::Int::ZERO);
 
 impl ValueTensor<Counting> {
-    /// The tensor of a shape's coordinates, each of which is its own element: partition it as
-    /// the data is, and it tells where an element is, so that what lies outside can be left out.
+    /// The tensor of a shape's coordinates, each of which is its own element. Partitioned like the
+    /// data, it gives the coordinate of each element, so that elements outside can be left out.
     ///
     /// ```
     /// use cutlet_layout_core::{ValueTensor, shape, tile};
@@ -170,7 +175,7 @@ impl<T: Copy, const N: usize> ValueTensor<[T; N]> {
     /// of [`fragment_like`].
     ///
     /// # Panics
-    /// If `N` is not the number of elements that this takes.
+    /// If `N` is not the number of elements of the fragment.
     #[track_caller]
     pub fn fragment_like(layout: &Layout, value: T) -> ValueTensor<[T; N]> {
         let layout = fragment_like(layout);
@@ -189,7 +194,7 @@ impl<E, I> ValueTensor<E, I> {
         ValueTensor { engine, layout }
     }
 
-    /// Where elements are.
+    /// The layout that maps coordinates to elements.
     pub const fn layout(&self) -> &ComposedLayout<I> {
         &self.layout
     }
@@ -199,7 +204,7 @@ impl<E, I> ValueTensor<E, I> {
         self.layout.outer()
     }
 
-    /// What is read and written.
+    /// The engine, which is read and written.
     pub const fn engine(&self) -> &E {
         &self.engine
     }
@@ -281,7 +286,7 @@ impl<E: MemoryMut, I: Transform> ValueTensor<E, I> {
         self.copy_if(source, |_| true);
     }
 
-    /// Copies those of another tensor's elements whose 1-D coordinate fulfils a condition.
+    /// Copies the elements of another tensor whose 1-D coordinate fulfils a condition.
     ///
     /// ```
     /// use core::cmp::Ordering;
@@ -306,7 +311,10 @@ impl<E: MemoryMut, I: Transform> ValueTensor<E, I> {
         J: Transform,
     {
         let (from, to) = (source.size(), self.size());
-        assert!(from == to, "copy: {from} elements are copied to {to}");
+        assert!(
+            from == to,
+            "copy: {from} elements cannot be copied to {to}: give tensors of the same size"
+        );
         for c in 0..to {
             if condition(c) {
                 self[c] = source.at(c);
@@ -339,7 +347,9 @@ impl<C: Into<IntTuple>, E: MemoryMut, I: Transform> IndexMut<C> for ValueTensor<
 #[track_caller]
 fn place(index: &IntTuple, len: usize) -> usize {
     let Some(int) = index.as_int() else {
-        panic!("tensor: {index} is a coordinate, and memory is read by index");
+        panic!(
+            "tensor: {index} is a coordinate, but memory is read by index: use plain strides or an inner transform"
+        );
     };
     match usize::try_from(int.value()) {
         Ok(place) if place < len => place,

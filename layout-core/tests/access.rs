@@ -1,4 +1,4 @@
-//! Bank conflicts and sectors, held to a model that counts with sets.
+//! Bank conflicts and sectors, compared with a model that counts with sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use cutlet_layout_core::{
     L, Layout, NoSwizzle, StaticSwizzle, Sw, Swizzle, Tv, WarpAccess, layout,
 };
 
-/// (worst ways, wavefronts, sectors) as a warp's accesses cost them.
+/// The costs of a warp's accesses: (worst ways, wavefronts, sectors).
 fn model(offsets: &Layout, swizzle: Swizzle, bytes: i64, width: i64) -> (u32, u32, u32) {
     let (threads, values) = (offsets.mode(0).size(), offsets.mode(1).size());
     let at_once = if bytes * width <= 4 {
@@ -86,8 +86,8 @@ fn costs_are_those_of_the_model() {
 type Tile = L!((32, 32):(32, 1));
 type AcrossColumns = Tv<L!(32:1@1), L!(32:1@0)>;
 type DownRows = Tv<L!(32:1@0), L!(32:1@1)>;
-/// The eight rows of 16 bytes that an `ldmatrix` reads for one of its matrices, from a tile of
-/// 64 columns of 2 bytes.
+/// The eight rows of 16 bytes that an `ldmatrix` reads for one matrix, from a tile of 64 columns of
+/// 2 bytes.
 type HalfTile = L!((8, 64):(64, 1));
 type MatrixRows = Tv<L!((8, 4):(1@0, 8@1)), L!(8:1@1), 8>;
 
@@ -175,7 +175,7 @@ fn static_swizzles_are_the_values_of_the_same_name() {
     check::<Sw<2, 0, 5>>(Swizzle::new(2, 0, 5));
     check::<Sw<5, 0, 6>>(Swizzle::new(5, 0, 6));
 
-    /// A swizzle that is given by its bits alone.
+    /// A swizzle that is defined by its source bits and its shift.
     #[derive(Clone, Copy)]
     struct Bits;
     impl StaticSwizzle for Bits {

@@ -1,5 +1,5 @@
-//! Atoms, held to the formulas by which the PTX ISA says who holds which element, and tilings of
-//! them, held to cover every element once.
+//! Atoms, compared with the PTX ISA's formulas for the elements of each thread, and their tilings,
+//! which must cover every element once.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use cutlet_layout_core::{
     Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC, covers_exactly, layout, shape, tile,
 };
 
-/// Holds a thread-value layout over a matrix of `rows` to the (row, column) of every value.
+/// Compares a thread-value layout over a matrix of `rows` with the (row, column) of every value.
 fn check(tv: &Layout, rows: i64, at: impl Fn(i64, i64) -> (i64, i64)) {
     let (threads, values) = (tv.mode(0).size(), tv.mode(1).size());
     for thread in 0..threads {
@@ -25,8 +25,8 @@ fn check(tv: &Layout, rows: i64, at: impl Fn(i64, i64) -> (i64, i64)) {
     }
 }
 
-/// C and D of all of the warp's instructions, and of a warpgroup's: the ISA's `groupID` is
-/// lane / 4, its `threadID_in_group` lane % 4.
+/// C and D of all instructions of a warp and of a warpgroup. The ISA's `groupID` is lane / 4, and
+/// its `threadID_in_group` is lane % 4.
 fn accumulator(thread: i64, i: i64) -> (i64, i64) {
     let (warp, group, within) = (thread / 32, thread % 32 / 4, thread % 4);
     let row = group + if i % 4 < 2 { 0 } else { 8 };
@@ -148,7 +148,7 @@ fn wgmma_accumulators_and_operands() {
     assert!(std::panic::catch_unwind(|| MmaAtom::wgmma(8, 4)).is_err());
 }
 
-/// Atoms are what kernels partition tiles by.
+/// Kernels partition tiles by the atoms' thread-value layouts.
 #[test]
 fn instructions_are_thread_value_types() {
     type A = <M16N8K16Bits16 as Mma>::A;
@@ -163,7 +163,8 @@ fn instructions_are_thread_value_types() {
     assert_eq!((Fma::ATOM.threads(), Fma::ATOM.shape()), (1, [1, 1, 1]));
 }
 
-/// A kernel's tensor, partitioned by an atom's type, reads what a tiled MMA of that atom deals out.
+/// A kernel's tensor, partitioned by an atom's type, reads the same values as a tiled MMA of this
+/// atom.
 #[test]
 fn kernels_and_values_partition_alike() {
     use cutlet_layout_core::{RowMajor, Tensor};
@@ -189,7 +190,8 @@ fn an_atom_that_misses_elements_is_refused() {
     assert!(half.is_err());
 }
 
-/// Matrix `m`, row `r`, column `c` of 8×8 matrices of 16-bit elements that follow each other.
+/// The position of matrix `m`, row `r`, column `c`, for consecutive 8×8 matrices of 16-bit
+/// elements.
 fn element(m: i64, r: i64, c: i64) -> i64 {
     m * 64 + r * 8 + c
 }
@@ -231,7 +233,7 @@ fn positions(tensor: &ValueTensor<Counting>) -> Vec<i64> {
     tensor.iter().map(|index| index.leaf(0).value()).collect()
 }
 
-/// Every element of a matrix is held by exactly one thread; `shared` threads hold the same.
+/// Checks that every element of a matrix is held by exactly `shared` threads.
 fn covers(size: i64, shared: usize, threads: i64, held: impl Fn(i64) -> Vec<i64>) {
     let mut all: Vec<i64> = (0..threads).flat_map(held).collect();
     all.sort();
@@ -370,7 +372,7 @@ fn seed_values_may_be_two_dimensional() {
     covers(128, 1, 32, |t| positions(&copy.partition_d(tile, t)));
 }
 
-/// `ldmatrix` brings A from shared memory to where `mma` wants it.
+/// `ldmatrix` brings A from shared memory to the registers in which `mma` reads it.
 #[test]
 fn ldmatrix_loads_what_the_mma_multiplies() {
     let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 1, 1):(1, 2, 2)));
@@ -381,13 +383,13 @@ fn ldmatrix_loads_what_the_mma_multiplies() {
     );
     let tile = ValueTensor::new(Counting, layout!((32, 16):(16, 1)));
     for t in 0..64 {
-        // What the copy writes to registers is what the multiplication reads from them.
+        // The copy writes the values that the multiplication reads.
         assert_eq!(
             positions(&copy.partition_d(tile, t)),
             positions(&mma.partition_a(tile, t)),
             "thread {t}"
         );
-        // Each thread's address is that of eight neighbours of a row.
+        // Each thread gives the address of eight neighbours of a row.
         let read = positions(&copy.partition_s(tile, t));
         assert!(
             read.windows(2).all(|pair| pair[1] == pair[0] + 1),

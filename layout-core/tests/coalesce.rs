@@ -1,4 +1,4 @@
-//! Coalesce and filter: exhaustive on all small layouts, and how dynamic integers are left alone.
+//! Coalesce and filter: all small layouts, and dynamic integers, which stay.
 
 mod model;
 

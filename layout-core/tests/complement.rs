@@ -1,4 +1,4 @@
-//! Complement: the post-conditions on all small layouts, and refusals of overlapping ones.
+//! Complement: its post-conditions on all small layouts, and errors for overlapping ones.
 
 mod model;
 
@@ -56,7 +56,7 @@ fn post_conditions(layout: &Layout, complement: &Layout, target: i64) {
         complement.cosize() <= bound,
         "{complement} of {layout} is beyond {bound}"
     );
-    // Together they are one-to-one wherever the layout is.
+    // Together they are injective if the layout is.
     let both = Layout::concat2(&filter(layout), complement);
     let mut together = image(&modes(&both));
     together.sort();
@@ -66,7 +66,7 @@ fn post_conditions(layout: &Layout, complement: &Layout, target: i64) {
     );
 }
 
-/// Whether some mode begins inside what the modes of smaller strides span.
+/// Whether some mode begins inside the span of the modes of smaller strides.
 fn interleaves(list: &[(i64, i64)]) -> bool {
     let mut modes: Vec<_> = model::coalesced(
         &list
@@ -87,7 +87,7 @@ fn refusals_say_why() {
     assert_eq!(
         error.message(),
         "complement: (4,2):(1,2) overlaps itself: its mode 2:2 begins inside the first 4 indices, \
-         which its other modes already span"
+         which its other modes already span: give it a stride of at least 4"
     );
     for (layout, target) in [
         ("4:-1", "24"),
@@ -106,7 +106,7 @@ fn the_bound_is_kept_where_the_target_is_no_multiple() {
         complement(&layout!(3:3), &shape!(28)).to_string(),
         "(_3,_3):(_1,_9)"
     );
-    // A division rounds up all the same, for its last tile is allowed to be partial.
+    // A division rounds up nevertheless, because its last tile may be partial.
     assert_eq!(logical_divide(&layout!(28:1), &tile!(3:3)).size(), 36);
 }
 

@@ -1,4 +1,4 @@
-//! Examples from tutorials on CuTe: composed layouts, which are any inner function over an offset layout.
+//! Examples from tutorials on CuTe: composed layouts, with any function as inner transform.
 
 use cutlet_layout_core::*;
 
@@ -87,6 +87,6 @@ fn offsets_are_not_wrapped_and_keep_their_direction() {
     let swizzled = ComposedLayout::new(Swizzle::new(1, 0, 1), shape!(5@1), layout!(4:0));
     assert_eq!(
         message(&|| _ = swizzled.call(&0.into())),
-        "Sw<1,0,1> swizzles an index, not the coordinate _5@1"
+        "Sw<1,0,1> swizzles an index, not the coordinate _5@1: use a plain offset and plain strides"
     );
 }

@@ -1,4 +1,4 @@
-//! Composition: exhaustive on small layouts against a brute force, and by property on large ones.
+//! Composition: all small layouts against a brute force, and properties of large ones.
 
 mod model;
 
@@ -6,7 +6,7 @@ use cutlet_layout_core::*;
 use model::{Modes, beyond, coalesced, image, is_compatible_layout, layouts, modes};
 use proptest::prelude::*;
 
-/// Checks one composition against the definition, and a refusal against the brute force.
+/// Checks a composition against its definition, and a refusal against the brute force.
 fn check(a: &Modes, b: &Modes) -> bool {
     let runs_on = coalesced(a);
     let expected: Vec<i64> = image(b).iter().map(|&c| beyond(&runs_on, c)).collect();
@@ -99,7 +99,7 @@ fn the_last_coalesced_mode_runs_on() {
 
 #[test]
 fn a_dynamic_extent_of_1_runs_on_like_any_other() {
-    // What a layout's tiles look like does not depend on the value of a dynamic extent.
+    // The form of a layout's tiles does not depend on the value of a dynamic extent.
     for m in [1, 2, 1000] {
         let a = Layout::from_shape_stride(
             &IntTuple::dynamic(&[m, 300]),
@@ -120,19 +120,19 @@ fn a_dynamic_extent_of_1_runs_on_like_any_other() {
 #[test]
 fn coordinates_compose() {
     let id = identity(&shape!((8, 4)));
-    // A tile of coordinates, by mode: each mode runs on by itself.
+    // A tile of coordinates, by mode: each mode continues on its own.
     assert_eq!(
         composition_by_mode(&id, &tile!(<16, 2>)).to_string(),
         "(_16,_2):(_1@0,_1@1)"
     );
-    // As one function, the last mode runs on, and no step goes in two directions at once.
+    // As one function, the last mode continues, and no step goes in two directions at once.
     assert_eq!(
         composition(&id, &layout!((8, 6):(1, 8))).to_string(),
         "(_8,_6):(_1@0,_1@1)"
     );
     let error = try_composition(&id, &layout!(2:9)).unwrap_err();
     assert!(error.message().contains("two directions"), "{error}");
-    // Coordinates on the right go through the modes they name.
+    // Coordinates on the right step through the modes that they name.
     let a = layout!((8, (2, 2)):(4, (1, 32)));
     assert_eq!(
         composition(&a, &id).to_string(),
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn composing_what_divides(a in any_layout(4), picks in prop::collection::vec(0..8usize, 1..4)) {
-        // A right side made of A's own prefix sizes composes more often than a random one.
+        // A right side of A's own prefix sizes composes more often than a random one.
         let mut prefixes = vec![1];
         for (extent, _) in &a {
             prefixes.push(prefixes.last().unwrap() * extent);
@@ -197,7 +197,7 @@ proptest! {
 
     #[test]
     fn dynamic_integers_give_the_same_function(a in any_layout(4), b in any_layout(2), fixed in any::<[bool; 12]>()) {
-        // A last mode of extent 1 runs on if it is dynamic, and is dropped if it is static.
+        // A last mode of extent 1 continues if it is dynamic, and is dropped if it is static.
         prop_assume!(a.last().unwrap().0 > 1);
         let mix = |layout: &Layout, flags: &[bool]| {
             let int = |value: i64, fixed: bool| if fixed { Int::fixed(value) } else { Int::dynamic(value) };

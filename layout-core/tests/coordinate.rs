@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// As single coordinates do, tables run on in the last mode, and know directions.
+/// Like single coordinates, tables continue in the last mode and support directions.
 #[test]
 fn first_indices_are_those_of_single_coordinates() {
     for text in [
@@ -200,7 +200,7 @@ fn first_indices_are_those_of_single_coordinates() {
     }
 }
 
-/// A component is a number, and that of a direction within another is a coordinate.
+/// A component is an integer. A direction within another has a coordinate instead.
 #[test]
 fn directions_within_directions_have_no_components() {
     let nested: Layout = "(2,2):(1@0@0,1@1@0)".parse().unwrap();
@@ -214,7 +214,7 @@ fn directions_within_directions_have_no_components() {
     assert!(std::panic::catch_unwind(|| compose_coordinates(&inner, &outer)).is_err());
 }
 
-/// Splitting an index needs no direction for each level, so that any depth will do.
+/// Splitting an index needs no direction per level, so any depth works.
 #[test]
 fn idx2crd_of_deep_shapes() {
     let deep = shape!(((((2, 2), 2), 2), 2));
@@ -226,7 +226,7 @@ fn idx2crd_of_deep_shapes() {
     assert!(error.message().contains("does not fit the shape"));
 }
 
-/// Every mode that a layout has room for is a direction.
+/// Every mode that a layout can have is a direction.
 #[test]
 fn identities_of_deep_and_of_wide_shapes() {
     let nested = |open: usize, inner: &str| "(".repeat(open) + inner + &")".repeat(open);

@@ -1,4 +1,4 @@
-//! Division: every element is kept and the tile is the composition, exhaustively on small layouts.
+//! Division: every element is kept and the tile is the composition, for all small layouts.
 
 mod model;
 
@@ -141,9 +141,9 @@ proptest! {
     }
 }
 
-/// `_` keeps its mode, and where tiles and rests are gathered, the mode is a rest of tiles of one
-/// element. So it is in pycute; the C++ templates take `_` in a `zipped_divide` for modes of rank
-/// 2 only, and make their first half the tile.
+/// `_` keeps its mode. If tiles and rests are gathered, the mode becomes a rest whose tiles have
+/// one element, as in pycute. The C++ templates accept `_` in a `zipped_divide` only for modes of
+/// rank 2, and make the first half the tile.
 #[test]
 fn underscores_keep_modes() {
     let a = layout!((8, (4, 6)):(24, (6, 1)));

@@ -1,4 +1,4 @@
-//! Explanations: every step is the value that the operation goes through.
+//! Explanations: every step shows a value that the operation computes.
 
 use cutlet_layout_core::{Operation, Tiler, explain, layout, tile};
 
@@ -41,7 +41,7 @@ logical_product: A = (_2,_2):(_4,_1) times B = _6:_1
     );
 }
 
-/// Operations keep every element, and round the complement up for that.
+/// Operations keep every element, so they round the complement up.
 #[test]
 fn complements_are_those_that_operations_take() {
     let words = explain(
@@ -151,7 +151,7 @@ fn what_is_refused_says_at_which_step_and_why() {
     assert!(overlap.contains("refused: complement"), "{overlap}");
 }
 
-/// The last line is what the operation returns, for every operation.
+/// The last line is the operation's result, for every operation.
 #[test]
 fn explanations_end_with_the_result() {
     let a = layout!((8, 6):(1, 8));

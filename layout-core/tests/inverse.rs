@@ -1,4 +1,5 @@
-//! Left and right inverses and what is built on them: the definitions on all small layouts.
+//! Left and right inverses, and the functions built on them: their definitions on all small
+//! layouts.
 
 mod model;
 
@@ -24,8 +25,8 @@ fn right_inverses() {
         for (i, &c) in indices.iter().enumerate() {
             assert_eq!(layout.at(c), i as i64, "{inverse} of {layout}");
         }
-        // No longer one: of a one-to-one layout, the next index has no coordinate, or its
-        // coordinate is not one that a layout of these extents leads to.
+        // There is no longer inverse: if the layout is injective, the next index has no coordinate,
+        // or a layout of these extents does not reach its coordinate.
         let all = image(&list);
         let next = indices.len() as i64;
         if is_one_to_one(&all) && all.iter().filter(|&&i| i < 2 * next).count() as i64 == 2 * next {
@@ -42,7 +43,7 @@ fn is_one_to_one(values: &[i64]) -> bool {
 
 #[test]
 fn right_inverses_use_parts_of_modes_that_overlap() {
-    // 0..8 is in the image, but not by whole modes.
+    // 0..8 is in the image, but not as whole modes.
     assert_eq!(
         right_inverse(&layout!((4, 4):(1, 2))).to_string(),
         "(_2,_4):(_1,_4)"
@@ -50,8 +51,8 @@ fn right_inverses_use_parts_of_modes_that_overlap() {
     assert_eq!(right_inverse(&layout!((2, 6, 4):(1, 1, 2))).size(), 8);
 }
 
-/// Strides that do not divide each other: a place where they meet, and one of the places below is
-/// worth what makes up for it.
+/// Strides that do not divide each other: they share a place, and the weight of a lower place
+/// corrects the digits.
 #[test]
 fn left_inverses_in_other_radices() {
     for (text, inverse) in [
@@ -92,7 +93,7 @@ fn left_inverses() {
     );
 }
 
-/// Whether each stride divides the next and is beyond what the ones below it span.
+/// Whether each stride divides the next and is beyond the span of those below it.
 fn divides_and_spans(list: &[(i64, i64)]) -> bool {
     let mut modes = model::coalesced(list);
     modes.sort_by_key(|m| m.1);
@@ -149,8 +150,7 @@ fn common_vectors() {
     );
 }
 
-/// As CuTe takes it: the first mode of `a` along an inverse of `b` of whole modes, if its stride
-/// is 1.
+/// CuTe's result: the first mode of `a` along an inverse of whole modes of `b`, if its stride is 1.
 fn vector_along_whole_modes(a: &Layout, b: &Layout) -> i64 {
     let list = model::coalesced(&modes(b));
     let (mut inverse, mut next) = (vec![(1, 0)], 1);

@@ -60,7 +60,7 @@ fn all_coordinates_of_an_index() {
         (a.index(16), a.index((1, 5)), a.index((1, (1, 2)))),
         (17, 17, 17)
     );
-    // 5 stands at 13; the element at 4 is 15.
+    // The element at 13 is 5; the element at 4 is 15.
     assert_eq!((a.index(4), a.index((1, 1)), a.index(13)), (15, 15, 5));
 }
 

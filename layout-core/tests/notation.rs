@@ -1,4 +1,4 @@
-//! CuTe's text: reading, printing and reading again, the macros, and where errors point.
+//! CuTe's text: reading, printing and reading again, the macros, and the columns of errors.
 
 use cutlet_layout_core::*;
 use proptest::prelude::*;
@@ -84,12 +84,12 @@ fn errors_point_at_the_column() {
         (
             "8:é",
             3,
-            "column 3: expected an integer, `_` or `(`, found something else",
+            "column 3: expected an integer, `_` or `(`, found a character that the notation does not have",
         ),
         (
             "8:1@0@1@2@32",
             11,
-            "column 11: expected a direction: a mode that a layout has room for, found `3`",
+            "column 11: expected a direction within CAPACITY modes and MAX_DEPTH levels, found `3`",
         ),
         (
             "(2,4):(1,(2,3))",

@@ -1,4 +1,4 @@
-//! Tables, lists, LaTeX and SVG, held to the text that CuTe and tutorials on it show.
+//! Tables, lists, LaTeX and SVG, compared with the texts of CuTe and of tutorials on it.
 
 use cutlet_layout_core::{
     ComposedLayout, IntTuple, Layout, Swizzle, identity, layout, picture, shape, tile,
@@ -177,7 +177,7 @@ fn annotated_table_and_the_coordinates_of_index_17() {
     );
 }
 
-/// An index that several coordinates are mapped to, and one that none is.
+/// An index of several coordinates, and one of none.
 #[test]
 fn all_coordinates_of_an_index_are_found() {
     let forms: Vec<String> = picture::coordinates_of(&layout!((2, 3):(1, 0)), 1)

@@ -95,8 +95,8 @@ fn blocks_that_would_overlap_are_refused() {
     let gap = layout!((2, 2):(6, 2));
     assert_eq!(
         refused(gap, layout!(2:2)),
-        "product: (2,2):(6,2) by 2:2: the tiler counts to 2, and the block's gaps hold 2 \
-         repetitions: more would overlap; give a tiler that counts to less"
+        "product: (2,2):(6,2) by 2:2: the tiler's cosize asks for 3 repetitions, but only 2 \
+         fit without overlap: give a tiler of a smaller cosize"
     );
     assert_eq!(
         logical_product(&gap, &tile!(2:1)).to_string(),

@@ -1,4 +1,4 @@
-//! Serialising as CuTe's text.
+//! Serialisation as CuTe's text.
 #![cfg(feature = "serde")]
 
 use cutlet_layout_core::*;

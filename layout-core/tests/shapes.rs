@@ -1,4 +1,5 @@
-//! Examples from tutorials on CuTe: nested shapes, their coordinates, and what is left of them when an integer divides.
+//! Examples from tutorials on CuTe: nested shapes, their coordinates, and their quotients and
+//! remainders.
 
 use cutlet_layout_core::*;
 

@@ -1,4 +1,4 @@
-//! Slicing and dicing: what is kept, and where it begins.
+//! Slicing and dicing: the modes that are kept, and their offset.
 
 use cutlet_layout_core::*;
 

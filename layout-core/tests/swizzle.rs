@@ -1,4 +1,4 @@
-//! Swizzles and composed layouts: involutions, widths, and what acts on the outer layout.
+//! Swizzles and composed layouts: involutions, widths, and operations on the outer layout.
 
 use cutlet_layout_core::*;
 
@@ -38,8 +38,8 @@ fn impossible_swizzles_are_refused() {
 #[test]
 fn refusals_of_swizzles_say_which_limit_is_broken() {
     for (bits, base, shift, limit) in [
-        (3, 4, 2, "|shift| is at least bits"),
-        (3, -1, 3, "not negative"),
+        (3, 4, 2, "|shift| must be at least bits"),
+        (3, -1, 3, "must not be negative"),
         (63, 0, 63, "at most 62"),
         (0, 63, 0, "at most 62"),
         (0, 0, -63, "at most 62"),
@@ -64,7 +64,7 @@ fn the_same_memory_in_other_widths() {
     }
 }
 
-/// Every byte of every element stays where it is, in every pair of widths.
+/// Every byte of every element stays in its place, for every pair of widths.
 #[test]
 fn swizzled_layouts_recast_to_the_same_bytes() {
     for (bits, base, shift) in [
@@ -83,7 +83,7 @@ fn swizzled_layouts_recast_to_the_same_bytes() {
                 let halves = ComposedLayout::new(Swizzle::new(bits, base, shift), offset, outer);
                 for width in [1, 2, 4, 8, 16] {
                     let Ok(recast) = halves.try_recast(16, 8 * width) else {
-                        // Refused only where the swizzle permutes what is inside of an element.
+                        // Refused only if the swizzle permutes parts of an element.
                         assert!(bits > 0 && 2 << base < width, "{halves} in {width} bytes");
                         continue;
                     };

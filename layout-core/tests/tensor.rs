@@ -1,5 +1,5 @@
-//! Tensors of kernels: what the compiler cannot refuse is refused, or noticed where debug assertions
-//! are on.
+//! Tensors of kernels: misuse that the compiler cannot refuse panics, in some cases only with debug
+//! assertions.
 
 use std::panic::catch_unwind;
 
@@ -9,7 +9,7 @@ type Row = Tv<L!(2:1@0), L!(2:1@1)>;
 
 #[test]
 fn a_fragment_is_read_from_the_beginning_of_a_vector() {
-    /// Two rows of four, each read at once.
+    /// Two rows of four values, each read in one access.
     type Rows = Tv<L!(1:1@0), L!((4, 2):(1@1, 1@0)), 4>;
 
     let memory: [i32; 16] = core::array::from_fn(|i| i as i32);
@@ -32,7 +32,7 @@ fn a_fragment_is_read_from_the_beginning_of_a_vector() {
 #[should_panic(expected = "a tile begins before its matrix")]
 fn tiles_before_a_matrix_are_noticed() {
     let memory = [0; 8];
-    // SAFETY: the second row is the matrix; what is before it is not read.
+    // SAFETY: the second row is the matrix; elements before it are not read.
     let tensor = unsafe { Tensor::new(memory[4..].as_ptr(), RowMajor::new([1, 4], 4)) };
     tensor
         .local_tile::<L!((1, 4):(1@0, 1@1))>((u32::MAX, 0))

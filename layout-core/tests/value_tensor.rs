@@ -23,7 +23,7 @@ fn elements_are_found_by_coordinates_in_any_form() {
     assert_eq!((tensor.size(), tensor.rank()), (18, 2));
 }
 
-/// A tutorial writes that 5 is found at 4; it stands at 13, and 4 has 15.
+/// A tutorial places 5 at 4; it is at 13, and 15 is at 4.
 #[test]
 fn the_element_at_4_is_15() {
     let tensor = ValueTensor::new(Counting, layout!((3, (2, 3)):(3, (12, 1))));
@@ -102,7 +102,7 @@ fn tiles_and_threads_that_there_are_not_are_errors_in_words() {
             "{at}"
         );
     }
-    // A tiler that does not divide has tiles that reach beyond.
+    // If the tiler does not divide the tensor, the last tiles reach beyond it.
     let last = matrix.local_tile(&tile!(<2, 4>), &shape!((1, 1)));
     assert_eq!(last.at((0, 3)), 19.into());
     assert!(catch_unwind(|| matrix.local_tile(&tile!(<2, 4>), &shape!((1, 2)))).is_err());
@@ -198,7 +198,8 @@ fn divisions_and_groups_act_on_the_layout() {
     );
 }
 
-/// A tutorial's listing, with a table in place of its random one, and what it leaves open: the tensor.
+/// A tutorial's listing, with a fixed table in place of its random one, and with the tensor that it
+/// leaves out.
 #[test]
 fn a_tensor_over_a_gather() {
     let table: [i64; 16] = std::array::from_fn(|i| (i as i64 * 37 + 11) % 256);

@@ -1,4 +1,4 @@
-//! Every reference result of `data/algebra.jsonl`, held to what its `expect` field demands.
+//! Every reference result of `data/algebra.jsonl`, checked as its `expect` field says.
 
 use cutlet_layout_core::*;
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn tiler(value: &Value) -> Tiler {
     }
 }
 
-/// The text of a layout with the strides of modes of extent 1 zeroed: they never count.
+/// The text of a layout with the strides of modes of extent 1 zeroed, because these have no effect.
 fn normal(layout: &Layout) -> String {
     let stride: Vec<i64> = (0..layout.num_leaves())
         .map(|i| match layout.leaf_shape(i).value() {
@@ -152,10 +152,10 @@ fn layout_operation(op: &str, input: &Value) -> Option<Result<Layout, LayoutErro
     })
 }
 
-/// These layouts map no two coordinates to one index, and yet no layout undoes them: with the
-/// places of every mixed radix (each a prime number times the last, up to the greatest index), the
-/// equations for what the places are worth contradict each other. The reference's answers undo
-/// them neither.
+/// These layouts are injective, but no layout is their left inverse: for the places of every mixed
+/// radix (each a prime multiple of the last, up to the greatest index), the equations for the
+/// weights of the places contradict each other. The reference's answers are no left inverses
+/// either.
 ///
 /// `((6,3),2,2):((2,50),25,12)`, `(3,(4,4)):(8,(2,26))`, `((2,2),(12,4)):((37,592),(3,148))` and
 /// `((3,3,1),2,5):((2,110,22),10,22)`.
@@ -198,7 +198,7 @@ fn check(row: &Value) -> Outcome {
             let target = number("cosize_hi");
             let found = try_complement(&l, &tuple(&input["cosize_hi"]))
                 .map_err(|e| format!("refused: {e}"))?;
-            // Where the reference is beyond the bound, it is no measure of how much fits.
+            // A reference beyond the bound does not tell how much fits.
             let reference = layout(out);
             let cosize = filter(&l).cosize();
             let in_bound = reference.cosize() <= (target + cosize - 1) / cosize * cosize;

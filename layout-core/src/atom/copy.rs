@@ -1,15 +1,18 @@
-//! Copy atoms: which thread reads and which writes the elements of one copy instruction.
+//! Copy atoms: which thread reads and which thread writes each element of one copy instruction.
+//!
+//! The sm_80 tensor-core GEMM family will use them: [`CopyAtom::universal`] for `cp.async` and
+//! [`CopyAtom::ldmatrix`] for the operands of `mma.sync`.
 
 use super::covers;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::text::Text;
 use crate::{IntTuple, Layout, upcast};
 
 /// A copy instruction as data.
 ///
-/// Source and destination are layouts from (thread, value) to the elements that one instruction
-/// copies. Where threads write other elements than they read, as in `ldmatrix`, the two differ;
-/// `reference` is the side whose threads hold registers, in whose terms a [`TiledCopy`](crate::TiledCopy)
-/// is tiled.
+/// Source and destination are layouts from (thread, value) to the elements that the instruction
+/// copies. They differ if a thread writes other elements than it reads, as in `ldmatrix`. The
+/// reference is the side in registers; a [`TiledCopy`](crate::TiledCopy) is tiled in its terms.
 ///
 /// ```
 /// use cutlet_layout_core::CopyAtom;
@@ -32,8 +35,8 @@ impl CopyAtom {
     /// to elements.
     ///
     /// # Errors
-    /// If a layout does not cover all elements, each once, or the sides have different numbers of
-    /// threads.
+    /// If a layout does not cover every element exactly once, or the sides have different numbers
+    /// of threads.
     const fn try_new(
         name: &'static str,
         element_bits: i64,
@@ -44,10 +47,16 @@ impl CopyAtom {
         let size = reference.size();
         let all = covers(&source, size) && covers(&destination, size) && covers(&reference, size);
         if !all || source.mode(0).size() != destination.mode(0).size() {
-            return Err(LayoutError::of(
-                ErrorKind::Invalid,
-                "CopyAtom: source and destination cover the same elements, each once, with the same threads",
-            ));
+            let mut text = Text::new();
+            text.str("CopyAtom: ")
+                .str(name)
+                .str(" with elements of ")
+                .number(element_bits);
+            text.str(
+                " bits does not copy every element once with the same threads on both sides: ",
+            )
+            .str("choose another element width");
+            return Err(LayoutError::new(ErrorKind::Invalid, &text));
         }
         Ok(CopyAtom {
             name,
@@ -66,7 +75,7 @@ impl CopyAtom {
     pub const fn universal(access_bits: i64, element_bits: i64) -> CopyAtom {
         assert!(
             element_bits >= 1 && access_bits >= 1 && access_bits % element_bits == 0,
-            "CopyAtom: an access is a whole number of elements"
+            "CopyAtom: an access is not a whole number of elements: make access_bits a multiple of element_bits"
         );
         let own = Layout::concat2(
             &Layout::static_mode(1, 0),
@@ -81,11 +90,11 @@ impl CopyAtom {
         ))
     }
 
-    /// `ldmatrix.x1`, `.x2` or `.x4`: as many 8×8 matrices of 16-bit elements, whose rows are at
-    /// addresses that threads give, eight threads a matrix.
+    /// `ldmatrix.x1`, `.x2` or `.x4`: loads `matrices` 8×8 matrices of 16-bit elements. Eight
+    /// threads per matrix give the addresses of its rows.
     ///
     /// # Panics
-    /// If there is no such instruction, or elements do not make up 32 bits.
+    /// If `matrices` is not 1, 2 or 4, or `element_bits` does not divide 32.
     #[track_caller]
     pub const fn ldmatrix(matrices: i64, element_bits: i64) -> CopyAtom {
         let (rows, registers) = (rows(matrices), registers(matrices));
@@ -102,7 +111,7 @@ impl CopyAtom {
     /// registers.
     ///
     /// # Panics
-    /// If there is no such instruction, or elements do not make up 16 bits.
+    /// If `matrices` is not 1, 2 or 4, or `element_bits` does not divide 16.
     #[track_caller]
     pub const fn ldmatrix_transposed(matrices: i64, element_bits: i64) -> CopyAtom {
         let (rows, registers) = (rows(matrices), transposed_registers(matrices));
@@ -118,7 +127,7 @@ impl CopyAtom {
     /// `stmatrix.x1`, `.x2` or `.x4`: [`ldmatrix`](Self::ldmatrix) in the other direction.
     ///
     /// # Panics
-    /// If there is no such instruction, or elements do not make up 32 bits.
+    /// If `matrices` is not 1, 2 or 4, or `element_bits` does not divide 32.
     #[track_caller]
     pub const fn stmatrix(matrices: i64, element_bits: i64) -> CopyAtom {
         let (rows, registers) = (rows(matrices), registers(matrices));
@@ -135,7 +144,7 @@ impl CopyAtom {
     /// memory.
     ///
     /// # Panics
-    /// If there is no such instruction, or elements do not make up 16 bits.
+    /// If `matrices` is not 1, 2 or 4, or `element_bits` does not divide 16.
     #[track_caller]
     pub const fn stmatrix_transposed(matrices: i64, element_bits: i64) -> CopyAtom {
         let (rows, registers) = (rows(matrices), transposed_registers(matrices));
@@ -148,7 +157,7 @@ impl CopyAtom {
         ))
     }
 
-    /// An instruction whose sides are laid out in bits.
+    /// An instruction whose sides are given as layouts (thread, bit) → bit.
     const fn matrices(
         name: &'static str,
         element_bits: i64,
@@ -165,7 +174,7 @@ impl CopyAtom {
         )
     }
 
-    /// The instruction, as PTX calls it.
+    /// The instruction's name in PTX; "universal copy" for plain loads and stores.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -196,16 +205,17 @@ impl CopyAtom {
     }
 }
 
-/// Bits of a row of a matrix, and of a matrix.
+/// Bits of a matrix row.
 const ROW: i64 = 128;
+/// Bits of a matrix.
 const MATRIX: i64 = 8 * ROW;
 
-/// (thread, bit) → bit, where threads give the addresses of rows. Threads that are not needed
-/// give those of others again.
+/// (thread, bit) → bit on the side in memory: each thread gives the address of a row. Threads that
+/// are not needed repeat the addresses of others.
 const fn rows(matrices: i64) -> Layout {
     assert!(
         matches!(matrices, 1 | 2 | 4),
-        "ldmatrix and stmatrix move 1, 2 or 4 matrices"
+        "CopyAtom: ldmatrix and stmatrix move 1, 2 or 4 matrices: choose one of these numbers"
     );
     let needed = 8 * matrices;
     let threads = if needed == 32 {
@@ -219,7 +229,8 @@ const fn rows(matrices: i64) -> Layout {
     Layout::concat2(&threads, &Layout::static_mode(ROW, 1))
 }
 
-/// (thread, bit) → bit, where threads hold 32 bits of each matrix, four to a row.
+/// (thread, bit) → bit on the side in registers: a thread holds 32 bits of each matrix, four
+/// threads a row.
 const fn registers(matrices: i64) -> Layout {
     let bits = if matrices == 1 {
         Layout::static_mode(32, 1)
@@ -232,7 +243,7 @@ const fn registers(matrices: i64) -> Layout {
     Layout::concat2(&Layout::static_mode(32, 32), &bits)
 }
 
-/// [`registers`] of transposed matrices of 16-bit elements: four threads to a column.
+/// [`registers`] of transposed matrices of 16-bit elements: four threads hold a column.
 const fn transposed_registers(matrices: i64) -> Layout {
     let threads =
         Layout::from_shape_stride(&IntTuple::fixed(&[4, 8]), &IntTuple::fixed(&[2 * ROW, 16]));

@@ -1,13 +1,13 @@
 //! The MMA instructions of a thread and of a warp, as types.
 //!
-//! How operands are spread over threads depends on the width of their elements alone: bf16 and
-//! f16 share a layout, as do the 8-bit integers and floats.
+//! The distribution of operands over threads depends only on the width of their elements: bf16 and
+//! f16 share a layout, as do 8-bit integers and floats.
 
 use super::MmaAtom;
 use crate::{L, ThreadValue, Tv};
 
-/// A matrix multiply-accumulate instruction, D = A·B + C, as a type: thread-value layouts of the
-/// coordinates of A (M×K), B (N×K) and C (M×N), which kernels partition tiles by.
+/// A matrix multiply-accumulate instruction, D = A·B + C, as a type. Its thread-value layouts map
+/// to the coordinates of A (M×K), B (N×K) and C (M×N); kernels partition tiles by them.
 ///
 /// ```
 /// use cutlet_layout_core::{M16N8K16Bits16, Mma, StaticLayout, ThreadValue};
@@ -16,13 +16,13 @@ use crate::{L, ThreadValue, Tv};
 /// assert_eq!(Values::SIZE, 8);
 /// ```
 pub trait Mma: Copy + 'static {
-    /// Who holds A.
+    /// Thread-value layout of A.
     type A: ThreadValue;
-    /// Who holds B.
+    /// Thread-value layout of B.
     type B: ThreadValue;
-    /// Who holds C and D.
+    /// Thread-value layout of C and D.
     type C: ThreadValue;
-    /// The instruction, as PTX calls it.
+    /// The instruction's name in PTX.
     const NAME: &'static str;
     /// The shape (M, N, K).
     const SHAPE: [i64; 3];
@@ -48,12 +48,13 @@ macro_rules! instruction {
             const SHAPE: [i64; 3] = [$m, $n, $k];
         }
 
-        // Every operand is covered, each element once.
+        // The evaluation checks that each element of every operand is held once.
         const _: MmaAtom = $name::ATOM;
     };
 }
 
-/// C and D of the warp's instructions: a thread has two neighbours of a row, and two 8 rows below.
+/// C and D of the warp's instructions: a thread holds two neighbours of a row, and the two 8 rows
+/// below them.
 type Accumulators = Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@0))>;
 
 instruction! {

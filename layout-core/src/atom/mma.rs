@@ -5,8 +5,8 @@ use crate::{IntTuple, Layout, StaticLayout, ThreadValue, composition};
 
 /// A matrix multiply-accumulate instruction, D = A·B + C, as data.
 ///
-/// A is M×K, B is N×K, and C and D are M×N. For each, a layout maps (thread, value) to the
-/// element's position, counted down the columns, as CuTe's `MMA_Traits` do.
+/// A is M×K, B is N×K, and C and D are M×N. For each operand, a layout maps (thread, value) to the
+/// element's position, counted down the columns, as in CuTe's `MMA_Traits`.
 ///
 /// ```
 /// use cutlet_layout_core::{M16N8K16Bits16, Mma};
@@ -25,11 +25,11 @@ pub struct MmaAtom {
 }
 
 impl MmaAtom {
-    /// An instruction of the shape (M, N, K) whose threads hold A, B and C by these layouts.
+    /// An instruction of the shape (M, N, K) with these thread-value layouts of A, B and C.
     ///
     /// # Panics
-    /// If a layout does not cover its operand, each element once, or the layouts have different
-    /// numbers of threads.
+    /// If a layout does not cover each element of its operand exactly once, or the layouts have
+    /// different numbers of threads.
     pub const fn new(
         name: &'static str,
         shape: [i64; 3],
@@ -39,13 +39,21 @@ impl MmaAtom {
     ) -> MmaAtom {
         let [m, n, k] = shape;
         assert!(
-            covers(a, m * k) && covers(b, n * k) && covers(c, m * n),
-            "MmaAtom: a thread-value layout does not cover its operand, each element once"
+            covers(a, m * k),
+            "MmaAtom: the layout of A does not hold each element of M×K exactly once: correct it or the shape"
+        );
+        assert!(
+            covers(b, n * k),
+            "MmaAtom: the layout of B does not hold each element of N×K exactly once: correct it or the shape"
+        );
+        assert!(
+            covers(c, m * n),
+            "MmaAtom: the layout of C does not hold each element of M×N exactly once: correct it or the shape"
         );
         let threads = c.mode(0).size();
         assert!(
             a.mode(0).size() == threads && b.mode(0).size() == threads,
-            "MmaAtom: A, B and C are held by the same threads"
+            "MmaAtom: the layouts of A, B and C have different numbers of threads: give all three the same mode 0 size"
         );
         MmaAtom {
             name,
@@ -56,7 +64,7 @@ impl MmaAtom {
         }
     }
 
-    /// An instruction whose threads hold A, B and C by thread-value layouts of coordinates.
+    /// An instruction with these thread-value layouts, which map to the coordinates of A, B and C.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -73,7 +81,7 @@ impl MmaAtom {
         MmaAtom::new(name, shape, &a, &b, &c)
     }
 
-    /// The instruction, as PTX calls it.
+    /// The instruction's name in PTX.
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -1,4 +1,7 @@
-//! Tiled copies: a copy atom laid over more threads and values.
+//! Tiled copies: a copy atom repeated over more threads and values.
+//!
+//! The sm_80 tensor-core GEMM family will partition with them: its global tiles for `cp.async`, its
+//! shared tiles for `ldmatrix`.
 
 use super::{CopyAtom, TiledMma};
 use crate::error::{LayoutError, or_panic, tri};
@@ -9,7 +12,7 @@ use crate::{
     try_coalesce_by_mode, try_composition, try_zipped_divide,
 };
 
-/// A [`CopyAtom`] that many threads execute, as often as it takes to copy a tile.
+/// A [`CopyAtom`] that many threads execute, as often as a tile needs.
 ///
 /// ```
 /// use cutlet_layout_core::{CopyAtom, TiledCopy, layout};
@@ -32,8 +35,8 @@ pub struct TiledCopy {
 }
 
 impl TiledCopy {
-    /// A copy of the tile that `threads` (a layout that numbers threads) make when each holds
-    /// `values` (a layout that numbers its values) side by side: CuTe's `make_tiled_copy`.
+    /// CuTe's `make_tiled_copy`: `threads` numbers the threads, `values` numbers the values of a
+    /// thread, and each thread's values are neighbours in the tile.
     ///
     /// # Panics
     /// If the layouts are not compact, or the atom does not divide the threads and values.
@@ -53,12 +56,12 @@ impl TiledCopy {
     pub const fn of_layout(atom: CopyAtom, layout: &Layout, tile: &IntTuple) -> TiledCopy {
         assert!(
             super::covers(&crate::coalesce(&crate::filter_zeros(layout)), tile.size()),
-            "TiledCopy: the threads and values do not cover the tile"
+            "TiledCopy: the threads and values do not cover each element of the tile once: match the layout to the tile"
         );
         let [threads, values] = [layout.mode(0).size(), layout.mode(1).size()];
         assert!(
             threads % atom.threads() == 0 && values % atom.reference().mode(1).size() == 0,
-            "TiledCopy: the atom's threads and values do not divide the tiled copy's"
+            "TiledCopy: the atom's threads and values do not divide those of the tiled copy: use multiples of both"
         );
         TiledCopy {
             atom,
@@ -67,7 +70,7 @@ impl TiledCopy {
         }
     }
 
-    /// A copy of the M×K tile of A to or from where the threads of an MMA hold it.
+    /// A copy of the M×K tile of A to or from the registers in which an MMA's threads hold it.
     ///
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
@@ -77,7 +80,7 @@ impl TiledCopy {
         TiledCopy::of_layout(atom, &mma.get_layout_a_tv(), &IntTuple::fixed(&[m, k]))
     }
 
-    /// A copy of the N×K tile of B to or from where the threads of an MMA hold it.
+    /// A copy of the N×K tile of B to or from the registers in which an MMA's threads hold it.
     ///
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
@@ -87,7 +90,7 @@ impl TiledCopy {
         TiledCopy::of_layout(atom, &mma.get_layout_b_tv(), &IntTuple::fixed(&[n, k]))
     }
 
-    /// A copy of the M×N tile of C to or from where the threads of an MMA hold it.
+    /// A copy of the M×N tile of C to or from the registers in which an MMA's threads hold it.
     ///
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
@@ -112,7 +115,7 @@ impl TiledCopy {
         &self.tile
     }
 
-    /// (thread, value) → position in the tile, as the registers hold it.
+    /// (thread, value) → position in the tile, for the side in registers.
     pub const fn get_layout_tv(&self) -> &Layout {
         &self.layout
     }
@@ -158,7 +161,7 @@ impl TiledCopy {
         builder.finish()
     }
 
-    /// A tile as (thread, value), in the order of one side of the atom.
+    /// A tile's layout as (thread, value), in the order of one side of the atom.
     const fn try_thrval(&self, tile: &Layout, side: &Layout) -> Result<Layout, LayoutError> {
         let reference = self.atom.reference();
         let atom = IntTuple::fixed(&[reference.mode(0).size(), reference.mode(1).size()]);
@@ -185,10 +188,10 @@ impl TiledCopy {
         try_composition(tile, &tri!(try_coalesce_by_mode(&held, &profile)))
     }
 
-    /// What a thread reads of a source, as `(value, RestM, RestN, …)`.
+    /// The part of a source that a thread reads, as `(value, RestM, RestN, …)`.
     ///
     /// # Panics
-    /// As [`try_tidfrg_s`](Self::try_tidfrg_s) refuses, and if there is no such thread.
+    /// If [`try_tidfrg_s`](Self::try_tidfrg_s) returns an error, or if there is no such thread.
     #[track_caller]
     pub fn partition_s<E, I: Copy>(
         &self,
@@ -199,10 +202,10 @@ impl TiledCopy {
         self.slice(source.with_outer(tidfrg), thread)
     }
 
-    /// What a thread writes of a destination, as `(value, RestM, RestN, …)`.
+    /// The part of a destination that a thread writes, as `(value, RestM, RestN, …)`.
     ///
     /// # Panics
-    /// As [`try_tidfrg_d`](Self::try_tidfrg_d) refuses, and if there is no such thread.
+    /// If [`try_tidfrg_d`](Self::try_tidfrg_d) returns an error, or if there is no such thread.
     #[track_caller]
     pub fn partition_d<E, I: Copy>(
         &self,
@@ -218,7 +221,7 @@ impl TiledCopy {
         let threads = self.threads();
         assert!(
             (0..threads).contains(&thread),
-            "TiledCopy: {threads} threads have no thread {thread}"
+            "TiledCopy: there is no thread {thread}: the {threads} threads are numbered from 0"
         );
         let mut coord = underscores(tidfrg.rank());
         coord = coord.replace(0, &IntTuple::from(thread));

@@ -1,4 +1,6 @@
-//! Tiled MMAs: an MMA atom laid over more threads and values.
+//! Tiled MMAs: an MMA atom repeated over more threads and values.
+//!
+//! The sm_80 tensor-core GEMM family will partition its operands with them for `mma.sync`.
 
 use super::MmaAtom;
 use crate::error::{LayoutError, or_panic, tri};
@@ -9,8 +11,8 @@ use crate::{
     try_tiled_product, try_zipped_divide,
 };
 
-/// An [`MmaAtom`] that is executed by several warps (or warpgroups, or threads) at once, each on
-/// its own part of a tile.
+/// An [`MmaAtom`] that several warps (or warpgroups, or threads) execute at once, each on its own
+/// part of a tile.
 ///
 /// ```
 /// use cutlet_layout_core::{M16N8K16Bits16, Mma, TiledMma, layout};
@@ -30,14 +32,16 @@ pub struct TiledMma {
     permutations: [Tiler; 3],
 }
 
-/// The modes of the threads' and the tile's layouts that an operand has.
+/// The directions of A among (M, N, K).
 const A: [usize; 2] = [0, 2];
+/// The directions of B among (M, N, K).
 const B: [usize; 2] = [1, 2];
+/// The directions of C among (M, N, K).
 const C: [usize; 2] = [0, 1];
 
 impl TiledMma {
-    /// An atom executed at each coordinate (m, n, k) of `atoms`, a compact layout that numbers
-    /// the executing warps.
+    /// The atom executed at each coordinate (m, n, k) of `atoms`, a compact layout that numbers the
+    /// executing warps.
     ///
     /// # Panics
     /// If `atoms` is not of rank 3, or not compact.
@@ -45,11 +49,11 @@ impl TiledMma {
     pub const fn new(atom: MmaAtom, atoms: &Layout) -> TiledMma {
         assert!(
             atoms.rank() == 3,
-            "TiledMma: atoms are laid out over (M, N, K), by a layout of rank 3"
+            "TiledMma: the layout of atoms is not of rank 3: give it a mode each for M, N and K"
         );
         assert!(
             super::covers(atoms, atoms.size()),
-            "TiledMma: the layout of atoms numbers each of them, so it is compact"
+            "TiledMma: the layout of atoms is not compact: number the atoms from 0, each once"
         );
         let lanes = Layout::static_mode(atom.threads(), 1);
         let threads = or_panic(try_tiled_product(&lanes, &Tiler::layout(atoms)));
@@ -60,8 +64,9 @@ impl TiledMma {
         }
     }
 
-    /// With tilers that M, N and K are divided by before anything else: a layout there permutes
-    /// the elements of a tile, so that, say, values of neighbouring atoms become one vector.
+    /// The tiled MMA with a tiler for each of M, N and K, by which the direction is divided first.
+    /// A layout as tiler permutes the elements of a tile, for example so that values of
+    /// neighbouring atoms become one vector.
     pub const fn permuted(self, permutations: [Tiler; 3]) -> TiledMma {
         TiledMma {
             permutations,
@@ -84,8 +89,8 @@ impl TiledMma {
         &self.threads
     }
 
-    /// The tile (M, N, K) that all threads work on at once: their atoms' together, or what the
-    /// permutations span.
+    /// The tile (M, N, K) that all threads work on at once. In each direction its extent is the
+    /// size of the permutation, if that is a layout, or else the atoms' extents together.
     pub const fn tile(&self) -> [i64; 3] {
         let mut tile = [0; 3];
         let mut i = 0;
@@ -102,7 +107,7 @@ impl TiledMma {
     /// A layout of an M×K operand A as `((lane, (m, k)), (value, (RestM, RestK)))`.
     ///
     /// # Panics
-    /// As [`try_thrfrg_a`](Self::try_thrfrg_a) refuses.
+    /// If [`try_thrfrg_a`](Self::try_thrfrg_a) returns an error.
     #[track_caller]
     pub const fn thrfrg_a(&self, a: &Layout) -> Layout {
         or_panic(self.try_thrfrg_a(a))
@@ -111,7 +116,7 @@ impl TiledMma {
     /// A layout of an N×K operand B as `((lane, (n, k)), (value, (RestN, RestK)))`.
     ///
     /// # Panics
-    /// As [`try_thrfrg_b`](Self::try_thrfrg_b) refuses.
+    /// If [`try_thrfrg_b`](Self::try_thrfrg_b) returns an error.
     #[track_caller]
     pub const fn thrfrg_b(&self, b: &Layout) -> Layout {
         or_panic(self.try_thrfrg_b(b))
@@ -120,7 +125,7 @@ impl TiledMma {
     /// A layout of an M×N operand C as `((lane, (m, n)), (value, (RestM, RestN)))`.
     ///
     /// # Panics
-    /// As [`try_thrfrg_c`](Self::try_thrfrg_c) refuses.
+    /// If [`try_thrfrg_c`](Self::try_thrfrg_c) returns an error.
     #[track_caller]
     pub const fn thrfrg_c(&self, c: &Layout) -> Layout {
         or_panic(self.try_thrfrg_c(c))
@@ -210,8 +215,8 @@ impl TiledMma {
         self.by_thread(&thrfrg, C)
     }
 
-    /// Replaces the mode (lane, (i, j)) by thread numbers; threads that differ in the direction
-    /// that the operand lacks share their elements.
+    /// Replaces the mode (lane, (i, j)) by thread numbers. Threads that differ only in the
+    /// direction that the operand lacks share their elements.
     const fn by_thread(&self, thrfrg: &Layout, [i, j]: [usize; 2]) -> Layout {
         let holders = thrfrg.mode(0);
         let mut builder = LayoutBuilder::new();
@@ -238,27 +243,27 @@ impl TiledMma {
         Layout::concat2(&threads, &thrfrg.mode(1))
     }
 
-    /// What a thread holds of an M×K operand A, as `(value, RestM, RestK)`.
+    /// The part of an M×K operand A that a thread holds, as `(value, RestM, RestK)`.
     ///
     /// # Panics
-    /// As [`try_thrfrg_a`](Self::try_thrfrg_a) refuses, and if there is no such thread.
+    /// If [`try_thrfrg_a`](Self::try_thrfrg_a) returns an error, or if there is no such thread.
     #[track_caller]
     pub fn partition_a<E, I: Copy>(&self, a: ValueTensor<E, I>, thread: i64) -> ValueTensor<E, I> {
         let thrfrg = self.thrfrg_a(a.outer());
         self.slice(a.with_outer(thrfrg), thread, A)
     }
 
-    /// What a thread holds of an N×K operand B, as `(value, RestN, RestK)`.
+    /// The part of an N×K operand B that a thread holds, as `(value, RestN, RestK)`.
     ///
     /// # Panics
-    /// As [`try_thrfrg_b`](Self::try_thrfrg_b) refuses, and if there is no such thread.
+    /// If [`try_thrfrg_b`](Self::try_thrfrg_b) returns an error, or if there is no such thread.
     #[track_caller]
     pub fn partition_b<E, I: Copy>(&self, b: ValueTensor<E, I>, thread: i64) -> ValueTensor<E, I> {
         let thrfrg = self.thrfrg_b(b.outer());
         self.slice(b.with_outer(thrfrg), thread, B)
     }
 
-    /// What a thread holds of an M×N operand C, as `(value, RestM, RestN)`.
+    /// The part of an M×N operand C that a thread holds, as `(value, RestM, RestN)`.
     ///
     /// ```
     /// use cutlet_layout_core::{Counting, M16N8K16Bits16, Mma, TiledMma, ValueTensor, layout};
@@ -271,7 +276,7 @@ impl TiledMma {
     /// ```
     ///
     /// # Panics
-    /// As [`try_thrfrg_c`](Self::try_thrfrg_c) refuses, and if there is no such thread.
+    /// If [`try_thrfrg_c`](Self::try_thrfrg_c) returns an error, or if there is no such thread.
     #[track_caller]
     pub fn partition_c<E, I: Copy>(&self, c: ValueTensor<E, I>, thread: i64) -> ValueTensor<E, I> {
         let thrfrg = self.thrfrg_c(c.outer());
@@ -288,7 +293,7 @@ impl TiledMma {
         let threads = self.threads();
         assert!(
             (0..threads).contains(&thread),
-            "TiledMma: {threads} threads have no thread {thread}"
+            "TiledMma: there is no thread {thread}: the {threads} threads are numbered from 0"
         );
         let at = self.threads.get_flat_coord(thread.into());
         let holder = IntTuple::tuple(&[
@@ -301,7 +306,7 @@ impl TiledMma {
     }
 }
 
-/// A mode of rests as (threads, what is left to each).
+/// Divides a rest mode into (threads, rest of each thread).
 const fn split(rest: &Layout, threads: &Layout) -> Result<Layout, LayoutError> {
     try_logical_divide(
         rest,

@@ -6,8 +6,8 @@ use crate::{E, IntTuple, L, Layout, Tv};
 /// The thread layout of registers: four threads along a row, eight rows, four warps.
 type Threads = L!((4, 8, 4):(2@1, 1@0, 16@0));
 
-/// C and D of `wgmma.m64nN`, N = 8·`N8`: a thread has two neighbours of a row and two 8 rows
-/// below, in every 8 columns.
+/// C and D of `wgmma.m64nN`, N = 8·`N8`: in every 8 columns, a thread holds two neighbours of a row
+/// and the two 8 rows below them.
 pub type WgmmaC<const N8: usize> = Tv<Threads, (E<2, 1, 1>, E<2, 8, 0>, E<N8, 8, 1>)>;
 
 /// A of `wgmma` in registers, 64×8 elements of 32 bits: tf32.
@@ -36,7 +36,7 @@ impl MmaAtom {
     /// ```
     ///
     /// # Panics
-    /// If N is not a multiple of 8 up to 256, or there is no such width.
+    /// If `n` is not a multiple of 8 up to 256, or `bits` is not 8, 16 or 32.
     #[track_caller]
     pub const fn wgmma(n: i64, bits: i64) -> MmaAtom {
         let k = depth(bits);
@@ -71,11 +71,11 @@ impl MmaAtom {
     }
 }
 
-/// K: 32 bytes.
+/// K of the instruction: 32 bytes of elements.
 const fn depth(bits: i64) -> i64 {
     assert!(
         matches!(bits, 8 | 16 | 32),
-        "wgmma: elements have 8, 16 or 32 bits"
+        "wgmma: there is no instruction for elements of this width: use 8, 16 or 32 bits"
     );
     256 / bits
 }
@@ -83,7 +83,7 @@ const fn depth(bits: i64) -> i64 {
 const fn accumulators(n: i64) -> Layout {
     assert!(
         n >= 8 && n <= 256 && n % 8 == 0,
-        "wgmma: N is a multiple of 8, at most 256"
+        "wgmma: there is no instruction for this N: use a multiple of 8, at most 256"
     );
     Layout::concat2(
         &Layout::from_shape_stride(
@@ -97,7 +97,7 @@ const fn accumulators(n: i64) -> Layout {
     )
 }
 
-/// An operand that all threads see all of.
+/// An operand in shared memory: every thread sees all of it.
 const fn shared(rows: i64, columns: i64) -> Layout {
     Layout::concat2(
         &Layout::static_mode(THREADS, 0),
@@ -105,7 +105,7 @@ const fn shared(rows: i64, columns: i64) -> Layout {
     )
 }
 
-// The types and the values are the same layouts.
+// The types and the values describe the same layouts.
 const _: () = assert!(super::mma::positions::<WgmmaC<32>>(64, 256).eq(MmaAtom::wgmma(256, 16).c()));
 const _: () = {
     let _ = (

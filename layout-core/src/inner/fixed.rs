@@ -1,12 +1,12 @@
 //! The fixed inner transform: a tile whose memory layout the compiler knows, as in shared memory.
 //!
-//! Such an inner needs no run-time arithmetic: it is composed into the outer layout, and a swizzle
-//! on top of it is split into the part of the thread and the part of the value.
+//! It needs no run-time arithmetic for a value: its layout is composed into the outer layout, and
+//! its swizzle is split into a thread's part and a value's part.
 
 use super::{Bound, Inner};
 use crate::entry::entry;
-use crate::partition::reach;
 use crate::static_layout::evaluate;
+use crate::tile::reach;
 use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use core::marker::PhantomData;
 pub trait StaticSwizzle: Copy + 'static {
     /// The bits of an index that the swizzle reads.
     const SOURCE: u32;
-    /// How far up the source bits are from the bits they are xored into.
+    /// The distance from the source bits down to the bits they are xored into.
     const SHIFT: u32;
     /// The same swizzle as a value.
     const VALUE: Swizzle = {
@@ -70,7 +70,7 @@ impl<const B: u32, const M: u32, const S: u32> StaticSwizzle for Sw<B, M, S> {
 pub struct Fixed<L, W = NoSwizzle>(PhantomData<(L, W)>);
 
 impl<L: StaticLayout, W: StaticSwizzle> Fixed<L, W> {
-    /// The transform; it has no run-time part.
+    /// The transform. It has no run-time part.
     #[inline(always)]
     pub fn new() -> Self {
         Self(PhantomData)
@@ -78,7 +78,7 @@ impl<L: StaticLayout, W: StaticSwizzle> Fixed<L, W> {
 }
 
 impl<L: StaticLayout, W: StaticSwizzle> Inner for Fixed<L, W> {
-    /// An element index, not swizzled yet.
+    /// An element index before the swizzle.
     type Offset = u32;
     type Bound<O: StaticLayout> = BoundFixed<L, W, O>;
 
@@ -108,8 +108,8 @@ impl<L: StaticLayout, O: StaticLayout> StaticLayout for InMemory<L, O> {
     type Storage<T: Copy> = O::Storage<T>;
 }
 
-/// The proof that thread and value coordinates lie inside `L`, and that their offsets may be added
-/// after `L`, and xored after the swizzle.
+/// The check that thread and value coordinates lie inside `L`, and that a thread's and a value's
+/// index may be added after `L` and xored after the swizzle.
 struct Additive<L, W, Thr, Val>(PhantomData<(L, W, Thr, Val)>);
 
 impl<L: StaticLayout, W: StaticSwizzle, Thr: StaticLayout, Val: StaticLayout>
@@ -123,7 +123,8 @@ impl<L: StaticLayout, W: StaticSwizzle, Thr: StaticLayout, Val: StaticLayout>
         while b < L::LAYOUT.rank() {
             assert!(
                 reach(&of_tile, b) < L::LAYOUT.mode(b).size(),
-                "a tile is partitioned by a thread-value layout that reaches beyond it: fewer threads or values, or smaller strides, stay inside"
+                "a thread-value layout reaches beyond the tile that it partitions: use fewer threads \
+                 or values, or smaller strides"
             );
             b += 1;
         }
@@ -132,7 +133,8 @@ impl<L: StaticLayout, W: StaticSwizzle, Thr: StaticLayout, Val: StaticLayout>
             let value_bits = bits(&InMemory::<L, Val>::LAYOUT);
             assert!(
                 thread_bits & value_bits == 0,
-                "a swizzled tile can only be partitioned where thread and value offsets use different bits of the index"
+                "thread and value offsets in a swizzled tile use the same bits of the index: use \
+                 strides that keep them apart"
             );
         }
     };
@@ -161,7 +163,7 @@ pub struct BoundFixed<L, W, O> {
 }
 
 impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> BoundFixed<L, W, O> {
-    /// The swizzled index of every value, as if the thread's offset were 0.
+    /// The swizzled index of every value of a thread whose offset is 0.
     const TABLE: [u32; 256] = {
         let count = if O::SIZE < 256 { O::SIZE } else { 256 };
         let layout = InMemory::<L, O>::LAYOUT;
@@ -210,8 +212,8 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
         if W::SOURCE == 0 {
             value as i64
         } else {
-            // swz(thread + value) = swz(thread) ^ swz(value) for disjoint bits. Only the bits that a
-            // swizzle writes need the xor; the others are added, and so become an immediate.
+            // swz(thread + value) = swz(thread) ^ swz(value) for disjoint bits. Only the bits that
+            // the swizzle writes need the xor. The others are added, and become an immediate.
             let written = W::SOURCE >> W::SHIFT;
             ((self.start ^ (value & written)) + (value & !written)) as i64
         }
@@ -219,7 +221,7 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
 
     #[inline(always)]
     fn holds(&self, _: usize) -> bool {
-        // A tile is partitioned only by what lies inside it (`Additive`).
+        // `Additive` has checked that all values lie inside the tile.
         true
     }
 }

@@ -1,8 +1,8 @@
-//! The gather inner transform: rows are found through a table of indices.
+//! The gather inner transform: a table of indices maps each row to a row of a source.
 
-use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
 use crate::static_layout::{Coordinates, evaluate};
-use crate::{Engine, Fragment, StaticLayout, tile_extent};
+use crate::{Coord, Engine, Fragment, StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
 /// An integer type that indexes rows.
@@ -62,7 +62,7 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        // Refuses negative coordinates, which `Bounds` does not look for.
+        // Refuses negative coordinates, which `Bounds` does not check.
         const { tile_extent::<(Thr, Val)>() };
         [
             offset[0] + evaluate::<Thr>(thr, 0),
@@ -84,14 +84,14 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
             } else {
                 let r = coordinate::<L>(v)[0];
                 let index = if r < bounds.rest[0] {
-                    // SAFETY: the row lies inside the extents, whose table entries the creator of
-                    // this transform promised to be readable.
+                    // SAFETY: the row lies inside the extents. The creator of this transform
+                    // promised that their table entries are readable.
                     unsafe { self.table.load(offset[0] as i64 + r as i64) }.to_i64()
                 } else {
                     -1
                 };
                 Row {
-                    // An index that is no row may overflow here; its row is never reached.
+                    // May wrap for an index outside the source; such a row is never accessed.
                     start: index.wrapping_mul(self.ld).wrapping_add(offset[1] as i64),
                     exists: index >= 0 && index < self.source_rows,
                 }
@@ -113,7 +113,7 @@ impl<X: Engine<Element: RowIndex>> MatrixInner for Gather<X> {
     }
 }
 
-/// Where the row of a value begins in the source, and whether its index names a row at all.
+/// The beginning of a value's row in the source, and whether the table names an existing row.
 #[derive(Clone, Copy)]
 struct Row {
     start: i64,
@@ -129,8 +129,8 @@ pub struct BoundGather<L: StaticLayout> {
 }
 
 impl<L: StaticLayout> BoundGather<L> {
-    /// The row of value `v`, if that lies inside the extents but the table's index for it is not
-    /// a row of the source.
+    /// The row of value `v`, if it lies inside the extents but its table entry names no row of the
+    /// source.
     #[inline(always)]
     pub fn missing_row(&self, v: usize) -> Option<i64> {
         let coord = coordinate::<L>(v);

@@ -1,12 +1,12 @@
 //! The strided inner transform: a matrix in memory with a leading dimension known at run time.
 
-use super::{Bound, Bounds, Coord, Inner, MatrixInner, coordinate, run_along};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
 use crate::static_layout::evaluate;
-use crate::{StaticLayout, tile_extent};
+use crate::{Coord, StaticLayout, tile_extent};
 use core::marker::PhantomData;
 
-/// A matrix whose direction `C` is contiguous (0: columns are, 1: rows are) and whose other
-/// direction steps by the leading dimension `ld`, in elements.
+/// A matrix that is contiguous along direction `C` (0: down a column, 1: along a row) and steps by
+/// the leading dimension `ld`, in elements, along the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<const C: usize> {
     extent: Coord,
@@ -39,7 +39,7 @@ impl<const C: usize> Inner for Strided<C> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        // Refuses negative coordinates, which `Bounds` does not look for.
+        // Refuses negative coordinates, which `Bounds` does not check.
         const { tile_extent::<(Thr, Val)>() };
         [
             offset[0] + evaluate::<Thr>(thr, 0),

@@ -18,8 +18,8 @@ pub struct AnnotatedTable<'a> {
     layout: &'a Layout,
 }
 
-/// The table of a layout with every column's 1-D coordinate above it and, where columns are
-/// nested, its natural coordinate; nested rows show theirs beside them.
+/// The table of a layout with each column's 1-D coordinate above it. If columns are nested, their
+/// natural coordinates are above them too. Nested rows have theirs beside them.
 ///
 /// ```
 /// use cutlet_layout_core::{layout, picture};
@@ -96,7 +96,7 @@ impl fmt::Display for AnnotatedTable<'_> {
     }
 }
 
-/// The shape of what runs across.
+/// The shape that runs across.
 fn across(shape: &IntTuple) -> IntTuple {
     match shape.rank() {
         1 => *shape,

@@ -9,7 +9,7 @@ pub struct Color {
     pub rgb: [u8; 3],
 }
 
-/// Light enough to read black text on, and told apart by hue.
+/// The hues of cells, light enough for black text.
 const HUES: [[u8; 3]; 12] = [
     [175, 175, 255],
     [175, 255, 175],
@@ -25,7 +25,7 @@ const HUES: [[u8; 3]; 12] = [
     [190, 210, 190],
 ];
 
-/// How many threads have colours of their own before they repeat.
+/// The number of threads with different colours.
 const THREADS: usize = 8;
 
 impl Color {
@@ -34,21 +34,21 @@ impl Color {
     /// The grey that marks a selection.
     pub const SELECTED: Color = Color { rgb: [185; 3] };
 
-    /// The colour of a tile; after twelve they repeat.
+    /// The colour of a tile. Colours repeat after twelve tiles.
     pub const fn of_tile(tile: i64) -> Color {
         Color {
             rgb: HUES[tile.rem_euclid(HUES.len() as i64) as usize],
         }
     }
 
-    /// The colour of a thread; after eight they repeat.
+    /// The colour of a thread. Colours repeat after eight threads.
     pub const fn of_thread(thread: i64) -> Color {
         Color {
             rgb: HUES[thread.rem_euclid(THREADS as i64) as usize],
         }
     }
 
-    /// The shade of grey of an index: eight of them, then they repeat.
+    /// The shade of grey of an index. Shades repeat after eight indices.
     pub const fn of_index(index: i64) -> Color {
         Color {
             rgb: [255 - 15 * index.rem_euclid(8) as u8; 3],

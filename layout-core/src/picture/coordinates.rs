@@ -1,10 +1,10 @@
-//! Lists of coordinates: all of a shape, and all forms of those of an index.
+//! Lists of coordinates: all of a shape, and those of an index in all forms.
 
 use core::fmt;
 
 use crate::{CAPACITY, Int, IntTuple, Layout, linear_coordinate};
 
-/// The natural coordinates of a shape, one a line; see [`coordinate_list`].
+/// The natural coordinates of a shape, one per line; see [`coordinate_list`].
 #[derive(Clone, Copy, Debug)]
 pub struct CoordinateList<'a> {
     shape: &'a IntTuple,
@@ -40,8 +40,8 @@ pub struct CoordinatesOf<'a> {
     form: usize,
 }
 
-/// Every coordinate that a layout maps to an index, in all of its forms: 1-D, one integer a mode,
-/// and natural. Forms that are the same are given once. As text, each is a line.
+/// Every coordinate that a layout maps to an index, in all of its forms: 1-D, one integer per mode,
+/// and natural. Equal forms are given once. As text, each form is a line.
 ///
 /// ```
 /// use cutlet_layout_core::{layout, picture};
@@ -109,7 +109,7 @@ pub(super) fn natural(c: i64, shape: &IntTuple) -> IntTuple {
     IntTuple::from_parts(digits, *shape.profile())
 }
 
-/// A natural coordinate with one integer a mode.
+/// A natural coordinate as one integer per mode.
 fn by_mode(natural: &IntTuple, shape: &IntTuple) -> IntTuple {
     let mut flat = *natural;
     for i in 0..shape.rank() {

@@ -49,8 +49,8 @@ pub struct ThreadValueLatex<'a> {
     drawn: &'a ThreadValues,
 }
 
-/// A thread-value layout as a LaTeX document of its own: the tile, with the thread and value that
-/// hold each element, coloured by thread.
+/// A thread-value layout as a LaTeX document of its own: the tile, coloured by thread, with the
+/// thread and value of each element.
 pub const fn thread_value_latex(drawn: &ThreadValues) -> ThreadValueLatex<'_> {
     ThreadValueLatex { drawn }
 }

@@ -20,10 +20,10 @@ pub trait Panel {
     /// Writes the line above the table.
     fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// The numbers of rows and columns.
+    /// The number of rows and of columns.
     fn extent(&self) -> (i64, i64);
 
-    /// Writes a cell's text; `line` is 0 or 1, and one line is enough.
+    /// Writes line `line` of a cell's text: 0, or 1 if cells have two lines.
     fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     /// Whether cells have two lines.
@@ -153,14 +153,14 @@ impl<'a> TiledPanel<'a> {
     /// A layout with the tiles that a tiler divides it into.
     ///
     /// # Errors
-    /// As [`try_zipped_divide`] refuses, and if the tiles do not divide the layout evenly.
+    /// If [`try_zipped_divide`] returns an error, or if the tiles do not divide the layout evenly.
     pub const fn new(layout: &'a Layout, tiler: &Tiler) -> Result<TiledPanel<'a>, LayoutError> {
         let positions = tri!(Layout::try_col_major(&layout.shape()));
         let tiled = tri!(try_zipped_divide(&positions, tiler));
         if tiled.size() != layout.size() {
             return Err(LayoutError::of(
                 ErrorKind::Mismatch,
-                "tiled picture: the tiles do not divide the layout evenly",
+                "tiled picture: the tiles do not divide the layout evenly: use a tiler that does",
             ));
         }
         Ok(TiledPanel {
@@ -306,7 +306,7 @@ impl fmt::Display for CellText<'_> {
     }
 }
 
-/// Text with the characters escaped that mean something in XML.
+/// Text with the special characters of XML escaped.
 struct Escaped<'a>(&'a dyn fmt::Display);
 
 impl fmt::Display for Escaped<'_> {
@@ -360,8 +360,8 @@ pub struct ThreadValueSvg<'a> {
     drawn: &'a ThreadValues,
 }
 
-/// A thread-value layout as an SVG document: the tile, with the thread and value that hold each
-/// element, coloured by thread.
+/// A thread-value layout as an SVG document: the tile, coloured by thread, with the thread and
+/// value of each element.
 pub const fn thread_value_svg(drawn: &ThreadValues) -> ThreadValueSvg<'_> {
     ThreadValueSvg { drawn }
 }

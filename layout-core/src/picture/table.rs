@@ -10,11 +10,11 @@ pub struct Table<'a, D> {
     drawn: &'a D,
 }
 
-/// CuTe's `print_layout`: the layout's text, and under it a table of what each coordinate is
-/// mapped to. The first mode runs down, all others across.
+/// CuTe's `print_layout`: the layout's text, and under it a table with the index of each
+/// coordinate. The first mode runs down, all others run across.
 ///
-/// A vector (rank 1) is listed by coordinate and index instead, and drawn as the matrix that it
-/// nests, if it nests one.
+/// A layout of rank 1 is listed by coordinate and index. If it nests a matrix, a table of this
+/// matrix comes first.
 ///
 /// ```
 /// use cutlet_layout_core::{layout, picture};
@@ -51,7 +51,7 @@ impl<D: Draw> fmt::Display for Table<'_, D> {
 }
 
 impl<D: Draw> Table<'_, D> {
-    /// CuTe makes room for the cosize, one more than the last index.
+    /// The width of a cell. CuTe makes room for the cosize, one more than the last index.
     fn width(&self, grid: Grid) -> usize {
         let size = grid.rows * grid.columns;
         let widest = (0..size).map(|c| width_of(&self.drawn.element(c))).max();

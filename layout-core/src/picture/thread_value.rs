@@ -1,16 +1,17 @@
-//! Thread-value tables: which thread holds which element of a tile, as which of its values.
+//! Thread-value tables: which thread holds each element of a tile, and as which of its values.
 
 use core::fmt;
 
 use super::table::rule;
 use super::{centred, width_of};
 use crate::error::tri;
+use crate::text::Text;
 use crate::{ErrorKind, IntTuple, Layout, LayoutError, try_composition, try_right_inverse};
 
 /// A thread-value layout over a tile, ready to be drawn.
 ///
-/// The layout maps (thread, value) to elements of the tile: to their colexicographic positions,
-/// as CuTe's atoms do, or to coordinates, by strides in basis directions.
+/// The layout maps (thread, value) to elements of the tile: to colexicographic positions, as CuTe's
+/// atoms do, or to coordinates, by strides in basis directions.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadValues {
     layout: Layout,
@@ -28,10 +29,8 @@ impl ThreadValues {
     /// If the layout or the shape is not of rank 2, or the layout leaves the tile.
     pub const fn new(layout: &Layout, tile: &IntTuple) -> Result<ThreadValues, LayoutError> {
         if layout.rank() != 2 || tile.rank() != 2 {
-            return Err(LayoutError::of(
-                ErrorKind::Mismatch,
-                "thread-value table: a layout (thread, value) and a tile (rows, columns) are needed",
-            ));
+            let why = "give a layout (thread, value) and a tile (rows, columns), both of rank 2";
+            return Err(refused(layout, tile, why));
         }
         let positions = tri!(Layout::try_col_major(tile));
         let to_element = if layout.has_basis() {
@@ -40,10 +39,8 @@ impl ThreadValues {
             *layout
         };
         if !inside(layout, tile) || to_element.cosize() > positions.size() {
-            return Err(LayoutError::of(
-                ErrorKind::Mismatch,
-                "thread-value table: the layout maps to elements outside the tile",
-            ));
+            let why = "the layout maps to elements outside the tile: give a larger tile";
+            return Err(refused(layout, tile, why));
         }
         let (rows, columns) = (tile.mode(0).size(), tile.mode(1).size());
         let to_owner = match try_right_inverse(&to_element) {
@@ -79,7 +76,7 @@ impl ThreadValues {
         self.to_element.mode(1).size()
     }
 
-    /// The first (thread, value) that holds an element, if any does.
+    /// The first (thread, value) that holds an element, if there is one.
     pub fn owner(&self, row: i64, column: i64) -> Option<(i64, i64)> {
         let position = row + column * self.rows;
         let holder = match &self.to_owner {
@@ -88,6 +85,13 @@ impl ThreadValues {
         };
         Some((holder % self.threads(), holder / self.threads()))
     }
+}
+
+const fn refused(layout: &Layout, tile: &IntTuple, why: &str) -> LayoutError {
+    let mut text = Text::new();
+    text.str("thread-value table: ").layout(layout);
+    text.str(" over ").tuple(tile).str(": ").str(why);
+    LayoutError::new(ErrorKind::Mismatch, &text)
 }
 
 /// Whether a layout in basis directions stays inside a tile.
@@ -174,7 +178,7 @@ impl fmt::Display for ThreadValueTable<'_> {
     }
 }
 
-/// A thread and value as text, nothing for nobody.
+/// A thread and value as text; empty if no thread holds the element.
 struct Owner(Option<(i64, i64)>);
 
 impl fmt::Display for Owner {

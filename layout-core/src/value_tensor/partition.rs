@@ -14,7 +14,7 @@ macro_rules! layout_operations {
             $(#[$doc])*
             ///
             /// # Panics
-            #[doc = concat!("As [`ComposedLayout::", stringify!($try_name), "`] refuses.")]
+            #[doc = concat!("If [`ComposedLayout::", stringify!($try_name), "`] returns an error.")]
             #[track_caller]
             pub fn $name(self, $arg: &$type) -> ValueTensor<E, I> {
                 let layout = unwrap(self.layout.$try_name($arg));
@@ -50,7 +50,7 @@ impl<E, I: Copy> ValueTensor<E, I> {
     /// Modes `begin..end` grouped into one.
     ///
     /// # Panics
-    /// As [`Layout::try_group`] refuses.
+    /// If [`Layout::try_group`] returns an error.
     #[track_caller]
     pub fn group_modes(self, begin: usize, end: usize) -> ValueTensor<E, I> {
         let outer = unwrap(self.outer().try_group(begin, end));
@@ -59,8 +59,8 @@ impl<E, I: Copy> ValueTensor<E, I> {
 
     /// The tile at a coordinate among tiles: CuTe's `inner_partition`.
     ///
-    /// Modes past the coordinate are kept, as modes behind the tile's. Where the tiler does not
-    /// divide an extent, the last tiles reach beyond the tensor.
+    /// Modes past the coordinate are kept, behind the tile's modes. If the tiler does not divide an
+    /// extent, the last tiles reach beyond the tensor.
     ///
     /// # Panics
     /// As [`zipped_divide`](Self::zipped_divide), and if there is no such tile.
@@ -78,9 +78,10 @@ impl<E, I: Copy> ValueTensor<E, I> {
         tiled.slice(&coord)
     }
 
-    /// What all tiles have at a coordinate within the tile: CuTe's `outer_partition`.
+    /// The elements of all tiles at a coordinate within the tile: CuTe's `outer_partition`.
     ///
-    /// Where the tiler does not divide an extent, what the last tiles have may be beyond the tensor.
+    /// If the tiler does not divide an extent, the elements of the last tiles may lie beyond the
+    /// tensor.
     ///
     /// # Panics
     /// As [`zipped_divide`](Self::zipped_divide), and if the tile has no such coordinate.
@@ -97,7 +98,8 @@ impl<E, I: Copy> ValueTensor<E, I> {
         tiled.slice(&coord)
     }
 
-    /// The tile at a coordinate among tiles: CuTe's `local_tile`, what a block of threads works on.
+    /// The tile at a coordinate among tiles, on which a block of threads works: CuTe's
+    /// `local_tile`.
     ///
     /// # Panics
     /// As [`inner_partition`](Self::inner_partition).
@@ -106,8 +108,8 @@ impl<E, I: Copy> ValueTensor<E, I> {
         self.inner_partition(tiler, coord)
     }
 
-    /// [`local_tile`](Self::local_tile) of the modes that a projection does not mark with `_`:
-    /// the tile of A, from the tiler and the coordinate of (M, N, K) and the projection
+    /// [`local_tile`](Self::local_tile) of the modes that a projection does not mark with `_`. For
+    /// the tile of A, the tiler and the coordinate are those of (M, N, K) and the projection is
     /// `(1, _, 1)`.
     ///
     /// # Panics
@@ -121,7 +123,7 @@ impl<E, I: Copy> ValueTensor<E, I> {
     ) -> ValueTensor<E, I> {
         assert!(
             tiler.rank() == projection.rank() && coord.rank() == projection.rank(),
-            "local_tile: tiler {tiler}, coordinate {coord} and projection {projection} have different ranks"
+            "local_tile: tiler {tiler}, coordinate {coord} and projection {projection} must have the same rank"
         );
         let mut tiles = [Tiler::UNDERSCORE; crate::CAPACITY];
         let mut coords = [IntTuple::EMPTY; crate::CAPACITY];
@@ -137,8 +139,8 @@ impl<E, I: Copy> ValueTensor<E, I> {
         )
     }
 
-    /// What thread `thread` of a thread layout holds, if the threads are laid over the tensor again
-    /// and again: CuTe's `local_partition`.
+    /// The elements of thread `thread` if a thread layout is repeated over the tensor: CuTe's
+    /// `local_partition`.
     ///
     /// ```
     /// use cutlet_layout_core::{Counting, ValueTensor, layout};
@@ -154,7 +156,8 @@ impl<E, I: Copy> ValueTensor<E, I> {
     pub fn local_partition(self, threads: &Layout, thread: i64) -> ValueTensor<E, I> {
         assert!(
             (0..threads.size()).contains(&thread),
-            "local_partition: {threads} has no thread {thread}"
+            "local_partition: {threads} has no thread {thread}: it has {}, numbered from 0",
+            threads.size()
         );
         let tile = Tiler::shape(&product_each(&threads.shape()));
         let coord = threads.get_flat_coord(thread.into());
@@ -175,10 +178,11 @@ impl<E, I: Copy> ValueTensor<E, I> {
     ) -> ValueTensor<E, I> {
         assert!(
             (0..threads.size()).contains(&thread),
-            "local_partition: {threads} has no thread {thread}"
+            "local_partition: {threads} has no thread {thread}: it has {}, numbered from 0",
+            threads.size()
         );
         let kept = unwrap(try_dice(projection, threads));
-        // A thread that the projection leaves out shares its elements.
+        // Threads that differ only in modes that the projection leaves out share their elements.
         let coord = threads.get_flat_coord(thread.into());
         let mut coords = [IntTuple::EMPTY; crate::CAPACITY];
         let mut len = 0;
@@ -197,7 +201,7 @@ impl<E, I: Copy> ValueTensor<E, I> {
     }
 }
 
-/// `_` for each of some modes; one for a single mode.
+/// A coordinate of `rank` underscores; a single `_` for rank 1.
 pub(crate) const fn underscores(rank: usize) -> IntTuple {
     if rank == 1 {
         IntTuple::UNDERSCORE
@@ -206,10 +210,10 @@ pub(crate) const fn underscores(rank: usize) -> IntTuple {
     }
 }
 
-/// Whether a coordinate of fewer, or all, modes of a shape lies within it as far as it is not `_`.
+/// Whether a coordinate of at most as many modes as a shape lies within it; `_` always does.
 ///
-/// Slicing does not ask: it takes coordinates beyond a shape to run on. One that has not the shape's
-/// parentheses is left for it to refuse.
+/// Slicing does not check this: a coordinate beyond a shape continues there. A coordinate that does
+/// not fit the shape's parentheses counts as inside, because slicing refuses it.
 fn is_within(coord: &IntTuple, shape: &IntTuple) -> bool {
     match coord.as_int() {
         Some(int) => (0..shape.size()).contains(&int.value()),
@@ -220,7 +224,7 @@ fn is_within(coord: &IntTuple, shape: &IntTuple) -> bool {
     }
 }
 
-/// A coordinate with `_` added up to a rank. An integer counts through all modes and stays.
+/// A coordinate padded to a rank with `_`. An integer counts through all modes, and stays.
 const fn padded(coord: &IntTuple, rank: usize) -> IntTuple {
     if !coord.is_tuple() {
         return *coord;

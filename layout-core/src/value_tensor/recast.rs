@@ -4,7 +4,7 @@ use super::{Direct, ValueTensor, unwrap};
 use crate::composed::recast_offset;
 use crate::{ComposedLayout, LayoutError, Swizzle, Transform, try_recast};
 
-/// A number whose bytes may be read as any other number's.
+/// A number whose bytes may be read as those of any other number.
 ///
 /// # Safety
 /// Any bytes are a valid value, and no byte is padding.
@@ -23,7 +23,7 @@ pub trait Recast: Transform + Copy {
     /// The transform of the same memory in elements of another width, in bits.
     ///
     /// # Errors
-    /// If elements would be torn.
+    /// If an element would be torn.
     fn try_recast(&self, old_bits: i64, new_bits: i64) -> Result<Self, LayoutError>;
 }
 
@@ -40,8 +40,8 @@ impl Recast for Swizzle {
 }
 
 impl<'a, T: Number, I: Recast> ValueTensor<&'a [T], I> {
-    /// The same memory in elements of another type: an upcast of the layout for a wider one, a
-    /// downcast for a narrower one; a swizzle moves along.
+    /// The same memory in elements of another type: the layout is upcast for a wider one and
+    /// downcast for a narrower one, and a swizzle is recast too.
     ///
     /// ```
     /// use cutlet_layout_core::{ValueTensor, layout};
@@ -54,7 +54,7 @@ impl<'a, T: Number, I: Recast> ValueTensor<&'a [T], I> {
     /// ```
     ///
     /// # Panics
-    /// If elements would be torn, or the memory is not aligned for the new type.
+    /// If an element would be torn, or the memory is not aligned for the new type.
     #[track_caller]
     pub fn recast<U: Number>(self) -> ValueTensor<&'a [U], I> {
         let layout = unwrap(recast_layout::<T, U, I>(&self.layout));
@@ -62,7 +62,7 @@ impl<'a, T: Number, I: Recast> ValueTensor<&'a [T], I> {
         let (before, elements, _) = unsafe { self.engine.align_to::<U>() };
         assert!(
             before.is_empty(),
-            "recast: the memory does not begin at a multiple of the new type's alignment"
+            "recast: the memory does not begin at a multiple of the new type's alignment: align it"
         );
         ValueTensor::composed(elements, layout)
     }
@@ -72,7 +72,7 @@ impl<'a, T: Number, I: Recast> ValueTensor<&'a mut [T], I> {
     /// The same memory in elements of another type, to write; as [`recast`](ValueTensor::recast).
     ///
     /// # Panics
-    /// If elements would be torn, or the memory is not aligned for the new type.
+    /// If an element would be torn, or the memory is not aligned for the new type.
     #[track_caller]
     pub fn recast_mut<U: Number>(self) -> ValueTensor<&'a mut [U], I> {
         let layout = unwrap(recast_layout::<T, U, I>(&self.layout));
@@ -80,7 +80,7 @@ impl<'a, T: Number, I: Recast> ValueTensor<&'a mut [T], I> {
         let (before, elements, _) = unsafe { self.engine.align_to_mut::<U>() };
         assert!(
             before.is_empty(),
-            "recast: the memory does not begin at a multiple of the new type's alignment"
+            "recast: the memory does not begin at a multiple of the new type's alignment: align it"
         );
         ValueTensor::composed(elements, layout)
     }

@@ -1,4 +1,4 @@
-//! What layouts mean, written down a second time and as plainly as possible, to test against.
+//! The meaning of layouts, written a second time and as plainly as possible, to test against.
 #![allow(dead_code, reason = "every test file uses its own part of the model")]
 
 use cutlet_layout_core::{Int, Layout};
@@ -36,7 +36,7 @@ pub fn image(modes: &[(i64, i64)]) -> Vec<i64> {
     values
 }
 
-/// The modes that matter: none of extent 1, and none that continues the one before it.
+/// The coalesced modes: none of extent 1, and none that continues the one before it.
 pub fn coalesced(modes: &[(i64, i64)]) -> Modes {
     let mut result: Modes = Vec::new();
     for &(extent, stride) in modes.iter().filter(|m| m.0 != 1) {
@@ -48,7 +48,7 @@ pub fn coalesced(modes: &[(i64, i64)]) -> Modes {
     result
 }
 
-/// The value at any coordinate, beyond the size too: the last coalesced mode runs on.
+/// The value at any coordinate. The last coalesced mode continues beyond the size.
 pub fn beyond(coalesced: &[(i64, i64)], coordinate: i64) -> i64 {
     let mut rest = coordinate;
     let mut value = 0;
@@ -64,7 +64,7 @@ pub fn beyond(coalesced: &[(i64, i64)], coordinate: i64) -> i64 {
     value
 }
 
-/// Whether some list of modes has exactly these values: tries every first extent.
+/// Whether some list of modes has exactly these values. Tries every first extent.
 pub fn is_a_layout(values: &[i64]) -> bool {
     let n = values.len();
     if n == 1 {
@@ -80,8 +80,8 @@ pub fn is_a_layout(values: &[i64]) -> bool {
         })
 }
 
-/// Whether a layout compatible with the modes of `b` has exactly these values: they must add up
-/// over the modes of `b`, and be a layout along each.
+/// Whether a layout compatible with the modes of `b` has exactly these values. The values must be a
+/// sum over the modes of `b`, and a layout along each mode.
 pub fn is_compatible_layout(values: &[i64], b: &[(i64, i64)]) -> bool {
     if values[0] != 0 {
         return false;
@@ -126,8 +126,8 @@ pub fn shapes(size: i64, rank: usize) -> Vec<Vec<i64>> {
     all
 }
 
-/// All layouts of those shapes with strides from the list; `None` in it stands for the stride
-/// that continues the mode before.
+/// All layouts of these shapes with strides from the list. `None` stands for the stride that
+/// continues the mode before.
 pub fn layouts(size: i64, rank: usize, strides: &[Option<i64>]) -> Vec<Modes> {
     let mut all = Vec::new();
     for shape in shapes(size, rank) {

@@ -1,40 +1,20 @@
-//! What divisions and products by tilers have in common: mode by mode, and gathering the parts.
+//! Composition, division and product of a layout by a tiler: mode by mode, with the parts left in place or gathered.
 
-use crate::composition::try_composition;
-use crate::divide::divide_by_layout;
+use crate::by_layout::ByLayout;
 use crate::error::{ErrorKind, LayoutError, tri};
 use crate::layout::LayoutBuilder;
-use crate::product::multiply_by_layout;
 use crate::text::Text;
 use crate::tiler::ModeKind;
 use crate::{Layout, Tiler};
 
-/// What is done to a mode and its tiler.
-#[derive(Clone, Copy)]
-pub(crate) enum Splitter {
-    Compose,
-    Divide,
-    Multiply,
-}
-
-impl Splitter {
-    const fn apply(self, layout: &Layout, tiler: &Layout) -> Result<Layout, LayoutError> {
-        match self {
-            Splitter::Compose => try_composition(layout, tiler),
-            Splitter::Divide => divide_by_layout(layout, tiler),
-            Splitter::Multiply => multiply_by_layout(layout, tiler),
-        }
-    }
-}
-
-/// Applies the splitter at the tiler's layouts, and keeps everything where it is.
+/// Applies the operation at each layout of the tiler, and leaves the results in place.
 pub(crate) const fn by_mode(
-    splitter: Splitter,
+    operation: ByLayout,
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
     if let Some(tile) = tiler.as_layout() {
-        return splitter.apply(layout, tile);
+        return operation.apply(layout, tile);
     }
     if !tiler.is_tuple() {
         return Ok(*layout);
@@ -46,15 +26,15 @@ pub(crate) const fn by_mode(
     while i < layout.rank() {
         let mut tile = LayoutBuilder::new();
         let split = match mode_kind(tiler, i, &mut tile) {
-            ModeKind::Layout => splitter.apply(&layout.mode(i), tile.written()),
-            ModeKind::Tuple => by_mode(splitter, &layout.mode(i), &tiler.mode(i)),
+            ModeKind::Layout => operation.apply(&layout.mode(i), tile.written()),
+            ModeKind::Tuple => by_mode(operation, &layout.mode(i), &tiler.mode(i)),
             ModeKind::Underscore => {
                 builder.append_mode(layout, i);
                 i += 1;
                 continue;
             }
         };
-        // Looked at where it is: a layout is large enough for a move to be felt.
+        // By reference: a layout is a kilobyte, and a move of it is measurable.
         match &split {
             Ok(mode) => builder.append(mode),
             Err(error) => return Err(*error),
@@ -65,7 +45,7 @@ pub(crate) const fn by_mode(
     builder.finish()
 }
 
-/// Mode `i` of a tuple of tilers; modes past it are kept, too.
+/// The kind of mode `i` of a tuple of tilers. A mode past the tuple is kept, as for `_`.
 const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKind {
     if i < tiler.rank() {
         tiler.mode_kind(i, tile)
@@ -74,15 +54,15 @@ const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKin
     }
 }
 
-/// Applies the splitter at the tiler's layouts, and gathers the first halves of the results in
-/// mode 0, the second halves and the modes past the tiler in mode 1.
+/// Applies the operation at each layout of the tiler. Gathers the first halves of the results in
+/// mode 0, and the second halves and the modes past the tiler in mode 1.
 pub(crate) const fn unzip(
-    splitter: Splitter,
+    operation: ByLayout,
     layout: &Layout,
     tiler: &Tiler,
 ) -> Result<Layout, LayoutError> {
     if let Some(tile) = tiler.as_layout() {
-        return splitter.apply(layout, tile);
+        return operation.apply(layout, tile);
     }
     if !tiler.is_tuple() {
         return Layout::try_concat2(&Layout::UNIT, layout);
@@ -96,8 +76,8 @@ pub(crate) const fn unzip(
     while i < layout.rank() {
         let mut tile = LayoutBuilder::new();
         let split = match mode_kind(tiler, i, &mut tile) {
-            ModeKind::Layout => splitter.apply(&layout.mode(i), tile.written()),
-            ModeKind::Tuple => unzip(splitter, &layout.mode(i), &tiler.mode(i)),
+            ModeKind::Layout => operation.apply(&layout.mode(i), tile.written()),
+            ModeKind::Tuple => unzip(operation, &layout.mode(i), &tiler.mode(i)),
             ModeKind::Underscore => {
                 if i < tiler.rank() {
                     firsts.append(&Layout::UNIT);
@@ -123,15 +103,21 @@ pub(crate) const fn unzip(
     Layout::try_concat2(firsts.written(), seconds.written())
 }
 
-/// Turns `((a, b), (c, d))` into `((a, b), c, d)`, or into `(a, b, c, d)`.
-pub(crate) const fn unpack(zipped: &Layout, both: bool) -> Result<Layout, LayoutError> {
+/// Turns the zipped `((a, b), (c, d))` into the tiled `((a, b), c, d)`.
+pub(crate) const fn zipped_to_tiled(zipped: &Layout) -> Result<Layout, LayoutError> {
     let mut builder = LayoutBuilder::new();
     builder.open();
-    if both {
-        builder.append_modes(&zipped.mode(0));
-    } else {
-        builder.append_mode(zipped, 0);
-    }
+    builder.append_mode(zipped, 0);
+    builder.append_modes(&zipped.mode(1));
+    builder.close();
+    builder.finish()
+}
+
+/// Turns the zipped `((a, b), (c, d))` into the flat `(a, b, c, d)`.
+pub(crate) const fn zipped_to_flat(zipped: &Layout) -> Result<Layout, LayoutError> {
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    builder.append_modes(&zipped.mode(0));
     builder.append_modes(&zipped.mode(1));
     builder.close();
     builder.finish()
@@ -146,6 +132,8 @@ const fn check_rank(layout: &Layout, tiler: &Tiler) -> Result<(), LayoutError> {
         .number(tiler.rank() as i64)
         .str(" modes, but ")
         .layout(layout);
-    text.str(" has only ").number(layout.rank() as i64);
+    text.str(" has only ")
+        .number(layout.rank() as i64)
+        .str(": give a tiler of at most as many");
     Err(LayoutError::new(ErrorKind::Mismatch, &text))
 }

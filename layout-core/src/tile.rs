@@ -1,0 +1,96 @@
+//! Tiles of a matrix: their extents, where each begins, and how many cover the matrix.
+
+use crate::{Layout, StaticLayout};
+
+/// A matrix coordinate, or extents: (row, column). Each has 32 bits, so that a thread's bounds take
+/// few registers; element indices in memory have 64.
+pub type Coord = [i32; 2];
+
+/// The index of a tile along one direction of a matrix: a block's index, or a loop's counter.
+pub trait TileIndex: Copy {
+    /// The index as a number.
+    fn index(self) -> u32;
+}
+
+impl TileIndex for u32 {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self
+    }
+}
+
+/// The extents of a tile that a coordinate layout covers: (rows, columns).
+///
+/// # Panics
+/// If the layout reaches in a direction other than rows and columns, or a stride is negative.
+#[track_caller]
+pub const fn tile_extent<L: StaticLayout>() -> Coord {
+    let extent = [reach(&L::LAYOUT, 0) + 1, reach(&L::LAYOUT, 1) + 1];
+    let mut n = 0;
+    while n < L::LAYOUT.num_leaves() {
+        let stride = L::LAYOUT.leaf_stride(n);
+        assert!(
+            stride.component(2) == 0 && stride.component(3) == 0,
+            "tile_extent: the layout steps in a direction beyond rows (@0) and columns (@1): a tile has only these two"
+        );
+        n += 1;
+    }
+    assert!(
+        extent[0] <= i32::MAX as i64 && extent[1] <= i32::MAX as i64,
+        "tile_extent: an extent is not below 2^31: use smaller tiles"
+    );
+    [extent[0] as i32, extent[1] as i32]
+}
+
+/// The largest component `b` of what a coordinate layout maps to.
+///
+/// Bounds checks do not look for coordinates before a tile's beginning, so a layout must not step
+/// there.
+#[track_caller]
+pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
+    let mut reach = 0;
+    let mut n = 0;
+    while n < layout.num_leaves() {
+        let step = layout.leaf_stride(n).component(b);
+        assert!(
+            step >= 0,
+            "the layout of a tile or of its threads and values has a negative stride: use a positive \
+             one, to stay inside the tile"
+        );
+        reach += (layout.leaf_shape(n).value() - 1) * step;
+        n += 1;
+    }
+    reach
+}
+
+/// The coordinate at which tile (row, column) begins, counted in tiles of `T`.
+///
+/// ```
+/// use cutlet_layout_core::{L, tile_origin};
+///
+/// assert_eq!(tile_origin::<L!((128, 64):(1@0, 1@1))>((2, 3)), [256, 192]);
+/// ```
+#[inline(always)]
+pub fn tile_origin<T: StaticLayout>(tile: (impl TileIndex, impl TileIndex)) -> Coord {
+    let extent = const { tile_extent::<T>() };
+    [
+        tile.0.index() as i32 * extent[0],
+        tile.1.index() as i32 * extent[1],
+    ]
+}
+
+/// The number of tiles of `T` that cover a matrix of `extent`: (rows, columns) of tiles.
+///
+/// ```
+/// use cutlet_layout_core::{L, tiles};
+///
+/// assert_eq!(tiles::<L!((128, 64):(1@0, 1@1))>([129, 64]), [2, 1]);
+/// ```
+#[inline(always)]
+pub fn tiles<T: StaticLayout>(extent: Coord) -> [u32; 2] {
+    let tile = const { tile_extent::<T>() };
+    [
+        (extent[0] as u32).div_ceil(tile[0] as u32),
+        (extent[1] as u32).div_ceil(tile[1] as u32),
+    ]
+}
