@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::lock::lock;
-use crate::resident::Kept;
+use crate::resident::ResidentMemory;
 use crate::{Error, Result};
 
 /// A launch, copy or fill on the CPU backend.
@@ -46,7 +46,7 @@ struct Recorded {
     /// Which of it no other is behind.
     last: BTreeSet<usize>,
     /// The memory that it uses.
-    keeps: Arc<Kept>,
+    keeps: Arc<ResidentMemory>,
 }
 
 /// A place in a capture, where a stream or an event is.
@@ -114,7 +114,7 @@ impl CpuQueue {
     ///
     /// # Errors
     /// [`Error::Capture`] if another stream has recorded something that this one is not behind.
-    pub(crate) fn end(&self) -> Result<(Recording, Arc<Kept>)> {
+    pub(crate) fn end(&self) -> Result<(Recording, Arc<ResidentMemory>)> {
         let place = lock(&self.place).take();
         let ended = place.and_then(|it| Some((lock(&it.capture.0).take()?, it.behind)));
         let (recorded, behind) = ended.unwrap_or_default();
@@ -171,7 +171,7 @@ impl CpuQueue {
     }
 
     /// What the graph keeps into which the stream is being captured; `None` if it is not.
-    pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
+    pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
         let place = self.place()?;
         let recorded = lock(&place.capture.0);
         Some(recorded.as_ref()?.keeps.clone())

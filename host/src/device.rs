@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::CudaContext;
-use cudarc::driver::sys::CUdevice_attribute;
-use cutlet_device::LaunchBounds;
+use cudarc::driver::sys::CUdevice_attribute as A;
 
-use crate::driver::{self, During};
+use crate::driver::{self, During, attribute};
+use crate::gpu::Gpu;
 use crate::lock::lock;
 use crate::module::ModuleCache;
-use crate::scratch::ScratchPool;
-use crate::{Error, Result, Stream};
+use crate::scratch_pool::ScratchPool;
+use crate::{Error, Limits, Result};
 
 /// A GPU, or the CPU in its place. Cloning is cheap; clones are the same device.
 ///
@@ -61,21 +61,6 @@ impl fmt::Display for Description {
     }
 }
 
-/// What a launch must keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Blocks along x, y and z of a grid.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub threads: u32,
-    /// Shared memory of a block, static and dynamic together, in bytes.
-    pub shared_bytes: u32,
-    /// Blocks of a cluster; 1 where there are no clusters.
-    pub cluster: u32,
-    /// Blocks that can run at the same time on one multiprocessor.
-    pub blocks_per_multiprocessor: u32,
-}
-
 struct Inner {
     name: String,
     limits: Limits,
@@ -83,18 +68,13 @@ struct Inner {
     /// The group of each multiprocessor, once somebody has asked.
     groups: OnceLock<Vec<u32>>,
     place: Place,
+    modules: ModuleCache,
+    scratch: ScratchPool,
 }
 
 pub(crate) enum Place {
     Cpu,
     Gpu(Gpu),
-}
-
-pub(crate) struct Gpu {
-    pub(crate) context: Arc<CudaContext>,
-    pub(crate) capability: (u32, u32),
-    pub(crate) modules: ModuleCache,
-    pub(crate) scratch: ScratchPool,
 }
 
 impl Device {
@@ -209,14 +189,6 @@ impl Device {
         }
     }
 
-    /// A new stream on this device.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] when the driver makes none.
-    pub fn stream(&self) -> Result<Stream> {
-        Stream::new(self)
-    }
-
     /// Waits until everything on every stream of this device is done.
     ///
     /// # Errors
@@ -252,6 +224,16 @@ impl Device {
         &self.inner.place
     }
 
+    /// The kernels loaded so far; none on the CPU.
+    pub(crate) fn modules(&self) -> &ModuleCache {
+        &self.inner.modules
+    }
+
+    /// The pool of scratch memory; not used on the CPU.
+    pub(crate) fn scratch_pool(&self) -> &ScratchPool {
+        &self.inner.scratch
+    }
+
     /// Whether both are the same device.
     pub(crate) fn is(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -284,30 +266,16 @@ impl fmt::Debug for Device {
     }
 }
 
-impl Gpu {
-    /// Makes this GPU's context current in the calling thread, as every driver call wants it.
-    pub(crate) fn bind(&self) -> Result<()> {
-        let bound = self.context.bind_to_thread();
-        bound.during("making the device current in this thread")
-    }
-}
-
 fn cpu() -> Inner {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     Inner {
         name: "cpu".to_string(),
-        // What GPUs of compute capability 9.0 and 10.0 keep to, so that a launch that passes here
-        // passes there. Those of 12.0 have 99 KiB of shared memory for a block, and clusters of 8.
-        limits: Limits {
-            grid: [i32::MAX as u32, 65_535, 65_535],
-            threads: 1024,
-            shared_bytes: LaunchBounds::MOST_SHARED_BYTES,
-            cluster: 16,
-            blocks_per_multiprocessor: 1,
-        },
+        limits: Limits::CPU,
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
         groups: OnceLock::new(),
         place: Place::Cpu,
+        modules: ModuleCache::default(),
+        scratch: ScratchPool::default(),
     }
 }
 
@@ -342,65 +310,33 @@ fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
 }
 
 fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
-    use CUdevice_attribute as A;
-    let ask = |attribute: CUdevice_attribute| -> Result<u32> {
-        let value = context.attribute(attribute);
-        let value = value.during("asking for a device attribute")?;
-        Ok(u32::try_from(value).unwrap_or(0))
-    };
     let capability = (
-        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        attribute(&context, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(&context, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     );
-    let limits = Limits {
-        grid: [
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
-        ],
-        threads: ask(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        shared_bytes: ask(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        cluster: if capability.0 >= 9 { 16 } else { 1 },
-        blocks_per_multiprocessor: ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
-    };
-    let multiprocessors = ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     let name = context.name().during("asking for the device's name")?;
     Ok(Inner {
         name: format!("gpu {}: {name}", context.ordinal()),
-        limits,
-        multiprocessors,
+        limits: Limits::of_gpu(&context, capability)?,
+        multiprocessors: attribute(&context, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         groups: OnceLock::new(),
         place: Place::Gpu(Gpu {
             context,
             capability,
-            modules: ModuleCache::default(),
-            scratch: ScratchPool::default(),
         }),
+        modules: ModuleCache::default(),
+        scratch: ScratchPool::default(),
     })
 }
 
+/// A second CPU, for tests of what is refused between two devices.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Event;
-
-    #[test]
-    fn there_is_no_time_between_events_of_two_devices() {
-        let other = Device {
-            inner: Arc::new(Inner {
-                name: "another cpu".to_string(),
-                ..cpu()
-            }),
-            why: "two are needed".into(),
-        };
-        let (start, end) = (
-            Event::new(&Device::cpu()).unwrap(),
-            Event::new(&other).unwrap(),
-        );
-        let refused = end.elapsed_since(&start).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("the time from an event on cpu to one on another cpu"),
-            "{refused}"
-        );
+pub(crate) fn another_cpu() -> Device {
+    Device {
+        inner: Arc::new(Inner {
+            name: "another cpu".to_string(),
+            ..cpu()
+        }),
+        why: "two are needed".into(),
     }
 }

@@ -1,7 +1,7 @@
 //! The NVIDIA driver: whether there is one, its version, and its errors in words.
 
-use cudarc::driver::DriverError;
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+use cudarc::driver::{CudaContext, DriverError};
 
 use crate::{Error, Result};
 
@@ -72,6 +72,13 @@ pub fn gpu_count() -> Result<usize> {
     })?;
     let count = cudarc::driver::result::device::get_count().during("counting GPUs")?;
     Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// A property of a GPU.
+pub(crate) fn attribute(context: &CudaContext, attribute: CUdevice_attribute) -> Result<u32> {
+    let value = context.attribute(attribute);
+    let value = value.during("asking for a device attribute")?;
+    Ok(u32::try_from(value).unwrap_or(0))
 }
 
 /// Turns a driver's answer into a [`Result`].

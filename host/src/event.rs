@@ -198,3 +198,20 @@ impl fmt::Debug for Event {
         write!(f, "Event(on {})", self.device.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::another_cpu;
+
+    #[test]
+    fn there_is_no_time_between_events_of_two_devices() {
+        let start = Event::new(&Device::cpu()).unwrap();
+        let end = Event::new(&another_cpu()).unwrap();
+        let refused = end.elapsed_since(&start).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("the time from an event on cpu to one on another cpu"),
+            "{refused}"
+        );
+    }
+}

@@ -46,7 +46,7 @@ impl Device {
     ) -> Result<Function<A>> {
         let code = match self.place() {
             Place::Cpu => Code::Cpu(kernel.body()),
-            Place::Gpu(gpu) => Code::Gpu(gpu.modules.get(&Request {
+            Place::Gpu(gpu) => Code::Gpu(self.modules().get(&Request {
                 gpu,
                 device: self.name(),
                 limits: self.limits(),

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureM
 
 use crate::cpu_queue::{CpuQueue, Recording};
 use crate::driver::check;
-use crate::resident::{Kept, Resident};
+use crate::resident::{ResidentMemory, StreamMemory};
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
@@ -21,7 +21,7 @@ pub struct Graph {
     device: Device,
     recorded: Recorded,
     /// The memory that its launches use.
-    _keeps: Option<Arc<Kept>>,
+    _keeps: Option<Arc<ResidentMemory>>,
 }
 
 enum Recorded {
@@ -146,15 +146,15 @@ impl fmt::Debug for Graph {
 }
 
 /// The memory of the CUDA graph that is being recorded, which is given up if that fails or panics.
-struct GraphMemory<'a>(Option<&'a Resident>);
+struct GraphMemory<'a>(Option<&'a StreamMemory>);
 
 impl<'a> GraphMemory<'a> {
     fn of(stream: &'a Stream) -> Self {
-        Self(stream.kept().inspect(|it| it.begin_graph()))
+        Self(stream.memory().inspect(|it| it.begin_graph()))
     }
 
-    fn end(&self) -> Option<Arc<Kept>> {
-        self.0.and_then(Resident::end_graph)
+    fn end(&self) -> Option<Arc<ResidentMemory>> {
+        self.0.and_then(StreamMemory::end_graph)
     }
 }
 
@@ -167,7 +167,7 @@ impl Drop for GraphMemory<'_> {
 fn record_cpu<E: From<Error>>(
     queue: &CpuQueue,
     work: impl FnOnce() -> Result<(), E>,
-) -> Result<(Recording, Arc<Kept>), E> {
+) -> Result<(Recording, Arc<ResidentMemory>), E> {
     if !queue.begin() {
         return Err(E::from(Error::Capturing {
             doing: "another capture",

@@ -10,8 +10,8 @@ use cudarc::driver::sys::{
 };
 use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
-use crate::device::Gpu;
 use crate::driver::check;
+use crate::gpu::Gpu;
 use crate::lock::lock;
 use crate::{Error, Limits, Result, driver};
 

@@ -1,21 +1,16 @@
 //! Scratch memory: what an operation needs between two of its launches, allocated and freed in
 //! stream order.
 
-use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    self, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
-    CUmemPoolProps, CUmemoryPool, CUresult,
-};
+use cudarc::driver::sys::{self, CUresult};
 use cutlet_device::DeviceData;
 
 use crate::buffer::too_large;
-use crate::device::{Gpu, Place};
+use crate::device::Place;
 use crate::driver::check;
-use crate::lock::lock;
-use crate::resident::Kept;
+use crate::resident::ResidentMemory;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
@@ -50,7 +45,7 @@ enum Memory<T: DeviceData> {
     Graph {
         memory: Option<Buffer<u8>>,
         len: usize,
-        keeps: Arc<Kept>,
+        keeps: Arc<ResidentMemory>,
     },
 }
 
@@ -61,7 +56,7 @@ impl Stream {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
-        if let Some(keeps) = self.graph_keeps() {
+        if let Some(keeps) = self.graph_memory() {
             let memory = Some(keeps.take(self.device(), bytes)?);
             return Ok(Scratch {
                 stream: self.clone(),
@@ -71,7 +66,7 @@ impl Stream {
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
                 let mut address = 0;
-                let pool = gpu.scratch.pool(gpu)?;
+                let pool = self.device().scratch_pool().pool(gpu)?;
                 gpu.bind()?;
                 // SAFETY: the driver writes one address; pool and stream are of this context.
                 let code = unsafe {
@@ -142,49 +137,5 @@ impl<T: DeviceData> fmt::Debug for Scratch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, len) = self.place();
         write!(f, "Scratch({len} elements at {address:#x})")
-    }
-}
-
-/// A GPU's pool of scratch memory, which keeps what is freed for the next use; made at the first.
-#[derive(Default)]
-pub(crate) struct ScratchPool(Mutex<Option<Pool>>);
-
-#[derive(Clone, Copy)]
-struct Pool(CUmemoryPool);
-
-// SAFETY: a handle that the driver lets any thread use.
-unsafe impl Send for Pool {}
-
-impl ScratchPool {
-    fn pool(&self, gpu: &Gpu) -> Result<CUmemoryPool> {
-        let mut made = lock(&self.0);
-        if let Some(Pool(pool)) = *made {
-            return Ok(pool);
-        }
-        gpu.bind()?;
-        // SAFETY: all zeros is a value of each field, and the one that the driver asks of those
-        // that are not set below.
-        let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };
-        properties.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = CUmemLocation {
-            type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-            id: gpu.context.ordinal() as i32,
-        };
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: the driver reads the properties and writes one handle.
-        check("making a memory pool", unsafe {
-            sys::cuMemPoolCreate(&mut pool, &properties)
-        })?;
-        let mut keep = u64::MAX;
-        // SAFETY: the attribute is a 64-bit number.
-        check("setting up a memory pool", unsafe {
-            sys::cuMemPoolSetAttribute(
-                pool,
-                CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                (&raw mut keep).cast::<c_void>(),
-            )
-        })?;
-        *made = Some(Pool(pool));
-        Ok(pool)
     }
 }

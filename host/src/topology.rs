@@ -6,7 +6,8 @@
 use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
 use crate::args::LaunchArgs;
-use crate::device::{Gpu, Place};
+use crate::device::Place;
+use crate::gpu::Gpu;
 use crate::launch::launch_gpu;
 use crate::module::{Entry, Request};
 use crate::{Device, LaunchConfig, Limits, Result, Stream};
@@ -76,7 +77,7 @@ impl Device {
 
     /// The kernel, allowed clusters of all these sizes.
     fn entry(&self, gpu: &Gpu) -> Result<Entry> {
-        gpu.modules.get(&Request {
+        self.modules().get(&Request {
             gpu,
             device: self.name(),
             limits: self.limits(),
