@@ -1,4 +1,4 @@
-//! Copies and fills: what is put into a stream but launches.
+//! Copies and fills in a stream, and buffers made by them.
 
 use std::ptr;
 
@@ -12,7 +12,7 @@ use crate::stream::Queue;
 use crate::{Buffer, Error, Result, Stream, View, ViewMut};
 
 impl Stream {
-    /// A buffer of `len` zeros (all bytes 0).
+    /// A new buffer of `len` elements with all bytes 0.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
@@ -20,8 +20,8 @@ impl Stream {
         self.filled(len, 0)
     }
 
-    /// A buffer of `len` elements of which every byte is `byte`: tests fill outputs with `0xff`
-    /// (NaN as a float) first, so that an element that a kernel leaves out shows.
+    /// A new buffer of `len` elements with all bytes `byte`. Tests fill outputs with `0xff`, a NaN as
+    /// a float, to detect elements that a kernel does not write.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
@@ -31,7 +31,7 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// A buffer with a copy of `data`, complete when this returns.
+    /// A new buffer with a copy of `data`. Returns when the copy is done.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
@@ -42,10 +42,10 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// A copy of `from` on the host, after everything put in before.
+    /// A copy of `from` on the host. Waits for all earlier work in the stream.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] when the host has too little for it, [`Error::WrongDevice`],
+    /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::WrongDevice`],
     /// [`Error::Driver`]; [`Error::Capturing`] during a capture.
     pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
         let from = from.into_view();
@@ -54,51 +54,51 @@ impl Stream {
             .map_err(|_| Error::OutOfMemory {
                 bytes: from.bytes(),
                 device: "the host".to_string(),
-                found: "there is not that much memory".to_string(),
+                found: "there is less memory".to_string(),
             })?;
         self.must_not_capture("a copy to the host that is complete when it returns")?;
-        // SAFETY: the vector has room for the elements and nothing else uses it; the wait below
-        // keeps it until the copy is done.
+        // SAFETY: the vector has room for the elements and nothing else uses it. It lives until
+        // `synchronize` below has waited for the copy.
         unsafe { self.read(from, data.as_mut_ptr())? };
         self.synchronize()?;
-        // SAFETY: the copy wrote all of them, and every bit pattern is a value of `DeviceData`.
+        // SAFETY: the copy wrote all elements, and every bit pattern is a value of `DeviceData`.
         unsafe { data.set_len(from.len()) };
         Ok(data)
     }
 
-    /// Copies `from` into `to`, which has as many elements; complete when this returns.
+    /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
         self.must_not_capture("a copy from the host that is complete when it returns")?;
-        // SAFETY: both live past the wait below.
+        // SAFETY: both live until `synchronize` has waited for the copy.
         unsafe { self.copy_from_host_async(from, to)? };
         self.synchronize()
     }
 
-    /// Copies `from` into `to`, which has as many elements; complete when this returns.
+    /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
         self.must_not_capture("a copy to the host that is complete when it returns")?;
-        // SAFETY: both live past the wait below.
+        // SAFETY: both live until `synchronize` has waited for the copy.
         unsafe { self.copy_to_host_async(from, to)? };
         self.synchronize()
     }
 
-    /// Puts in a copy of `from` into `to` without waiting for it. The host runs on while the copy
-    /// does if `from` lies in [`PinnedBuffer`](crate::PinnedBuffer); can be part of a capture.
+    /// Enqueues a copy of `from` into `to`, and does not wait for it. The copy overlaps with work of
+    /// the host if `from` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
     ///
     /// # Safety
-    /// Until the stream has got there (in a graph, at every replay), `from` stays alive and
-    /// unchanged and `to` stays alive.
+    /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph,
+    /// until every replay is.
     pub unsafe fn copy_from_host_async<'a, V: IntoViewMut<'a>>(
         &self,
         from: &[V::Element],
@@ -113,21 +113,21 @@ impl Stream {
             to: to.address() as usize,
             bytes: to.view().bytes(),
         };
-        // SAFETY: both ends have that many bytes and live until the copy is done.
+        // SAFETY: source and destination have that many bytes and live until the copy is done.
         self.put_copy("copying from the host", copy, |stream| unsafe {
             sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), copy.bytes, stream)
         })
     }
 
-    /// Puts in a copy of `from` into `to` without waiting for it. The host runs on while the copy
-    /// does if `to` lies in [`PinnedBuffer`](crate::PinnedBuffer); can be part of a capture.
+    /// Enqueues a copy of `from` into `to`, and does not wait for it. The copy overlaps with work of
+    /// the host if `to` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
     ///
     /// # Safety
-    /// Until the stream has got there (in a graph, at every replay), `from` stays alive, and `to`
-    /// stays alive and is not touched.
+    /// `from` stays alive, and `to` stays alive and is not accessed, until the copy is done: in a
+    /// graph, until every replay is.
     pub unsafe fn copy_to_host_async<'a, V: IntoView<'a>>(
         &self,
         from: V,
@@ -139,10 +139,11 @@ impl Stream {
         unsafe { self.read(from, to.as_mut_ptr()) }
     }
 
-    /// Puts in a copy of `from`'s elements to host memory.
+    /// Enqueues a copy of `from` to host memory.
     ///
     /// # Safety
-    /// `to` has room for them, and both live, `to` untouched, until the copy is done.
+    /// `to` has room for the elements. Until the copy is done, both stay alive and `to` is not
+    /// accessed.
     unsafe fn read<T: DeviceData>(&self, from: View<'_, T>, to: *mut T) -> Result<()> {
         from.device()
             .expect(self.device(), || "the source".to_string())?;
@@ -151,13 +152,13 @@ impl Stream {
             to: to.expose_provenance(),
             bytes: from.bytes(),
         };
-        // SAFETY: both ends have that many bytes and live until the copy is done.
+        // SAFETY: source and destination have that many bytes and live until the copy is done.
         self.put_copy("copying to the host", copy, |stream| unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), copy.bytes, stream)
         })
     }
 
-    /// Puts in a copy of `from` into `to`, both on this stream's device and of as many elements.
+    /// Enqueues a copy of `from` into `to`, which has as many elements. Both are on the stream's device.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
@@ -178,14 +179,13 @@ impl Stream {
             to: to.address() as usize,
             bytes: from.bytes(),
         };
-        // SAFETY: both ends have that many bytes; the driver keeps freed memory until the copy is
-        // done.
+        // SAFETY: source and destination have that many bytes. Freeing either waits for the copy.
         self.put_copy("copying on the device", copy, |stream| unsafe {
             sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
         })
     }
 
-    /// Puts in a copy, for which `on_gpu` calls the driver.
+    /// Enqueues a copy; on a GPU, `on_gpu` calls the driver for it.
     fn put_copy(
         &self,
         doing: &'static str,
@@ -204,7 +204,7 @@ impl Stream {
         }
     }
 
-    /// Puts in setting every byte of `to` to `byte`.
+    /// Enqueues setting every byte of `to` to `byte`.
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::Driver`].
@@ -224,8 +224,7 @@ impl Stream {
             }),
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
-                // SAFETY: the memory has that many bytes; the driver keeps freed memory until the
-                // fill is done.
+                // SAFETY: the memory has that many bytes. Freeing it waits for the fill.
                 let code =
                     unsafe { sys::cuMemsetD8Async(to.address(), byte, bytes, stream.cu_stream()) };
                 check("filling a buffer", code)
@@ -245,7 +244,7 @@ fn same_len(doing: &'static str, source_len: usize, destination_len: usize) -> R
     })
 }
 
-/// A copy on the CPU backend, by exposed addresses so that a graph can replay it.
+/// A copy on the CPU backend. It holds exposed addresses, so that a graph can replay it.
 #[derive(Clone, Copy)]
 struct CopyBytes {
     from: usize,
@@ -257,14 +256,14 @@ impl Work for CopyBytes {
     unsafe fn run(&self) -> Result<()> {
         let from: *const u8 = ptr::with_exposed_provenance(self.from);
         let to: *mut u8 = ptr::with_exposed_provenance_mut(self.to);
-        // SAFETY: both ends had that many bytes when the copy was put in and, by `run`'s contract,
-        // still have. `copy` allows them to overlap.
+        // SAFETY: source and destination had that many bytes when the copy was enqueued and, by
+        // `run`'s contract, still have. `copy` allows overlap.
         unsafe { ptr::copy(from, to, self.bytes) };
         Ok(())
     }
 }
 
-/// A fill on the CPU backend, by an exposed address so that a graph can replay it.
+/// A fill on the CPU backend. It holds an exposed address, so that a graph can replay it.
 struct FillBytes {
     to: usize,
     byte: u8,
@@ -274,8 +273,8 @@ struct FillBytes {
 impl Work for FillBytes {
     unsafe fn run(&self) -> Result<()> {
         let to: *mut u8 = ptr::with_exposed_provenance_mut(self.to);
-        // SAFETY: the memory had that many bytes when the fill was put in and, by `run`'s
-        // contract, still has.
+        // SAFETY: the memory had that many bytes when the fill was enqueued and, by `run`'s contract,
+        // still has.
         unsafe { ptr::write_bytes(to, self.byte, self.bytes) };
         Ok(())
     }

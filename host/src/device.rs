@@ -1,4 +1,4 @@
-//! Devices: a GPU, or the CPU in its place, and why it was chosen.
+//! Devices: a GPU or the CPU backend, and why it was chosen.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -13,7 +13,7 @@ use crate::module::ModuleCache;
 use crate::scratch_pool::ScratchPool;
 use crate::{Error, Limits, Result};
 
-/// A GPU, or the CPU in its place. Cloning is cheap; clones are the same device.
+/// A GPU or the CPU backend. Cloning is cheap, and clones are the same device.
 ///
 /// ```
 /// use cutlet_host::Device;
@@ -26,12 +26,12 @@ pub struct Device {
     why: Arc<str>,
 }
 
-/// What kind of device runs the kernels.
+/// The kind of device that runs kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// An NVIDIA GPU, through the driver.
     Gpu,
-    /// The CPU: every GPU thread a coroutine, launches done when they return.
+    /// The CPU: every GPU thread is a coroutine, and a launch returns when it is done.
     Cpu,
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What a device is and why it was chosen; prints as one line.
+/// A device in words: what it is and why it was chosen. Prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// GPU or CPU.
     pub backend: Backend,
     /// `gpu 0: NVIDIA H200`, or `cpu`.
     pub name: String,
-    /// Why this device: `it was asked for`, `the driver offers it`, `there is no NVIDIA driver …`.
+    /// Why this device was chosen: `it was asked for`, `the NVIDIA driver offers it`, `there is no NVIDIA driver …`.
     pub why: String,
 }
 
@@ -65,7 +65,7 @@ struct Inner {
     name: String,
     limits: Limits,
     multiprocessors: u32,
-    /// The group of each multiprocessor, once somebody has asked.
+    /// The group of each multiprocessor, measured at the first query.
     groups: OnceLock<Vec<u32>>,
     place: Place,
     modules: ModuleCache,
@@ -78,8 +78,8 @@ pub(crate) enum Place {
 }
 
 impl Device {
-    /// GPU 0 if there is a driver that offers one, else the CPU. [`describe`](Self::describe) says
-    /// which and why.
+    /// GPU 0 if the driver offers one, else the CPU. [`describe`](Self::describe) says which and
+    /// why.
     pub fn auto() -> Device {
         match first_gpu() {
             Ok(inner) => Device {
@@ -90,10 +90,10 @@ impl Device {
         }
     }
 
-    /// The GPU of this number, as the driver counts them from 0.
+    /// The GPU with this number. The driver numbers GPUs from 0.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] when it cannot be opened.
+    /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] if it cannot be opened.
     pub fn gpu(ordinal: usize) -> Result<Device> {
         driver::present().map_err(|found| Error::NoDriver {
             asked: format!("gpu {ordinal}"),
@@ -123,14 +123,14 @@ impl Device {
         }
     }
 
-    /// The device of a cudarc context, with its buffers and streams usable from here.
+    /// The device of a cudarc context. The context's buffers and streams can be used on it.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the device cannot be asked for its properties.
+    /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(context: &Arc<CudaContext>) -> Result<Device> {
         Ok(Device {
             inner: register(context.clone())?,
-            why: "its cudarc context was handed in".into(),
+            why: "its cudarc context was given".into(),
         })
     }
 
@@ -164,12 +164,12 @@ impl Device {
         }
     }
 
-    /// Multiprocessors of the GPU; on the CPU, its cores.
+    /// Number of multiprocessors of the GPU, or of cores of the CPU.
     pub fn multiprocessors(&self) -> u32 {
         self.inner.multiprocessors
     }
 
-    /// What a launch on this device must keep to.
+    /// Limits of a launch on this device.
     pub fn limits(&self) -> Limits {
         self.inner.limits
     }
@@ -177,7 +177,7 @@ impl Device {
     /// Free and total memory in bytes; `None` on the CPU.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver does not say.
+    /// [`Error::Driver`] if the query fails.
     pub fn memory(&self) -> Result<Option<(usize, usize)>> {
         match &self.inner.place {
             Place::Cpu => Ok(None),
@@ -189,10 +189,10 @@ impl Device {
         }
     }
 
-    /// Waits until everything on every stream of this device is done.
+    /// Waits until the work of all streams of this device is done.
     ///
     /// # Errors
-    /// [`Error::Driver`], which is also where a kernel that went wrong shows.
+    /// [`Error::Driver`], also for an earlier kernel that failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
@@ -204,11 +204,11 @@ impl Device {
         }
     }
 
-    /// Makes this GPU's context current in the calling thread, which other CUDA libraries need and
-    /// this crate does by itself. On the CPU there is nothing to do.
+    /// Makes this GPU's context current in the calling thread, for calls to other CUDA libraries.
+    /// This crate's own calls do it themselves. On the CPU it does nothing.
     ///
     /// # Errors
-    /// [`Error::Driver`] when an earlier kernel broke the context.
+    /// [`Error::Driver`] if an earlier kernel broke the context.
     pub fn make_current(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
@@ -224,7 +224,7 @@ impl Device {
         &self.inner.place
     }
 
-    /// The kernels loaded so far; none on the CPU.
+    /// The kernels that were loaded; none on the CPU.
     pub(crate) fn modules(&self) -> &ModuleCache {
         &self.inner.modules
     }
@@ -239,7 +239,7 @@ impl Device {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// An error unless `what`, which lives on `self`, is used with a stream of the same device.
+    /// Returns an error unless `self`, the device of `what`, is the stream's device, `expected`.
     pub(crate) fn expect(&self, expected: &Device, what: impl FnOnce() -> String) -> Result<()> {
         if self.is(expected) {
             return Ok(());
@@ -279,7 +279,7 @@ fn cpu() -> Inner {
     }
 }
 
-/// GPU 0, or why there is none.
+/// GPU 0, or the reason why there is none.
 fn first_gpu() -> Result<Arc<Inner>, String> {
     driver::present()?;
     match driver::gpu_count() {
@@ -289,19 +289,22 @@ fn first_gpu() -> Result<Arc<Inner>, String> {
     }
 }
 
-/// Opens a GPU's primary context, or finds it open.
+/// Opens a GPU's primary context, if it is not open yet.
 fn open(ordinal: usize) -> Result<Arc<Inner>> {
     let context = CudaContext::new(ordinal).during(&format!("opening gpu {ordinal}"))?;
     register(context)
 }
 
-/// The device of a context. A device once opened stays open until the process ends: compiled
-/// kernels are kept with it.
+/// The device of a context. An opened device stays open until the process ends, because it holds
+/// compiled kernels.
 fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
     static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
     let mut open = lock(&OPEN);
-    let same = |inner: &&Arc<Inner>| matches!(&inner.place, Place::Gpu(gpu) if gpu.context.cu_ctx() == context.cu_ctx());
-    if let Some(inner) = open.iter().find(same) {
+    let is_of_context = |inner: &&Arc<Inner>| match &inner.place {
+        Place::Cpu => false,
+        Place::Gpu(gpu) => gpu.context.cu_ctx() == context.cu_ctx(),
+    };
+    if let Some(inner) = open.iter().find(is_of_context) {
         return Ok(inner.clone());
     }
     let inner = Arc::new(gpu(context)?);
@@ -329,7 +332,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
     })
 }
 
-/// A second CPU, for tests of what is refused between two devices.
+/// A second CPU, to test errors of calls that mix devices.
 #[cfg(test)]
 pub(crate) fn another_cpu() -> Device {
     Device {

@@ -13,7 +13,7 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// Makes this GPU's context current in the calling thread, as every driver call wants it.
+    /// Makes this GPU's context current in the calling thread. Driver calls need it.
     pub(crate) fn bind(&self) -> Result<()> {
         let bound = self.context.bind_to_thread();
         bound.during("making the device current in this thread")

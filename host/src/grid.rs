@@ -1,8 +1,8 @@
-//! Grids: how many blocks a launch has.
+//! Grids: the number of blocks of a launch.
 
 use std::fmt;
 
-/// Blocks along x, y and z. Made from `n`, `(x, y)`, `(x, y, z)` or `[x, y, z]`.
+/// The number of blocks along x, y and z. Made from `n`, `(x, y)`, `(x, y, z)` or `[x, y, z]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Blocks along x.

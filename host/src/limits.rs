@@ -1,4 +1,4 @@
-//! Limits: what a launch on a device must keep to.
+//! Limits of a launch on a device.
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUdevice_attribute as A;
@@ -7,24 +7,25 @@ use cutlet_device::LaunchBounds;
 use crate::Result;
 use crate::driver::attribute;
 
-/// What a launch must keep to.
+/// The limits of a launch on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Blocks along x, y and z of a grid.
+    /// Blocks of a grid along x, y and z.
     pub grid: [u32; 3],
     /// Threads of a block.
     pub threads: u32,
-    /// Shared memory of a block, static and dynamic together, in bytes.
+    /// Bytes of shared memory of a block, static and dynamic together.
     pub shared_bytes: u32,
-    /// Blocks of a cluster; 1 where there are no clusters.
+    /// Blocks of a cluster; 1 on a device without clusters.
     pub cluster: u32,
     /// Blocks that can run at the same time on one multiprocessor.
     pub blocks_per_multiprocessor: u32,
 }
 
 impl Limits {
-    /// What GPUs of compute capability 9.0 and 10.0 keep to, so that a launch that passes here
-    /// passes there. Those of 12.0 have 99 KiB of shared memory for a block, and clusters of 8.
+    /// Limits of the CPU backend: those of compute capability 9.0 and 10.0, so that a launch that is
+    /// accepted here is accepted there. Compute capability 12.0 has less: 99 KiB of shared memory a
+    /// block, and clusters of 8.
     pub(crate) const CPU: Limits = Limits {
         grid: [i32::MAX as u32, 65_535, 65_535],
         threads: 1024,

@@ -1,5 +1,4 @@
-//! Resident memory: what stays with a stream, or with a graph. Launches leave something in words of it for later
-//! ones, and what one has no more use for is there for the next.
+//! Resident memory: device memory that a stream or a graph keeps from launch to launch.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -9,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 use crate::{Buffer, Device, Result};
 
-/// What a stream keeps, and what the CUDA graph keeps into which it is being captured.
+/// The memory of a stream and, during a capture, of the CUDA graph that is being recorded.
 #[derive(Default)]
 pub(crate) struct StreamMemory {
     own: ResidentMemory,
@@ -17,36 +16,36 @@ pub(crate) struct StreamMemory {
 }
 
 impl StreamMemory {
-    /// What the stream keeps.
+    /// The stream's memory.
     pub(crate) fn own(&self) -> &ResidentMemory {
         &self.own
     }
 
-    /// What the graph keeps into which the stream is being captured.
+    /// The memory of the graph that is being recorded; `None` outside a capture.
     pub(crate) fn of_graph(&self) -> Option<Arc<ResidentMemory>> {
         lock(&self.of_graph).clone()
     }
 
-    /// From now on, what is kept is a graph's.
+    /// Begins the memory of a graph.
     pub(crate) fn begin_graph(&self) {
         *lock(&self.of_graph) = Some(Arc::default());
     }
 
-    /// What the graph keeps; from now on it is the stream that does.
+    /// Ends the memory of the graph, and returns it.
     pub(crate) fn end_graph(&self) -> Option<Arc<ResidentMemory>> {
         lock(&self.of_graph).take()
     }
 }
 
-/// Memory that a stream or a graph keeps.
+/// The memory that a stream or a graph keeps: words with keys, and scratch memory for reuse.
 #[derive(Default)]
 pub(crate) struct ResidentMemory {
     words: Mutex<Words>,
-    /// What is in no use.
+    /// Scratch memory that is not in use.
     free: Mutex<Vec<Buffer<u8>>>,
 }
 
-/// Words by what they are for: for each type of keys, a map from these.
+/// Words by key: a map for each type of key.
 #[derive(Default)]
 struct Words(HashMap<TypeId, Box<dyn Any + Send>>);
 
@@ -55,12 +54,12 @@ impl Words {
         let map = self.0.entry(TypeId::of::<Key>());
         map.or_insert_with(|| Box::new(HashMap::<Key, Arc<Buffer<u32>>>::new()))
             .downcast_mut()
-            .expect("a map stands under the type of its keys")
+            .expect("the map under a type has keys of that type")
     }
 }
 
 impl ResidentMemory {
-    /// The words of this key, which `make` makes at first.
+    /// The words with this key. The first call for a key makes them with `make`.
     pub(crate) fn words<Key: Eq + Hash + Send + 'static>(
         &self,
         key: Key,
@@ -78,7 +77,7 @@ impl ResidentMemory {
         Ok(Some(words))
     }
 
-    /// The smallest of what is free and as large as that, or something new.
+    /// The smallest free memory of at least `bytes` bytes, or new memory.
     pub(crate) fn take(&self, device: &Device, bytes: usize) -> Result<Buffer<u8>> {
         let mut free = lock(&self.free);
         let large_enough = free.iter().enumerate().filter(|(_, it)| it.len() >= bytes);
@@ -88,7 +87,7 @@ impl ResidentMemory {
         }
     }
 
-    /// Keeps it for the next [`take`](Self::take).
+    /// Keeps the memory for a later [`take`](Self::take).
     pub(crate) fn give(&self, memory: Buffer<u8>) {
         lock(&self.free).push(memory);
     }

@@ -1,5 +1,4 @@
-//! Scratch memory: what an operation needs between two of its launches, allocated and freed in
-//! stream order.
+//! Scratch memory: memory for an operation of several launches, allocated and freed in stream order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use crate::resident::ResidentMemory;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
-/// `len` elements of `T` that a stream's work uses for a while: any bytes are in them at first.
+/// `len` elements of `T` for temporary use by a stream's work. They are uninitialised: any bytes.
 ///
-/// Making and dropping it wait for nothing: the memory is there for the work that is put into the
-/// stream between the two, and then for that of a later scratch. Both can be part of a
-/// [`capture`](Stream::capture); the graph then has memory of its own.
+/// Allocation and drop do not wait. The memory belongs to the work that is enqueued in the stream
+/// between the two; a later scratch may reuse it. Both can be captured. The
+/// [captured](Stream::capture) graph then has memory of its own.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -40,12 +39,12 @@ enum Memory<T: DeviceData> {
         address: u64,
         len: usize,
     },
-    /// A graph's. If a CUDA graph allocated it when it gets there, a launch could not begin before the one before it
-    /// has ended.
+    /// Memory of a graph. It is not allocated by a node of the CUDA graph, as such a node would keep a launch from
+    /// overlapping the previous one.
     Graph {
         memory: Option<Buffer<u8>>,
         len: usize,
-        keeps: Arc<ResidentMemory>,
+        graph: Arc<ResidentMemory>,
     },
 }
 
@@ -56,11 +55,11 @@ impl Stream {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
-        if let Some(keeps) = self.graph_memory() {
-            let memory = Some(keeps.take(self.device(), bytes)?);
+        if let Some(graph) = self.graph_memory() {
+            let memory = Some(graph.take(self.device(), bytes)?);
             return Ok(Scratch {
                 stream: self.clone(),
-                memory: Memory::Graph { memory, len, keeps },
+                memory: Memory::Graph { memory, len, graph },
             });
         }
         let memory = match (self.device().place(), self.queue()) {
@@ -68,7 +67,7 @@ impl Stream {
                 let mut address = 0;
                 let pool = self.device().scratch_pool().pool(gpu)?;
                 gpu.bind()?;
-                // SAFETY: the driver writes one address; pool and stream are of this context.
+                // SAFETY: the driver writes one address. Pool and stream are of this context.
                 let code = unsafe {
                     sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream.cu_stream())
                 };
@@ -90,13 +89,13 @@ impl Stream {
 }
 
 impl<T: DeviceData> Scratch<T> {
-    /// All of it, to be read.
+    /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         let (address, len) = self.place();
         View::over(self.stream.device(), address, len)
     }
 
-    /// All of it, to be written.
+    /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (address, len) = self.place();
         ViewMut::over(self.stream.device(), address, len)
@@ -116,16 +115,16 @@ impl<T: DeviceData> Scratch<T> {
 impl<T: DeviceData> Drop for Scratch<T> {
     fn drop(&mut self) {
         match (&mut self.memory, self.stream.queue()) {
-            (Memory::Graph { memory, keeps, .. }, _) => {
+            (Memory::Graph { memory, graph, .. }, _) => {
                 if let Some(memory) = memory.take() {
-                    keeps.give(memory);
+                    graph.give(memory);
                 }
             }
             (Memory::Gpu { address, .. }, Queue::Gpu(stream))
                 if self.stream.device().make_current().is_ok() =>
             {
-                // SAFETY: allocated in `scratch`, freed once, after all work that uses it. Its error
-                // would be an earlier kernel's, which the next call reports.
+                // SAFETY: allocated in `scratch` and freed once, in stream order after all work that
+                // uses it. An error here is an earlier kernel's, and the next call returns it.
                 let _ = unsafe { sys::cuMemFreeAsync(*address, stream.cu_stream()) };
             }
             _ => {}

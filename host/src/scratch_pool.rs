@@ -13,14 +13,14 @@ use crate::driver::check;
 use crate::gpu::Gpu;
 use crate::lock::lock;
 
-/// A GPU's pool of scratch memory, which keeps what is freed for the next use; made at the first.
+/// A GPU's pool of scratch memory, made at its first use. It keeps freed memory for reuse.
 #[derive(Default)]
 pub(crate) struct ScratchPool(Mutex<Option<Pool>>);
 
 #[derive(Clone, Copy)]
 struct Pool(CUmemoryPool);
 
-// SAFETY: a handle that the driver lets any thread use.
+// SAFETY: a pool's handle may be used from any thread.
 unsafe impl Send for Pool {}
 
 impl ScratchPool {
@@ -30,8 +30,8 @@ impl ScratchPool {
             return Ok(pool);
         }
         gpu.bind()?;
-        // SAFETY: all zeros is a value of each field, and the one that the driver asks of those
-        // that are not set below.
+        // SAFETY: all zeros are a valid value of each field, and the driver requires zeros in the
+        // fields that are not set below.
         let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };
         properties.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = CUmemLocation {

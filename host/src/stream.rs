@@ -15,12 +15,12 @@ use crate::gpu::Gpu;
 use crate::resident::{ResidentMemory, StreamMemory};
 use crate::{Buffer, Device, Error, Result};
 
-/// A queue of work on a device: launches, copies and fills run in the order they were put in.
+/// A queue of work on a device: launches, copies and fills run in the order of their calls.
 ///
-/// On a GPU, work runs some time after the call that put it in; [`synchronize`](Self::synchronize)
-/// waits. On the CPU it is done when the call returns, which waits for what other threads have running
-/// in the stream. Work of two streams is not ordered unless an [`Event`](crate::Event) orders it.
-/// Cloning is cheap; clones are the same stream.
+/// On a GPU, work runs some time after its call; [`synchronize`](Self::synchronize) waits for it. On
+/// the CPU, work is done when its call returns. The call first waits for other threads' work in the
+/// stream. Work of two streams is not ordered unless an [`Event`](crate::Event) orders it. Cloning is
+/// cheap, and clones are the same stream.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -35,7 +35,7 @@ use crate::{Buffer, Device, Error, Result};
 pub struct Stream {
     device: Device,
     queue: Queue,
-    /// What it keeps; only a stream that was made here has such.
+    /// The memory that the stream keeps; `None` for a stream that this crate did not make.
     memory: Option<Arc<StreamMemory>>,
 }
 
@@ -49,7 +49,7 @@ impl Device {
     /// A new stream on this device.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver makes none.
+    /// [`Error::Driver`] if the driver makes none.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.place() {
             Place::Cpu => Queue::Cpu(Arc::default()),
@@ -67,10 +67,10 @@ impl Device {
 }
 
 impl Stream {
-    /// The same stream as a cudarc stream; they share its work and its life.
+    /// A cudarc stream as a stream of this crate. Both are the same stream.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the device cannot be asked for its properties.
+    /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
         Ok(Stream {
             device: Device::from_cudarc(stream.context())?,
@@ -79,14 +79,14 @@ impl Stream {
         })
     }
 
-    /// Borrows a stream by its handle (`CUstream`, `cudaStream_t`; null is the default stream).
-    /// Dropping the result leaves it alone.
+    /// Borrows a stream by its handle (`CUstream`, `cudaStream_t`). Null is the default stream.
+    /// Dropping the result does not destroy the stream.
     ///
     /// # Errors
-    /// [`Error::NoDriver`] when `device` is the CPU, which has no such handles.
+    /// [`Error::NoDriver`] if `device` is the CPU, which has no stream handles.
     ///
     /// # Safety
-    /// The handle is of a stream of `device`'s context and outlives the result and its clones.
+    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones.
     pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
         let Place::Gpu(gpu) = device.place() else {
             return Err(Error::NoDriver {
@@ -103,7 +103,7 @@ impl Stream {
         })
     }
 
-    /// The stream as cudarc has it; `None` on the CPU.
+    /// The stream as a cudarc stream; `None` on the CPU.
     pub fn as_cudarc(&self) -> Option<&Arc<CudaStream>> {
         match &self.queue {
             Queue::Cpu(_) => None,
@@ -116,16 +116,16 @@ impl Stream {
         self.gpu().map(|(_, handle)| handle.cast())
     }
 
-    /// The device it belongs to.
+    /// The stream's device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Waits until everything put in so far is done.
+    /// Waits until all work enqueued so far is done.
     ///
     /// # Errors
-    /// [`Error::Driver`], which is also where a kernel that went wrong shows;
-    /// [`Error::Capturing`] during a capture.
+    /// [`Error::Driver`], also for an earlier kernel that failed; [`Error::Capturing`] during a
+    /// capture.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("waiting for the stream")?;
         match &self.queue {
@@ -142,17 +142,18 @@ impl Stream {
         }
     }
 
-    /// Words on the device that stay with the stream and its clones: those that `make` gives at the
-    /// first call with this key, and afterwards whatever kernels have made of them. `None` if `make`
-    /// gives none.
+    /// Words in device memory that the stream and its clones keep. The first call with a key uploads the
+    /// words of `make`. Later calls return the same memory, as kernels left it. `None` if `make` returns
+    /// `None`.
     ///
-    /// Keys of different types are different, so that nobody else has the words of a type that only you
-    /// can name.
+    /// Keys of different types are different. With a key type that is private to your crate, no other
+    /// crate gets your words.
     ///
-    /// Launches of this stream run one after the other, so that each can rely on what the one before
-    /// left. During a [`capture`](Self::capture) the words are the graph's, whose replays run one after the
-    /// other, too. `None` where that is not sure: for a stream that was made elsewhere, which another one
-    /// may be a handle of, and while it is captured by other means.
+    /// Launches of a stream run one after the other, so each can rely on the words that the previous one
+    /// left. During a [`capture`](Self::capture) the words belong to the graph, whose replays also run one
+    /// after the other. The result is `None` where this order is not certain: for a stream that this crate
+    /// did not make, as its handle may be in several streams, and in a capture that this crate did not
+    /// begin.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -160,9 +161,9 @@ impl Stream {
     /// #[derive(PartialEq, Eq, Hash)]
     /// struct Counters;
     ///
-    /// let words = stream.resident(Counters, || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
+    /// let words = stream.resident(Counters, || Ok(Some(vec![1, 2, 3])))?.expect("the stream is our own");
     /// assert_eq!(stream.download(&*words)?, [1, 2, 3]);
-    /// let same = stream.resident(Counters, || unreachable!())?.expect("of our own");
+    /// let same = stream.resident(Counters, || unreachable!())?.expect("the stream is our own");
     /// assert_eq!(same.view().address(), words.view().address());
     /// # Ok(()) }
     /// ```
@@ -187,13 +188,13 @@ impl Stream {
             return Ok(None);
         };
         memory.words(key, || match make()? {
-            // By a stream of its own, as nothing can wait for one that is being captured.
+            // In a stream of its own, as an upload waits, and a stream cannot be waited for during a capture.
             Some(words) => self.device().stream()?.upload(&words).map(Some),
             None => Ok(None),
         })
     }
 
-    /// What the graph keeps into which the stream is being captured; `None` if it is not.
+    /// The memory of the graph into which the stream is being captured; `None` outside a capture.
     pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
         match &self.queue {
             Queue::Cpu(queue) => queue.graph_memory(),
@@ -217,7 +218,7 @@ impl Stream {
         }
     }
 
-    /// An error while the stream is being captured into a graph.
+    /// Returns an error if the stream is being captured into a graph.
     pub(crate) fn must_not_capture(&self, doing: &'static str) -> Result<()> {
         if self.is_capturing()? {
             return Err(Error::Capturing { doing });
@@ -228,16 +229,16 @@ impl Stream {
     /// Whether the stream is being captured into a graph.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver does not say.
+    /// [`Error::Driver`] if the query fails.
     pub fn is_capturing(&self) -> Result<bool> {
         match &self.queue {
             Queue::Cpu(queue) => Ok(queue.is_recording()),
             Queue::Gpu(stream) => {
                 self.device.make_current()?;
                 let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-                // SAFETY: the stream is alive and the driver writes one status.
+                // SAFETY: the stream is alive, and the driver writes one status.
                 let code = unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &mut status) };
-                check("asking whether the stream is being captured", code)?;
+                check("querying whether the stream is being captured", code)?;
                 Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
             }
         }

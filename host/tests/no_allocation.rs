@@ -1,4 +1,4 @@
-//! Putting launches and graphs into a GPU's stream allocates nothing. Needs a GPU.
+//! A launch into a GPU's stream allocates nothing. Needs a GPU.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,14 +7,14 @@ use cutlet_device::{Global, GlobalMut};
 use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Device, Result};
 
-/// The system's allocator, counting what this thread asks of it.
+/// The system's allocator, with a count of this thread's allocations.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: every call goes to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -61,7 +61,7 @@ fn launches_allocate_nothing() -> Result<()> {
     let (x, mut y) = (stream.zeroed::<f32>(256)?, stream.zeroed::<f32>(256)?);
     let saxpy = device.load(&PTX, &SAXPY)?;
     let mut launch = || {
-        // SAFETY: the buffers have 256 elements and live past the wait below.
+        // SAFETY: the buffers have 256 elements and live past `synchronize` below.
         unsafe { stream.launch(&saxpy, 1, (256, 1.0, &x, &mut y)) }
     };
     launch()?;
