@@ -43,7 +43,7 @@ impl<T: DeviceData> Buffer<T> {
             }
             Place::Gpu(_) if bytes == 0 => 0,
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let mut address = 0;
                 // SAFETY: the driver writes one address.
                 match unsafe { sys::cuMemAlloc_v2(&mut address, bytes) } {
@@ -140,7 +140,7 @@ impl<T: DeviceData> Drop for Buffer<T> {
             Place::Gpu(gpu) => {
                 // An error here is an earlier kernel's. A destructor cannot return it; the next call
                 // on the device does.
-                if gpu.bind().is_ok() {
+                if gpu.make_current().is_ok() {
                     // SAFETY: allocated in `allocate`. The driver waits for work in flight before
                     // it frees memory.
                     let _ = unsafe { sys::cuMemFree_v2(self.address) };

@@ -166,13 +166,15 @@ impl CpuQueue {
     }
 
     pub(crate) fn is_recording(&self) -> bool {
-        self.place().is_some()
+        lock(&self.place)
+            .as_ref()
+            .is_some_and(CapturePlace::is_open)
     }
 
     /// The memory of the graph into which the stream is being captured; `None` outside a capture.
     pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
-        let place = self.place()?;
-        let recorded = lock(&place.capture.0);
+        let place = lock(&self.place);
+        let recorded = lock(&place.as_ref()?.capture.0);
         Some(recorded.as_ref()?.memory.clone())
     }
 }

@@ -182,7 +182,7 @@ impl Device {
         match &self.inner.place {
             Place::Cpu => Ok(None),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let info = cudarc::driver::result::mem_get_info();
                 info.during("asking for free memory").map(Some)
             }
@@ -197,7 +197,7 @@ impl Device {
         match &self.inner.place {
             Place::Cpu => Ok(()),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let done = cudarc::driver::result::ctx::synchronize();
                 done.during("waiting for the device")
             }
@@ -212,7 +212,7 @@ impl Device {
     pub fn make_current(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
-            Place::Gpu(gpu) => gpu.bind(),
+            Place::Gpu(gpu) => gpu.make_current(),
         }
     }
 

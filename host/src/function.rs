@@ -122,7 +122,7 @@ impl<A: KernelArgs> Function<A> {
         let (Place::Gpu(gpu), Code::Gpu(entry)) = (self.device.place(), &self.code) else {
             return Ok(None);
         };
-        gpu.bind()?;
+        gpu.make_current()?;
         let mut blocks = 0;
         // SAFETY: the handle is a loaded function's, and the driver writes one int.
         let code = unsafe {

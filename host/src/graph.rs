@@ -131,7 +131,7 @@ impl Drop for Graph {
     fn drop(&mut self) {
         if let (Recorded::Gpu(executable), crate::device::Place::Gpu(gpu)) =
             (&self.recorded, self.device.place())
-            && gpu.bind().is_ok()
+            && gpu.make_current().is_ok()
         {
             // SAFETY: made by `record_gpu` and dropped once. The driver keeps it until launches in
             // flight are done. An error here is an earlier kernel's, and the next call returns it.

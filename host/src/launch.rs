@@ -143,11 +143,11 @@ fn check_grid(
             fix,
         })
     };
-    for ((blocks, limit), axis) in [grid.x, grid.y, grid.z]
-        .into_iter()
-        .zip(limits)
-        .zip("xyz".chars())
-    {
+    for (axis, blocks, limit) in [
+        ("x", grid.x, limits[0]),
+        ("y", grid.y, limits[1]),
+        ("z", grid.z, limits[2]),
+    ] {
         if blocks == 0 {
             return bad(
                 format!("there are no blocks along {axis}"),
@@ -189,7 +189,25 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
             *place = argument.cast_mut();
         }
     });
+    // SAFETY: there is a pointer for each of the kernel's parameters, and the arguments live past the call. The rest
+    // is the caller's promise.
+    unsafe { launch_pointers(entry, name, bounds, config, stream, &mut pointers, device) }
+}
 
+/// The part of [`launch_gpu`] that does not depend on the types of the arguments.
+///
+/// # Safety
+/// `pointers` has a pointer to an argument for each of the kernel's parameters. The safety requirements of
+/// [`launch_gpu`] hold.
+unsafe fn launch_pointers(
+    entry: Entry,
+    name: &'static str,
+    bounds: LaunchBounds,
+    config: LaunchConfig,
+    stream: sys::CUstream,
+    pointers: &mut [*mut c_void; MAX_ARGS],
+    device: &Device,
+) -> Result<()> {
     // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
     let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
     let mut count = 0;
@@ -201,10 +219,11 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
         attribute.value.clusterDim.z = 1;
         count += 1;
     }
-    let overlaps = device
-        .compute_capability()
-        .is_some_and(|capability| capability >= (9, 0));
-    if config.overlap_previous && overlaps {
+    let can_overlap = || {
+        let capability = device.compute_capability();
+        capability.is_some_and(|capability| capability >= (9, 0))
+    };
+    if config.overlap_previous && can_overlap() {
         let attribute = &mut attributes[count];
         attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;
@@ -222,8 +241,8 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
         attrs: attributes.as_mut_ptr(),
         numAttrs: count as u32,
     };
-    // SAFETY: there is a pointer for each of the kernel's parameters. Arguments and configuration
-    // live past the call, which copies them. The rest is the caller's promise.
+    // SAFETY: the configuration and its attributes live past the call, which copies them. The rest
+    // is the caller's promise.
     let code =
         unsafe { sys::cuLaunchKernelEx(&launch, entry.0, pointers.as_mut_ptr(), ptr::null_mut()) };
     match code {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{Mutex, RwLock};
 
 use cudarc::driver::sys::{
     self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
@@ -12,7 +12,7 @@ use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
 use crate::driver::check;
 use crate::gpu::Gpu;
-use crate::lock::lock;
+use crate::lock::{lock, read, write};
 use crate::{Error, Limits, Result, driver};
 
 /// Bytes of dynamic shared memory that every GPU gives a block by default; more needs an attribute.
@@ -23,14 +23,9 @@ const CLUSTER_WITHOUT_ASKING: u32 = 8;
 /// The modules that were compiled for a device, and the kernels looked up in them.
 #[derive(Default)]
 pub(crate) struct ModuleCache {
-    cache: Mutex<Cache>,
-}
-
-#[derive(Default)]
-struct Cache {
-    /// By address of the PTX text.
-    modules: HashMap<usize, Module>,
-    functions: HashMap<Key, Entry>,
+    functions: RwLock<HashMap<Key, Entry>>,
+    /// By address of the PTX text. Locked while the driver compiles one, which does not block look-ups in `functions`.
+    modules: Mutex<HashMap<usize, Module>>,
 }
 
 /// A kernel of a library: the address of the library's families, the family, the kernel's name.
@@ -69,8 +64,7 @@ impl ModuleCache {
     pub(crate) fn get(&self, request: &Request) -> Result<Entry> {
         let library = request.library.families.as_ptr() as usize;
         let key = (library, request.family, request.kernel);
-        let mut cache = lock(&self.cache);
-        if let Some(entry) = cache.functions.get(&key) {
+        if let Some(entry) = read(&self.functions).get(&key) {
             return Ok(*entry);
         }
         let family = request
@@ -84,20 +78,31 @@ impl ModuleCache {
             request.gpu.capability,
             request.device,
         )?;
-        request.gpu.bind()?;
-        let address = module.ptx.as_ptr() as usize;
-        let compiled = match cache.modules.get(&address) {
-            Some(compiled) => *compiled,
-            None => {
-                let compiled = compile(family, module, request.kernel)?;
-                cache.modules.insert(address, compiled);
-                compiled
-            }
-        };
-        let entry = look_up(compiled, request.kernel)?;
+        request.gpu.make_current()?;
+        let entry = look_up(
+            self.compiled(family, module, request.kernel)?,
+            request.kernel,
+        )?;
         prepare(entry, request)?;
-        cache.functions.insert(key, entry);
+        write(&self.functions).insert(key, entry);
         Ok(entry)
+    }
+
+    /// The module compiled for the current context.
+    fn compiled(
+        &self,
+        family: &PtxFamily,
+        module: &PtxModule,
+        kernel: &'static str,
+    ) -> Result<Module> {
+        let address = module.ptx.as_ptr() as usize;
+        let mut modules = lock(&self.modules);
+        if let Some(compiled) = modules.get(&address) {
+            return Ok(*compiled);
+        }
+        let compiled = compile(family, module, kernel)?;
+        modules.insert(address, compiled);
+        Ok(compiled)
     }
 }
 

@@ -46,7 +46,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
             // SAFETY: the layout has at least one byte.
             Place::Cpu => NonNull::new(unsafe { alloc::alloc_zeroed(layout) }.cast()),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let mut memory = std::ptr::null_mut();
                 // SAFETY: the driver writes one pointer.
                 let code = unsafe { sys::cuMemHostAlloc(&mut memory, layout.size(), 0) };
@@ -94,7 +94,7 @@ impl<T: DeviceData> Drop for PinnedBuffer<T> {
             // SAFETY: allocated with this layout in `zeroed`.
             Place::Cpu => unsafe { alloc::dealloc(self.memory.as_ptr().cast(), layout) },
             Place::Gpu(gpu) => {
-                if gpu.bind().is_ok() {
+                if gpu.make_current().is_ok() {
                     // SAFETY: allocated in `zeroed` and freed once. An error here is an earlier
                     // kernel's, and the next call returns it.
                     let _ = unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };

@@ -66,7 +66,7 @@ impl Stream {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
                 let mut address = 0;
                 let pool = self.device().scratch_pool().pool(gpu)?;
-                gpu.bind()?;
+                gpu.make_current()?;
                 // SAFETY: the driver writes one address. Pool and stream are of this context.
                 let code = unsafe {
                     sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream.cu_stream())

@@ -29,7 +29,7 @@ impl ScratchPool {
         if let Some(Pool(pool)) = *made {
             return Ok(pool);
         }
-        gpu.bind()?;
+        gpu.make_current()?;
         // SAFETY: all zeros are a valid value of each field, and the driver requires zeros in the
         // fields that are not set below.
         let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };

@@ -33,15 +33,19 @@ use crate::{Buffer, Device, Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct Stream {
+    /// One pointer, because every scratch memory clones its stream.
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     device: Device,
     queue: Queue,
     /// The memory that the stream keeps; `None` for a stream that this crate did not make.
-    memory: Option<Arc<StreamMemory>>,
+    memory: Option<StreamMemory>,
 }
 
-#[derive(Clone)]
 pub(crate) enum Queue {
-    Cpu(Arc<CpuQueue>),
+    Cpu(CpuQueue),
     Gpu(Arc<CudaStream>),
 }
 
@@ -52,31 +56,38 @@ impl Device {
     /// [`Error::Driver`] if the driver makes none.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.place() {
-            Place::Cpu => Queue::Cpu(Arc::default()),
+            Place::Cpu => Queue::Cpu(CpuQueue::default()),
             Place::Gpu(gpu) => {
                 let stream = gpu.context.new_stream();
                 Queue::Gpu(stream.during("making a stream")?)
             }
         };
-        Ok(Stream {
-            device: self.clone(),
+        Ok(Stream::new(
+            self.clone(),
             queue,
-            memory: Some(Arc::default()),
-        })
+            Some(StreamMemory::default()),
+        ))
     }
 }
 
 impl Stream {
+    fn new(device: Device, queue: Queue, memory: Option<StreamMemory>) -> Stream {
+        Stream {
+            inner: Arc::new(Inner {
+                device,
+                queue,
+                memory,
+            }),
+        }
+    }
+
     /// A cudarc stream as a stream of this crate. Both are the same stream.
     ///
     /// # Errors
     /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
-        Ok(Stream {
-            device: Device::from_cudarc(stream.context())?,
-            queue: Queue::Gpu(stream.clone()),
-            memory: None,
-        })
+        let device = Device::from_cudarc(stream.context())?;
+        Ok(Stream::new(device, Queue::Gpu(stream.clone()), None))
     }
 
     /// Borrows a stream by its handle (`CUstream`, `cudaStream_t`). Null is the default stream.
@@ -96,16 +107,12 @@ impl Stream {
         };
         // SAFETY: the caller's promise.
         let stream = unsafe { gpu.context.wrap_borrowed_stream(handle.cast()) };
-        Ok(Stream {
-            device: device.clone(),
-            queue: Queue::Gpu(stream),
-            memory: None,
-        })
+        Ok(Stream::new(device.clone(), Queue::Gpu(stream), None))
     }
 
     /// The stream as a cudarc stream; `None` on the CPU.
     pub fn as_cudarc(&self) -> Option<&Arc<CudaStream>> {
-        match &self.queue {
+        match self.queue() {
             Queue::Cpu(_) => None,
             Queue::Gpu(stream) => Some(stream),
         }
@@ -118,7 +125,7 @@ impl Stream {
 
     /// The stream's device.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.inner.device
     }
 
     /// Waits until all work enqueued so far is done.
@@ -128,13 +135,13 @@ impl Stream {
     /// capture.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("waiting for the stream")?;
-        match &self.queue {
+        match self.queue() {
             Queue::Cpu(queue) => {
                 queue.wait();
                 Ok(())
             }
             Queue::Gpu(stream) => {
-                self.device.make_current()?;
+                self.device().make_current()?;
                 // SAFETY: the stream is alive.
                 let code = unsafe { sys::cuStreamSynchronize(stream.cu_stream()) };
                 check("waiting for the stream", code)
@@ -196,23 +203,23 @@ impl Stream {
 
     /// The memory of the graph into which the stream is being captured; `None` outside a capture.
     pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
-        match &self.queue {
+        match self.queue() {
             Queue::Cpu(queue) => queue.graph_memory(),
             Queue::Gpu(_) => self.memory()?.of_graph(),
         }
     }
 
     pub(crate) fn memory(&self) -> Option<&StreamMemory> {
-        self.memory.as_deref()
+        self.inner.memory.as_ref()
     }
 
     pub(crate) fn queue(&self) -> &Queue {
-        &self.queue
+        &self.inner.queue
     }
 
     /// The GPU and the stream's handle; `None` on the CPU.
     pub(crate) fn gpu(&self) -> Option<(&Gpu, CUstream)> {
-        match (self.device.place(), &self.queue) {
+        match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => Some((gpu, stream.cu_stream())),
             _ => None,
         }
@@ -231,10 +238,10 @@ impl Stream {
     /// # Errors
     /// [`Error::Driver`] if the query fails.
     pub fn is_capturing(&self) -> Result<bool> {
-        match &self.queue {
+        match self.queue() {
             Queue::Cpu(queue) => Ok(queue.is_recording()),
             Queue::Gpu(stream) => {
-                self.device.make_current()?;
+                self.device().make_current()?;
                 let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
                 // SAFETY: the stream is alive, and the driver writes one status.
                 let code = unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &mut status) };
@@ -247,6 +254,6 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream(on {})", self.device.name())
+        write!(f, "Stream(on {})", self.device().name())
     }
 }

@@ -98,7 +98,7 @@ impl Device {
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
         let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, self)?;
         let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
-        gpu.bind()?;
+        gpu.make_current()?;
         // SAFETY: the kernel takes one pointer, to an element for each block.
         match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
             Ok(()) => stream.download(&places),
