@@ -6,12 +6,15 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
+use crate::scratch_pool::{Block, IdleBlocks};
 use crate::{Buffer, Device, Result};
 
 /// The memory of a stream and, during a capture, of the CUDA graph that is being recorded.
 #[derive(Default)]
 pub(crate) struct StreamMemory {
     own: ResidentMemory,
+    /// Scratch memory of a GPU's stream that is not in use.
+    idle: Mutex<IdleBlocks>,
     of_graph: Mutex<Option<Arc<ResidentMemory>>>,
 }
 
@@ -19,6 +22,22 @@ impl StreamMemory {
     /// The stream's memory.
     pub(crate) fn own(&self) -> &ResidentMemory {
         &self.own
+    }
+
+    /// A block of at least `bytes` bytes that the stream's earlier work has used.
+    pub(crate) fn take_idle(&self, bytes: usize) -> Option<Block> {
+        lock(&self.idle).take(bytes)
+    }
+
+    /// Keeps a block for the stream's later work. Returns a block to free, if there are too many.
+    #[must_use]
+    pub(crate) fn give_idle(&self, block: Block) -> Option<Block> {
+        lock(&self.idle).give(block)
+    }
+
+    /// Takes all blocks that the stream keeps, to free them.
+    pub(crate) fn take_all_idle(&self) -> Vec<Block> {
+        lock(&self.idle).take_all()
     }
 
     /// The memory of the graph that is being recorded; `None` outside a capture.

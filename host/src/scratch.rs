@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUresult};
 use cutlet_device::DeviceData;
 
 use crate::buffer::too_large;
 use crate::device::Place;
-use crate::driver::check;
 use crate::resident::ResidentMemory;
+use crate::scratch_pool::Block;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
@@ -36,8 +35,10 @@ pub struct Scratch<T: DeviceData> {
 enum Memory<T: DeviceData> {
     Cpu(Buffer<T>),
     Gpu {
-        address: u64,
+        block: Block,
         len: usize,
+        /// Whether the stream may keep the block. A block that was allocated during a capture belongs to the graph.
+        is_reusable: bool,
     },
     /// Memory of a graph. It is not allocated by a node of the CUDA graph, as such a node would keep a launch from
     /// overlapping the previous one.
@@ -50,6 +51,9 @@ enum Memory<T: DeviceData> {
 
 impl Stream {
     /// Scratch memory for `len` elements.
+    ///
+    /// A stream that this crate made keeps up to three blocks of dropped scratch memory for later
+    /// calls, which then need no allocation.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
@@ -64,20 +68,25 @@ impl Stream {
         }
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
-                let mut address = 0;
-                let pool = self.device().scratch_pool().pool(gpu)?;
-                gpu.make_current()?;
-                // SAFETY: the driver writes one address. Pool and stream are of this context.
-                let code = unsafe {
-                    sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream.cu_stream())
+                let kept = self.memory();
+                let kept = if self.is_capturing()? { None } else { kept };
+                let allocate = || {
+                    let pool = self.device().scratch_pool();
+                    pool.allocate(gpu, bytes, stream.cu_stream())
                 };
-                match code {
-                    CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                        return Err(too_large(self.device(), bytes));
-                    }
-                    code => check("allocating scratch memory", code)?,
+                let mut block = kept.and_then(|kept| kept.take_idle(bytes));
+                if block.is_none() {
+                    block = allocate()?;
                 }
-                Memory::Gpu { address, len }
+                if block.is_none() && kept.is_some() {
+                    self.free_idle_blocks();
+                    block = allocate()?;
+                }
+                Memory::Gpu {
+                    block: block.ok_or_else(|| too_large(self.device(), bytes))?,
+                    len,
+                    is_reusable: kept.is_some(),
+                }
             }
             _ => Memory::Cpu(Buffer::allocate(self.device(), len)?),
         };
@@ -104,7 +113,7 @@ impl<T: DeviceData> Scratch<T> {
     fn place(&self) -> (u64, usize) {
         match &self.memory {
             Memory::Cpu(buffer) => (buffer.view().address(), buffer.len()),
-            Memory::Gpu { address, len } => (*address, *len),
+            Memory::Gpu { block, len, .. } => (block.address, *len),
             Memory::Graph { memory, len, .. } => {
                 (memory.as_ref().map_or(0, |it| it.view().address()), *len)
             }
@@ -120,12 +129,22 @@ impl<T: DeviceData> Drop for Scratch<T> {
                     graph.give(memory);
                 }
             }
-            (Memory::Gpu { address, .. }, Queue::Gpu(stream))
-                if self.stream.device().make_current().is_ok() =>
-            {
-                // SAFETY: allocated in `scratch` and freed once, in stream order after all work that
-                // uses it. An error here is an earlier kernel's, and the next call returns it.
-                let _ = unsafe { sys::cuMemFreeAsync(*address, stream.cu_stream()) };
+            (
+                Memory::Gpu {
+                    block, is_reusable, ..
+                },
+                Queue::Gpu(stream),
+            ) => {
+                let unused = match self.stream.memory() {
+                    Some(kept) if *is_reusable => kept.give_idle(*block),
+                    _ => Some(*block),
+                };
+                if let Some(block) = unused
+                    && self.stream.device().make_current().is_ok()
+                {
+                    // SAFETY: no other scratch memory has the block, the stream is alive, and its context is current.
+                    unsafe { block.free(stream.cu_stream()) };
+                }
             }
             _ => {}
         }

@@ -49,6 +49,27 @@ pub(crate) enum Queue {
     Gpu(Arc<CudaStream>),
 }
 
+impl Inner {
+    /// Frees the scratch memory that is not in use, after the stream's work.
+    fn free_idle_blocks(&self) {
+        if let (Queue::Gpu(stream), Some(memory)) = (&self.queue, &self.memory) {
+            let idle = memory.take_all_idle();
+            if !idle.is_empty() && self.device.make_current().is_ok() {
+                for block in idle {
+                    // SAFETY: no scratch memory has the block, the stream is alive, and its context is current.
+                    unsafe { block.free(stream.cu_stream()) };
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.free_idle_blocks();
+    }
+}
+
 impl Device {
     /// A new stream on this device.
     ///
@@ -207,6 +228,11 @@ impl Stream {
             Queue::Cpu(queue) => queue.graph_memory(),
             Queue::Gpu(_) => self.memory()?.of_graph(),
         }
+    }
+
+    /// Frees the scratch memory that the stream keeps and that is not in use.
+    pub(crate) fn free_idle_blocks(&self) {
+        self.inner.free_idle_blocks();
     }
 
     pub(crate) fn memory(&self) -> Option<&StreamMemory> {

@@ -86,6 +86,29 @@ fn pinned_memory_is_copied_both_ways() -> Result<()> {
 }
 
 #[test]
+fn a_stream_keeps_its_scratch_memory_for_later() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let mut copies = stream.zeroed::<u8>(4)?;
+        let mut addresses = Vec::new();
+        for byte in 0..4 {
+            let (mut scratch, other) = (stream.scratch::<u8>(100)?, stream.scratch::<u8>(200)?);
+            assert_ne!(scratch.view().address(), other.view().address());
+            stream.fill_bytes(scratch.view_mut(), byte)?;
+            let at = usize::from(byte);
+            let to = copies.slice_mut(at..=at)?;
+            stream.copy(scratch.view().slice(..1)?, to)?;
+            addresses.push((scratch.view().address(), other.view().address()));
+        }
+        assert_eq!(stream.download(&copies)?, [0, 1, 2, 3]);
+        if device.backend() == Backend::Gpu {
+            assert!(addresses.iter().all(|&both| both == addresses[0]));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn memory_from_outside_is_used_in_place() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;

@@ -65,10 +65,12 @@ fn launches_allocate_nothing() -> Result<()> {
         unsafe { stream.launch(&saxpy, 1, (256, 1.0, &x, &mut y)) }
     };
     launch()?;
+    drop(stream.scratch::<u8>(100)?);
     let before = ALLOCATIONS.get();
     for _ in 0..10 {
         launch()?;
         device.load(&PTX, &SAXPY)?;
+        drop(stream.scratch::<u8>(100)?);
     }
     assert_eq!(ALLOCATIONS.get(), before);
     stream.synchronize()
