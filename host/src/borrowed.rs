@@ -5,7 +5,7 @@ use cutlet_device::DeviceData;
 
 use crate::{Device, Error, Result, Stream, View, ViewMut};
 
-/// A cudarc slice (`CudaSlice<T>`, `CudaView<T>`) borrowed to be read in a stream.
+/// A cudarc slice (`CudaSlice<T>`, `CudaView<T>`) borrowed for reading in a stream.
 ///
 /// [`new`](Self::new) makes the stream wait for cudarc's pending work on the slice. Dropping the
 /// result makes cudarc's later work on the slice wait for the stream. So keep it until all work that
@@ -55,7 +55,7 @@ impl<'a, T: DeviceData> Borrowed<'a, T> {
     }
 }
 
-/// A cudarc slice (`CudaSlice<T>`, `CudaViewMut<T>`) borrowed to be written in a stream; see
+/// A cudarc slice (`CudaSlice<T>`, `CudaViewMut<T>`) borrowed for writing in a stream; see
 /// [`Borrowed`].
 #[derive(Debug)]
 pub struct BorrowedMut<'a, T: DeviceData> {

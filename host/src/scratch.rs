@@ -52,8 +52,8 @@ enum Memory<T: DeviceData> {
 impl Stream {
     /// Scratch memory for `len` elements.
     ///
-    /// A stream that this crate made keeps up to three blocks of dropped scratch memory for later
-    /// calls, which then need no allocation.
+    /// A GPU's stream that this crate made keeps up to three blocks of dropped scratch memory, of at
+    /// most 32 MiB each. Later calls reuse them without a call of the driver's allocator.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
@@ -79,6 +79,7 @@ impl Stream {
                     block = allocate()?;
                 }
                 if block.is_none() && kept.is_some() {
+                    // The memory of smaller idle blocks may suffice.
                     self.free_idle_blocks();
                     block = allocate()?;
                 }

@@ -102,6 +102,8 @@ pub(crate) struct IdleBlocks(Vec<Block>);
 impl IdleBlocks {
     /// An operation has up to three blocks at a time: two repacked operands and partial sums.
     const MOST: usize = 3;
+    /// Larger blocks are not kept: next to the work that fills them, an allocation costs nothing.
+    const LARGEST: usize = 32 << 20;
 
     /// Takes the smallest block of at least `bytes` bytes.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<Block> {
@@ -111,9 +113,12 @@ impl IdleBlocks {
         Some(self.0.swap_remove(smallest))
     }
 
-    /// Keeps the block. Returns the smallest one if there are too many, which is to be freed.
+    /// Keeps the block. Returns a block to free: this one if it is too large, or the smallest if there are too many.
     #[must_use]
     pub(crate) fn give(&mut self, block: Block) -> Option<Block> {
+        if block.bytes > Self::LARGEST {
+            return Some(block);
+        }
         self.0.push(block);
         if self.0.len() <= Self::MOST {
             return None;
@@ -153,13 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_of_too_many_blocks_is_freed() {
+    fn too_many_and_too_large_blocks_are_freed() {
         let mut idle = IdleBlocks::default();
         for bytes in [300, 100, 200] {
             assert_eq!(idle.give(block(bytes)), None);
         }
         assert_eq!(idle.give(block(50)), Some(block(50)));
         assert_eq!(idle.give(block(400)), Some(block(100)));
+        let too_large = block(IdleBlocks::LARGEST + 1);
+        assert_eq!(idle.give(too_large), Some(too_large));
         let mut left = idle.take_all();
         left.sort_by_key(|block| block.bytes);
         assert_eq!(left, [200, 300, 400].map(block));

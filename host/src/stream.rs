@@ -180,8 +180,8 @@ impl Stream {
     /// Launches of a stream run one after the other, so each can rely on the words that the previous one
     /// left. During a [`capture`](Self::capture) the words belong to the graph, whose replays also run one
     /// after the other. The result is `None` where this order is not certain: for a stream that this crate
-    /// did not make, as its handle may be in several streams, and in a capture that this crate did not
-    /// begin.
+    /// did not make, as its handle may be in several streams, and during a capture on a GPU that
+    /// [`capture`](Self::capture) did not begin on this stream.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
