@@ -1,4 +1,4 @@
-//! Layouts: functions from coordinates to indices, divided into tiles and composed.
+//! Layouts: functions from coordinates to indices, and their division into tiles.
 
 use cutlet_layout_core::{layout, logical_divide, tile, zipped_divide};
 
@@ -10,7 +10,7 @@ fn main() {
     );
 
     let divided = logical_divide(&matrix, &tile!(<2, 3>));
-    println!("in tiles of 2×3, each mode split in tile and rest: {divided}");
+    println!("divided by a 2×3 tile, each mode is split into tile and rest: {divided}");
 
     let zipped = zipped_divide(&matrix, &tile!(<2, 3>));
     println!(

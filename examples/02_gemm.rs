@@ -1,4 +1,4 @@
-//! A GEMM: two matrices multiplied on a GPU if there is one, else on the CPU.
+//! A GEMM: multiplies two matrices on a GPU if there is one, else on the CPU.
 
 use cutlet::{Device, Matrix, MatrixMut, Result, gemm};
 

@@ -1,4 +1,4 @@
-//! A gather: rows of a table by their indices, and what happens to an index that is no row.
+//! A gather: rows of a table by index, and the error for an index that is not a row.
 
 use cutlet::{Device, Error, Matrix, MatrixMut, Result, gather};
 
@@ -32,8 +32,8 @@ fn main() -> Result<()> {
         &indices,
         MatrixMut::row_major(&mut output, 4, columns)?,
     ) {
-        Err(error @ Error::IndexOutOfRange { .. }) => println!("as it should: {error}"),
-        other => panic!("an index beyond the table was taken: {other:?}"),
+        Err(error @ Error::IndexOutOfRange { .. }) => println!("as expected: {error}"),
+        other => panic!("an index beyond the table was accepted: {other:?}"),
     }
     Ok(())
 }

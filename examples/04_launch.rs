@@ -1,4 +1,4 @@
-//! A launch by handle: the compiler checks the arguments against the kernel's own parameters.
+//! A typed launch: the compiler checks the arguments against the kernel's parameters.
 
 use cutlet::{Device, Result};
 use cutlet_kernels::{PTX, saxpy};
@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     let mut y = stream.upload(&vec![2.0f32; n])?;
     let [_, tile] = tile_extent::<saxpy::Tile>();
     let blocks = n.div_ceil(tile as usize) as u32;
-    // SAFETY: both buffers have n elements. Leaving one out, or passing x where y belongs, does not
+    // SAFETY: both buffers have n elements. A missing argument, or &x in place of &mut y, does not
     // compile.
     unsafe { stream.launch(&saxpy_on_device, blocks, (n as i32, 4.0f32, &x, &mut y))? };
 

@@ -1,9 +1,9 @@
-//! The error type of the library: what was asked, what was found, what to do.
+//! The error type of the library.
 
-/// The result of everything in this crate that can fail.
+/// The result type of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed.
+/// Why a call failed. A message says what was asked for, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,51 +11,51 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] cutlet_host::Error),
 
-    /// A matrix does not fit the memory it is said to lie in.
+    /// A matrix does not fit in its memory.
     #[error(
-        "a {rows}×{columns} matrix with leading dimension {ld} was asked for: {found}; \
-         give smaller extents, another leading dimension or a larger buffer"
+        "a {rows}×{columns} matrix with leading dimension {ld} was asked for, but {found}; \
+         use smaller extents, another leading dimension or a larger buffer"
     )]
     Matrix {
-        /// Rows asked for.
+        /// Rows of the matrix.
         rows: usize,
-        /// Columns asked for.
+        /// Columns of the matrix.
         columns: usize,
-        /// Leading dimension asked for, in elements.
+        /// Its leading dimension in elements.
         ld: usize,
-        /// What is wrong with that.
+        /// Why it does not fit.
         found: String,
     },
 
-    /// The extents or orders of a call's operands are not what it needs.
+    /// The extents or orders of a call's operands are wrong.
     #[error("{operation}: {found}")]
     Extents {
         /// The operation.
         operation: &'static str,
-        /// Which are not, and what to do.
+        /// Which extents or orders were found, and what to do.
         found: String,
     },
 
-    /// The device cannot run what was asked for.
+    /// The device cannot run the operation.
     #[error(
-        "{asked} was asked for on {found}; use a device that can, `Device::cpu()`, or another \
+        "{asked} was asked for on {found}; use a device that can run it, `Device::cpu()`, or another \
          element type"
     )]
     Device {
-        /// What was asked for, and what it needs.
+        /// The operation, and what it needs.
         asked: &'static str,
         /// The device.
         found: String,
     },
 
-    /// There is no such kernel instance for the operands.
+    /// No kernel instance of this name solves the problem.
     #[error(
-        "gemm: the instance `{asked}` was asked for, and none of that name solves this problem: it \
-         must be for the matrices' types, orders and alignment, and one that fuses for what is \
-         fused; `Gemm::instances` and `Gemm::fused_instances` list those for a type and order"
+        "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \
+         one for the matrices' types, orders and alignment, and a fusing one for a fused epilogue: \
+         `Gemm::instances` and `Gemm::fused_instances` list them by type and order"
     )]
     Instance {
-        /// The name asked for.
+        /// The name that was asked for.
         asked: String,
     },
 
@@ -77,36 +77,36 @@ pub enum Error {
         found: String,
     },
 
-    /// An operand lies in the memory that the call writes: between the first of its elements and the last.
-    #[error("{operation}: the output overlaps {operand}; write to memory of its own")]
+    /// The address ranges of the output and an operand overlap.
+    #[error("{operation}: the output overlaps {operand}; give the output memory of its own")]
     Overlap {
         /// The operation.
         operation: &'static str,
-        /// The operand.
+        /// The overlapping operand.
         operand: &'static str,
     },
 
     /// An index is not a row of the table.
     #[error(
-        "gather: index {index} at position {position} is not a row of a table of {table_rows} rows; \
-         its output row was set to zero"
+        "gather: index {index} at position {position} is not a row of the table of {table_rows} rows, and \
+         its output row was set to zero; use indices i with 0 <= i < {table_rows}"
     )]
     IndexOutOfRange {
-        /// The first position that holds such an index.
+        /// The first position of such an index.
         position: u64,
-        /// The index there.
+        /// The index at this position.
         index: i64,
-        /// Rows of the table.
+        /// Number of rows of the table.
         table_rows: usize,
     },
 
-    /// An index was not a row of its table, in a gather that was enqueued.
+    /// An index of an enqueued gather was not a row of its table.
     #[error(
-        "gather: the index at position {position} was not a row of its table, in a gather since the last \
-         report; its output row was set to zero"
+        "gather: in a gather since the last check, the index at position {position} was not a row of its \
+         table, and its output row was set to zero; use indices i with 0 <= i < rows"
     )]
     IndexMissed {
-        /// The first position where one of the gathers had such an index.
+        /// The first position of such an index in any of the gathers.
         position: u64,
     },
 }

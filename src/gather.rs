@@ -1,4 +1,4 @@
-//! Gather: from a table, its indices and an output to the launch of a kernel instance.
+//! Gather: checks of table, indices and output, and the launch of a kernel instance.
 
 mod dispatch;
 
@@ -12,15 +12,18 @@ use dispatch::{Access, Instance, Unit, to_next_row};
 
 pub use dispatch::Index;
 
-/// `output[r] = table[indices[r]]`, row by row, on the stream's device; waits until it is done.
+/// Computes `output[r] = table[indices[r]]` for each row r, on the stream's device, and waits.
 ///
-/// Elements may be of any type of device data, indices are `i32` or `i64`; table and output are
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Table and output are
 /// row-major with any leading dimensions. [`Gather`] is the form that does not wait.
 ///
 /// # Errors
-/// If extents disagree, something is not on the stream's device, the output overlaps the table or the
-/// indices, the stream is being captured, or an index is not a row of the table; in that last case all
-/// other rows are gathered all the same, and the rows of such indices are zero.
+/// - Extents do not agree.
+/// - An operand is not on the stream's device.
+/// - The output overlaps the table or the indices.
+/// - The stream is being captured.
+/// - An index is not a row of the table. The rows of such indices are zero, and all other rows are
+///   gathered.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gather};
@@ -65,9 +68,9 @@ pub fn gather<'i, T: DeviceData, X: Index>(
     }
 }
 
-/// Gathers that are only enqueued: they can be captured in a graph, and bad indices are reported when asked for.
+/// Gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
 ///
-/// A graph writes the report, too: the `Gather` must outlive it.
+/// A graph also writes the report, so the `Gather` must outlive the graph.
 ///
 /// ```
 /// use cutlet::{Device, Error, Gather, Matrix, MatrixMut};
@@ -89,15 +92,15 @@ pub fn gather<'i, T: DeviceData, X: Index>(
 #[derive(Debug)]
 pub struct Gather {
     stream: Stream,
-    /// The first output row whose index is not in the table; `u64::MAX` while there is none.
+    /// The first output row whose index is not a row of the table; `u64::MAX` if there is none.
     first_miss: Buffer<u64>,
 }
 
 impl Gather {
-    /// For gathers on this stream.
+    /// Prepares gathers on this stream.
     ///
     /// # Errors
-    /// If the device has no memory left.
+    /// If the device is out of memory.
     pub fn new(stream: &Stream) -> Result<Self> {
         Ok(Gather {
             stream: stream.clone(),
@@ -108,8 +111,8 @@ impl Gather {
     /// Enqueues `output[r] = table[indices[r]]`.
     ///
     /// # Errors
-    /// As [`gather`](fn@gather), except that bad indices are found by [`check`](Self::check), and that the
-    /// stream may be captured.
+    /// Those of [`gather`](fn@gather), with two exceptions: [`check`](Self::check) finds bad indices, and
+    /// the stream may be captured.
     pub fn enqueue<'i, T: DeviceData, X: Index>(
         &mut self,
         table: Matrix<'_, T>,
@@ -129,11 +132,11 @@ impl Gather {
         }
     }
 
-    /// Waits for what was enqueued, and reports an index that was not a row of its table: of those since
-    /// the last report, one whose output row is the first.
+    /// Waits for the enqueued gathers, and reports an index that was not a row of its table. Of several
+    /// such indices since the last check, it reports one with the lowest output row.
     ///
     /// # Errors
-    /// [`Error::IndexMissed`] if there is one; if the stream is being captured.
+    /// [`Error::IndexMissed`] if there was such an index; an error if the stream is being captured.
     pub fn check(&mut self) -> Result<()> {
         let position = self.stream.download(&self.first_miss)?[0];
         if position == u64::MAX {
@@ -156,7 +159,7 @@ impl Gather {
         let columns = units(output.columns());
         let device = self.stream.device();
         let function = device.load(&cutlet_kernels::PTX, instance)?;
-        // Tiles of a row lie along y, where a grid is short: the longest rows take several launches.
+        // Tiles of a row are along the grid's y axis, which has a low limit: the longest rows take several launches.
         let at_once = tile_columns * device.limits().grid[1] as usize;
         for first in (0..columns).step_by(at_once) {
             let columns = at_once.min(columns - first);
@@ -172,14 +175,14 @@ impl Gather {
                 columns.div_ceil(tile_columns) as u32,
             );
             let from = |address: u64, len: usize| {
-                // A table without rows has no elements before the first column either.
+                // A table without rows has no elements to skip.
                 let skipped = first.min(units(len));
                 let address = address + (skipped * size_of::<U>()) as u64;
                 (address, units(len) - skipped)
             };
-            // SAFETY: the units cover elements of the views they are made from, from a column on.
-            // The matrices were checked against the memory behind them, the kernel checks the
-            // indices, and the output, which overlaps neither table nor indices, is borrowed mutably.
+            // SAFETY: each view covers the rest of its matrix's view, from the first column of this
+            // launch on. The matrices were checked against their memory, and the kernel checks the
+            // indices. The output is borrowed mutably and overlaps neither table nor indices.
             unsafe {
                 let (address, len) = from(table.view.address(), table.view.len());
                 let table = View::<U>::from_raw(table.view.device(), address, len)?;
@@ -206,18 +209,18 @@ fn check_operands<T: DeviceData, X: Index>(
         })
     };
     if table.order() != Order::RowMajor || output.order() != Order::RowMajor {
-        return refuse("a column-major table or output was given; give row-major ones".to_string());
+        return refuse("the table or the output is column-major; give row-major ones".to_string());
     }
     if table.columns() != output.columns() {
         let (table, output) = (table.columns(), output.columns());
         return refuse(format!(
-            "the table has {table} columns and the output {output}; make them agree"
+            "the table has {table} columns and the output has {output}; give them as many columns"
         ));
     }
     if indices.len() != output.rows() {
         let (indices, rows) = (indices.len(), output.rows());
         return refuse(format!(
-            "there are {indices} indices and the output has {rows} rows; make them agree"
+            "there are {indices} indices and the output has {rows} rows; give an index for each row"
         ));
     }
     on_device(

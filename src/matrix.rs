@@ -1,4 +1,4 @@
-//! Matrices on a device: a view of a buffer with extents, an order and a leading dimension.
+//! Matrices on a device: views of buffers with extents, an order and a leading dimension.
 
 use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
@@ -11,9 +11,9 @@ use crate::{Error, Result};
 /// Which direction of a matrix is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Rows are: the leading dimension leads from one row to the next.
+    /// Rows are contiguous. The leading dimension is the distance from one row to the next.
     RowMajor,
-    /// Columns are: the leading dimension leads from one column to the next.
+    /// Columns are contiguous. The leading dimension is the distance from one column to the next.
     ColMajor,
 }
 
@@ -26,11 +26,10 @@ impl Order {
     }
 }
 
-/// The most rows, or columns, of a [`Matrix`]: few enough that coordinates beyond the edge of its last tile are still
-/// numbers.
+/// The largest number of rows or columns of a [`Matrix`]. Coordinates in tiles that reach beyond it still fit an `i32`.
 pub const MAX_EXTENT: usize = i32::MAX as usize - 1023;
 
-/// Elements of which a row has a whole number if it is to suit the widest accesses: lines of the cache.
+/// A leading dimension of a multiple of this many elements suits the widest accesses: whole cache lines.
 const WIDE: usize = 128;
 
 /// Extents, order and leading dimension, checked against the memory behind them.
@@ -43,7 +42,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// Packed extents that need no more than `len` elements.
+    /// Packed extents, checked to need at most `len` elements.
     fn packed(rows: usize, columns: usize, order: Order, len: usize) -> Result<Self> {
         let ld = match order {
             Order::RowMajor => columns,
@@ -58,7 +57,7 @@ impl Extents {
         .checked(len)
     }
 
-    /// The extents of a contiguous run, and how many such runs there are.
+    /// The length of a contiguous run, and the number of runs.
     pub(crate) fn run_and_count(&self) -> (usize, usize) {
         match self.order {
             Order::RowMajor => (self.columns, self.rows),
@@ -66,7 +65,7 @@ impl Extents {
         }
     }
 
-    /// Elements from the first to the last, both included; `None` on overflow.
+    /// Number of elements from the first to the last, including gaps; `None` on overflow.
     pub(crate) fn span(&self) -> Option<usize> {
         match self.run_and_count() {
             (0, _) | (_, 0) => Some(0),
@@ -78,12 +77,12 @@ impl Extents {
         let (run, _) = self.run_and_count();
         let found = match self.span() {
             Some(span) if span > len => {
-                format!("it takes {span} elements and the buffer has {len}")
+                format!("it needs {span} elements and the buffer has {len}")
             }
-            None => "its elements cannot be counted in 64 bits".to_string(),
+            None => "its number of elements exceeds 64 bits".to_string(),
             Some(_) if self.ld < run => format!("its contiguous runs of {run} elements overlap"),
             Some(_) if self.rows.max(self.columns) > MAX_EXTENT => {
-                format!("no extent may be beyond {MAX_EXTENT}")
+                format!("the largest extent is {MAX_EXTENT}")
             }
             Some(_) => return Ok(self),
         };
@@ -104,8 +103,8 @@ impl Extents {
         }
     }
 
-    /// The same elements in one run, if they lie one after the other: a vector has either order. Where a second run
-    /// would begin does not matter then, so that it is said to begin where it suits all accesses.
+    /// The same elements in one run, if they are contiguous: a vector has either order. The leading dimension of a
+    /// single run is free, so it becomes one that suits the widest accesses.
     fn in_one_run(self) -> Self {
         let order = match self.run_and_count() {
             (0, _) | (_, 0) => return self,
@@ -132,10 +131,10 @@ macro_rules! matrix {
         }
 
         impl<'a, T: DeviceData> $name<'a, T> {
-            /// A packed row-major matrix at the beginning of `elements`.
+            /// A packed row-major matrix that begins at the first of `elements`.
             ///
             /// # Errors
-            /// If it does not fit.
+            /// If the matrix does not fit in `elements`.
             pub fn row_major(
                 elements: impl $into<'a, Element = T>,
                 rows: usize,
@@ -144,10 +143,10 @@ macro_rules! matrix {
                 Self::packed(elements, rows, columns, Order::RowMajor)
             }
 
-            /// A packed column-major matrix at the beginning of `elements`.
+            /// A packed column-major matrix that begins at the first of `elements`.
             ///
             /// # Errors
-            /// If it does not fit.
+            /// If the matrix does not fit in `elements`.
             pub fn col_major(
                 elements: impl $into<'a, Element = T>,
                 rows: usize,
@@ -156,10 +155,10 @@ macro_rules! matrix {
                 Self::packed(elements, rows, columns, Order::ColMajor)
             }
 
-            /// A packed matrix at the beginning of `elements`.
+            /// A packed matrix that begins at the first of `elements`.
             ///
             /// # Errors
-            /// If it does not fit.
+            /// If the matrix does not fit in `elements`.
             pub fn packed(
                 elements: impl $into<'a, Element = T>,
                 rows: usize,
@@ -171,10 +170,10 @@ macro_rules! matrix {
                 Ok(Self { view, extents })
             }
 
-            /// A matrix at the beginning of `elements` whose contiguous runs are `ld` elements apart.
+            /// A matrix that begins at the first of `elements`, with runs `ld` elements apart.
             ///
             /// # Errors
-            /// If it does not fit, or `ld` is shorter than a run.
+            /// If the matrix does not fit in `elements`, or `ld` is shorter than a run.
             pub fn with_ld(
                 elements: impl $into<'a, Element = T>,
                 rows: usize,
@@ -187,27 +186,27 @@ macro_rules! matrix {
                 Ok(Self { view, extents })
             }
 
-            /// The same memory seen as the transposed matrix.
+            /// The transposed matrix, in the same memory.
             pub fn transposed(self) -> Self {
                 Self { extents: self.extents.transposed(), ..self }
             }
 
-            /// The same elements in one run, if they lie one after the other.
+            /// The same elements in one run, if they are contiguous.
             pub(crate) fn in_one_run(self) -> Self {
                 Self { extents: self.extents.in_one_run(), ..self }
             }
 
-            /// Rows.
+            /// Number of rows.
             pub fn rows(&self) -> usize {
                 self.extents.rows
             }
 
-            /// Columns.
+            /// Number of columns.
             pub fn columns(&self) -> usize {
                 self.extents.columns
             }
 
-            /// Elements from one contiguous run to the next.
+            /// Leading dimension: elements from one contiguous run to the next.
             pub fn ld(&self) -> usize {
                 self.extents.ld
             }
@@ -219,14 +218,14 @@ macro_rules! matrix {
 
             /// Whether every contiguous run starts at a multiple of `bytes` bytes.
             pub(crate) fn starts_runs_at(&self, bytes: usize) -> bool {
-                // The leading dimension of a single run may be any number. Multiples of a power of 2
-                // stay what they are where they wrap.
+                // A single run has any leading dimension, so the product may wrap. A wrapped multiple of
+                // a power of 2 is still one.
                 debug_assert!(bytes.is_power_of_two());
                 self.view.address().is_multiple_of(bytes as u64)
                     && self.ld().wrapping_mul(size_of::<T>()).is_multiple_of(bytes)
             }
 
-            /// The bytes from the first element to the last, as device addresses.
+            /// The device addresses from the first element to the last.
             pub(crate) fn addresses(&self) -> Range<u64> {
                 let first = self.view.address();
                 let span = self.extents.span().unwrap_or(0) * size_of::<T>();
@@ -237,11 +236,11 @@ macro_rules! matrix {
 }
 
 matrix! {
-    /// A matrix on a device, to be read.
+    /// A matrix on a device, for reading.
     Matrix, View, IntoView, into_view
 }
 matrix! {
-    /// A matrix on a device, to be written.
+    /// A matrix on a device, for writing.
     MatrixMut, ViewMut, IntoViewMut, into_view_mut
 }
 
@@ -252,17 +251,17 @@ impl<T: DeviceData> Clone for Matrix<'_, T> {
 }
 impl<T: DeviceData> Copy for Matrix<'_, T> {}
 
-/// The pointer by which a kernel reads what the view has, as elements of another type.
+/// A kernel's pointer to a view's memory, for reading it as elements of type `E`.
 pub(crate) fn pointer<E: DeviceData>(view: View<'_, impl DeviceData>) -> Global<E> {
     Global::from_ptr(with_exposed_provenance(view.address() as usize))
 }
 
-/// The pointer by which a kernel writes what is at an address.
+/// A kernel's pointer to an address, for writing elements of type `E`.
 pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
     GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
 }
 
-/// Refuses operands that are not on the operation's device.
+/// Returns an error if an operand is not on the operation's device.
 pub(crate) fn on_device(
     operation: &'static str,
     device: &Device,
@@ -280,7 +279,7 @@ pub(crate) fn on_device(
     Ok(())
 }
 
-/// Refuses an output between whose first and last element an operand has some.
+/// Returns an error if the address ranges of an operand and the output overlap.
 pub(crate) fn disjoint(
     operation: &'static str,
     operand: &'static str,
@@ -293,7 +292,7 @@ pub(crate) fn disjoint(
     Ok(())
 }
 
-/// The bytes of a view's elements, as device addresses.
+/// The device addresses of a view's elements.
 pub(crate) fn addresses<T: DeviceData>(view: &View<'_, T>) -> Range<u64> {
     view.address()..view.address() + (view.len() * size_of::<T>()) as u64
 }
@@ -349,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn extents_leave_room_for_a_tile_beyond_them() {
+    fn no_extent_exceeds_the_largest() {
         let most = extents(MAX_EXTENT, 1, Order::ColMajor, MAX_EXTENT);
         assert!(most.checked(MAX_EXTENT).is_ok());
         let more = extents(MAX_EXTENT + 1, 1, Order::ColMajor, MAX_EXTENT + 1);
         let refused = more.checked(MAX_EXTENT + 1).unwrap_err().to_string();
         assert!(
-            refused.contains("no extent may be beyond 2147482624"),
+            refused.contains("the largest extent is 2147482624"),
             "{refused}"
         );
     }

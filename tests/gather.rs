@@ -1,9 +1,9 @@
-//! `gather` against the rows that the indices ask for, on whatever device there is: every width of
-//! access, both index types, padded rows, and indices that are no rows of the table.
+//! `gather` against a row copy on the host, on the GPU if there is one: all access widths, both index
+//! types, padded rows, and indices that are not rows of the table.
 
 use cutlet::{Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, ViewMut, gather};
 
-/// A gather of rows of `columns` bytes: leading dimensions are `columns + padding`.
+/// Gathers `rows` rows of `columns` bytes. The leading dimensions are `columns + padding`.
 fn check<X: Index>(
     rows: usize,
     columns: usize,
@@ -90,7 +90,7 @@ fn padding_and_offsets_take_narrower_accesses() {
     }
 }
 
-/// A grid has at most 65535 blocks along a row.
+/// A grid has at most 65535 blocks along y, so these rows take two launches.
 #[test]
 fn rows_longer_than_a_grid() {
     let columns = 65_535 * 128 + 5;
@@ -235,7 +235,7 @@ fn extents_and_orders_are_checked() {
     refused(Order::ColMajor, 3, 3, "give row-major ones");
 }
 
-/// The output may begin where an operand ends, and overlap none.
+/// The output may begin where an operand ends, but must not overlap one.
 #[test]
 fn an_output_that_overlaps_an_operand_is_refused() {
     let stream = Device::auto().stream().unwrap();

@@ -1,4 +1,4 @@
-//! Launch arguments: what the caller writes, turned into what the kernel takes.
+//! Launch arguments: buffers and values of the caller, converted to the kernel's parameters.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
 
@@ -16,14 +16,14 @@ use crate::{Buffer, Device, Result, View, ViewMut};
     note = "any other parameter takes a value of exactly its own type"
 )]
 pub trait KernelArg<P> {
-    /// The value that the kernel gets, if it is good on the site's device.
+    /// Converts the value to the kernel's parameter.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for memory of another device.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if it is memory of another device.
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<P>;
 }
 
-/// Where an argument stands: for the message if it is wrong.
+/// The place of an argument in a launch, for checks and error messages.
 #[derive(Debug)]
 pub struct ArgSite<'a> {
     kernel: &'static str,
@@ -93,18 +93,18 @@ impl<T: DeviceData> KernelArg<GlobalMut<T>> for &mut Buffer<T> {
     }
 }
 
-/// The argument list of a launch, for a kernel of argument types `A`: a tuple of as many
-/// [`KernelArg`]s.
+/// The argument list of a launch: a tuple with one [`KernelArg`] for each parameter in `A`.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit a kernel that takes `{A}`",
     label = "found `{Self}`",
     note = "a launch takes a tuple with one value for each kernel parameter, in order; for a single one, `(value,)`"
 )]
 pub trait LaunchArgs<A: KernelArgs> {
-    /// The arguments as the kernel gets them, if they are good on `device`.
+    /// Converts the arguments to the kernel's parameters.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for memory of another device.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is memory of another device
+    /// than `device`.
     fn into_args(self, kernel: &'static str, device: &Device) -> Result<A>;
 }
 

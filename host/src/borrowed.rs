@@ -1,14 +1,15 @@
-//! cudarc's buffers, borrowed for use in streams of this crate.
+//! cudarc's buffers, borrowed for use in this crate's streams.
 
 use cudarc::driver::{DevicePtr, DevicePtrMut, SyncOnDrop};
 use cutlet_device::DeviceData;
 
 use crate::{Device, Error, Result, Stream, View, ViewMut};
 
-/// A cudarc slice (`CudaSlice<T>`, `CudaView<T>`) borrowed to be read in a stream.
+/// A cudarc slice (`CudaSlice<T>`, `CudaView<T>`) borrowed for reading in a stream.
 ///
-/// Making it has the stream wait for what cudarc still has to do to the slice; dropping it tells
-/// cudarc up to where the stream uses it. So keep it until the work is put in.
+/// [`new`](Self::new) makes the stream wait for cudarc's pending work on the slice. Dropping the
+/// result makes cudarc's later work on the slice wait for the stream. So keep it until all work that
+/// uses it is enqueued.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,7 +33,7 @@ impl<'a, T: DeviceData> Borrowed<'a, T> {
     /// Borrows a slice on the stream's device.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a slice of another device or a stream of the CPU.
+    /// [`Error::WrongDevice`] if the slice is on another device than the stream.
     pub fn new<S: DevicePtr<T>>(stream: &'a Stream, slice: &'a S) -> Result<Self> {
         Device::from_cudarc(slice.stream().context())?.expect(stream.device(), of_slice)?;
         let Some(theirs) = stream.as_cudarc() else {
@@ -54,7 +55,7 @@ impl<'a, T: DeviceData> Borrowed<'a, T> {
     }
 }
 
-/// A cudarc slice (`CudaSlice<T>`, `CudaViewMut<T>`) borrowed to be written in a stream; see
+/// A cudarc slice (`CudaSlice<T>`, `CudaViewMut<T>`) borrowed for writing in a stream; see
 /// [`Borrowed`].
 #[derive(Debug)]
 pub struct BorrowedMut<'a, T: DeviceData> {
@@ -66,7 +67,7 @@ impl<'a, T: DeviceData> BorrowedMut<'a, T> {
     /// Borrows a slice on the stream's device.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a slice of another device or a stream of the CPU.
+    /// [`Error::WrongDevice`] if the slice is on another device than the stream.
     pub fn new<S: DevicePtrMut<T>>(stream: &'a Stream, slice: &'a mut S) -> Result<Self> {
         Device::from_cudarc(slice.stream().context())?.expect(stream.device(), of_slice)?;
         let Some(theirs) = stream.as_cudarc() else {

@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// Alignment of every buffer in bytes, on the GPU and on the CPU.
 const ALIGNMENT: usize = 256;
 
-/// `len` elements of `T` on a device. Made by a [`Stream`](crate::Stream): `zeroed`, `upload`.
+/// `len` elements of `T` on a device. A [`Stream`](crate::Stream) makes it: `zeroed`, `upload`.
 ///
-/// On the CPU backend this is host memory. Dropping a buffer waits for the work that is using it.
+/// On the CPU backend this is host memory. Dropping a buffer waits for the work that uses it.
 pub struct Buffer<T: DeviceData> {
     device: Device,
     address: u64,
@@ -26,7 +26,7 @@ pub struct Buffer<T: DeviceData> {
 }
 
 impl<T: DeviceData> Buffer<T> {
-    /// Memory for `len` elements, with zeros in it on the CPU and anything on the GPU.
+    /// Memory for `len` elements: zeros on the CPU, uninitialised on a GPU.
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
         const { T::CHECK }
         let bytes = bytes_of::<T>(device, len)?;
@@ -43,7 +43,7 @@ impl<T: DeviceData> Buffer<T> {
             }
             Place::Gpu(_) if bytes == 0 => 0,
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let mut address = 0;
                 // SAFETY: the driver writes one address.
                 match unsafe { sys::cuMemAlloc_v2(&mut address, bytes) } {
@@ -61,7 +61,7 @@ impl<T: DeviceData> Buffer<T> {
         })
     }
 
-    /// The device that holds it.
+    /// The device that the memory is on.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -71,12 +71,12 @@ impl<T: DeviceData> Buffer<T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All of it, to be read.
+    /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
             device: &self.device,
@@ -86,7 +86,7 @@ impl<T: DeviceData> Buffer<T> {
         }
     }
 
-    /// All of it, to be written.
+    /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
             device: &self.device,
@@ -96,7 +96,7 @@ impl<T: DeviceData> Buffer<T> {
         }
     }
 
-    /// The elements of `range`, to be read.
+    /// A view of the elements of `range`, for reading.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
@@ -113,7 +113,7 @@ impl<T: DeviceData> Buffer<T> {
         self.view().slice(range)
     }
 
-    /// The elements of `range`, to be written.
+    /// A view of the elements of `range`, for writing.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
@@ -132,17 +132,17 @@ impl<T: DeviceData> Drop for Buffer<T> {
             Place::Cpu => {
                 if let Some(layout) = layout_of(bytes) {
                     let memory = std::ptr::with_exposed_provenance_mut(self.address as usize);
-                    // SAFETY: allocated with this layout in `allocate`; nothing runs on the CPU
-                    // backend once its call has returned.
+                    // SAFETY: allocated with this layout in `allocate`. No work of the CPU backend
+                    // runs after its call has returned.
                     unsafe { alloc::dealloc(memory, layout) }
                 }
             }
             Place::Gpu(gpu) => {
-                // An error here is that of an earlier kernel; the next call on the device reports
-                // it, and a destructor cannot.
-                if gpu.bind().is_ok() {
-                    // SAFETY: allocated in `allocate`; the driver waits for work in flight before
-                    // it takes memory back.
+                // An error here is an earlier kernel's. A destructor cannot return it; the next call
+                // on the device does.
+                if gpu.make_current().is_ok() {
+                    // SAFETY: allocated in `allocate`. The driver waits for work in flight before
+                    // it frees memory.
                     let _ = unsafe { sys::cuMemFree_v2(self.address) };
                 }
             }
@@ -156,8 +156,8 @@ impl<T: DeviceData> fmt::Debug for Buffer<T> {
     }
 }
 
-/// A run of elements on a device, to be read; a shared slice of a [`Buffer`] or of memory that
-/// something else owns.
+/// Consecutive elements on a device, for reading: a shared slice of a [`Buffer`] or of memory with
+/// another owner.
 pub struct View<'a, T: DeviceData> {
     device: &'a Device,
     address: u64,
@@ -166,15 +166,15 @@ pub struct View<'a, T: DeviceData> {
 }
 
 impl<'a, T: DeviceData> View<'a, T> {
-    /// Borrows `len` elements from `address` on, which something else owns: an address on the GPU
-    /// (`CUdeviceptr`, a tensor's `data_ptr()`), or in host memory for the CPU backend.
+    /// Borrows `len` elements at `address` from another owner. On a GPU the address is a
+    /// `CUdeviceptr`, such as a tensor's `data_ptr()`; on the CPU backend it is in host memory.
     ///
     /// # Errors
-    /// [`Error::BadPointer`] when the address is null or not aligned for `T`.
+    /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are memory of `device`, initialised, and written by nothing that is
-    /// not ordered with the streams they are used on.
+    /// For `'a`, the elements are initialised memory of `device`, and every write to them is ordered
+    /// with the streams that use the view.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
         Ok(View {
@@ -185,7 +185,7 @@ impl<'a, T: DeviceData> View<'a, T> {
         })
     }
 
-    /// Elements whose address is known to be fit for them.
+    /// A view at an address that is known to be valid and aligned.
     pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
         const { T::CHECK }
         View {
@@ -196,7 +196,7 @@ impl<'a, T: DeviceData> View<'a, T> {
         }
     }
 
-    /// The device that holds it.
+    /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
         self.device
     }
@@ -206,7 +206,7 @@ impl<'a, T: DeviceData> View<'a, T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -216,7 +216,7 @@ impl<'a, T: DeviceData> View<'a, T> {
         self.address
     }
 
-    /// The elements of `range`.
+    /// A view of the elements of `range`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
@@ -249,8 +249,8 @@ impl<T: DeviceData> fmt::Debug for View<'_, T> {
     }
 }
 
-/// A run of elements on a device, to be written; an exclusive slice of a [`Buffer`] or of memory
-/// that something else owns.
+/// Consecutive elements on a device, for writing: an exclusive slice of a [`Buffer`] or of memory
+/// with another owner.
 pub struct ViewMut<'a, T: DeviceData> {
     device: &'a Device,
     address: u64,
@@ -259,14 +259,14 @@ pub struct ViewMut<'a, T: DeviceData> {
 }
 
 impl<'a, T: DeviceData> ViewMut<'a, T> {
-    /// Borrows `len` elements from `address` on for writing; see [`View::from_raw`].
+    /// Borrows `len` elements at `address` for writing; see [`View::from_raw`].
     ///
     /// # Errors
-    /// [`Error::BadPointer`] when the address is null or not aligned for `T`.
+    /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are memory of `device`, initialised, and neither read nor written by
-    /// anything that is not ordered with the streams they are used on.
+    /// For `'a`, the elements are initialised memory of `device`, and every other access to them is
+    /// ordered with the streams that use the view.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
         Ok(ViewMut {
@@ -277,7 +277,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         })
     }
 
-    /// Elements whose address is known to be fit for them.
+    /// A view at an address that is known to be valid and aligned.
     pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
         const { T::CHECK }
         ViewMut {
@@ -288,7 +288,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         }
     }
 
-    /// The device that holds it.
+    /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
         self.device
     }
@@ -298,7 +298,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -308,7 +308,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         self.address
     }
 
-    /// The same elements, to be read.
+    /// The same elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
             device: self.device,
@@ -318,7 +318,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         }
     }
 
-    /// The same elements, to be written for a shorter time.
+    /// The same elements, for writing, with a shorter lifetime.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut {
             device: self.device,
@@ -328,7 +328,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         }
     }
 
-    /// The elements of `range`, to be written.
+    /// A view of the elements of `range`, for writing.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
@@ -336,10 +336,10 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         self.reborrow().into_slice(range)
     }
 
-    /// Two parts that can be written independently: the elements before `middle`, and the others.
+    /// Splits the view in two: the elements before `middle`, and the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there are fewer than `middle` elements.
+    /// [`Error::OutOfRange`] if there are fewer than `middle` elements.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -378,15 +378,15 @@ impl<T: DeviceData> fmt::Debug for ViewMut<'_, T> {
     }
 }
 
-/// What can be read on a device: `&Buffer<T>`, a [`View`], or a reference to a view.
+/// Memory that a device can read: `&Buffer<T>`, a [`View`], or a reference to a view.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a device can read",
+    message = "`{Self}` is not memory that a device can read",
     label = "expected `&Buffer<T>` or a `View<T>`"
 )]
 pub trait IntoView<'a> {
-    /// The type of the elements.
+    /// The elements' type.
     type Element: DeviceData;
-    /// The elements, to be read.
+    /// A view of the elements, for reading.
     fn into_view(self) -> View<'a, Self::Element>;
 }
 
@@ -418,15 +418,15 @@ impl<'a, T: DeviceData> IntoView<'a> for &'a ViewMut<'_, T> {
     }
 }
 
-/// What can be written on a device: `&mut Buffer<T>`, a [`ViewMut`], or a `&mut` to one.
+/// Memory that a device can write: `&mut Buffer<T>`, a [`ViewMut`], or a `&mut` to one.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a device can write",
+    message = "`{Self}` is not memory that a device can write",
     label = "expected `&mut Buffer<T>` or a `ViewMut<T>`"
 )]
 pub trait IntoViewMut<'a> {
-    /// The type of the elements.
+    /// The elements' type.
     type Element: DeviceData;
-    /// The elements, to be written.
+    /// A view of the elements, for writing.
     fn into_view_mut(self) -> ViewMut<'a, Self::Element>;
 }
 
@@ -462,8 +462,8 @@ fn layout_of(bytes: usize) -> Option<Layout> {
 
 pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {
     let found = match device.memory() {
-        Ok(Some((free, total))) => format!("{free} of {total} are free"),
-        _ => "there is not that much memory".to_string(),
+        Ok(Some((free, total))) => format!("{free} of {total} bytes are free"),
+        _ => "there is less memory".to_string(),
     };
     Error::OutOfMemory {
         bytes,
@@ -479,7 +479,7 @@ fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
     let found = if address == 0 && bytes != 0 {
         "it is null"
     } else if address.checked_add(bytes as u64).is_none() || bytes == usize::MAX {
-        "that many elements reach past the end of memory"
+        "the elements reach past the end of the address space"
     } else if !address.is_multiple_of(alignment as u64) {
         "it is not aligned"
     } else {

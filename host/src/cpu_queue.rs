@@ -1,35 +1,35 @@
-//! The CPU backend's streams: work runs at once, one after the other, or is recorded while a graph is being captured.
+//! The CPU backend's streams: work runs when it is enqueued, or is recorded during a capture.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::lock::lock;
-use crate::resident::Kept;
+use crate::resident::ResidentMemory;
 use crate::{Error, Result};
 
 /// A launch, copy or fill on the CPU backend.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// Does it.
+    /// Runs the work.
     ///
     /// # Safety
-    /// The memory that it was put in for is still alive.
+    /// The memory that the work was enqueued with is still alive.
     unsafe fn run(&self) -> Result<()>;
 }
 
-/// What a capture recorded, in order.
+/// The work of a capture, in order.
 pub(crate) struct Recording {
     work: Vec<Box<dyn Work>>,
-    /// Its replays run one after the other, whatever the streams: what it keeps is for one at a time.
+    /// Held by a replay. Replays in all streams run one at a time, because they share the graph's memory.
     turn: Turn,
 }
 
 impl Recording {
-    /// Does what was recorded, as one piece of the queue's work.
+    /// Runs the recorded work as one piece of the queue's work.
     ///
     /// # Safety
-    /// The memory that the work was put in for is still alive.
+    /// The memory that the work was enqueued with is still alive.
     pub(crate) unsafe fn replay(&self, queue: &CpuQueue) -> Result<()> {
-        // In this order everywhere, and who has a queue's turn takes no other: nobody waits in a circle.
+        // No deadlock: the recording's turn is always taken first, and no turn is taken after a queue's.
         let _of_recording = self.turn.take();
         let _of_queue = queue.turn.take();
         // SAFETY: the caller's promise.
@@ -37,29 +37,29 @@ impl Recording {
     }
 }
 
-/// A capture, until it has ended: all streams that are in it record in one list, in the order of their calls.
+/// A capture; `None` after it has ended. Its streams record in one list, in the order of their calls.
 struct Capture(Mutex<Option<Recorded>>);
 
 #[derive(Default)]
 struct Recorded {
     work: Vec<Box<dyn Work>>,
-    /// Which of it no other is behind.
+    /// Indices of the work that no other work waits for.
     last: BTreeSet<usize>,
-    /// The memory that it uses.
-    keeps: Arc<Kept>,
+    /// The memory that the work uses.
+    memory: Arc<ResidentMemory>,
 }
 
-/// A place in a capture, where a stream or an event is.
+/// The position of a stream or an event in a capture.
 #[derive(Clone)]
 pub(crate) struct CapturePlace {
     capture: Arc<Capture>,
-    /// What of the recorded work it is behind, and of that the last.
+    /// Indices of the recorded work that it directly waits for.
     behind: BTreeSet<usize>,
 }
 
 impl CapturePlace {
     /// Whether the capture has not ended.
-    fn goes_on(&self) -> bool {
+    fn is_open(&self) -> bool {
         lock(&self.capture.0).is_some()
     }
 }
@@ -67,14 +67,14 @@ impl CapturePlace {
 /// A stream of the CPU backend.
 #[derive(Default)]
 pub(crate) struct CpuQueue {
-    /// Where it is in the capture that it was in last.
+    /// The position in the last capture that the stream was part of.
     place: Mutex<Option<CapturePlace>>,
-    /// Threads that share the stream wait here, each for the work of the others.
+    /// Held by the thread that runs work. Threads that share the stream wait for it.
     turn: Turn,
 }
 
 impl CpuQueue {
-    /// Runs the work after what runs already, or records it during a capture. Running allocates nothing here.
+    /// Runs the work after work of other threads, or records it during a capture. Running does not allocate here.
     pub(crate) fn submit(&self, work: impl Work) -> Result<()> {
         if let Some(place) = lock(&self.place).as_mut()
             && let Some(recorded) = lock(&place.capture.0).as_mut()
@@ -87,19 +87,19 @@ impl CpuQueue {
             return Ok(());
         }
         let _turn = self.turn.take();
-        // SAFETY: whoever puts work in holds the memory it is for during the call.
+        // SAFETY: whoever enqueues work keeps its memory alive during the call.
         unsafe { work.run() }
     }
 
-    /// Waits for the work that another thread has running.
+    /// Waits for the work that other threads run.
     pub(crate) fn wait(&self) {
         drop(self.turn.take());
     }
 
-    /// Begins a capture; `false` if the stream is in one already.
+    /// Begins a capture. Returns `false` if the stream is part of one already.
     pub(crate) fn begin(&self) -> bool {
         let mut place = lock(&self.place);
-        let begins = !place.as_ref().is_some_and(CapturePlace::goes_on);
+        let begins = !place.as_ref().is_some_and(CapturePlace::is_open);
         if begins {
             *place = Some(CapturePlace {
                 capture: Arc::new(Capture(Mutex::new(Some(Recorded::default())))),
@@ -109,90 +109,91 @@ impl CpuQueue {
         begins
     }
 
-    /// Ends the capture that began here, for all streams that are in it. Returns what it recorded, and the memory
-    /// that this uses.
+    /// Ends the capture that began here, for all streams in it. Returns the recorded work and its memory.
     ///
     /// # Errors
-    /// [`Error::Capture`] if another stream has recorded something that this one is not behind.
-    pub(crate) fn end(&self) -> Result<(Recording, Arc<Kept>)> {
+    /// [`Error::Capture`] if this stream has not waited for all work that other streams recorded.
+    pub(crate) fn end(&self) -> Result<(Recording, Arc<ResidentMemory>)> {
         let place = lock(&self.place).take();
         let ended = place.and_then(|it| Some((lock(&it.capture.0).take()?, it.behind)));
         let (recorded, behind) = ended.unwrap_or_default();
         if !recorded.last.is_subset(&behind) {
             return Err(Error::Capture {
-                found: "the stream that it began on did not wait for all work of the others in it"
+                found: "the stream that the capture began on did not wait for all work of the other streams"
                     .into(),
-                fix: "record an event behind that work and have the stream wait for it",
+                fix: "record an event after that work and have the first stream wait for it",
             });
         }
         let recording = Recording {
             work: recorded.work,
             turn: Turn::default(),
         };
-        Ok((recording, recorded.keeps))
+        Ok((recording, recorded.memory))
     }
 
-    /// Where the stream is in a capture, if it is in one.
+    /// The stream's position in a capture; `None` outside a capture.
     pub(crate) fn place(&self) -> Option<CapturePlace> {
-        lock(&self.place).clone().filter(CapturePlace::goes_on)
+        lock(&self.place).clone().filter(CapturePlace::is_open)
     }
 
-    /// Has what is put in from now on be behind an event's place in a capture. A stream that is in none joins it.
+    /// Makes later work wait for an event of a capture. A stream outside a capture joins the event's.
     ///
     /// # Errors
-    /// [`Error::Capture`] if the stream is in another one.
+    /// [`Error::Capture`] if the stream is part of another capture.
     pub(crate) fn wait_for(&self, event: &CapturePlace) -> Result<()> {
         let mut place = lock(&self.place);
-        match place.as_mut().filter(|place| place.goes_on()) {
+        match place.as_mut().filter(|place| place.is_open()) {
             Some(place) if Arc::ptr_eq(&place.capture, &event.capture) => {
                 place.behind.extend(&event.behind);
             }
-            Some(_) => return Err(waits_for_others()),
-            None if event.goes_on() => *place = Some(event.clone()),
-            // As after any event that has passed.
+            Some(_) => return Err(waits_for_other_work()),
+            None if event.is_open() => *place = Some(event.clone()),
+            // The event's capture has ended, so there is nothing to wait for.
             None => {}
         }
         Ok(())
     }
 
-    /// Waits for an event that was not recorded in a capture: whatever it marks is done.
+    /// Waits for an event that was recorded outside a capture: the work before it is done already.
     ///
     /// # Errors
-    /// [`Error::Capture`] in a capture, of which that is no part.
+    /// [`Error::Capture`] during a capture, as the event is no part of it.
     pub(crate) fn wait_for_passed(&self) -> Result<()> {
         match self.is_recording() {
-            true => Err(waits_for_others()),
+            true => Err(waits_for_other_work()),
             false => Ok(()),
         }
     }
 
     pub(crate) fn is_recording(&self) -> bool {
-        self.place().is_some()
+        lock(&self.place)
+            .as_ref()
+            .is_some_and(CapturePlace::is_open)
     }
 
-    /// What the graph keeps into which the stream is being captured; `None` if it is not.
-    pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
-        let place = self.place()?;
-        let recorded = lock(&place.capture.0);
-        Some(recorded.as_ref()?.keeps.clone())
+    /// The memory of the graph into which the stream is being captured; `None` outside a capture.
+    pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
+        let place = lock(&self.place);
+        let recorded = lock(&place.as_ref()?.capture.0);
+        Some(recorded.as_ref()?.memory.clone())
     }
 }
 
-fn waits_for_others() -> Error {
+fn waits_for_other_work() -> Error {
     Error::Capture {
-        found: "a stream in it was to wait for an event that is no part of it".into(),
-        fix: "record the event in a stream of the same capture, or wait for it before",
+        found: "a stream of the capture waits for an event that was recorded outside it".into(),
+        fix: "record the event in a stream of the same capture, or wait for it before the capture begins",
     }
 }
 
-/// Whose turn it is to run work: one thread's at a time.
+/// The right to run work, held by one thread at a time.
 #[derive(Default)]
 struct Turn(Mutex<()>);
 
 impl Turn {
-    /// Waits for the turn and has it until the guard is dropped, also where a run before panicked.
+    /// Waits for the turn and holds it until the guard is dropped. A panic of an earlier holder does no harm.
     ///
-    /// `None` in a kernel, which would wait for the end of its own launch; another launch is refused there.
+    /// `None` inside a kernel, which would wait for its own launch to end. The launch it attempts is then refused.
     fn take(&self) -> Option<MutexGuard<'_, ()>> {
         let waits = !cutlet_simt::in_kernel();
         waits.then(|| lock(&self.0))

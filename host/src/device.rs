@@ -1,19 +1,19 @@
-//! Devices: a GPU, or the CPU in its place, and why it was chosen.
+//! Devices: a GPU or the CPU backend, and why it was chosen.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::driver::CudaContext;
-use cudarc::driver::sys::CUdevice_attribute;
-use cutlet_device::LaunchBounds;
+use cudarc::driver::sys::CUdevice_attribute as A;
 
-use crate::driver::{self, During};
+use crate::driver::{self, During, attribute};
+use crate::gpu::Gpu;
 use crate::lock::lock;
 use crate::module::ModuleCache;
-use crate::scratch::ScratchPool;
-use crate::{Error, Result, Stream};
+use crate::scratch_pool::ScratchPool;
+use crate::{Error, Limits, Result};
 
-/// A GPU, or the CPU in its place. Cloning is cheap; clones are the same device.
+/// A GPU or the CPU backend. Cloning is cheap, and clones are the same device.
 ///
 /// ```
 /// use cutlet_host::Device;
@@ -26,12 +26,12 @@ pub struct Device {
     why: Arc<str>,
 }
 
-/// What kind of device runs the kernels.
+/// The kind of device that runs kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// An NVIDIA GPU, through the driver.
     Gpu,
-    /// The CPU: every GPU thread a coroutine, launches done when they return.
+    /// The CPU: every GPU thread is a coroutine, and a launch returns when it is done.
     Cpu,
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What a device is and why it was chosen; prints as one line.
+/// A device in words: what it is and why it was chosen. Prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// GPU or CPU.
     pub backend: Backend,
     /// `gpu 0: NVIDIA H200`, or `cpu`.
     pub name: String,
-    /// Why this device: `it was asked for`, `the driver offers it`, `there is no NVIDIA driver …`.
+    /// Why this device was chosen: `it was asked for`, `the NVIDIA driver offers it`, `there is no NVIDIA driver …`.
     pub why: String,
 }
 
@@ -61,28 +61,15 @@ impl fmt::Display for Description {
     }
 }
 
-/// What a launch must keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Blocks along x, y and z of a grid.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub threads: u32,
-    /// Shared memory of a block, static and dynamic together, in bytes.
-    pub shared_bytes: u32,
-    /// Blocks of a cluster; 1 where there are no clusters.
-    pub cluster: u32,
-    /// Blocks that can run at the same time on one multiprocessor.
-    pub blocks_per_multiprocessor: u32,
-}
-
 struct Inner {
     name: String,
     limits: Limits,
     multiprocessors: u32,
-    /// The group of each multiprocessor, once somebody has asked.
+    /// The group of each multiprocessor, measured at the first query.
     groups: OnceLock<Vec<u32>>,
     place: Place,
+    modules: ModuleCache,
+    scratch: ScratchPool,
 }
 
 pub(crate) enum Place {
@@ -90,16 +77,9 @@ pub(crate) enum Place {
     Gpu(Gpu),
 }
 
-pub(crate) struct Gpu {
-    pub(crate) context: Arc<CudaContext>,
-    pub(crate) capability: (u32, u32),
-    pub(crate) modules: ModuleCache,
-    pub(crate) scratch: ScratchPool,
-}
-
 impl Device {
-    /// GPU 0 if there is a driver that offers one, else the CPU. [`describe`](Self::describe) says
-    /// which and why.
+    /// GPU 0 if the driver offers one, else the CPU. [`describe`](Self::describe) says which and
+    /// why.
     pub fn auto() -> Device {
         match first_gpu() {
             Ok(inner) => Device {
@@ -110,10 +90,10 @@ impl Device {
         }
     }
 
-    /// The GPU of this number, as the driver counts them from 0.
+    /// The GPU with this number. The driver numbers GPUs from 0.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] when it cannot be opened.
+    /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] if it cannot be opened.
     pub fn gpu(ordinal: usize) -> Result<Device> {
         driver::present().map_err(|found| Error::NoDriver {
             asked: format!("gpu {ordinal}"),
@@ -143,14 +123,14 @@ impl Device {
         }
     }
 
-    /// The device of a cudarc context, with its buffers and streams usable from here.
+    /// The device of a cudarc context. The context's buffers and streams can be used on it.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the device cannot be asked for its properties.
+    /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(context: &Arc<CudaContext>) -> Result<Device> {
         Ok(Device {
             inner: register(context.clone())?,
-            why: "its cudarc context was handed in".into(),
+            why: "its cudarc context was given".into(),
         })
     }
 
@@ -184,12 +164,12 @@ impl Device {
         }
     }
 
-    /// Multiprocessors of the GPU; on the CPU, its cores.
+    /// Number of multiprocessors of the GPU, or of cores of the CPU.
     pub fn multiprocessors(&self) -> u32 {
         self.inner.multiprocessors
     }
 
-    /// What a launch on this device must keep to.
+    /// Limits of a launch on this device.
     pub fn limits(&self) -> Limits {
         self.inner.limits
     }
@@ -197,50 +177,42 @@ impl Device {
     /// Free and total memory in bytes; `None` on the CPU.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver does not say.
+    /// [`Error::Driver`] if the query fails.
     pub fn memory(&self) -> Result<Option<(usize, usize)>> {
         match &self.inner.place {
             Place::Cpu => Ok(None),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let info = cudarc::driver::result::mem_get_info();
                 info.during("asking for free memory").map(Some)
             }
         }
     }
 
-    /// A new stream on this device.
+    /// Waits until the work of all streams of this device is done.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver makes none.
-    pub fn stream(&self) -> Result<Stream> {
-        Stream::new(self)
-    }
-
-    /// Waits until everything on every stream of this device is done.
-    ///
-    /// # Errors
-    /// [`Error::Driver`], which is also where a kernel that went wrong shows.
+    /// [`Error::Driver`], also for an earlier kernel that failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let done = cudarc::driver::result::ctx::synchronize();
                 done.during("waiting for the device")
             }
         }
     }
 
-    /// Makes this GPU's context current in the calling thread, which other CUDA libraries need and
-    /// this crate does by itself. On the CPU there is nothing to do.
+    /// Makes this GPU's context current in the calling thread, for calls to other CUDA libraries.
+    /// This crate's own calls do it themselves. On the CPU it does nothing.
     ///
     /// # Errors
-    /// [`Error::Driver`] when an earlier kernel broke the context.
+    /// [`Error::Driver`] if an earlier kernel broke the context.
     pub fn make_current(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
-            Place::Gpu(gpu) => gpu.bind(),
+            Place::Gpu(gpu) => gpu.make_current(),
         }
     }
 
@@ -252,12 +224,22 @@ impl Device {
         &self.inner.place
     }
 
+    /// The kernels that were loaded; none on the CPU.
+    pub(crate) fn modules(&self) -> &ModuleCache {
+        &self.inner.modules
+    }
+
+    /// The pool of scratch memory; not used on the CPU.
+    pub(crate) fn scratch_pool(&self) -> &ScratchPool {
+        &self.inner.scratch
+    }
+
     /// Whether both are the same device.
     pub(crate) fn is(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// An error unless `what`, which lives on `self`, is used with a stream of the same device.
+    /// Returns an error unless `self`, the device of `what`, is the stream's device, `expected`.
     pub(crate) fn expect(&self, expected: &Device, what: impl FnOnce() -> String) -> Result<()> {
         if self.is(expected) {
             return Ok(());
@@ -284,34 +266,20 @@ impl fmt::Debug for Device {
     }
 }
 
-impl Gpu {
-    /// Makes this GPU's context current in the calling thread, as every driver call wants it.
-    pub(crate) fn bind(&self) -> Result<()> {
-        let bound = self.context.bind_to_thread();
-        bound.during("making the device current in this thread")
-    }
-}
-
 fn cpu() -> Inner {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     Inner {
         name: "cpu".to_string(),
-        // What GPUs of compute capability 9.0 and 10.0 keep to, so that a launch that passes here
-        // passes there. Those of 12.0 have 99 KiB of shared memory for a block, and clusters of 8.
-        limits: Limits {
-            grid: [i32::MAX as u32, 65_535, 65_535],
-            threads: 1024,
-            shared_bytes: LaunchBounds::MOST_SHARED_BYTES,
-            cluster: 16,
-            blocks_per_multiprocessor: 1,
-        },
+        limits: Limits::CPU,
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
         groups: OnceLock::new(),
         place: Place::Cpu,
+        modules: ModuleCache::default(),
+        scratch: ScratchPool::default(),
     }
 }
 
-/// GPU 0, or why there is none.
+/// GPU 0, or the reason why there is none.
 fn first_gpu() -> Result<Arc<Inner>, String> {
     driver::present()?;
     match driver::gpu_count() {
@@ -321,19 +289,22 @@ fn first_gpu() -> Result<Arc<Inner>, String> {
     }
 }
 
-/// Opens a GPU's primary context, or finds it open.
+/// Opens a GPU's primary context, if it is not open yet.
 fn open(ordinal: usize) -> Result<Arc<Inner>> {
     let context = CudaContext::new(ordinal).during(&format!("opening gpu {ordinal}"))?;
     register(context)
 }
 
-/// The device of a context. A device once opened stays open until the process ends: compiled
-/// kernels are kept with it.
+/// The device of a context. An opened device stays open until the process ends, because it holds
+/// compiled kernels.
 fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
     static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
     let mut open = lock(&OPEN);
-    let same = |inner: &&Arc<Inner>| matches!(&inner.place, Place::Gpu(gpu) if gpu.context.cu_ctx() == context.cu_ctx());
-    if let Some(inner) = open.iter().find(same) {
+    let is_of_context = |inner: &&Arc<Inner>| match &inner.place {
+        Place::Cpu => false,
+        Place::Gpu(gpu) => gpu.context.cu_ctx() == context.cu_ctx(),
+    };
+    if let Some(inner) = open.iter().find(is_of_context) {
         return Ok(inner.clone());
     }
     let inner = Arc::new(gpu(context)?);
@@ -342,65 +313,33 @@ fn register(context: Arc<CudaContext>) -> Result<Arc<Inner>> {
 }
 
 fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
-    use CUdevice_attribute as A;
-    let ask = |attribute: CUdevice_attribute| -> Result<u32> {
-        let value = context.attribute(attribute);
-        let value = value.during("asking for a device attribute")?;
-        Ok(u32::try_from(value).unwrap_or(0))
-    };
     let capability = (
-        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-        ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        attribute(&context, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(&context, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     );
-    let limits = Limits {
-        grid: [
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
-            ask(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
-        ],
-        threads: ask(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        shared_bytes: ask(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        cluster: if capability.0 >= 9 { 16 } else { 1 },
-        blocks_per_multiprocessor: ask(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
-    };
-    let multiprocessors = ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     let name = context.name().during("asking for the device's name")?;
     Ok(Inner {
         name: format!("gpu {}: {name}", context.ordinal()),
-        limits,
-        multiprocessors,
+        limits: Limits::of_gpu(&context, capability)?,
+        multiprocessors: attribute(&context, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         groups: OnceLock::new(),
         place: Place::Gpu(Gpu {
             context,
             capability,
-            modules: ModuleCache::default(),
-            scratch: ScratchPool::default(),
         }),
+        modules: ModuleCache::default(),
+        scratch: ScratchPool::default(),
     })
 }
 
+/// A second CPU, to test errors of calls that mix devices.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Event;
-
-    #[test]
-    fn there_is_no_time_between_events_of_two_devices() {
-        let other = Device {
-            inner: Arc::new(Inner {
-                name: "another cpu".to_string(),
-                ..cpu()
-            }),
-            why: "two are needed".into(),
-        };
-        let (start, end) = (
-            Event::new(&Device::cpu()).unwrap(),
-            Event::new(&other).unwrap(),
-        );
-        let refused = end.elapsed_since(&start).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("the time from an event on cpu to one on another cpu"),
-            "{refused}"
-        );
+pub(crate) fn another_cpu() -> Device {
+    Device {
+        inner: Arc::new(Inner {
+            name: "another cpu".to_string(),
+            ..cpu()
+        }),
+        why: "two are needed".into(),
     }
 }

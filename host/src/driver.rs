@@ -1,25 +1,24 @@
-//! The NVIDIA driver: whether there is one, its version, and its errors in words.
+//! The NVIDIA driver: whether it is installed, its version, and its errors in words.
 
-use cudarc::driver::DriverError;
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+use cudarc::driver::{CudaContext, DriverError};
 
 use crate::{Error, Result};
 
-/// The oldest driver whose functions are all there, as `cuDriverGetVersion` counts: CUDA 12.0.
+/// The oldest driver that has all functions that this crate calls, in `cuDriverGetVersion`'s counting: CUDA 12.0.
 const OLDEST: i32 = 12_000;
 
-/// Whether a usable driver is installed, asked once per process: `Err` says what is the matter.
+/// Whether a usable driver is installed; `Err` says what is wrong. Probed once per process.
 ///
-/// Everything else in this crate that touches the driver comes after this question, because
-/// calling into a library that is not there panics.
+/// All other driver calls of this crate come after this check, because a call into a missing
+/// library panics.
 pub(crate) fn present() -> Result<(), String> {
     static PRESENT: std::sync::OnceLock<Result<(), String>> = std::sync::OnceLock::new();
     PRESENT.get_or_init(probe).clone()
 }
 
 fn probe() -> Result<(), String> {
-    // SAFETY: looking for the driver's library runs its initialisers only, which NVIDIA's allow at
-    // any time.
+    // SAFETY: loading the driver's library only runs its initialisers, which may run at any time.
     if !unsafe { sys::is_culib_present() } {
         return Err("there is no NVIDIA driver: libcuda was not found".to_string());
     }
@@ -27,7 +26,7 @@ fn probe() -> Result<(), String> {
     if version < OLDEST {
         let (major, minor) = (version / 1000, version % 1000 / 10);
         return Err(format!(
-            "the NVIDIA driver is too old (it supports CUDA {major}.{minor}, 12.0 is needed)"
+            "the NVIDIA driver is too old (it supports CUDA {major}.{minor}; 12.0 is needed)"
         ));
     }
     cudarc::driver::result::init().map_err(|DriverError(code)| {
@@ -36,12 +35,12 @@ fn probe() -> Result<(), String> {
     })
 }
 
-/// The CUDA version that the driver supports, as it counts (13000 is 13.0).
+/// The CUDA version that the driver supports, in its counting: 13000 is 13.0.
 ///
-/// Call only after the library was found.
+/// Call only after the library has been found.
 fn version() -> Result<i32> {
     let mut version = 0;
-    // SAFETY: the driver writes one int; it may be asked before `cuInit`.
+    // SAFETY: the driver writes one int. The call is allowed before `cuInit`.
     check("asking for the driver's version", unsafe {
         sys::cuDriverGetVersion(&mut version)
     })?;
@@ -51,7 +50,7 @@ fn version() -> Result<i32> {
 /// The CUDA version that the installed driver supports, as (major, minor).
 ///
 /// # Errors
-/// [`Error::NoDriver`] when there is no usable driver.
+/// [`Error::NoDriver`] if there is no usable driver.
 pub fn driver_version() -> Result<(u32, u32)> {
     present().map_err(|found| Error::NoDriver {
         asked: "the driver's version".to_string(),
@@ -61,10 +60,10 @@ pub fn driver_version() -> Result<(u32, u32)> {
     Ok((version / 1000, version % 1000 / 10))
 }
 
-/// How many GPUs the driver offers.
+/// Number of GPUs that the driver offers.
 ///
 /// # Errors
-/// [`Error::NoDriver`] when there is no usable driver.
+/// [`Error::NoDriver`] if there is no usable driver.
 pub fn gpu_count() -> Result<usize> {
     present().map_err(|found| Error::NoDriver {
         asked: "the number of GPUs".to_string(),
@@ -74,7 +73,14 @@ pub fn gpu_count() -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Turns a driver's answer into a [`Result`].
+/// A property of a GPU.
+pub(crate) fn attribute(context: &CudaContext, attribute: CUdevice_attribute) -> Result<u32> {
+    let value = context.attribute(attribute);
+    let value = value.during("asking for a device attribute")?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+/// Converts a driver call's result code. `doing` says what the call was for.
 pub(crate) fn check(doing: &str, code: CUresult) -> Result<()> {
     match code {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -82,9 +88,9 @@ pub(crate) fn check(doing: &str, code: CUresult) -> Result<()> {
     }
 }
 
-/// Says what was being done when a driver call failed.
+/// Adds to a driver error what the call was for.
 pub(crate) trait During<T> {
-    /// Names the step for the message.
+    /// `doing` says what the call was for.
     fn during(self, doing: &str) -> Result<T>;
 }
 
@@ -94,7 +100,7 @@ impl<T> During<T> for Result<T, DriverError> {
     }
 }
 
-/// The driver's name of an error (`CUDA_ERROR_…`) and its description.
+/// The driver's name for an error (`CUDA_ERROR_…`) and its description.
 pub(crate) fn words(code: CUresult) -> (String, String) {
     let error = DriverError(code);
     let name = error
@@ -109,7 +115,7 @@ pub(crate) fn words(code: CUresult) -> (String, String) {
     )
 }
 
-/// The error of a driver call that answered `code`.
+/// The error of a driver call that returned `code`.
 pub(crate) fn error(doing: &str, code: CUresult) -> Error {
     let (name, text) = words(code);
     Error::Driver {
@@ -129,18 +135,19 @@ fn hint(code: CUresult) -> &'static str {
         | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
         | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
         | CUresult::CUDA_ERROR_LAUNCH_FAILED => {
-            "an earlier kernel on this device went wrong and the process has to start anew; \
-             find the kernel on `Device::cpu()` or under compute-sanitizer"
+            "an earlier kernel on this device failed and the process must restart; \
+             find the kernel on `Device::cpu()` or with compute-sanitizer"
         }
         CUresult::CUDA_ERROR_ASSERT => {
-            "an assertion in a kernel failed (its message is on standard output); \
-             the process has to start anew"
+            "an assertion in a kernel failed (its message is on standard output) and the process must \
+             restart; fix the kernel or its input"
         }
         CUresult::CUDA_ERROR_LAUNCH_TIMEOUT => {
-            "a kernel ran too long on a GPU that also drives a display"
+            "a kernel ran too long on a GPU that also drives a display: give each launch less work, or \
+             use another GPU"
         }
         CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => {
-            "the block needs more registers or shared memory than there are: use fewer threads"
+            "a block needs more registers or shared memory than there are: use fewer threads"
         }
         CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
         | CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
@@ -151,14 +158,14 @@ fn hint(code: CUresult) -> &'static str {
         | CUresult::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
         | CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
         | CUresult::CUDA_ERROR_CAPTURED_EVENT => {
-            "a capture holds launches, device copies and fills only, and ends on the stream it \
-             began on with all other streams joined"
+            "capture only launches, device copies and fills, and have the stream that the capture \
+             began on wait for all other streams before it ends"
         }
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => "free buffers or use a smaller problem",
         CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
         | CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
-            "the driver's library and kernel module differ in version: reboot or reinstall it"
+            "the versions of the driver's library and kernel module differ: reboot or reinstall the driver"
         }
-        _ => "`cutlet doctor` checks the installation",
+        _ => "run `cutlet doctor` to check the installation",
     }
 }

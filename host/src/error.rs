@@ -1,84 +1,84 @@
-//! The one error type of this crate: what was asked, what was found, what to do.
+//! The error type of this crate.
 
 use crate::Grid;
 
-/// The result of everything in this crate that can fail.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. Every message says what was asked, what was found and what to do.
+/// Why a call failed. A message says what was asked for, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A GPU was asked for and there is no usable NVIDIA driver.
+    /// A call needs a GPU, and there is no usable NVIDIA driver.
     #[error(
         "{asked} was asked for, but {found}; install the NVIDIA driver or run on `Device::cpu()`"
     )]
     NoDriver {
-        /// What the caller wanted.
+        /// What the caller asked for.
         asked: String,
-        /// What is the matter with the driver.
+        /// What is wrong with the driver.
         found: String,
     },
 
-    /// The GPU asked for does not exist.
+    /// There is no GPU with this number.
     #[error(
         "gpu {ordinal} was asked for, but the driver offers {count} (numbered from 0); \
-         choose one of those (CUDA_VISIBLE_DEVICES may hide others) or run on `Device::cpu()`"
+         choose one of them (CUDA_VISIBLE_DEVICES may hide others) or run on `Device::cpu()`"
     )]
     NoSuchGpu {
-        /// The number asked for.
+        /// The GPU's number.
         ordinal: usize,
-        /// How many GPUs there are.
+        /// Number of GPUs that the driver offers.
         count: usize,
     },
 
-    /// A call into the driver failed.
-    #[error("{doing}: the driver answered {code} ({text}); {hint}")]
+    /// A driver call failed.
+    #[error("{doing}: the driver returned {code} ({text}); {hint}")]
     Driver {
-        /// What was being done.
+        /// What the call was for.
         doing: String,
-        /// The driver's name of the error, `CUDA_ERROR_…`.
+        /// The driver's name for the error, `CUDA_ERROR_…`.
         code: String,
-        /// The driver's description of it.
+        /// The driver's description of the error.
         text: String,
-        /// What to do about it.
+        /// What to do.
         hint: &'static str,
     },
 
     /// The device has too little free memory.
     #[error(
         "{bytes} bytes were asked for on {device}, where {found}; \
-         free buffers, use a smaller problem or another device"
+         free buffers, or use a smaller problem or another device"
     )]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes that were asked for.
         bytes: usize,
         /// The device.
         device: String,
-        /// How much is free, as far as it is known.
+        /// How much memory is free, if known.
         found: String,
     },
 
-    /// Objects of two devices meet in one call.
+    /// A call mixes objects of two devices.
     #[error(
         "{what} is on {found}, but the stream is on {expected}; \
          use a stream of that device, or copy the data through the host"
     )]
     WrongDevice {
-        /// The object that is elsewhere.
+        /// The object that is on another device than the stream.
         what: String,
-        /// Where it is.
+        /// The object's device.
         found: String,
-        /// Where it should be.
+        /// The stream's device.
         expected: String,
     },
 
-    /// Two extents that must agree do not.
+    /// Source and destination of a copy differ in length.
     #[error(
         "{doing}: the source has {source_len} elements, the destination {destination_len}; take slices of equal length"
     )]
     LengthMismatch {
-        /// What was being done.
+        /// The copy.
         doing: &'static str,
         /// Elements of the source.
         source_len: usize,
@@ -88,31 +88,32 @@ pub enum Error {
 
     /// A slice reaches outside its buffer.
     #[error(
-        "elements {start}..{end} were asked for of a buffer of {len}; keep 0 <= start <= end <= {len}"
+        "elements {start}..{end} were asked for of a buffer of {len}; use a range with start <= end <= {len}"
     )]
     OutOfRange {
-        /// First element asked for.
+        /// First element that was asked for.
         start: usize,
-        /// One past the last element asked for.
+        /// One past the last element that was asked for.
         end: usize,
-        /// Elements that there are.
+        /// Elements of the buffer.
         len: usize,
     },
 
-    /// A pointer handed in from outside cannot hold the elements it is said to hold.
+    /// An address that the caller gave is not valid for the elements.
     #[error(
-        "a pointer {address:#x} was handed in for elements of alignment {alignment}: {found}; pass the address of the first element"
+        "address {address:#x} was given for elements that need an alignment of {alignment} bytes: {found}; \
+         pass the address of the first element"
     )]
     BadPointer {
         /// The address.
         address: u64,
-        /// What the element type needs, in bytes.
+        /// The alignment that the elements need, in bytes.
         alignment: usize,
-        /// What is wrong with it.
+        /// What is wrong with the address.
         found: &'static str,
     },
 
-    /// The library has no PTX of the kernel's family at all.
+    /// The library has no PTX of the kernel's family.
     #[error(
         "kernel `{kernel}` of family `{family}` was asked for, but this PTX library has {found}; \
          load it with the `PTX` of the crate that defines the kernel"
@@ -120,21 +121,21 @@ pub enum Error {
     UnknownFamily {
         /// The kernel.
         kernel: &'static str,
-        /// Its family.
+        /// The kernel's family.
         family: &'static str,
-        /// The families that there are.
+        /// The families that the library has.
         found: String,
     },
 
-    /// The family's PTX was built for other devices.
+    /// No PTX of the kernel runs on the device.
     #[error(
-        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} (compute capability {major}.{minor}); \
-         {fix}, or run on `Device::cpu()`"
+        "kernel `{kernel}` is built for {built_for}, none of which runs on {device} \
+         (compute capability {major}.{minor}); {fix}, or run on `Device::cpu()`"
     )]
     NoTarget {
         /// The kernel.
         kernel: &'static str,
-        /// The targets that its PTX exists for.
+        /// The targets that the kernel is built for.
         built_for: String,
         /// The device.
         device: String,
@@ -146,18 +147,19 @@ pub enum Error {
         fix: String,
     },
 
-    /// The driver's compiler refused the PTX.
+    /// The driver could not compile the PTX.
     #[error(
-        "kernel `{kernel}`: the driver does not compile the {target} PTX of family `{family}` ({code}); its log:\n{log}\nA PTX version that is too new is cured by a newer driver"
+        "kernel `{kernel}`: the driver could not compile the {target} PTX of family `{family}` ({code}); \
+         if the PTX version is too new, install a newer driver; the compiler's log:\n{log}"
     )]
     Jit {
         /// The kernel.
         kernel: &'static str,
-        /// Its family.
+        /// The kernel's family.
         family: &'static str,
         /// The target of the PTX.
         target: &'static str,
-        /// The driver's name of the error.
+        /// The driver's name for the error.
         code: String,
         /// The compiler's log.
         log: String,
@@ -168,51 +170,52 @@ pub enum Error {
     TooMuchForDevice {
         /// The kernel.
         kernel: &'static str,
-        /// What it needs.
+        /// What the kernel needs.
         asked: String,
         /// The device.
         device: String,
-        /// What is there.
+        /// What the device has.
         found: String,
         /// What to do.
         fix: &'static str,
     },
 
-    /// The grid of a launch is outside the device's limits.
+    /// The grid of a launch exceeds the device's limits.
     #[error("kernel `{kernel}` was launched on {grid}: {found}; {fix}")]
     BadGrid {
         /// The kernel.
         kernel: &'static str,
-        /// Blocks along x, y, z.
+        /// The grid.
         grid: Grid,
-        /// Which limit it breaks.
+        /// The limit that the grid exceeds.
         found: String,
         /// What to do.
         fix: &'static str,
     },
 
-    /// TMA cannot move this tensor in such boxes.
-    #[error("{asked}, was asked for: {found}; {fix}")]
+    /// TMA cannot move boxes of this tensor.
+    #[error("{asked} was asked for, but {found}; {fix}")]
     BadTensorMap {
         /// The tensor and the boxes.
         asked: String,
-        /// What stands in the way.
+        /// What TMA cannot do.
         found: String,
         /// What to do.
         fix: &'static str,
     },
 
-    /// Something that cannot be part of a graph was asked for during a capture.
+    /// An operation that a graph cannot hold was called during a capture.
     #[error(
-        "{doing} was asked for while the stream is being captured into a graph, where nothing runs yet; do it before or after the capture"
+        "{doing} was asked for while the stream is being captured into a graph, but nothing runs during a capture; \
+         do it before or after"
     )]
     Capturing {
-        /// What was asked for.
+        /// The operation.
         doing: &'static str,
     },
 
-    /// A capture was left in a state that gives no graph.
-    #[error("the capture gave no graph: {found}; {fix}")]
+    /// A capture failed.
+    #[error("a stream was captured into a graph, but {found}; {fix}")]
     Capture {
         /// What happened.
         found: String,
@@ -220,27 +223,28 @@ pub enum Error {
         fix: &'static str,
     },
 
-    /// The time of an event was asked for before it was recorded.
+    /// The time of an event was asked for, and the event has none.
     #[error(
-        "the time of an event was asked for, but {found}; record it on a stream that is not being captured, then ask"
+        "the time of an event was asked for, but {found}; first record it in a stream that is not being captured"
     )]
     EventNotRecorded {
-        /// What is the matter.
+        /// Why the event has no time.
         found: &'static str,
     },
 
     /// The time between events of two devices was asked for.
     #[error(
-        "the time from an event on {start} to one on {end} was asked for, but devices have no common clock; take both events on one device"
+        "the time from an event on {start} to one on {end} was asked for, but devices have no common clock; \
+         record both events on one device"
     )]
     EventsOfTwoDevices {
-        /// The device of the first.
+        /// The first event's device.
         start: String,
-        /// The device of the second.
+        /// The second event's device.
         end: String,
     },
 
-    /// A kernel went wrong on the CPU backend.
+    /// A kernel failed on the CPU backend.
     #[error("on the CPU backend, {0}")]
     Kernel(#[from] cutlet_simt::SimtError),
 }

@@ -1,4 +1,4 @@
-//! Events: marks in a stream, to time work and to order streams.
+//! Events: marks in a stream, for timing and for ordering streams.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -35,25 +35,26 @@ pub struct Event {
 
 enum Mark {
     Cpu(Mutex<CpuMark>),
-    /// The event and whether it was ever recorded.
+    /// The event, and whether it was ever recorded.
     Gpu(CudaEvent, AtomicBool),
 }
 
 #[derive(Default)]
 enum CpuMark {
-    /// Never recorded.
+    /// The event was never recorded.
     #[default]
     Nowhere,
-    /// When it was passed.
+    /// The time at which the stream reached the mark.
     Passed(Instant),
+    /// The mark's position in a capture.
     Captured(CapturePlace),
 }
 
 impl Event {
-    /// An event on this device, not recorded yet.
+    /// A new event, not recorded yet.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver makes none.
+    /// [`Error::Driver`] if the driver makes none.
     pub fn new(device: &Device) -> Result<Event> {
         let mark = match device.place() {
             Place::Cpu => Mark::Cpu(Mutex::default()),
@@ -68,9 +69,9 @@ impl Event {
         })
     }
 
-    /// Puts the mark behind everything in the stream so far, in place of where it was before.
+    /// Puts the mark after all work enqueued in the stream so far. An earlier mark of this event is replaced.
     ///
-    /// During a capture it orders the captured streams and has no time.
+    /// During a capture, the event orders the captured streams and has no time.
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::Driver`].
@@ -100,10 +101,10 @@ impl Event {
         }
     }
 
-    /// Waits until the stream has got to the mark.
+    /// Waits until the stream has reached the mark.
     ///
     /// # Errors
-    /// [`Error::Driver`], which is also where a kernel that went wrong shows.
+    /// [`Error::Driver`], also for an earlier kernel that failed.
     pub fn synchronize(&self) -> Result<()> {
         match &self.mark {
             Mark::Cpu(_) => Ok(()),
@@ -111,7 +112,7 @@ impl Event {
         }
     }
 
-    /// The time from `start` to this mark; waits for both. On the GPU it resolves about half a
+    /// The time from `start` to this mark. Waits for both. The resolution on a GPU is about half a
     /// microsecond.
     ///
     /// # Errors
@@ -125,7 +126,7 @@ impl Event {
             });
         }
         let not_recorded = Error::EventNotRecorded {
-            found: "one of the two was not recorded, or in a capture",
+            found: "one of the two events was never recorded, or last in a capture",
         };
         match (&start.mark, &self.mark) {
             (Mark::Gpu(start, start_recorded), Mark::Gpu(end, end_recorded)) => {
@@ -165,14 +166,15 @@ impl Event {
 }
 
 impl Stream {
-    /// Has what is put into this stream from now on wait for the mark, which may be in another
-    /// stream of the device.
+    /// Makes later work in this stream wait for the mark, which may be in another stream of the
+    /// device.
     ///
-    /// If that is being [captured](Stream::capture), this one is from now on, too, until that capture ends.
+    /// If the mark was recorded in a [capture](Stream::capture), this stream joins the capture until
+    /// it ends.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`]; during a capture, [`Error::Capture`] on the CPU for a mark that
-    /// is no part of it, which on a GPU is an [`Error::Driver`].
+    /// [`Error::WrongDevice`], [`Error::Driver`]. During a capture, a mark that is no part of it is an
+    /// [`Error::Capture`] on the CPU and an [`Error::Driver`] on a GPU.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.on(self)?;
         match (&event.mark, self.queue()) {
@@ -196,5 +198,22 @@ impl Stream {
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Event(on {})", self.device.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::another_cpu;
+
+    #[test]
+    fn there_is_no_time_between_events_of_two_devices() {
+        let start = Event::new(&Device::cpu()).unwrap();
+        let end = Event::new(&another_cpu()).unwrap();
+        let refused = end.elapsed_since(&start).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("the time from an event on cpu to one on another cpu"),
+            "{refused}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Functions: kernels loaded into a device, ready to be launched.
+//! Functions: kernels loaded on a device, ready to launch.
 
 use std::fmt;
 
@@ -10,9 +10,10 @@ use crate::driver::check;
 use crate::module::{self, Entry, Request};
 use crate::{Device, Result};
 
-/// A kernel loaded into a device. `A` is the tuple of its argument types.
+/// A kernel loaded on a device. `A` is the tuple of its parameter types.
 ///
-/// Cheap to copy around and to make again: the compiled kernel stays with the device.
+/// Cloning it and loading it again are cheap, because the device keeps the compiled kernel. A
+/// launch through a `Function` looks nothing up.
 pub struct Function<A: KernelArgs> {
     device: Device,
     name: &'static str,
@@ -21,24 +22,25 @@ pub struct Function<A: KernelArgs> {
 }
 
 pub(crate) enum Code<A> {
-    /// The body of one thread.
+    /// The kernel's body, which one thread runs.
     Cpu(unsafe fn(A)),
     Gpu(Entry),
 }
 
 impl Device {
-    /// Loads a kernel, given the `PTX` of the crate that defines it.
+    /// Loads a kernel. `library` is the `PTX` of the crate that defines it.
     ///
-    /// On a GPU the first kernel of a family has the driver compile the family's PTX, in the build
-    /// that suits the GPU best; after that, loading is a look-up. On the CPU there is nothing to
-    /// load and `library` may be empty.
+    /// On a GPU, loading the first kernel of a family makes the driver compile the family's PTX, for
+    /// the target that suits the GPU best. Later loads are a look-up. On the CPU there is nothing to
+    /// load, and `library` may be empty.
     ///
     /// # Errors
-    /// [`UnknownFamily`](crate::Error::UnknownFamily) or [`NoTarget`](crate::Error::NoTarget) when
-    /// the library has no PTX for the kernel or the device, [`Jit`](crate::Error::Jit) with the
-    /// driver's log when it does not compile,
-    /// [`TooMuchForDevice`](crate::Error::TooMuchForDevice) when the kernel needs more threads,
-    /// shared memory or blocks a cluster than the device has, [`Driver`](crate::Error::Driver).
+    /// - [`UnknownFamily`](crate::Error::UnknownFamily) or [`NoTarget`](crate::Error::NoTarget) if the
+    ///   library has no PTX for the kernel or the device.
+    /// - [`Jit`](crate::Error::Jit), with the driver's log, if the PTX does not compile.
+    /// - [`TooMuchForDevice`](crate::Error::TooMuchForDevice) if the kernel needs more threads, shared
+    ///   memory or blocks a cluster than the device has.
+    /// - [`Driver`](crate::Error::Driver).
     pub fn load<A: KernelArgs>(
         &self,
         library: &PtxLibrary,
@@ -46,7 +48,7 @@ impl Device {
     ) -> Result<Function<A>> {
         let code = match self.place() {
             Place::Cpu => Code::Cpu(kernel.body()),
-            Place::Gpu(gpu) => Code::Gpu(gpu.modules.get(&Request {
+            Place::Gpu(gpu) => Code::Gpu(self.modules().get(&Request {
                 gpu,
                 device: self.name(),
                 limits: self.limits(),
@@ -65,16 +67,16 @@ impl Device {
     }
 }
 
-/// What a compiled kernel uses on a GPU.
+/// The resources that a compiled kernel uses on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Local memory of a thread in bytes: spilled registers and arrays indexed at run time.
+    /// Bytes of local memory per thread: spilled registers and arrays indexed at run time.
     pub local_bytes: u32,
-    /// Shared memory of a block in bytes.
+    /// Bytes of shared memory per block, static and dynamic.
     pub shared_bytes: u32,
-    /// Blocks of it that run at the same time on one multiprocessor.
+    /// Blocks that run at the same time on one multiprocessor.
     pub blocks_per_multiprocessor: u32,
 }
 
@@ -84,24 +86,24 @@ impl<A: KernelArgs> Function<A> {
         self.name
     }
 
-    /// Threads, cluster and shared memory of every launch.
+    /// Threads, cluster size and shared memory of every launch.
     pub fn bounds(&self) -> LaunchBounds {
         self.bounds
     }
 
-    /// The device that it is loaded into.
+    /// The device that the kernel is loaded on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Blocks of it that run at the same time on the whole device, in whole clusters: the grid of a
-    /// persistent kernel. On the CPU, the number of cores, but a cluster at least.
+    /// Blocks that run at the same time on the whole device, rounded down to whole clusters: the grid
+    /// of a persistent kernel. On the CPU, the number of cores, but at least one cluster.
     ///
-    /// Of large clusters there may be fewer at the same time: a cluster's blocks share a group of
-    /// multiprocessors, and what is left over in a group has room for none.
+    /// Fewer large clusters may run at the same time: a cluster runs within one GPC, and the
+    /// multiprocessors left over in a GPC hold none.
     ///
     /// # Errors
-    /// [`Driver`](crate::Error::Driver) when the driver does not say.
+    /// [`Driver`](crate::Error::Driver) if the query fails.
     pub fn resident_blocks(&self) -> Result<u32> {
         let (cluster, multiprocessors) = (self.bounds.cluster, self.device.multiprocessors());
         let blocks = match self.resources()? {
@@ -111,18 +113,18 @@ impl<A: KernelArgs> Function<A> {
         Ok(blocks / cluster * cluster)
     }
 
-    /// What the compiled kernel uses; `None` on the CPU.
+    /// The resources that the compiled kernel uses; `None` on the CPU.
     ///
     /// # Errors
-    /// [`Driver`](crate::Error::Driver) when the driver does not say.
+    /// [`Driver`](crate::Error::Driver) if the query fails.
     pub fn resources(&self) -> Result<Option<Resources>> {
         use CUfunction_attribute as A;
         let (Place::Gpu(gpu), Code::Gpu(entry)) = (self.device.place(), &self.code) else {
             return Ok(None);
         };
-        gpu.bind()?;
+        gpu.make_current()?;
         let mut blocks = 0;
-        // SAFETY: the handle is of a loaded function and the driver writes one int.
+        // SAFETY: the handle is a loaded function's, and the driver writes one int.
         let code = unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut blocks,

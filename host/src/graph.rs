@@ -8,20 +8,20 @@ use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureM
 
 use crate::cpu_queue::{CpuQueue, Recording};
 use crate::driver::check;
-use crate::resident::{Kept, Resident};
+use crate::resident::{ResidentMemory, StreamMemory};
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
-/// Launches, copies and fills recorded by [`Stream::capture`], to be replayed.
+/// Launches, copies and fills recorded by [`Stream::capture`], for replay.
 ///
-/// On a GPU this is a CUDA graph: a replay costs one call, however much was recorded. On the CPU it
-/// is the list of recorded work, done in order when replayed; nothing runs during the capture on
-/// either. Replays of one graph run one after the other, in whatever streams they are.
+/// On a GPU this is a CUDA graph: a replay is one driver call, however much was recorded. On the CPU
+/// it is a list of work, and a replay runs it in order. Nothing runs during the capture. Replays of
+/// one graph run one after the other, also in different streams.
 pub struct Graph {
     device: Device,
     recorded: Recorded,
-    /// The memory that its launches use.
-    _keeps: Option<Arc<Kept>>,
+    /// Keeps the memory that the recorded launches use.
+    _memory: Option<Arc<ResidentMemory>>,
 }
 
 enum Recorded {
@@ -31,21 +31,23 @@ enum Recorded {
 
 struct Executable(CUgraphExec);
 
-// SAFETY: an executable graph may be used from any thread, by one at a time, which launching through
-// the driver takes care of.
+// SAFETY: an executable graph may be used from any thread, by one at a time. The driver's launch
+// call sees to it.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
 
 impl Stream {
-    /// Records what `work` puts into the stream instead of running it.
+    /// Records the work that `work` enqueues in the stream, and runs none of it.
     ///
-    /// `work` may launch kernels, copy and fill on the device, and load kernels and allocate
-    /// buffers, which happens at once; it may not wait, upload or download. Another stream takes part from
-    /// where it [waits](Stream::wait) for an event that was recorded here; at last this stream waits for an
-    /// event behind all that the other was given.
+    /// `work` may launch kernels, and copy and fill on the device. It may load kernels and allocate
+    /// buffers, which happens at once. It may not wait, upload or download.
     ///
-    /// Errors are of the type that `work` has: where it ends in `Ok(())`, this names it, as in
+    /// Another stream joins the capture when it [waits](Stream::wait) for an event that was recorded
+    /// in this stream. Before the capture ends, this stream must wait for an event recorded after all
+    /// work of the other.
+    ///
+    /// The error type is that of `work`. Where `work` ends in `Ok(())`, name the type:
     /// `Ok::<_, cutlet_host::Error>(())`.
     ///
     /// ```
@@ -61,50 +63,49 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// What `work` returned, of any type that this crate's errors convert to; [`Error::Capturing`] if the
-    /// stream is being captured already; [`Error::Capture`], [`Error::Driver`] if the recorded work makes no
-    /// graph.
+    /// The error of `work`; [`Error::Capturing`] if the stream is being captured already;
+    /// [`Error::Capture`] or [`Error::Driver`] if the recorded work makes no graph.
     pub fn capture<E: From<Error>>(
         &self,
         work: impl FnOnce(&Stream) -> Result<(), E>,
     ) -> Result<Graph, E> {
         self.must_not_capture("another capture")?;
-        let (recorded, keeps) = match self.queue() {
+        let (recorded, memory) = match self.queue() {
             Queue::Cpu(queue) => {
-                let (recording, keeps) = record_cpu(queue, || work(self))?;
-                (Recorded::Cpu(recording), Some(keeps))
+                let (recording, memory) = record_cpu(queue, || work(self))?;
+                (Recorded::Cpu(recording), Some(memory))
             }
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
-                let mut keeps = None;
+                let mut memory = None;
                 let executable = record_gpu(stream.cu_stream(), || {
-                    // While the stream is captured, another thread's capture of it does not get here.
-                    let memory = GraphMemory::of(self);
+                    // No other thread is here for the same stream: its capture would not have begun.
+                    let recording = MemoryRecording::begin(self);
                     let worked = work(self);
-                    keeps = memory.end();
+                    memory = recording.end();
                     worked
                 })?;
-                (Recorded::Gpu(executable), keeps)
+                (Recorded::Gpu(executable), memory)
             }
         };
         Ok(Graph {
             device: self.device().clone(),
             recorded,
-            _keeps: keeps,
+            _memory: memory,
         })
     }
 }
 
 impl Graph {
-    /// Puts the recorded work into a stream of the same device, which is not being captured itself.
+    /// Enqueues the recorded work in a stream of the same device that is not being captured.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Capturing`], [`Error::Driver`]; on the CPU, what the recorded
-    /// work answers.
+    /// [`Error::WrongDevice`], [`Error::Capturing`], [`Error::Driver`]; on the CPU, errors of the
+    /// recorded work.
     ///
     /// # Safety
-    /// All memory that the recorded work uses is still alive and stays so until the stream has got
-    /// past it; what launching each recorded kernel asks for holds again.
+    /// All memory that the recorded work uses is alive and stays alive until the work is done. The
+    /// safety requirements of each recorded launch hold again.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         self.device
             .expect(stream.device(), || "the graph".to_string())?;
@@ -116,7 +117,7 @@ impl Graph {
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
                 stream.device().make_current()?;
-                // SAFETY: graph and stream are alive and of the same context; the rest is the
+                // SAFETY: graph and stream are alive and of the same context. The rest is the
                 // caller's promise.
                 let code = unsafe { sys::cuGraphLaunch(executable.0, queue.cu_stream()) };
                 check("launching a graph", code)
@@ -130,10 +131,10 @@ impl Drop for Graph {
     fn drop(&mut self) {
         if let (Recorded::Gpu(executable), crate::device::Place::Gpu(gpu)) =
             (&self.recorded, self.device.place())
-            && gpu.bind().is_ok()
+            && gpu.make_current().is_ok()
         {
-            // SAFETY: made by `record_gpu` and dropped once; the driver keeps it until launches in
-            // flight are done. Its error would be an earlier kernel's, reported elsewhere.
+            // SAFETY: made by `record_gpu` and dropped once. The driver keeps it until launches in
+            // flight are done. An error here is an earlier kernel's, and the next call returns it.
             let _ = unsafe { sys::cuGraphExecDestroy(executable.0) };
         }
     }
@@ -145,20 +146,20 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// The memory of the CUDA graph that is being recorded, which is given up if that fails or panics.
-struct GraphMemory<'a>(Option<&'a Resident>);
+/// Collects the memory of a CUDA graph that is being recorded. Dropped early, it releases the memory.
+struct MemoryRecording<'a>(Option<&'a StreamMemory>);
 
-impl<'a> GraphMemory<'a> {
-    fn of(stream: &'a Stream) -> Self {
-        Self(stream.kept().inspect(|it| it.begin_graph()))
+impl<'a> MemoryRecording<'a> {
+    fn begin(stream: &'a Stream) -> Self {
+        Self(stream.memory().inspect(|it| it.begin_graph()))
     }
 
-    fn end(&self) -> Option<Arc<Kept>> {
-        self.0.and_then(Resident::end_graph)
+    fn end(&self) -> Option<Arc<ResidentMemory>> {
+        self.0.and_then(StreamMemory::end_graph)
     }
 }
 
-impl Drop for GraphMemory<'_> {
+impl Drop for MemoryRecording<'_> {
     fn drop(&mut self) {
         self.end();
     }
@@ -167,13 +168,13 @@ impl Drop for GraphMemory<'_> {
 fn record_cpu<E: From<Error>>(
     queue: &CpuQueue,
     work: impl FnOnce() -> Result<(), E>,
-) -> Result<(Recording, Arc<Kept>), E> {
+) -> Result<(Recording, Arc<ResidentMemory>), E> {
     if !queue.begin() {
         return Err(E::from(Error::Capturing {
             doing: "another capture",
         }));
     }
-    /// Ends the capture when `work` fails or panics.
+    /// Ends the capture if `work` fails or panics.
     struct GiveUp<'a>(&'a CpuQueue);
     impl Drop for GiveUp<'_> {
         fn drop(&mut self) {
@@ -196,7 +197,7 @@ fn record_gpu<E: From<Error>>(
     let code = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
     check("beginning a capture", code)?;
 
-    /// Ends the capture also when `work` fails or panics, and frees the recorded graph.
+    /// Ends the capture, also if `work` fails or panics, and frees the recorded graph.
     struct Capture {
         stream: CUstream,
         graph: CUgraph,
@@ -205,7 +206,7 @@ fn record_gpu<E: From<Error>>(
     impl Capture {
         fn end(&mut self) -> Result<()> {
             self.ended = true;
-            // SAFETY: the stream is alive and the driver writes one handle.
+            // SAFETY: the stream is alive, and the driver writes one handle.
             let code = unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) };
             check("ending a capture", code)
         }
@@ -213,11 +214,11 @@ fn record_gpu<E: From<Error>>(
     impl Drop for Capture {
         fn drop(&mut self) {
             if !self.ended {
-                // A capture given up has no error of its own to report.
+                // `work` has failed already, and its error is returned.
                 let _ = self.end();
             }
             if !self.graph.is_null() {
-                // SAFETY: made by the capture and destroyed once.
+                // SAFETY: the capture made the graph, and it is destroyed once.
                 let _ = unsafe { sys::cuGraphDestroy(self.graph) };
             }
         }
@@ -232,12 +233,13 @@ fn record_gpu<E: From<Error>>(
     capture.end()?;
     if capture.graph.is_null() {
         return Err(E::from(Error::Capture {
-            found: "the driver dropped it because of an operation that graphs cannot hold".into(),
-            fix: "record launches, device copies and fills only",
+            found: "the driver dropped the graph because of an operation that it cannot hold"
+                .into(),
+            fix: "capture launches, device copies and fills only",
         }));
     }
     let mut executable: CUgraphExec = ptr::null_mut();
-    // SAFETY: the graph was just recorded and the driver writes one handle.
+    // SAFETY: the graph was just recorded, and the driver writes one handle.
     let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, capture.graph, 0) };
     check("making a graph executable", code)?;
     Ok(Executable(executable))

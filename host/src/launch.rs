@@ -1,7 +1,6 @@
-//! Launches: a loaded kernel, a grid and arguments put into a stream.
+//! Launches: a loaded kernel enqueued in a stream, with a grid and arguments.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::ptr;
 
 use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig};
@@ -15,60 +14,19 @@ use crate::driver::check;
 use crate::function::Code;
 use crate::module::Entry;
 use crate::stream::Queue;
-use crate::{Error, Function, Result, Stream};
+use crate::{Error, Function, Grid, Result, Stream};
 
-/// Blocks along x, y and z. Made from `n`, `(x, y)`, `(x, y, z)` or `[x, y, z]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
-    /// Blocks along x.
-    pub x: u32,
-    /// Blocks along y.
-    pub y: u32,
-    /// Blocks along z.
-    pub z: u32,
-}
-
-impl From<u32> for Grid {
-    fn from(x: u32) -> Grid {
-        Grid { x, y: 1, z: 1 }
-    }
-}
-
-impl From<(u32, u32)> for Grid {
-    fn from((x, y): (u32, u32)) -> Grid {
-        Grid { x, y, z: 1 }
-    }
-}
-
-impl From<(u32, u32, u32)> for Grid {
-    fn from((x, y, z): (u32, u32, u32)) -> Grid {
-        Grid { x, y, z }
-    }
-}
-
-impl From<[u32; 3]> for Grid {
-    fn from([x, y, z]: [u32; 3]) -> Grid {
-        Grid { x, y, z }
-    }
-}
-
-impl fmt::Display for Grid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} x {} x {} blocks", self.x, self.y, self.z)
-    }
-}
-
-/// What a launch says beside its arguments: the grid, and whether it may begin early. Threads,
-/// cluster and shared memory are the kernel's own.
+/// The configuration of a launch: its grid, and whether it may begin early. Threads, cluster size
+/// and shared memory belong to the kernel.
 ///
-/// A [`Grid`], or what makes one, does where nothing else is said.
+/// A [`Grid`], or anything that converts to one, converts to a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
-    /// Blocks along x, y and z.
+    /// The number of blocks along x, y and z.
     pub grid: Grid,
-    /// Programmatic dependent launch: the kernel may begin while the one before it in the stream
-    /// ends, and waits itself (`griddepcontrol.wait`) before it reads that one's results. Needs
-    /// compute capability 9.0; elsewhere the launch is an ordinary one.
+    /// Programmatic dependent launch: the kernel may begin while the previous kernel in the stream
+    /// ends. It must wait (`griddepcontrol.wait`) before it reads that kernel's results. Below compute
+    /// capability 9.0 the launch is an ordinary one.
     pub overlap_previous: bool,
 }
 
@@ -82,12 +40,15 @@ impl<G: Into<Grid>> From<G> for LaunchConfig {
 }
 
 impl Stream {
-    /// Puts in a launch of `function` on a grid of blocks.
+    /// Enqueues a launch of `function` on a grid of blocks.
     ///
-    /// `args` is a tuple with one value for each parameter of the kernel: `&Buffer<T>` or a
-    /// [`View`](crate::View) for `Global<T>`, `&mut Buffer<T>` or a [`ViewMut`](crate::ViewMut)
-    /// for `GlobalMut<T>`, plain data for itself. Others do not compile. Allocates nothing and can
-    /// be captured in a graph. On the CPU, the kernel has run when this returns.
+    /// `args` is a tuple with one value for each parameter of the kernel. A `Global<T>` parameter
+    /// takes `&Buffer<T>` or a [`View`](crate::View). A `GlobalMut<T>` parameter takes
+    /// `&mut Buffer<T>` or a [`ViewMut`](crate::ViewMut). Any other parameter takes a value of its own
+    /// type. Wrong arguments do not compile.
+    ///
+    /// The launch allocates nothing and can be captured in a graph. On the CPU, the kernel has run
+    /// when this returns.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -104,7 +65,7 @@ impl Stream {
     ///     }
     /// }
     ///
-    /// // A crate of kernels has its build script write this one.
+    /// // In a crate of kernels, the build script writes it.
     /// static PTX: PtxLibrary = PtxLibrary { families: &[] };
     ///
     /// let device = Device::cpu();
@@ -119,14 +80,13 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadGrid`] outside the device's limits, [`Error::WrongDevice`] when function or
-    /// arguments are of another device, [`Error::Driver`]; on the CPU [`Error::Kernel`] when the
-    /// kernel goes wrong, which on a GPU shows at a later call.
+    /// [`Error::BadGrid`] if the grid exceeds the device's limits, [`Error::WrongDevice`] if function
+    /// or arguments are on another device, [`Error::Driver`]. A kernel that fails is an
+    /// [`Error::Kernel`] on the CPU. On a GPU a later call returns its error.
     ///
     /// # Safety
-    /// The kernel reads and writes within the memory that its arguments give it, which stays alive
-    /// until the stream has got past the launch, and which nothing that is not ordered with it
-    /// touches.
+    /// The kernel stays within the memory of its arguments. The memory stays alive until the kernel
+    /// is done. All other accesses to it are ordered with the launch.
     pub unsafe fn launch<A: KernelArgs>(
         &self,
         function: &Function<A>,
@@ -149,8 +109,8 @@ impl Stream {
             }),
             (Code::Gpu(entry), Queue::Gpu(stream)) => {
                 self.device().make_current()?;
-                // SAFETY: function, stream and arguments are of the device made current; the
-                // arguments have the kernel's types; the rest is the caller's promise.
+                // SAFETY: function, stream and arguments are on the current device, and the arguments
+                // have the kernel's types. The rest is the caller's promise.
                 unsafe {
                     launch_gpu(
                         *entry,
@@ -183,36 +143,36 @@ fn check_grid(
             fix,
         })
     };
-    for ((blocks, limit), axis) in [grid.x, grid.y, grid.z]
-        .into_iter()
-        .zip(limits)
-        .zip("xyz".chars())
-    {
+    for (axis, blocks, limit) in [
+        ("x", grid.x, limits[0]),
+        ("y", grid.y, limits[1]),
+        ("z", grid.z, limits[2]),
+    ] {
         if blocks == 0 {
             return bad(
                 format!("there are no blocks along {axis}"),
-                "leave the launch out when there is nothing to do",
+                "skip the launch if there is nothing to do",
             );
         }
         if blocks > limit {
             return bad(
                 format!("{} has at most {limit} blocks along {axis}", device.name()),
-                "give each block more to do, or use the x axis, which is the longest",
+                "give each block more work, or use the x axis, which has the highest limit",
             );
         }
     }
     if !grid.x.is_multiple_of(bounds.cluster) {
         return bad(
             format!("its clusters are of {} blocks along x", bounds.cluster),
-            "round the blocks along x up to whole clusters",
+            "round the number of blocks along x up to whole clusters",
         );
     }
     Ok(())
 }
 
 /// # Safety
-/// `entry` is a kernel of `args`' types in the current context, `stream` a stream of it, and what
-/// [`Stream::launch`] asks of its caller holds.
+/// `entry` is a kernel in the current context with parameters of `args`' types. `stream` is a stream
+/// of that context. The safety requirements of [`Stream::launch`] hold.
 pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
     entry: Entry,
     name: &'static str,
@@ -229,8 +189,26 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
             *place = argument.cast_mut();
         }
     });
+    // SAFETY: there is a pointer for each of the kernel's parameters, and the arguments live past the call. The rest
+    // is the caller's promise.
+    unsafe { launch_pointers(entry, name, bounds, config, stream, &mut pointers, device) }
+}
 
-    // SAFETY: an attribute is plain data, and all zeros are one (`IGNORE`).
+/// The part of [`launch_gpu`] that does not depend on the types of the arguments.
+///
+/// # Safety
+/// `pointers` has a pointer to an argument for each of the kernel's parameters. The safety requirements of
+/// [`launch_gpu`] hold.
+unsafe fn launch_pointers(
+    entry: Entry,
+    name: &'static str,
+    bounds: LaunchBounds,
+    config: LaunchConfig,
+    stream: sys::CUstream,
+    pointers: &mut [*mut c_void; MAX_ARGS],
+    device: &Device,
+) -> Result<()> {
+    // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
     let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
     let mut count = 0;
     if bounds.cluster > 1 {
@@ -241,10 +219,11 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
         attribute.value.clusterDim.z = 1;
         count += 1;
     }
-    let overlaps = device
-        .compute_capability()
-        .is_some_and(|capability| capability >= (9, 0));
-    if config.overlap_previous && overlaps {
+    let can_overlap = || {
+        let capability = device.compute_capability();
+        capability.is_some_and(|capability| capability >= (9, 0))
+    };
+    if config.overlap_previous && can_overlap() {
         let attribute = &mut attributes[count];
         attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;
@@ -262,8 +241,8 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
         attrs: attributes.as_mut_ptr(),
         numAttrs: count as u32,
     };
-    // SAFETY: there is a pointer for each of the kernel's parameters, all of them and the
-    // configuration live past the call, which copies them; the rest is the caller's promise.
+    // SAFETY: the configuration and its attributes live past the call, which copies them. The rest
+    // is the caller's promise.
     let code =
         unsafe { sys::cuLaunchKernelEx(&launch, entry.0, pointers.as_mut_ptr(), ptr::null_mut()) };
     match code {
@@ -292,8 +271,8 @@ impl<A: KernelArgs> Work for CpuLaunch<A> {
             shared_bytes: self.bounds.shared_bytes,
             overlap_previous: self.config.overlap_previous,
         };
-        // SAFETY: whoever launched promised that the kernel keeps to the memory of its arguments, and
-        // by `run`'s contract that memory is alive.
+        // SAFETY: the caller of `launch` promised that the kernel stays within the memory of its
+        // arguments. By `run`'s contract that memory is alive.
         cutlet_simt::launch(&spec, &|| unsafe { (self.body)(self.args) })?;
         Ok(())
     }

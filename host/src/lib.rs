@@ -1,9 +1,9 @@
 //! Devices, streams, buffers and typed kernel launches, on an NVIDIA GPU or on the CPU.
 //!
-//! A program chooses a [`Device`], makes a [`Stream`] on it, fills [`Buffer`]s, loads kernels into
+//! A program chooses a [`Device`], makes a [`Stream`] on it, fills [`Buffer`]s, loads kernels as
 //! [`Function`]s and launches them. The same program runs on a GPU and, with the same kernel
-//! bodies, on the CPU; [`Device::auto`] takes what there is and says why. Building and starting it
-//! needs no CUDA: the driver is looked for at run time.
+//! bodies, on the CPU. [`Device::auto`] takes the GPU if there is one, and can say why it took what
+//! it did. Building and starting the program need no CUDA: the driver is loaded at run time.
 //!
 //! ```
 //! # fn main() -> cutlet_host::Result<()> {
@@ -18,33 +18,39 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - **Order**: work in one stream runs in order, work in two does not unless an [`Event`] says so.
-//!   On the CPU everything is done when its call returns.
-//! - **Safety**: launching is `unsafe`, because a kernel can write anywhere; everything else is not.
-//! - **Several GPUs**: buffers, streams, functions, events and graphs belong to one device each, and
-//!   mixing devices in a call is an [`Error::WrongDevice`].
-//! - **Programs that exist**: streams and buffers of cudarc ([`Stream::from_cudarc`], [`Borrowed`])
-//!   and bare handles and addresses ([`Stream::from_raw`], [`View::from_raw`]) are used in place.
-//!   The feature `cuda-bindings`, on by default, picks the version of cudarc's driver bindings
-//!   (drivers from CUDA 12.0 on work whichever it is); a program with another version in its own
-//!   cudarc turns it off.
+//! - **Order**: work in one stream runs in order. Work in different streams is not ordered unless an
+//!   [`Event`] orders it. On the CPU, work is done when its call returns.
+//! - **Safety**: launches are `unsafe`, because a kernel can write anywhere. So are asynchronous
+//!   copies and raw handles, whose memory the compiler cannot follow.
+//! - **Several GPUs**: a buffer, stream, function, event or graph belongs to one device. A call that
+//!   mixes devices returns [`Error::WrongDevice`].
+//! - **Existing programs**: streams and buffers of cudarc ([`Stream::from_cudarc`], [`Borrowed`])
+//!   and raw handles and addresses ([`Stream::from_raw`], [`View::from_raw`]) are used in place.
+//!   The feature `cuda-bindings`, on by default, selects the version of cudarc's driver bindings.
+//!   A program whose own cudarc selects another version turns the feature off. With any version,
+//!   drivers from CUDA 12.0 on work.
 
 mod args;
 mod borrowed;
 mod buffer;
+mod copy;
 mod cpu_queue;
 mod device;
 mod driver;
 mod error;
 mod event;
 mod function;
+mod gpu;
 mod graph;
+mod grid;
 mod launch;
+mod limits;
 mod lock;
 mod module;
 mod pinned;
 mod resident;
 mod scratch;
+mod scratch_pool;
 mod stream;
 mod tensor_map;
 mod topology;
@@ -52,13 +58,15 @@ mod topology;
 pub use args::{ArgSite, KernelArg, LaunchArgs};
 pub use borrowed::{Borrowed, BorrowedMut};
 pub use buffer::{Buffer, IntoView, IntoViewMut, View, ViewMut};
-pub use device::{Backend, Description, Device, Limits};
+pub use device::{Backend, Description, Device};
 pub use driver::{driver_version, gpu_count};
 pub use error::{Error, Result};
 pub use event::Event;
 pub use function::{Function, Resources};
 pub use graph::Graph;
-pub use launch::{Grid, LaunchConfig};
+pub use grid::Grid;
+pub use launch::LaunchConfig;
+pub use limits::Limits;
 pub use pinned::PinnedBuffer;
 pub use scratch::Scratch;
 pub use stream::Stream;

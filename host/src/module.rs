@@ -1,36 +1,31 @@
-//! PTX modules: the one that suits a device is compiled by the driver once and kept.
+//! PTX modules: the driver compiles the best one for a device once, and the device keeps it.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{Mutex, RwLock};
 
 use cudarc::driver::sys::{
     self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
 };
 use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
-use crate::device::Gpu;
 use crate::driver::check;
-use crate::lock::lock;
+use crate::gpu::Gpu;
+use crate::lock::{lock, read, write};
 use crate::{Error, Limits, Result, driver};
 
-/// Dynamic shared memory that a block may have without asking for more, on every GPU.
+/// Bytes of dynamic shared memory that every GPU gives a block by default; more needs an attribute.
 const SHARED_WITHOUT_ASKING: u32 = 48 * 1024;
-/// Blocks of a cluster that every GPU with clusters offers without asking for more.
+/// Blocks of a cluster that every GPU with clusters allows by default; more need an attribute.
 const CLUSTER_WITHOUT_ASKING: u32 = 8;
 
-/// The modules that a device has compiled so far and the kernels looked up in them.
+/// The modules that were compiled for a device, and the kernels looked up in them.
 #[derive(Default)]
 pub(crate) struct ModuleCache {
-    cache: Mutex<Cache>,
-}
-
-#[derive(Default)]
-struct Cache {
-    /// By the address of the PTX text.
-    modules: HashMap<usize, Module>,
-    functions: HashMap<Key, Entry>,
+    functions: RwLock<HashMap<Key, Entry>>,
+    /// By address of the PTX text. Locked while the driver compiles one, which does not block look-ups in `functions`.
+    modules: Mutex<HashMap<usize, Module>>,
 }
 
 /// A kernel of a library: the address of the library's families, the family, the kernel's name.
@@ -39,21 +34,21 @@ type Key = (usize, &'static str, &'static str);
 #[derive(Clone, Copy)]
 struct Module(CUmodule);
 
-// SAFETY: a module's handle may be used from any thread; it is never unloaded, because the device
-// it belongs to stays open until the process ends.
+// SAFETY: a module's handle may be used from any thread. A module is never unloaded, because its
+// device stays open until the process ends.
 unsafe impl Send for Module {}
 
-/// A kernel ready to be launched on one GPU.
+/// A kernel loaded on one GPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry(pub(crate) CUfunction);
 
-// SAFETY: a function's handle may be used from any thread, for as long as its module is loaded,
-// which is until the process ends.
+// SAFETY: a function's handle may be used from any thread while its module is loaded, which it is
+// until the process ends.
 unsafe impl Send for Entry {}
-// SAFETY: as above; the handle itself is never written.
+// SAFETY: as above. The handle itself is never written.
 unsafe impl Sync for Entry {}
 
-/// What is to be loaded, and for which device.
+/// A kernel to load, and the device to load it on.
 pub(crate) struct Request<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) device: &'a str,
@@ -65,12 +60,11 @@ pub(crate) struct Request<'a> {
 }
 
 impl ModuleCache {
-    /// The kernel asked for; its family is compiled and its needs are checked on first use.
+    /// The requested kernel. The first request compiles its family and checks its needs.
     pub(crate) fn get(&self, request: &Request) -> Result<Entry> {
         let library = request.library.families.as_ptr() as usize;
         let key = (library, request.family, request.kernel);
-        let mut cache = lock(&self.cache);
-        if let Some(entry) = cache.functions.get(&key) {
+        if let Some(entry) = read(&self.functions).get(&key) {
             return Ok(*entry);
         }
         let family = request
@@ -84,20 +78,31 @@ impl ModuleCache {
             request.gpu.capability,
             request.device,
         )?;
-        request.gpu.bind()?;
-        let address = module.ptx.as_ptr() as usize;
-        let compiled = match cache.modules.get(&address) {
-            Some(compiled) => *compiled,
-            None => {
-                let compiled = compile(family, module, request.kernel)?;
-                cache.modules.insert(address, compiled);
-                compiled
-            }
-        };
-        let entry = look_up(compiled, request.kernel)?;
+        request.gpu.make_current()?;
+        let entry = look_up(
+            self.compiled(family, module, request.kernel)?,
+            request.kernel,
+        )?;
         prepare(entry, request)?;
-        cache.functions.insert(key, entry);
+        write(&self.functions).insert(key, entry);
         Ok(entry)
+    }
+
+    /// The module compiled for the current context.
+    fn compiled(
+        &self,
+        family: &PtxFamily,
+        module: &PtxModule,
+        kernel: &'static str,
+    ) -> Result<Module> {
+        let address = module.ptx.as_ptr() as usize;
+        let mut modules = lock(&self.modules);
+        if let Some(compiled) = modules.get(&address) {
+            return Ok(*compiled);
+        }
+        let compiled = compile(family, module, kernel)?;
+        modules.insert(address, compiled);
+        Ok(compiled)
     }
 }
 
@@ -113,7 +118,7 @@ fn look_up(module: Module, kernel: &'static str) -> Result<Entry> {
     Ok(Entry(function))
 }
 
-/// Checks that the device has what the kernel needs and allows the kernel to use it.
+/// Checks that the device has the resources that the kernel needs, and allows the kernel to use them.
 fn prepare(entry: Entry, request: &Request) -> Result<()> {
     let Request { kernel, bounds, .. } = *request;
     let too_much = |asked: String, found: String, fix: &'static str| Error::TooMuchForDevice {
@@ -131,7 +136,7 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
         return Err(too_much(
             format!("{} threads a block", bounds.threads),
             format!("registers for {threads} of its threads"),
-            "give it fewer threads or less to keep in registers",
+            "use fewer threads a block, or fewer registers a thread",
         ));
     }
     let fixed = attribute(
@@ -142,14 +147,14 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
     if shared > request.limits.shared_bytes {
         return Err(too_much(
             format!("{shared} bytes of shared memory a block"),
-            format!("{} at most", request.limits.shared_bytes),
+            format!("at most {}", request.limits.shared_bytes),
             "use smaller tiles or fewer pipeline stages on this device",
         ));
     }
     if bounds.cluster > request.limits.cluster {
         return Err(too_much(
             format!("clusters of {} blocks", bounds.cluster),
-            "none (clusters begin with compute capability 9.0)".to_string(),
+            "none (clusters need compute capability 9.0)".to_string(),
             "use a kernel without clusters on this device",
         ));
     }
@@ -170,20 +175,20 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// A property of a compiled kernel, such as its registers a thread.
+/// A property of a compiled kernel, such as its registers per thread.
 pub(crate) fn attribute(entry: Entry, attribute: CUfunction_attribute) -> Result<u32> {
     let mut value = 0;
-    // SAFETY: the handle is of a loaded function and the driver writes one int.
+    // SAFETY: the handle is a loaded function's, and the driver writes one int.
     let code = unsafe { sys::cuFuncGetAttribute(&mut value, attribute, entry.0) };
-    check("asking for a kernel's properties", code)?;
+    check("querying a kernel's properties", code)?;
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
 fn allow(entry: Entry, attribute: CUfunction_attribute, value: u32) -> Result<()> {
     let value = i32::try_from(value).unwrap_or(i32::MAX);
-    // SAFETY: the handle is of a loaded function.
+    // SAFETY: the handle is a loaded function's.
     let code = unsafe { sys::cuFuncSetAttribute(entry.0, attribute, value) };
-    check("allowing a kernel more than the default", code)
+    check("raising a kernel's resource limits", code)
 }
 
 fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static str) -> Error {
@@ -199,8 +204,8 @@ fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static s
     }
 }
 
-/// The best module for a device of this compute capability. Kernels that exist for some targets
-/// only are missing from the family's other modules.
+/// The best module for a device of this compute capability. A kernel that is built for some targets
+/// only is missing from the family's other modules.
 fn choose(
     library: &PtxLibrary,
     family: &PtxFamily,
@@ -218,7 +223,7 @@ fn choose(
                 .filter(|module| has_entry(module.ptx, kernel))
                 .map(|module| module.target)
                 .collect();
-            // Where others of the library are built for the device, this one was left out there.
+            // If other families are built for the device, this kernel does not support it.
             let builds_for_it = |it: &PtxFamily| it.best_for(major, minor).is_some();
             let left_out = !targets.is_empty() && library.families.iter().any(builds_for_it);
             Error::NoTarget {
@@ -232,18 +237,18 @@ fn choose(
                 major,
                 minor,
                 fix: if left_out {
-                    "it is for these alone, so use another kernel on this device".to_string()
+                    "use another kernel on this device".to_string()
                 } else {
                     format!(
-                        "add a target that does, such as `sm_{major}{minor}`, to the kernels' build.rs, if the kernel's \
-                         `arch` allows it"
+                        "add a target that runs there, such as `sm_{major}{minor}`, to the kernels' build.rs, if the \
+                         kernel's `arch` allows it"
                     )
                 },
             }
         })
 }
 
-/// Whether a PTX text defines the entry of this name.
+/// Whether a PTX text defines an entry of this name.
 fn has_entry(ptx: &str, kernel: &str) -> bool {
     ptx.match_indices(".entry").any(|(at, word)| {
         let rest = ptx[at + word.len()..].trim_start();
@@ -252,7 +257,7 @@ fn has_entry(ptx: &str, kernel: &str) -> bool {
     })
 }
 
-/// Has the driver compile a PTX text for the current context.
+/// Compiles a PTX text for the current context, by the driver.
 fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Result<Module> {
     const LOG_BYTES: usize = 16 * 1024;
     let refused = |code: CUresult, log: &str| Error::Jit {
@@ -273,14 +278,14 @@ fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Resu
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
-    // The driver takes numbers in the places of pointers.
+    // The driver takes option values that are numbers as pointers.
     let mut values: [*mut c_void; 2] = [
         log.as_mut_ptr().cast(),
         ptr::without_provenance_mut(LOG_BYTES),
     ];
     let mut handle: CUmodule = ptr::null_mut();
-    // SAFETY: `text` ends in NUL, there are as many values as options, the log is as long as said,
-    // and all of it lives past the call.
+    // SAFETY: `text` ends in NUL, there are as many values as options, and the log has `LOG_BYTES`.
+    // All of them live past the call.
     let code = unsafe {
         sys::cuModuleLoadDataEx(
             &mut handle,
@@ -341,7 +346,7 @@ mod tests {
             "{error}"
         );
         assert!(
-            error.contains("gpu 0: L4 (compute capability 8.9); it is for these alone"),
+            error.contains("gpu 0: L4 (compute capability 8.9); use another kernel on this device"),
             "{error}"
         );
         assert!(error.ends_with("run on `Device::cpu()`"), "{error}");

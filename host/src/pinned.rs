@@ -1,4 +1,4 @@
-//! Host memory that a GPU copies from and to directly.
+//! Page-locked host memory, which a GPU copies from and to directly.
 
 use std::alloc::{self, Layout};
 use std::fmt;
@@ -12,22 +12,24 @@ use crate::device::Place;
 use crate::driver::check;
 use crate::{Device, Error, Result};
 
-/// `len` elements of page-locked host memory, used as a slice: what
-/// [`Stream::copy_from_host_async`](crate::Stream::copy_from_host_async) and its counterpart need
-/// to overlap copies with other work. On the CPU backend it is ordinary memory.
+/// `len` elements of page-locked host memory, used as a slice.
+///
+/// [`Stream::copy_from_host_async`](crate::Stream::copy_from_host_async) and
+/// [`copy_to_host_async`](crate::Stream::copy_to_host_async) need it to overlap copies with other
+/// work. On the CPU backend it is ordinary memory.
 pub struct PinnedBuffer<T: DeviceData> {
     device: Device,
     memory: NonNull<T>,
     len: usize,
 }
 
-// SAFETY: it owns its memory, like a boxed slice.
+// SAFETY: the buffer owns its memory, like a boxed slice.
 unsafe impl<T: DeviceData> Send for PinnedBuffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceData> Sync for PinnedBuffer<T> {}
 
 impl<T: DeviceData> PinnedBuffer<T> {
-    /// `len` zeros (all bytes 0), for copies to and from `device`.
+    /// A buffer of `len` elements with all bytes 0, for copies to and from `device`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
@@ -38,19 +40,18 @@ impl<T: DeviceData> PinnedBuffer<T> {
             device: format!("the host, page-locked for {}", device.name()),
             found: found.to_string(),
         };
-        let layout =
-            Layout::array::<T>(len).map_err(|_| out_of_memory("there is not that much memory"))?;
+        let layout = Layout::array::<T>(len).map_err(|_| out_of_memory("there is less memory"))?;
         let memory = match device.place() {
             _ if layout.size() == 0 => Some(NonNull::dangling()),
             // SAFETY: the layout has at least one byte.
             Place::Cpu => NonNull::new(unsafe { alloc::alloc_zeroed(layout) }.cast()),
             Place::Gpu(gpu) => {
-                gpu.bind()?;
+                gpu.make_current()?;
                 let mut memory = std::ptr::null_mut();
                 // SAFETY: the driver writes one pointer.
                 let code = unsafe { sys::cuMemHostAlloc(&mut memory, layout.size(), 0) };
                 if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-                    return Err(out_of_memory("the system does not lock that much"));
+                    return Err(out_of_memory("the system locks less"));
                 }
                 check("allocating page-locked memory", code)?;
                 // SAFETY: the driver allocated that many bytes.
@@ -60,7 +61,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
         };
         Ok(PinnedBuffer {
             device: device.clone(),
-            memory: memory.ok_or_else(|| out_of_memory("the system has less"))?,
+            memory: memory.ok_or_else(|| out_of_memory("there is less memory"))?,
             len,
         })
     }
@@ -69,7 +70,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
 impl<T: DeviceData> Deref for PinnedBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: it owns that many elements; zeros, and whatever was copied, are values of `T`.
+        // SAFETY: the buffer owns that many elements. Every bit pattern is a value of `T`.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 }
@@ -93,9 +94,9 @@ impl<T: DeviceData> Drop for PinnedBuffer<T> {
             // SAFETY: allocated with this layout in `zeroed`.
             Place::Cpu => unsafe { alloc::dealloc(self.memory.as_ptr().cast(), layout) },
             Place::Gpu(gpu) => {
-                if gpu.bind().is_ok() {
-                    // SAFETY: allocated in `zeroed` and freed once. Its error would be an earlier
-                    // kernel's, reported elsewhere.
+                if gpu.make_current().is_ok() {
+                    // SAFETY: allocated in `zeroed` and freed once. An error here is an earlier
+                    // kernel's, and the next call returns it.
                     let _ = unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
                 }
             }

@@ -1,5 +1,4 @@
-//! Resident memory: what stays with a stream, or with a graph. Launches leave something in words of it for later
-//! ones, and what one has no more use for is there for the next.
+//! Resident memory: device memory that a stream or a graph keeps from launch to launch.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,37 +6,65 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
-use crate::stream::Queue;
-use crate::{Buffer, Device, Result, Stream};
+use crate::scratch_pool::{Block, IdleBlocks};
+use crate::{Buffer, Device, Result};
 
-/// What a stream keeps, and what the CUDA graph keeps into which it is being captured.
+/// The memory of a stream and, during a capture, of the CUDA graph that is being recorded.
 #[derive(Default)]
-pub(crate) struct Resident {
-    of_stream: Arc<Kept>,
-    of_graph: Mutex<Option<Arc<Kept>>>,
+pub(crate) struct StreamMemory {
+    own: ResidentMemory,
+    /// Scratch memory of a GPU's stream that is not in use.
+    idle: Mutex<IdleBlocks>,
+    of_graph: Mutex<Option<Arc<ResidentMemory>>>,
 }
 
-impl Resident {
-    /// From now on, what is kept is a graph's.
+impl StreamMemory {
+    /// The stream's memory.
+    pub(crate) fn own(&self) -> &ResidentMemory {
+        &self.own
+    }
+
+    /// A block of at least `bytes` bytes that the stream's earlier work has used.
+    pub(crate) fn take_idle(&self, bytes: usize) -> Option<Block> {
+        lock(&self.idle).take(bytes)
+    }
+
+    /// Keeps a block for the stream's later work. Returns a block to free, if there are too many.
+    #[must_use]
+    pub(crate) fn give_idle(&self, block: Block) -> Option<Block> {
+        lock(&self.idle).give(block)
+    }
+
+    /// Takes all blocks that the stream keeps, to free them.
+    pub(crate) fn take_all_idle(&self) -> Vec<Block> {
+        lock(&self.idle).take_all()
+    }
+
+    /// The memory of the graph that is being recorded; `None` outside a capture.
+    pub(crate) fn of_graph(&self) -> Option<Arc<ResidentMemory>> {
+        lock(&self.of_graph).clone()
+    }
+
+    /// Begins the memory of a graph.
     pub(crate) fn begin_graph(&self) {
         *lock(&self.of_graph) = Some(Arc::default());
     }
 
-    /// What the graph keeps; from now on it is the stream that does.
-    pub(crate) fn end_graph(&self) -> Option<Arc<Kept>> {
+    /// Ends the memory of the graph, and returns it.
+    pub(crate) fn end_graph(&self) -> Option<Arc<ResidentMemory>> {
         lock(&self.of_graph).take()
     }
 }
 
-/// Memory that a stream or a graph keeps.
+/// The memory that a stream or a graph keeps: words with keys, and scratch memory for reuse.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct ResidentMemory {
     words: Mutex<Words>,
-    /// What is in no use.
+    /// Scratch memory that is not in use.
     free: Mutex<Vec<Buffer<u8>>>,
 }
 
-/// Words by what they are for: for each type of keys, a map from these.
+/// Words by key: a map for each type of key.
 #[derive(Default)]
 struct Words(HashMap<TypeId, Box<dyn Any + Send>>);
 
@@ -46,12 +73,30 @@ impl Words {
         let map = self.0.entry(TypeId::of::<Key>());
         map.or_insert_with(|| Box::new(HashMap::<Key, Arc<Buffer<u32>>>::new()))
             .downcast_mut()
-            .expect("a map stands under the type of its keys")
+            .expect("the map under a type has keys of that type")
     }
 }
 
-impl Kept {
-    /// The smallest of what is free and as large as that, or something new.
+impl ResidentMemory {
+    /// The words with this key. The first call for a key makes them with `make`.
+    pub(crate) fn words<Key: Eq + Hash + Send + 'static>(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<Option<Buffer<u32>>>,
+    ) -> Result<Option<Arc<Buffer<u32>>>> {
+        let mut words = lock(&self.words);
+        let kept = words.by();
+        if let Some(words) = kept.get(&key) {
+            return Ok(Some(words.clone()));
+        }
+        let Some(words) = make()?.map(Arc::new) else {
+            return Ok(None);
+        };
+        kept.insert(key, words.clone());
+        Ok(Some(words))
+    }
+
+    /// The smallest free memory of at least `bytes` bytes, or new memory.
     pub(crate) fn take(&self, device: &Device, bytes: usize) -> Result<Buffer<u8>> {
         let mut free = lock(&self.free);
         let large_enough = free.iter().enumerate().filter(|(_, it)| it.len() >= bytes);
@@ -61,72 +106,8 @@ impl Kept {
         }
     }
 
-    /// Keeps it for the next [`take`](Self::take).
+    /// Keeps the memory for a later [`take`](Self::take).
     pub(crate) fn give(&self, memory: Buffer<u8>) {
         lock(&self.free).push(memory);
-    }
-}
-
-impl Stream {
-    /// Words on the device that stay with the stream and its clones: those that `make` gives at the
-    /// first call with this key, and afterwards whatever kernels have made of them. `None` if `make`
-    /// gives none.
-    ///
-    /// Keys of different types are different, so that nobody else has the words of a type that only you
-    /// can name.
-    ///
-    /// Launches of this stream run one after the other, so that each can rely on what the one before
-    /// left. During a [`capture`](Self::capture) the words are the graph's, whose replays run one after the
-    /// other, too. `None` where that is not sure: for a stream that was made elsewhere, which another one
-    /// may be a handle of, and while it is captured by other means.
-    ///
-    /// ```
-    /// # fn main() -> cutlet_host::Result<()> {
-    /// let stream = cutlet_host::Device::auto().stream()?;
-    /// #[derive(PartialEq, Eq, Hash)]
-    /// struct Counters;
-    ///
-    /// let words = stream.resident(Counters, || Ok(Some(vec![1, 2, 3])))?.expect("of our own");
-    /// assert_eq!(stream.download(&*words)?, [1, 2, 3]);
-    /// let same = stream.resident(Counters, || unreachable!())?.expect("of our own");
-    /// assert_eq!(same.view().address(), words.view().address());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `make`, [`Error::OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`Error::Driver`](crate::Error::Driver).
-    pub fn resident<Key: Eq + Hash + Send + 'static>(
-        &self,
-        key: Key,
-        make: impl FnOnce() -> Result<Option<Vec<u32>>>,
-    ) -> Result<Option<Arc<Buffer<u32>>>> {
-        let keeps = match self.is_capturing()? {
-            false => self.kept().map(|it| it.of_stream.clone()),
-            true => self.graph_keeps(),
-        };
-        let Some(keeps) = keeps else {
-            return Ok(None);
-        };
-        let mut words = lock(&keeps.words);
-        let kept = words.by();
-        if let Some(words) = kept.get(&key) {
-            return Ok(Some(words.clone()));
-        }
-        let Some(words) = make()? else {
-            return Ok(None);
-        };
-        // By a stream of its own, as nothing can wait for one that is being captured.
-        let words = Arc::new(self.device().stream()?.upload(&words)?);
-        kept.insert(key, words.clone());
-        Ok(Some(words))
-    }
-
-    /// What the graph keeps into which the stream is being captured; `None` if it is not.
-    pub(crate) fn graph_keeps(&self) -> Option<Arc<Kept>> {
-        match self.queue() {
-            Queue::Cpu(queue) => queue.graph_keeps(),
-            Queue::Gpu(_) => lock(&self.kept()?.of_graph).clone(),
-        }
     }
 }

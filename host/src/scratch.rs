@@ -1,29 +1,22 @@
-//! Scratch memory: what an operation needs between two of its launches, allocated and freed in
-//! stream order.
+//! Scratch memory: memory for an operation of several launches, allocated and freed in stream order.
 
-use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    self, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
-    CUmemPoolProps, CUmemoryPool, CUresult,
-};
 use cutlet_device::DeviceData;
 
 use crate::buffer::too_large;
-use crate::device::{Gpu, Place};
-use crate::driver::check;
-use crate::lock::lock;
-use crate::resident::Kept;
+use crate::device::Place;
+use crate::resident::ResidentMemory;
+use crate::scratch_pool::Block;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
-/// `len` elements of `T` that a stream's work uses for a while: any bytes are in them at first.
+/// `len` elements of `T` for temporary use by a stream's work. They are uninitialised: any bytes.
 ///
-/// Making and dropping it wait for nothing: the memory is there for the work that is put into the
-/// stream between the two, and then for that of a later scratch. Both can be part of a
-/// [`capture`](Stream::capture); the graph then has memory of its own.
+/// Allocation and drop do not wait. The memory belongs to the work that is enqueued in the stream
+/// between the two; a later scratch may reuse it. Both can be captured. The
+/// [captured](Stream::capture) graph then has memory of its own.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -42,48 +35,59 @@ pub struct Scratch<T: DeviceData> {
 enum Memory<T: DeviceData> {
     Cpu(Buffer<T>),
     Gpu {
-        address: u64,
+        block: Block,
         len: usize,
+        /// Whether the stream may keep the block. A block that was allocated during a capture belongs to the graph.
+        is_reusable: bool,
     },
-    /// A graph's. If a CUDA graph allocated it when it gets there, a launch could not begin before the one before it
-    /// has ended.
+    /// Memory of a graph. It is not allocated by a node of the CUDA graph, as such a node would keep a launch from
+    /// overlapping the previous one.
     Graph {
         memory: Option<Buffer<u8>>,
         len: usize,
-        keeps: Arc<Kept>,
+        graph: Arc<ResidentMemory>,
     },
 }
 
 impl Stream {
     /// Scratch memory for `len` elements.
     ///
+    /// A GPU's stream that this crate made keeps up to three blocks of dropped scratch memory, of at
+    /// most 32 MiB each. Later calls reuse them without a call of the driver's allocator.
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
-        if let Some(keeps) = self.graph_keeps() {
-            let memory = Some(keeps.take(self.device(), bytes)?);
+        if let Some(graph) = self.graph_memory() {
+            let memory = Some(graph.take(self.device(), bytes)?);
             return Ok(Scratch {
                 stream: self.clone(),
-                memory: Memory::Graph { memory, len, keeps },
+                memory: Memory::Graph { memory, len, graph },
             });
         }
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => {
-                let mut address = 0;
-                let pool = gpu.scratch.pool(gpu)?;
-                gpu.bind()?;
-                // SAFETY: the driver writes one address; pool and stream are of this context.
-                let code = unsafe {
-                    sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream.cu_stream())
+                let kept = self.memory();
+                let kept = if self.is_capturing()? { None } else { kept };
+                let allocate = || {
+                    let pool = self.device().scratch_pool();
+                    pool.allocate(gpu, bytes, stream.cu_stream())
                 };
-                match code {
-                    CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                        return Err(too_large(self.device(), bytes));
-                    }
-                    code => check("allocating scratch memory", code)?,
+                let mut block = kept.and_then(|kept| kept.take_idle(bytes));
+                if block.is_none() {
+                    block = allocate()?;
                 }
-                Memory::Gpu { address, len }
+                if block.is_none() && kept.is_some() {
+                    // The memory of smaller idle blocks may suffice.
+                    self.free_idle_blocks();
+                    block = allocate()?;
+                }
+                Memory::Gpu {
+                    block: block.ok_or_else(|| too_large(self.device(), bytes))?,
+                    len,
+                    is_reusable: kept.is_some(),
+                }
             }
             _ => Memory::Cpu(Buffer::allocate(self.device(), len)?),
         };
@@ -95,13 +99,13 @@ impl Stream {
 }
 
 impl<T: DeviceData> Scratch<T> {
-    /// All of it, to be read.
+    /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         let (address, len) = self.place();
         View::over(self.stream.device(), address, len)
     }
 
-    /// All of it, to be written.
+    /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (address, len) = self.place();
         ViewMut::over(self.stream.device(), address, len)
@@ -110,7 +114,7 @@ impl<T: DeviceData> Scratch<T> {
     fn place(&self) -> (u64, usize) {
         match &self.memory {
             Memory::Cpu(buffer) => (buffer.view().address(), buffer.len()),
-            Memory::Gpu { address, len } => (*address, *len),
+            Memory::Gpu { block, len, .. } => (block.address, *len),
             Memory::Graph { memory, len, .. } => {
                 (memory.as_ref().map_or(0, |it| it.view().address()), *len)
             }
@@ -121,17 +125,27 @@ impl<T: DeviceData> Scratch<T> {
 impl<T: DeviceData> Drop for Scratch<T> {
     fn drop(&mut self) {
         match (&mut self.memory, self.stream.queue()) {
-            (Memory::Graph { memory, keeps, .. }, _) => {
+            (Memory::Graph { memory, graph, .. }, _) => {
                 if let Some(memory) = memory.take() {
-                    keeps.give(memory);
+                    graph.give(memory);
                 }
             }
-            (Memory::Gpu { address, .. }, Queue::Gpu(stream))
-                if self.stream.device().make_current().is_ok() =>
-            {
-                // SAFETY: allocated in `scratch`, freed once, after all work that uses it. Its error
-                // would be an earlier kernel's, which the next call reports.
-                let _ = unsafe { sys::cuMemFreeAsync(*address, stream.cu_stream()) };
+            (
+                Memory::Gpu {
+                    block, is_reusable, ..
+                },
+                Queue::Gpu(stream),
+            ) => {
+                let unused = match self.stream.memory() {
+                    Some(kept) if *is_reusable => kept.give_idle(*block),
+                    _ => Some(*block),
+                };
+                if let Some(block) = unused
+                    && self.stream.device().make_current().is_ok()
+                {
+                    // SAFETY: no other scratch memory has the block, the stream is alive, and its context is current.
+                    unsafe { block.free(stream.cu_stream()) };
+                }
             }
             _ => {}
         }
@@ -142,49 +156,5 @@ impl<T: DeviceData> fmt::Debug for Scratch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, len) = self.place();
         write!(f, "Scratch({len} elements at {address:#x})")
-    }
-}
-
-/// A GPU's pool of scratch memory, which keeps what is freed for the next use; made at the first.
-#[derive(Default)]
-pub(crate) struct ScratchPool(Mutex<Option<Pool>>);
-
-#[derive(Clone, Copy)]
-struct Pool(CUmemoryPool);
-
-// SAFETY: a handle that the driver lets any thread use.
-unsafe impl Send for Pool {}
-
-impl ScratchPool {
-    fn pool(&self, gpu: &Gpu) -> Result<CUmemoryPool> {
-        let mut made = lock(&self.0);
-        if let Some(Pool(pool)) = *made {
-            return Ok(pool);
-        }
-        gpu.bind()?;
-        // SAFETY: all zeros is a value of each field, and the one that the driver asks of those
-        // that are not set below.
-        let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };
-        properties.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = CUmemLocation {
-            type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-            id: gpu.context.ordinal() as i32,
-        };
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: the driver reads the properties and writes one handle.
-        check("making a memory pool", unsafe {
-            sys::cuMemPoolCreate(&mut pool, &properties)
-        })?;
-        let mut keep = u64::MAX;
-        // SAFETY: the attribute is a 64-bit number.
-        check("setting up a memory pool", unsafe {
-            sys::cuMemPoolSetAttribute(
-                pool,
-                CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                (&raw mut keep).cast::<c_void>(),
-            )
-        })?;
-        *made = Some(Pool(pool));
-        Ok(pool)
     }
 }

@@ -1,4 +1,4 @@
-//! Tensor maps: a tensor in a buffer, described for TMA.
+//! Tensor maps: descriptions of tensors in buffers, for TMA.
 
 use cudarc::driver::sys::{
     self, CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave,
@@ -13,7 +13,7 @@ use crate::device::Place;
 use crate::driver::check;
 use crate::{Error, IntoView, Result, View};
 
-/// An element type of which TMA can move boxes.
+/// An element type that TMA can move.
 pub trait TensorMapElement: DeviceData {
     #[doc(hidden)]
     const DATA_TYPE: CUtensorMapDataType;
@@ -43,10 +43,10 @@ element! {
     f64: CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
 }
 
-/// How many bytes around a box's lines the second-level cache fetches at once.
+/// The granularity in which the L2 cache fetches a box's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum L2Promotion {
-    /// Only what the lines touch.
+    /// Only the sectors that the lines touch.
     None,
     /// Aligned groups of 64 bytes.
     Bytes64,
@@ -57,8 +57,8 @@ pub enum L2Promotion {
     Bytes256,
 }
 
-/// A tensor to make a [`TensorMap`] of: rows of consecutive elements, perhaps a stack of such
-/// matrices.
+/// The shape of a tensor for a [`TensorMap`]: a matrix with rows of consecutive elements, or a stack
+/// of such matrices.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -109,22 +109,22 @@ impl TensorMapSpec {
         }
     }
 
-    /// With other groups of bytes for the second-level cache; 128 bytes are the default.
+    /// The same tensor with another granularity of L2 fetches. The default is 128 bytes.
     pub const fn promotion(self, promotion: L2Promotion) -> Self {
         TensorMapSpec { promotion, ..self }
     }
 
-    /// The map of this tensor, whose first element is that of `view`, for boxes of `tile`. Elements
-    /// of a box outside the tensor load as zero and are not stored, except that stores fill the
-    /// innermost dimension up to a multiple of 16 bytes.
+    /// Makes the map of this tensor for boxes of `tile`. The tensor begins at the first element of
+    /// `view`. Elements of a box outside the tensor load as zero and are not stored. One exception:
+    /// stores fill the innermost dimension up to a multiple of 16 bytes.
     ///
-    /// The map holds the address, not the buffer: keep the buffer for as long as kernels use the
-    /// map. A map that a kernel stores through is made of a buffer that is not read meanwhile.
+    /// The map holds the address, not the buffer. Keep the buffer alive while kernels use the map. If
+    /// a kernel stores through the map, do not read the buffer meanwhile.
     ///
     /// # Errors
-    /// [`Error::BadTensorMap`] if TMA cannot move this tensor in such boxes: its address and
-    /// strides are multiples of 16 bytes, and a box has up to 256 elements in a direction. Also if
-    /// the view is shorter than the tensor, or the device has no TMA.
+    /// [`Error::BadTensorMap`] if TMA cannot move boxes of this tensor. The address and the strides in
+    /// bytes must be multiples of 16, and a box has up to 256 elements in a direction. Also if the view
+    /// is shorter than the tensor, or the device has no TMA.
     pub fn encode<'a, V>(&self, view: V, tile: TmaBox) -> Result<TensorMap>
     where
         V: IntoView<'a, Element: TensorMapElement>,
@@ -137,7 +137,7 @@ impl TensorMapSpec {
                 &view,
                 tile,
                 format!("{} has no TMA", view.device().name()),
-                "TMA needs compute capability 9.0 or later: use a kernel without tensor maps",
+                "use a kernel without tensor maps (TMA needs compute capability 9.0)",
             )),
             Place::Gpu(_) => self.encode_for_gpu(&view, tile),
         }
@@ -149,7 +149,7 @@ impl TensorMapSpec {
         if let Some(d) = (0..self.rank).find(|&d| !(1..=1 << 32).contains(&self.extent[d])) {
             return bad(
                 format!("dimension {d} has {} elements", self.extent[d]),
-                "extents are 1 to 2^32; an empty tensor needs no kernel",
+                "use extents from 1 to 2^32, and skip the launch for an empty tensor",
             );
         }
         let last = (1..self.rank).try_fold(self.extent[0] - 1, |last, d| {
@@ -162,11 +162,11 @@ impl TensorMapSpec {
                     "it reaches beyond the {} elements of the buffer",
                     view.len()
                 ),
-                "check extents and strides against the buffer",
+                "use smaller extents or strides, or a larger buffer",
             );
         }
         const ALIGN: &str = "TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
-            or a copy with aligned rows";
+            or copy the tensor to aligned rows";
         if !view.address().is_multiple_of(16) {
             return bad(format!("its address is {:#x}", view.address()), ALIGN);
         }
@@ -181,7 +181,7 @@ impl TensorMapSpec {
             if bytes >= 1 << 40 {
                 return bad(
                     format!("its {what} are {bytes} bytes apart"),
-                    "TMA needs less than 2^40 bytes",
+                    "TMA needs less than 2^40 bytes: use a kernel that loads without TMA",
                 );
             }
         }
@@ -189,7 +189,7 @@ impl TensorMapSpec {
         if tile.extent.iter().any(|extent| !(1..=256).contains(extent)) {
             return bad(
                 "the box is too large, or empty".to_string(),
-                "a box has 1 to 256 elements in a direction: move the tile in several",
+                "use boxes of 1 to 256 elements in each direction, several for a larger tile",
             );
         }
         if !matches!(tile.swizzle_bytes, 16 | 32 | 64 | 128)
@@ -198,7 +198,7 @@ impl TensorMapSpec {
         {
             return bad(
                 format!("a line of the box has {line} bytes"),
-                "a box's lines are multiples of 16 bytes, and with a swizzle as long as its span: 32, 64 or 128",
+                "use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
             );
         }
         Ok(())
@@ -218,7 +218,7 @@ impl TensorMapSpec {
         };
         Error::BadTensorMap {
             asked: format!(
-                "a tensor map of {stack}{rows} × {columns} elements of {} bytes on {}, in boxes of {} × {}",
+                "a tensor map of {stack}{rows} × {columns} elements of {} bytes on {} in boxes of {} × {}",
                 size_of::<T>(),
                 view.device().name(),
                 tile.extent[1],
@@ -263,8 +263,8 @@ impl TensorMapSpec {
             L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         };
         let mut map = CUtensorMap { opaque: [0; 16] };
-        // SAFETY: the driver reads as many extents and strides as the rank says, which the arrays
-        // have, and writes one map. It does not access the tensor.
+        // SAFETY: the arrays have `rank` extents and strides or more. The driver writes one map, and does not
+        // access the tensor.
         check("making a tensor map", unsafe {
             sys::cuTensorMapEncodeTiled(
                 &mut map,

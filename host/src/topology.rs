@@ -1,12 +1,13 @@
-//! Topology: which multiprocessors of a GPU belong together.
+//! Topology: which multiprocessors of a GPU are in one GPC.
 //!
-//! The blocks of a cluster run in one GPC, and the multiprocessors of a GPC share their way to the L2
-//! cache. The driver does not say which these are; clusters of several sizes show it.
+//! The blocks of a cluster run in one GPC, and the multiprocessors of a GPC share a path to the L2
+//! cache. The driver does not tell the GPCs, so launches with clusters of several sizes find them.
 
 use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
 use crate::args::LaunchArgs;
-use crate::device::{Gpu, Place};
+use crate::device::Place;
+use crate::gpu::Gpu;
 use crate::launch::launch_gpu;
 use crate::module::{Entry, Request};
 use crate::{Device, LaunchConfig, Limits, Result, Stream};
@@ -22,22 +23,22 @@ static PTX: PtxLibrary = PtxLibrary {
     }],
 };
 
-/// Blocks of the clusters that are looked at, the largest first.
+/// Cluster sizes of the launches, in blocks, largest first.
 const CLUSTERS: [u32; 5] = [16, 12, 8, 6, 4];
-/// How often: clusters of a size need not run in the same places each time.
+/// Launches for each cluster size: clusters need not run in the same places each time.
 const TIMES: usize = 4;
-/// Shared memory of a block, or what there is where that is less: so much that a multiprocessor has room for one.
+/// Shared memory of a block, capped at the device's limit: a multiprocessor has room for only one block.
 const SHARED: u32 = 128 * 1024;
-/// Multiprocessors that are no group of their own: those that no cluster but the smallest has.
+/// A group of fewer multiprocessors holds none of the clusters, and is merged into another.
 const FEW: usize = 4;
 
 impl Device {
-    /// For each multiprocessor, the number of its group. Multiprocessors of one group, a GPC, share
-    /// their way to the L2 cache; blocks of a cluster are always in one group. Groups are numbered from
-    /// 0. GPUs without clusters, and the CPU, have one group.
+    /// For each multiprocessor, the number of its group, from 0. A group is a GPC: its multiprocessors
+    /// share a path to the L2 cache, and the blocks of a cluster are always in one group. GPUs without
+    /// clusters, and the CPU, have one group.
     ///
-    /// The first call on a GPU finds out, by kernels that write where they run: it takes milliseconds
-    /// and waits for them.
+    /// The first call on a GPU launches kernels that write where they run, and waits for them. It takes
+    /// milliseconds.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -74,9 +75,9 @@ impl Device {
         Ok(known.get_or_init(|| found))
     }
 
-    /// The kernel, allowed clusters of all these sizes.
+    /// The kernel, allowed clusters of all sizes in [`CLUSTERS`].
     fn entry(&self, gpu: &Gpu) -> Result<Entry> {
-        gpu.modules.get(&Request {
+        self.modules().get(&Request {
             gpu,
             device: self.name(),
             limits: self.limits(),
@@ -87,8 +88,8 @@ impl Device {
         })
     }
 
-    /// The multiprocessors of as many clusters of this size as there might be room for, one after the
-    /// other; none if the GPU has no such clusters.
+    /// Launches as many clusters of this size as may fit on the GPU. Returns the multiprocessor of each
+    /// block, cluster by cluster; empty if the GPU has no clusters of this size.
     fn clusters(&self, stream: &Stream, entry: Entry, cluster: u32) -> Result<Vec<u32>> {
         let Some((gpu, handle)) = stream.gpu() else {
             return Ok(Vec::new());
@@ -97,17 +98,17 @@ impl Device {
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
         let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, self)?;
         let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
-        gpu.bind()?;
-        // SAFETY: the kernel takes one pointer, and there is a place for each block.
+        gpu.make_current()?;
+        // SAFETY: the kernel takes one pointer, to an element for each block.
         match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
             Ok(()) => stream.download(&places),
-            // Then it has no clusters of this size.
+            // The GPU has no clusters of this size.
             Err(_) => Ok(Vec::new()),
         }
     }
 }
 
-/// Of a launch with clusters of this size.
+/// Launch bounds with clusters of this size.
 fn bounds(cluster: u32, limits: Limits) -> LaunchBounds {
     LaunchBounds {
         threads: 32,
@@ -117,16 +118,16 @@ fn bounds(cluster: u32, limits: Limits) -> LaunchBounds {
     }
 }
 
-/// Multiprocessors, joined to groups one by one.
+/// Groups of multiprocessors, found by joining. Element i is the group of multiprocessor i.
 struct Groups(Vec<usize>);
 
 impl Groups {
-    /// Each is a group of its own.
+    /// Each multiprocessor in a group of its own.
     fn new(count: usize) -> Self {
         Self((0..count).collect())
     }
 
-    /// These belong together.
+    /// Joins the groups of these multiprocessors.
     fn join(&mut self, multiprocessors: &[u32]) {
         let Self(of) = self;
         let groups: Vec<usize> = multiprocessors
@@ -140,8 +141,8 @@ impl Groups {
         }
     }
 
-    /// The number of each one's group, the largest group's first. Those that are with few others belong
-    /// to the smallest group that is none of these: a GPC has parts for which there are no clusters.
+    /// The number of each multiprocessor's group. Groups are numbered by size, largest first. Groups of
+    /// fewer than [`FEW`] are merged into the smallest other group: a GPC has parts that hold no cluster.
     fn numbers(self) -> Vec<u32> {
         let Self(mut of) = self;
         let members = |of: &[usize]| {
@@ -188,11 +189,11 @@ mod tests {
         groups.join(&[0, 1, 2, 3]);
         groups.join(&[6, 7, 8, 9]);
         groups.join(&[5, 4, 9, 6]);
-        // 10 and 11 are in no cluster, and belong to the smaller group.
+        // 10 and 11 are in no cluster, and are merged into the smaller group.
         assert_eq!(
             groups.numbers(),
             [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0],
-            "two groups of six, the first of which has the lower multiprocessors"
+            "two groups of six, the first with the lower multiprocessors"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Streams and buffers of cudarc, used in place. Needs a GPU.
+//! Streams and buffers of cudarc in calls of this crate. Needs a GPU.
 
 use std::sync::Arc;
 

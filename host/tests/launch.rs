@@ -1,7 +1,7 @@
 //! Loading, launching and capturing kernels, on the CPU and on a GPU if there is one.
 //!
-//! The kernels are Rust for the CPU; for a GPU, this crate builds no kernels, so the same ones are
-//! written in PTX beside this file.
+//! The CPU runs kernels in Rust. This crate compiles none for a GPU, so a GPU runs the same kernels
+//! written in PTX, in files beside this one.
 
 use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Buffer, Device, Error, Event, LaunchConfig, Result, Stream};
@@ -28,7 +28,7 @@ mod kernels {
         Global, GlobalMut, block_idx, cluster_rank, kernel, sync_threads, thread_idx,
     };
 
-    /// `y = a·x + y`, an element a thread.
+    /// `y = a·x + y`, one element per thread.
     ///
     /// # Safety
     /// `x` and `y` have `n` elements.
@@ -50,24 +50,21 @@ mod kernels {
     pub unsafe fn ranks(out: GlobalMut<u32>) {
         let block = i64::from(block_idx().x.get());
         grid_dependency_wait();
-        // SAFETY: the caller's promise, and no two blocks have the same index.
+        // SAFETY: `out` has an element for each block, and no two blocks have the same index.
         unsafe { out.store(block, cluster_rank().get()) };
     }
 
-    /// Of a cluster that no usual number of cores is a multiple of.
+    /// Its cluster size rarely divides a number of cores.
     #[kernel(threads = 1, cluster = 11)]
     pub fn elevens() {}
 
-    /// Goes wrong in one thread.
+    /// Panics in one thread.
     #[kernel(threads = 64)]
     pub fn panics(at: u32) {
-        assert!(
-            thread_idx().get() != at,
-            "thread {at} does not like it here"
-        );
+        assert!(thread_idx().get() != at, "thread {at} panics");
     }
 
-    /// Has half of the threads wait for the other half, which never comes.
+    /// Half of the threads wait at a barrier for the other half, which exits.
     #[kernel(threads = 64)]
     pub fn waits() {
         if thread_idx().get() < 32 {
@@ -76,7 +73,7 @@ mod kernels {
     }
 }
 
-/// A family that no library has.
+/// A family that is in no library.
 mod elsewhere {
     #[cutlet_device::kernel(threads = 1)]
     pub fn nothing() {}
@@ -245,7 +242,7 @@ fn a_stream_that_waits_for_a_captured_one_is_captured_with_it() -> Result<()> {
 }
 
 #[test]
-fn streams_that_leave_a_capture_or_come_into_it_by_no_event_of_it_are_errors() -> Result<()> {
+fn streams_that_do_not_rejoin_a_capture_and_events_from_outside_it_are_errors() -> Result<()> {
     let is_refused = |error: Error| {
         let refused = matches!(error, Error::Capture { .. } | Error::Driver { .. });
         assert!(refused, "{error}");
@@ -259,7 +256,7 @@ fn streams_that_leave_a_capture_or_come_into_it_by_no_event_of_it_are_errors() -
             other.wait(&fork)?;
             join.record(&other)?;
             other.fill_bytes(&mut x, 1)?;
-            // Of the other stream's work, this is behind what came before the event.
+            // The other stream's fill is after this event, so nothing waits for it.
             stream.wait(&join)
         });
         is_refused(refused.unwrap_err());
@@ -276,7 +273,7 @@ fn streams_that_leave_a_capture_or_come_into_it_by_no_event_of_it_are_errors() -
 }
 
 #[test]
-fn the_scratch_memory_of_a_stream_that_joined_stays_with_the_graph() -> Result<()> {
+fn scratch_memory_of_a_stream_that_joined_stays_with_the_graph() -> Result<()> {
     let device = Device::cpu();
     let (stream, other) = (device.stream()?, device.stream()?);
     let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
@@ -304,12 +301,12 @@ fn the_scratch_memory_of_a_stream_that_joined_stays_with_the_graph() -> Result<(
 }
 
 #[test]
-fn what_is_resident_during_a_capture_stays_with_the_graph() -> Result<()> {
+fn resident_words_of_a_capture_stay_with_the_graph() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let words = |stream: &Stream, first: u32| {
             let words = stream.resident("words", || Ok(Some(vec![first, 7])))?;
-            Ok::<_, Error>(words.expect("the stream is of our own"))
+            Ok::<_, Error>(words.expect("the stream is our own"))
         };
         let own = words(&stream, 1)?;
         let mut copy = stream.zeroed::<u32>(2)?;
@@ -339,14 +336,14 @@ fn keys_of_different_types_have_words_of_their_own() -> Result<()> {
     let mine = stream.resident(Mine(1), || Ok(Some(vec![1])))?;
     let yours = stream.resident(Yours(1), || Ok(Some(vec![2, 3])))?;
     let other = stream.resident(Mine(2), || Ok(Some(vec![4])))?;
-    let words = [mine, yours, other].map(|words| words.expect("the stream is of our own"));
-    let words = words.map(|words| stream.download(&*words).expect("nothing else happens"));
+    let words = [mine, yours, other].map(|words| words.expect("the stream is our own"));
+    let words = words.map(|words| stream.download(&*words).expect("the words are readable"));
     assert_eq!(words, [vec![1], vec![2, 3], vec![4]]);
     Ok(())
 }
 
 #[test]
-fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
+fn operations_that_a_graph_cannot_hold_are_errors() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let x = ramp(&stream, 4)?;
@@ -372,7 +369,7 @@ fn what_a_graph_cannot_hold_is_an_error() -> Result<()> {
         let nested = stream.capture(|stream| stream.capture(|_| Ok(())).map(drop));
         expect(nested.unwrap_err());
 
-        // The stream is as good as before.
+        // The stream still works.
         assert!(!stream.is_capturing()?);
         assert_eq!(stream.download(&x)?, [0.0, 1.0, 2.0, 3.0]);
     }
@@ -402,7 +399,7 @@ fn grids_outside_the_limits_are_errors() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_that_goes_wrong_on_the_cpu_names_block_and_thread() -> Result<()> {
+fn the_error_of_a_kernel_on_the_cpu_names_block_and_thread() -> Result<()> {
     let device = Device::cpu();
     let stream = device.stream()?;
     let panics = device.load(&PTX, &kernels::panics)?;
@@ -414,10 +411,7 @@ fn a_kernel_that_goes_wrong_on_the_cpu_names_block_and_thread() -> Result<()> {
         message.contains("`panics`, block (0, 0, 0), thread (33, 0, 0)"),
         "{message}"
     );
-    assert!(
-        message.contains("thread 33 does not like it here"),
-        "{message}"
-    );
+    assert!(message.contains("thread 33 panics"), "{message}");
 
     let waits = device.load(&PTX, &kernels::waits)?;
     // SAFETY: the kernel touches no memory.
@@ -431,7 +425,7 @@ fn a_kernel_that_goes_wrong_on_the_cpu_names_block_and_thread() -> Result<()> {
 }
 
 #[test]
-fn ptx_that_does_not_suit_the_gpu_is_an_error() -> Result<()> {
+fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     static BROKEN: PtxLibrary = PtxLibrary {
         families: &[PtxFamily {
             name: "kernels",
@@ -472,7 +466,7 @@ fn ptx_that_does_not_suit_the_gpu_is_an_error() -> Result<()> {
 fn functions_stay_on_their_device() -> Result<()> {
     let auto = Device::auto();
     if auto.backend() == Backend::Cpu {
-        println!("not run: there is one device only");
+        println!("not run: there is only one device");
         return Ok(());
     }
     let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);

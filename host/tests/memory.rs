@@ -14,7 +14,7 @@ fn devices() -> Vec<Device> {
 }
 
 #[test]
-fn what_is_uploaded_comes_back() -> Result<()> {
+fn a_download_returns_the_upload() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let data: Vec<f64> = (0..10_007).map(f64::from).collect();
@@ -31,7 +31,7 @@ fn what_is_uploaded_comes_back() -> Result<()> {
 }
 
 #[test]
-fn empty_buffers_are_ordinary_ones() -> Result<()> {
+fn empty_buffers_work() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let mut empty = stream.upload::<f32>(&[])?;
@@ -46,7 +46,7 @@ fn empty_buffers_are_ordinary_ones() -> Result<()> {
 }
 
 #[test]
-fn copies_and_fills_touch_their_slice_only() -> Result<()> {
+fn copies_and_fills_write_only_their_slice() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let source = stream.upload(&[1u16, 2, 3, 4])?;
@@ -74,7 +74,7 @@ fn pinned_memory_is_copied_both_ways() -> Result<()> {
             *x = at;
         }
         let mut buffer = stream.zeroed::<i32>(1000)?;
-        // SAFETY: all three live, untouched, until the stream has been waited for.
+        // SAFETY: all three stay alive and are not accessed until `synchronize` has returned.
         unsafe {
             stream.copy_from_host_async(&there, &mut buffer)?;
             stream.copy_to_host_async(&buffer, &mut back)?;
@@ -86,12 +86,35 @@ fn pinned_memory_is_copied_both_ways() -> Result<()> {
 }
 
 #[test]
+fn a_stream_keeps_its_scratch_memory_for_later() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let mut copies = stream.zeroed::<u8>(4)?;
+        let mut addresses = Vec::new();
+        for byte in 0..4 {
+            let (mut scratch, other) = (stream.scratch::<u8>(100)?, stream.scratch::<u8>(200)?);
+            assert_ne!(scratch.view().address(), other.view().address());
+            stream.fill_bytes(scratch.view_mut(), byte)?;
+            let at = usize::from(byte);
+            let to = copies.slice_mut(at..=at)?;
+            stream.copy(scratch.view().slice(..1)?, to)?;
+            addresses.push((scratch.view().address(), other.view().address()));
+        }
+        assert_eq!(stream.download(&copies)?, [0, 1, 2, 3]);
+        if device.backend() == Backend::Gpu {
+            assert!(addresses.iter().all(|&both| both == addresses[0]));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn memory_from_outside_is_used_in_place() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let mut owner = stream.upload(&[1u32, 2, 3, 4])?;
         let address = owner.view().address();
-        // SAFETY: `owner` lives on, and one stream orders all accesses.
+        // SAFETY: `owner` stays alive, and one stream orders all accesses.
         let outside = unsafe { View::<u32>::from_raw(&device, address + 4, 2)? };
         assert_eq!(stream.download(outside)?, [2, 3]);
         // SAFETY: as above.
@@ -111,7 +134,12 @@ fn memory_from_outside_is_used_in_place() -> Result<()> {
         assert!(refused.unwrap_err().to_string().contains("null"));
         // SAFETY: as above.
         let refused = unsafe { View::<u64>::from_raw(&device, address, usize::MAX / 4) };
-        assert!(refused.unwrap_err().to_string().contains("past the end"));
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("past the end of the address space")
+        );
     }
     Ok(())
 }
@@ -125,7 +153,10 @@ fn extents_that_do_not_fit_are_errors() -> Result<()> {
             let message = refused.unwrap_err().to_string();
             assert!(message.contains("of a buffer of 4"), "{message}");
         }
-        #[expect(clippy::reversed_empty_ranges, reason = "that is what is tried")]
+        #[expect(
+            clippy::reversed_empty_ranges,
+            reason = "the range under test is reversed"
+        )]
         let refused = buffer.slice(3..1);
         assert!(matches!(
             refused,
@@ -150,7 +181,7 @@ fn extents_that_do_not_fit_are_errors() -> Result<()> {
 }
 
 #[test]
-fn more_memory_than_there_is_is_an_error() -> Result<()> {
+fn too_much_memory_is_an_error() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         for len in [usize::MAX, isize::MAX as usize / 8, 1 << 50] {
@@ -202,7 +233,7 @@ fn a_device_says_what_it_is_and_why() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_an_error() {
+fn a_gpu_that_does_not_exist_is_an_error() {
     let error = Device::gpu(1000).unwrap_err();
     match Device::auto().backend() {
         Backend::Gpu => assert!(matches!(error, Error::NoSuchGpu { ordinal: 1000, .. })),
@@ -221,7 +252,7 @@ fn a_gpu_that_is_not_there_is_an_error() {
 fn devices_are_not_mixed() -> Result<()> {
     let auto = Device::auto();
     if auto.backend() == Backend::Cpu {
-        println!("not run: there is one device only");
+        println!("not run: there is only one device");
         return Ok(());
     }
     let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);

@@ -1,20 +1,20 @@
-//! Putting launches and graphs into a GPU's stream allocates nothing. Needs a GPU.
+//! A launch into a GPU's stream, and its preparation on any device, allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use cutlet_device::{Global, GlobalMut};
 use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
-use cutlet_host::{Backend, Device, Result};
+use cutlet_host::{Backend, Device, Error, Event, Result};
 
-/// The system's allocator, counting what this thread asks of it.
+/// The system's allocator, with a count of this thread's allocations.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: every call goes to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -61,15 +61,51 @@ fn launches_allocate_nothing() -> Result<()> {
     let (x, mut y) = (stream.zeroed::<f32>(256)?, stream.zeroed::<f32>(256)?);
     let saxpy = device.load(&PTX, &SAXPY)?;
     let mut launch = || {
-        // SAFETY: the buffers have 256 elements and live past the wait below.
+        // SAFETY: the buffers have 256 elements and live past `synchronize` below.
         unsafe { stream.launch(&saxpy, 1, (256, 1.0, &x, &mut y)) }
     };
     launch()?;
+    drop(stream.scratch::<u8>(100)?);
     let before = ALLOCATIONS.get();
     for _ in 0..10 {
         launch()?;
         device.load(&PTX, &SAXPY)?;
+        drop(stream.scratch::<u8>(100)?);
     }
     assert_eq!(ALLOCATIONS.get(), before);
     stream.synchronize()
+}
+
+/// `stream` has been part of another stream's capture, whose remains no query copies.
+#[test]
+fn preparing_a_launch_again_allocates_nothing() -> Result<()> {
+    for device in [Device::cpu(), Device::auto()] {
+        let (first, stream) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let mut x = stream.zeroed::<u8>(1)?;
+        first.capture(|first| {
+            fork.record(first)?;
+            stream.wait(&fork)?;
+            stream.fill_bytes(&mut x, 1)?;
+            join.record(&stream)?;
+            first.wait(&join)
+        })?;
+        let prepare = || {
+            let function = device.load(&PTX, &SAXPY)?;
+            let words = stream.resident("words", || Ok(Some(vec![1])))?;
+            Ok::<_, Error>((
+                stream.clone(),
+                function.clone(),
+                words,
+                stream.is_capturing()?,
+            ))
+        };
+        drop(prepare()?);
+        let before = ALLOCATIONS.get();
+        for _ in 0..10 {
+            drop(prepare()?);
+        }
+        assert_eq!(ALLOCATIONS.get(), before, "on {}", device.name());
+    }
+    Ok(())
 }

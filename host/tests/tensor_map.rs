@@ -1,4 +1,4 @@
-//! Tensor maps: what is refused, and a kernel that copies a matrix through them.
+//! Tensor maps: a kernel that copies matrices through them, and tensors that TMA cannot move.
 
 use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
@@ -11,10 +11,10 @@ mod kernels {
 
     pub type Tile = KMajorTile<f32, 16, 32>;
 
-    /// Copies a stack of matrices, a tile a block.
+    /// Copies a stack of matrices, one tile per block.
     ///
     /// # Safety
-    /// The maps are of boxes of [`Tile`], and of tensors that are there.
+    /// The maps are of boxes of [`Tile`], and their tensors' memory is alive.
     #[kernel(threads = 32, shared = 4096, arch = "sm_90a")]
     pub unsafe fn copy(
         #[grid_constant] from: &TensorMap,
@@ -26,7 +26,7 @@ mod kernels {
         let (x, y) = (block_idx().x.get(), block_idx().y.get());
         let at = [(x / tiles * 16) as i32, (x % tiles * 32) as i32, y as i32];
         if thread_idx().get() == 0 {
-            // SAFETY: this thread alone uses tile and barrier; the maps are as promised.
+            // SAFETY: only this thread uses tile and barrier. The maps are as promised.
             unsafe {
                 barrier.init(1);
                 barrier.arrive_expect_tx(Tile::BYTES);
@@ -70,7 +70,7 @@ fn a_kernel_copies_a_stack_of_matrices() -> Result<()> {
 static PTX: cutlet_device::PtxLibrary = cutlet_device::PtxLibrary { families: &[] };
 
 #[test]
-fn what_tma_cannot_move_is_refused() -> Result<()> {
+fn tensors_that_tma_cannot_move_are_errors() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let buffer = stream.zeroed::<u16>(64 * 128)?;
     let tile = |x, y, span| TmaBox {
@@ -79,7 +79,7 @@ fn what_tma_cannot_move_is_refused() -> Result<()> {
     };
     let good = tile(64, 64, 128);
     TensorMapSpec::rows(64, 128, 128).encode(&buffer, good)?;
-    // 127 columns are fine as long as rows are aligned.
+    // 127 columns are allowed as long as rows are aligned.
     TensorMapSpec::rows(64, 127, 128).encode(&buffer, good)?;
     let says = |result: Result<TensorMap>, found: &str| {
         let error = result.expect_err("this must be refused");

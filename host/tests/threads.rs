@@ -1,4 +1,4 @@
-//! Threads that share a stream or a graph of the CPU: what they put in runs one after the other.
+//! Threads that share a stream or a graph of the CPU: their work runs one after the other.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use cutlet_device::PtxLibrary;
 use cutlet_host::{Device, Error, Event, Function, Graph, Result, Stream};
 
-/// The CPU needs none.
+/// The CPU needs no PTX.
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
 
-/// Launches of each thread.
+/// Launches by each thread.
 const LAUNCHES: usize = 20;
-/// How long [`kernels::takes_long`] takes.
+/// Duration of [`kernels::takes_long`].
 const LONG: Duration = Duration::from_millis(100);
 
-/// Launches of [`kernels::alone`] that run, for each test.
+/// Number of running launches of [`kernels::alone`], for each test.
 static RUNNING: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
-/// What [`kernels::launches_itself`] launches.
+/// The stream and function that [`kernels::launches_itself`] launches.
 static ITSELF: OnceLock<(Stream, Function<()>)> = OnceLock::new();
 
 mod kernels {
@@ -30,12 +30,12 @@ mod kernels {
 
     use cutlet_device::kernel;
 
-    /// Goes wrong if another launch with the same `test` runs.
+    /// Panics if another launch with the same `test` runs.
     #[kernel(threads = 1)]
     pub fn alone(test: u32) {
         let running = &super::RUNNING[test as usize];
         let others = running.fetch_add(1, Ordering::SeqCst);
-        // Another thread can come in between, if anything lets it.
+        // Time for another thread's launch, if nothing prevents it.
         thread::sleep(Duration::from_millis(2));
         running.fetch_sub(1, Ordering::SeqCst);
         assert!(others == 0, "{others} other launches run");
@@ -56,19 +56,21 @@ mod kernels {
     }
 }
 
-/// Calls each again and again, in a thread of its own, until all have been called so often.
+/// Calls each function `LAUNCHES` times, in a thread of its own.
 fn in_threads<'a>(works: [&'a (dyn Fn() -> Result<()> + Sync); 2]) -> Result<()> {
     let repeat =
         |work: &'a (dyn Fn() -> Result<()> + Sync)| move || (0..LAUNCHES).try_for_each(|_| work());
     thread::scope(|scope| {
         let threads = works.map(|work| scope.spawn(repeat(work)));
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().expect("errors, no panics"))
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .expect("a thread returns errors and does not panic")
+        })
     })
 }
 
-/// A graph of two launches, neither of which may run beside another one with the same `test`.
+/// A graph of two launches of `alone` with this `test`.
 fn two_launches(stream: &Stream, alone: &Function<(u32,)>, test: u32) -> Result<Graph> {
     stream.capture(|stream| {
         // SAFETY: the kernel touches no memory.
@@ -89,7 +91,7 @@ fn launches_of_clones_run_one_after_the_other() -> Result<()> {
 }
 
 #[test]
-fn a_graph_runs_beside_nothing_in_its_stream() -> Result<()> {
+fn a_graph_runs_alone_in_its_stream() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let alone = stream.device().load(&PTX, &kernels::alone)?;
     let graph = two_launches(&stream, &alone, 1)?;
@@ -110,11 +112,11 @@ fn replays_of_a_graph_run_one_after_the_other_in_any_streams() -> Result<()> {
 }
 
 #[test]
-fn a_capture_that_does_not_begin_takes_nothing_of_another_threads() -> Result<()> {
+fn a_capture_that_does_not_begin_leaves_another_threads_capture_alone() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let address = |stream: &Stream| {
         let words = stream.resident("words", || Ok(Some(vec![0])))?;
-        Ok::<_, Error>(words.expect("the stream is of our own").view().address())
+        Ok::<_, Error>(words.expect("the stream is our own").view().address())
     };
     let own = address(&stream)?;
     let capture = || {
@@ -129,7 +131,7 @@ fn a_capture_that_does_not_begin_takes_nothing_of_another_threads() -> Result<()
             });
             match graph {
                 Ok(_) => captured += 1,
-                // The other thread's goes on.
+                // The other thread's capture is not over.
                 Err(Error::Capturing { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -139,7 +141,9 @@ fn a_capture_that_does_not_begin_takes_nothing_of_another_threads() -> Result<()
     thread::scope(|scope| {
         let other = scope.spawn(capture);
         capture()?;
-        other.join().expect("errors, no panics")
+        other
+            .join()
+            .expect("a thread returns errors and does not panic")
     })
 }
 
@@ -160,17 +164,19 @@ fn waiting_waits_for_the_work_of_other_threads() -> Result<()> {
         end.record(&stream)?;
         stream.synchronize()?;
         assert!(HAS_ENDED.load(Ordering::SeqCst));
-        launch.join().expect("errors, no panics")
+        launch
+            .join()
+            .expect("a thread returns errors and does not panic")
     })?;
     assert!(end.elapsed_since(&start)? >= LONG);
     Ok(())
 }
 
 #[test]
-fn a_launch_that_goes_wrong_holds_up_no_other() -> Result<()> {
+fn a_launch_that_fails_blocks_no_other() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let alone = stream.device().load(&PTX, &kernels::alone)?;
-    // As if another launch ran for ever.
+    // As if another launch ran forever.
     RUNNING[3].fetch_add(1, Ordering::SeqCst);
     // SAFETY: the kernel touches no memory.
     let wrong = unsafe { stream.launch(&alone, 1, (3,)) };
@@ -179,11 +185,13 @@ fn a_launch_that_goes_wrong_holds_up_no_other() -> Result<()> {
     thread::scope(|scope| {
         // SAFETY: as above.
         let launch = scope.spawn(|| unsafe { stream.launch(&alone, 1, (3,)) });
-        launch.join().expect("errors, no panics")
+        launch
+            .join()
+            .expect("a thread returns errors and does not panic")
     })
 }
 
-/// It would wait for its own end.
+/// The launch would wait for its own end.
 #[test]
 fn a_kernel_that_launches_into_its_own_stream_is_an_error() -> Result<()> {
     let stream = Device::cpu().stream()?;

@@ -1,4 +1,4 @@
-//! Dispatch: which kernel instance gathers rows of a given alignment and length.
+//! Dispatch: the kernel instance for rows of a given alignment and length.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_kernels::gather::{Extents, Shape, i32 as by_i32, i64 as by_i64, shapes};
@@ -6,15 +6,15 @@ use cutlet_layout_core::{RowIndex, tile_extent};
 
 use crate::{Matrix, MatrixMut};
 
-/// A kernel of the family, for units `U` and indices `X`.
+/// A gather kernel for units `U` and indices `X`.
 pub type Instance<U, X> = Kernel<(Global<U>, Global<X>, GlobalMut<U>, GlobalMut<u64>, Extents)>;
 
-/// The type of an index of [`gather`](fn@crate::gather): `i32` or `i64`.
+/// An index type of [`gather`](fn@crate::gather): `i32` or `i64`.
 pub trait Index: DeviceData + RowIndex + sealed::Instances {}
 impl Index for i32 {}
 impl Index for i64 {}
 
-/// What rows consist of, for the kernel.
+/// The unit that a kernel copies rows in: words of 4 bytes, halves of 2, or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Words,
@@ -22,22 +22,22 @@ pub enum Unit {
     Bytes,
 }
 
-/// How a thread reaches rows.
+/// How threads access rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// In 16-byte accesses, along rows of 2 KiB and more.
+    /// 16-byte accesses, for rows of 2 KiB or more.
     Long16,
-    /// In 16-byte accesses, along rows from 256 bytes.
+    /// 16-byte accesses, for rows from 256 bytes to 2 KiB.
     Medium16,
-    /// In 16-byte accesses, along shorter rows.
+    /// 16-byte accesses, for shorter rows.
     Short16,
-    /// One unit an access, along rows of 128 units and more.
+    /// Accesses of one unit, for rows of 128 units or more.
     Long,
-    /// One unit an access, along shorter rows.
+    /// Accesses of one unit, for shorter rows.
     Short,
 }
 
-/// The unit of a gather's rows and how threads reach them.
+/// The unit of a gather's rows, and how threads access the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     pub unit: Unit,
@@ -45,7 +45,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The widest access that every row of table and output allows.
+    /// The widest access that the alignment of all rows of table and output allows.
     pub fn of<T: DeviceData>(table: &Matrix<'_, T>, output: &MatrixMut<'_, T>) -> Self {
         let bytes = |elements: usize| (elements * size_of::<T>()) as u64;
         let row = bytes(output.columns());
@@ -72,7 +72,7 @@ impl Access {
         Access { unit, reach }
     }
 
-    /// The (rows, units) that a block gathers.
+    /// Rows and units of a block's tile.
     pub fn tile(&self) -> [usize; 2] {
         match self.reach {
             Reach::Long16 => tile::<shapes::Long16>(),
@@ -84,8 +84,7 @@ impl Access {
     }
 }
 
-/// Elements from one row to the next. With a single row there is no next one, and the leading
-/// dimension, which may be any number then, says nothing.
+/// Elements from one row to the next; 0 for a single row, whose leading dimension may be any number.
 pub fn to_next_row(rows: usize, ld: usize) -> usize {
     if rows > 1 { ld } else { 0 }
 }
@@ -97,7 +96,7 @@ fn tile<S: Shape>() -> [usize; 2] {
 mod sealed {
     use super::{Access, DeviceData, Instance, RowIndex};
 
-    /// The kernels that exist for an index type, by unit.
+    /// The kernels for an index type, by unit.
     pub trait Instances: DeviceData + RowIndex {
         fn words(access: &Access) -> &'static Instance<u32, Self>;
         fn halves(access: &Access) -> &'static Instance<u16, Self>;

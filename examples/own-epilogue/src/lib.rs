@@ -1,8 +1,7 @@
-//! A GEMM with an epilogue of one's own: `C = min(gelu(A·B + bias), cap)` in bf16 on Hopper's tensor
-//! cores.
+//! A GEMM with your own epilogue: `C = min(gelu(A·B + bias), cap)` in bf16 on Hopper's tensor cores.
 //!
-//! The multiplication is cutlet's, generic over the epilogue, and so are bias and GELU. Here stand
-//! the part of the epilogue that is new, the instance with all of it, and what launches it.
+//! The GEMM, generic over the epilogue, is cutlet's, and so are bias and GELU. This package has the new
+//! part of the epilogue, the kernel instance with the whole epilogue, and its launch.
 #![no_std]
 
 use cutlet_device::sm90::{KMajor, TensorMap};
@@ -13,13 +12,13 @@ use cutlet_kernels::gemm_wgmma::{
 use cutlet_layout_core::Coord;
 use half::bf16;
 
-/// No more than `most`.
+/// Limits a number to at most `most`.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Cap {
-    /// The largest number that passes as it is.
+    /// The largest result.
     pub most: f32,
-    /// Makes the size a multiple of the other parts' alignment.
+    /// Makes the size a multiple of the alignment of the epilogue's other parts.
     pub padding: u32,
 }
 

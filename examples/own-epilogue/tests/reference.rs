@@ -1,10 +1,10 @@
-//! The kernel against the same sum in f64, written as a loop.
+//! The kernel against a loop in f64.
 
 use cutlet_host::Device;
 use half::bf16;
 use own_epilogue::launch;
 
-/// Numbers from -1 to 1 that look like random ones.
+/// Pseudorandom numbers from -1 to 1.
 fn numbers(count: usize, seed: u32) -> Vec<bf16> {
     let mut state = seed;
     let mut next = || {
@@ -19,7 +19,7 @@ fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-/// No entry of C is larger.
+/// The largest entry of C.
 const CAP: f32 = 1.5;
 
 fn check(device: &Device, [m, n, k]: [usize; 3]) {
@@ -36,7 +36,7 @@ fn check(device: &Device, [m, n, k]: [usize; 3]) {
             .map(|l| a[row * k + l].to_f64() * b[column * k + l].to_f64())
             .sum();
         let expected = gelu(sum + bias[column].to_f64()).min(CAP.into());
-        // C is rounded to bf16, and the GPU's tanh is good to 11 bits.
+        // C is rounded to bf16, and the GPU's tanh has 11 bits.
         let tolerance = expected.abs() / 128.0 + sum.abs() / 2048.0 + 1e-3;
         assert!(
             (found.to_f64() - expected).abs() <= tolerance,
@@ -49,7 +49,7 @@ fn check(device: &Device, [m, n, k]: [usize; 3]) {
 fn on_the_cpu() {
     let device = Device::cpu();
     check(&device, [70, 40, 72]);
-    // Tiles in both directions, the last ones cut off.
+    // Several tiles in both directions, with edge tiles.
     check(&device, [130, 264, 8]);
 }
 

@@ -1,24 +1,24 @@
-//! A kernel of one's own: `x = max(x + bias, 0)` on the rows of a matrix.
+//! Your own kernel: `x = max(x + bias, 0)` on the rows of a matrix.
 #![no_std]
 
 use cutlet_device::{Global, GlobalMut, block_idx, kernel, thread_idx};
 use cutlet_layout_core::{L, RowMajor, Tensor, Tv, covers_exactly, tile_extent};
 
-/// A block's part of the matrix: 8 rows of 128 columns.
+/// A block's tile of the matrix: 8 rows of 128 columns.
 pub type Tile = L!((8, 128):(1@0, 1@1));
-/// Who holds what of it: each warp runs along a row, each thread has four values, 32 columns apart.
+/// Thread-value layout of the tile: a warp is along a row, and a thread has four values, 32 columns apart.
 type Threads = Tv<L!((32, 8):(1@1, 1@0)), L!(4:32@1)>;
 const _: () = assert!(covers_exactly::<Threads>(tile_extent::<Tile>()));
 
-/// Adds `bias[c]` to column `c` of a row-major `rows` × `columns` matrix and cuts off at 0.
+/// Adds `bias[c]` to column `c` of a row-major `rows` × `columns` matrix, and replaces negative sums by 0.
 ///
 /// # Safety
-/// `x` must have `rows * columns` elements and `bias` as many as there are columns.
+/// `x` must have `rows * columns` elements, and `bias` must have `columns`.
 #[kernel(threads = 256)]
 pub unsafe fn bias_relu(rows: i32, columns: i32, bias: Global<f32>, x: GlobalMut<f32>) {
     let extent = [rows, columns];
-    // SAFETY: the launcher promises the extents. Rows of the bias are 0 elements apart: one row,
-    // seen as a matrix.
+    // SAFETY: the caller promises the extents. The bias is one row, used as a matrix whose rows are
+    // 0 elements apart.
     let (bias, x) = unsafe {
         let bias = Tensor::new(bias, RowMajor::new(extent, 0));
         (bias, Tensor::new(x, RowMajor::new(extent, columns as i64)))

@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     let bias: Vec<f32> = (0..columns).map(|c| 1.0 - c as f32 / 50.0).collect();
     let bias = stream.upload(&bias)?;
     let grid = (columns.div_ceil(128) as u32, rows.div_ceil(8) as u32);
-    // SAFETY: the buffers are as large as the extents say.
+    // SAFETY: the buffers have as many elements as the extents require.
     unsafe {
         stream.launch(
             &function,

@@ -1,10 +1,10 @@
-//! The kernel on the CPU backend, against the same sum written as a loop.
+//! The kernel on the CPU backend, against a loop.
 
 use cutlet_host::Device;
 use own_kernel::{PTX, bias_relu};
 
 #[test]
-fn bias_is_added_and_negatives_are_cut_off() {
+fn bias_is_added_and_negative_sums_become_zero() {
     let device = Device::cpu();
     let stream = device.stream().unwrap();
     let function = device.load(&PTX, &bias_relu).unwrap();
@@ -15,7 +15,7 @@ fn bias_is_added_and_negatives_are_cut_off() {
         let on_bias = stream.upload(&bias).unwrap();
         let grid = (columns.div_ceil(128) as u32, rows.div_ceil(8) as u32);
         let args = (rows as i32, columns as i32, &on_bias, &mut on_x);
-        // SAFETY: the buffers are as large as the extents say.
+        // SAFETY: the buffers have as many elements as the extents require.
         unsafe { stream.launch(&function, grid, args).unwrap() };
 
         let found = stream.download(&on_x).unwrap();

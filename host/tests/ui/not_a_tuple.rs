@@ -1,4 +1,4 @@
-//! A list of arguments that is no tuple.
+//! An argument list that is not a tuple.
 
 use cutlet_device::{Global, GlobalMut, kernel};
 use cutlet_host::{Buffer, Function, Result, Stream};

@@ -1,4 +1,4 @@
-//! A buffer of other elements.
+//! A buffer of another element type.
 
 use cutlet_device::{Global, GlobalMut, kernel};
 use cutlet_host::{Buffer, Function, Result, Stream};

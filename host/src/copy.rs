@@ -1,0 +1,281 @@
+//! Copies and fills in a stream, and buffers made by them.
+
+use std::ptr;
+
+use cudarc::driver::sys::{self, CUresult, CUstream};
+use cutlet_device::DeviceData;
+
+use crate::buffer::{IntoView, IntoViewMut};
+use crate::cpu_queue::Work;
+use crate::driver::check;
+use crate::stream::Queue;
+use crate::{Buffer, Error, Result, Stream, View, ViewMut};
+
+impl Stream {
+    /// A new buffer of `len` elements with all bytes 0.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn zeroed<T: DeviceData>(&self, len: usize) -> Result<Buffer<T>> {
+        self.filled(len, 0)
+    }
+
+    /// A new buffer of `len` elements with all bytes `byte`. Tests fill outputs with `0xff`, a NaN as
+    /// a float, to detect elements that a kernel does not write.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn filled<T: DeviceData>(&self, len: usize, byte: u8) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::allocate(self.device(), len)?;
+        self.fill_bytes(&mut buffer, byte)?;
+        Ok(buffer)
+    }
+
+    /// A new buffer with a copy of `data`. Returns when the copy is done.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    pub fn upload<T: DeviceData>(&self, data: &[T]) -> Result<Buffer<T>> {
+        self.must_not_capture("a copy from the host that is complete when it returns")?;
+        let mut buffer = Buffer::allocate(self.device(), data.len())?;
+        self.copy_from_host(data, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// A copy of `from` on the host. Waits for all earlier work in the stream.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::WrongDevice`],
+    /// [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
+        let from = from.into_view();
+        let mut data = Vec::new();
+        data.try_reserve_exact(from.len())
+            .map_err(|_| Error::OutOfMemory {
+                bytes: from.bytes(),
+                device: "the host".to_string(),
+                found: "there is less memory".to_string(),
+            })?;
+        self.must_not_capture("a copy to the host that is complete when it returns")?;
+        // SAFETY: the vector has room for the elements and nothing else uses it. It lives until
+        // `synchronize` below has waited for the copy.
+        unsafe { self.read(from, data.as_mut_ptr())? };
+        self.synchronize()?;
+        // SAFETY: the copy wrote all elements, and every bit pattern is a value of `DeviceData`.
+        unsafe { data.set_len(from.len()) };
+        Ok(data)
+    }
+
+    /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::Capturing`] during a capture.
+    pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
+        self.must_not_capture("a copy from the host that is complete when it returns")?;
+        // SAFETY: both live until `synchronize` has waited for the copy.
+        unsafe { self.copy_from_host_async(from, to)? };
+        self.synchronize()
+    }
+
+    /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::Capturing`] during a capture.
+    pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
+        self.must_not_capture("a copy to the host that is complete when it returns")?;
+        // SAFETY: both live until `synchronize` has waited for the copy.
+        unsafe { self.copy_to_host_async(from, to)? };
+        self.synchronize()
+    }
+
+    /// Enqueues a copy of `from` into `to`, and does not wait for it. The copy overlaps with work of
+    /// the host if `from` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    ///
+    /// # Safety
+    /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph,
+    /// until every replay is.
+    pub unsafe fn copy_from_host_async<'a, V: IntoViewMut<'a>>(
+        &self,
+        from: &[V::Element],
+        to: V,
+    ) -> Result<()> {
+        let to = to.into_view_mut();
+        same_len("a copy from the host", from.len(), to.len())?;
+        to.device()
+            .expect(self.device(), || "the destination".to_string())?;
+        let copy = CopyBytes {
+            from: from.as_ptr().expose_provenance(),
+            to: to.address() as usize,
+            bytes: to.view().bytes(),
+        };
+        // SAFETY: source and destination have that many bytes and live until the copy is done.
+        self.put_copy("copying from the host", copy, |stream| unsafe {
+            sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), copy.bytes, stream)
+        })
+    }
+
+    /// Enqueues a copy of `from` into `to`, and does not wait for it. The copy overlaps with work of
+    /// the host if `to` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    ///
+    /// # Safety
+    /// `from` stays alive, and `to` stays alive and is not accessed, until the copy is done: in a
+    /// graph, until every replay is.
+    pub unsafe fn copy_to_host_async<'a, V: IntoView<'a>>(
+        &self,
+        from: V,
+        to: &mut [V::Element],
+    ) -> Result<()> {
+        let from = from.into_view();
+        same_len("a copy to the host", from.len(), to.len())?;
+        // SAFETY: `to` has as many elements; the rest is the caller's promise.
+        unsafe { self.read(from, to.as_mut_ptr()) }
+    }
+
+    /// Enqueues a copy of `from` to host memory.
+    ///
+    /// # Safety
+    /// `to` has room for the elements. Until the copy is done, both stay alive and `to` is not
+    /// accessed.
+    unsafe fn read<T: DeviceData>(&self, from: View<'_, T>, to: *mut T) -> Result<()> {
+        from.device()
+            .expect(self.device(), || "the source".to_string())?;
+        let copy = CopyBytes {
+            from: from.address() as usize,
+            to: to.expose_provenance(),
+            bytes: from.bytes(),
+        };
+        // SAFETY: source and destination have that many bytes and live until the copy is done.
+        self.put_copy("copying to the host", copy, |stream| unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), copy.bytes, stream)
+        })
+    }
+
+    /// Enqueues a copy of `from` into `to`, which has as many elements. Both are on the stream's device.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    pub fn copy<'a, 'b, V, W>(&self, from: V, to: W) -> Result<()>
+    where
+        V: IntoView<'a>,
+        W: IntoViewMut<'b, Element = V::Element>,
+    {
+        let (from, to): (View<V::Element>, ViewMut<V::Element>) =
+            (from.into_view(), to.into_view_mut());
+        same_len("a copy on the device", from.len(), to.len())?;
+        from.device()
+            .expect(self.device(), || "the source".to_string())?;
+        to.device()
+            .expect(self.device(), || "the destination".to_string())?;
+        let copy = CopyBytes {
+            from: from.address() as usize,
+            to: to.address() as usize,
+            bytes: from.bytes(),
+        };
+        // SAFETY: source and destination have that many bytes. Freeing either waits for the copy.
+        self.put_copy("copying on the device", copy, |stream| unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
+        })
+    }
+
+    /// Enqueues a copy; on a GPU, `on_gpu` calls the driver for it.
+    fn put_copy(
+        &self,
+        doing: &'static str,
+        copy: CopyBytes,
+        on_gpu: impl FnOnce(CUstream) -> CUresult,
+    ) -> Result<()> {
+        if copy.bytes == 0 {
+            return Ok(());
+        }
+        match self.queue() {
+            Queue::Cpu(queue) => queue.submit(copy),
+            Queue::Gpu(stream) => {
+                self.device().make_current()?;
+                check(doing, on_gpu(stream.cu_stream()))
+            }
+        }
+    }
+
+    /// Enqueues setting every byte of `to` to `byte`.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Driver`].
+    pub fn fill_bytes<'a, V: IntoViewMut<'a>>(&self, to: V, byte: u8) -> Result<()> {
+        let to = to.into_view_mut();
+        to.device()
+            .expect(self.device(), || "the destination".to_string())?;
+        let bytes = to.view().bytes();
+        if bytes == 0 {
+            return Ok(());
+        }
+        match self.queue() {
+            Queue::Cpu(queue) => queue.submit(FillBytes {
+                to: to.address() as usize,
+                byte,
+                bytes,
+            }),
+            Queue::Gpu(stream) => {
+                self.device().make_current()?;
+                // SAFETY: the memory has that many bytes. Freeing it waits for the fill.
+                let code =
+                    unsafe { sys::cuMemsetD8Async(to.address(), byte, bytes, stream.cu_stream()) };
+                check("filling a buffer", code)
+            }
+        }
+    }
+}
+
+fn same_len(doing: &'static str, source_len: usize, destination_len: usize) -> Result<()> {
+    if source_len == destination_len {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        doing,
+        source_len,
+        destination_len,
+    })
+}
+
+/// A copy on the CPU backend. It holds exposed addresses, so that a graph can replay it.
+#[derive(Clone, Copy)]
+struct CopyBytes {
+    from: usize,
+    to: usize,
+    bytes: usize,
+}
+
+impl Work for CopyBytes {
+    unsafe fn run(&self) -> Result<()> {
+        let from: *const u8 = ptr::with_exposed_provenance(self.from);
+        let to: *mut u8 = ptr::with_exposed_provenance_mut(self.to);
+        // SAFETY: source and destination had that many bytes when the copy was enqueued and, by
+        // `run`'s contract, still have. `copy` allows overlap.
+        unsafe { ptr::copy(from, to, self.bytes) };
+        Ok(())
+    }
+}
+
+/// A fill on the CPU backend. It holds an exposed address, so that a graph can replay it.
+struct FillBytes {
+    to: usize,
+    byte: u8,
+    bytes: usize,
+}
+
+impl Work for FillBytes {
+    unsafe fn run(&self) -> Result<()> {
+        let to: *mut u8 = ptr::with_exposed_provenance_mut(self.to);
+        // SAFETY: the memory had that many bytes when the fill was enqueued and, by `run`'s contract,
+        // still has.
+        unsafe { ptr::write_bytes(to, self.byte, self.bytes) };
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! A GPU of the driver: its context and its compute capability.
+
+use std::ptr;
+use std::sync::Arc;
+
+use cudarc::driver::CudaContext;
+use cudarc::driver::sys;
+
+use crate::Result;
+use crate::driver::check;
+
+pub(crate) struct Gpu {
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) capability: (u32, u32),
+}
+
+impl Gpu {
+    /// Makes this GPU's context current in the calling thread, if it is not. Driver calls need it.
+    ///
+    /// Every launch comes here. cudarc's `bind_to_thread` does the same, and an atomic exchange in memory that all
+    /// threads share.
+    pub(crate) fn make_current(&self) -> Result<()> {
+        let context = self.context.cu_ctx();
+        let mut current = ptr::null_mut();
+        // SAFETY: the driver writes one handle.
+        let code = unsafe { sys::cuCtxGetCurrent(&mut current) };
+        check("querying the thread's current context", code)?;
+        if current == context {
+            return Ok(());
+        }
+        // SAFETY: `self.context` keeps the context alive.
+        let code = unsafe { sys::cuCtxSetCurrent(context) };
+        check("making the device current in this thread", code)
+    }
+}
