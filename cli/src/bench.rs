@@ -76,7 +76,7 @@ struct RunArgs {
     /// a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
-    /// Element types of GEMMs, separated by commas. By default, those that cutlet has kernels for.
+    /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
     #[arg(long, value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
     /// Rounds of each row.
@@ -88,8 +88,8 @@ struct RunArgs {
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
-    /// Measure cutlet's kernel instances too, without those that are hopeless in a first look. With NAMES, separated by
-    /// commas, only instances whose names contain one of them.
+    /// Measure cutlet's kernel instances too, except hopeless ones by a first look. With NAMES, separated by commas,
+    /// only instances whose names contain one of them.
     #[arg(
         long,
         value_name = "NAMES",
@@ -128,7 +128,7 @@ struct CompareArgs {
 
 #[derive(Args, Debug)]
 struct ReportArgs {
-    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-….
+    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-…, except for results.csv.
     #[arg(required = true, value_name = "FILE")]
     runs: Vec<PathBuf>,
     /// The folder for reports and plots; that of each file by default.

@@ -27,7 +27,7 @@ pub struct GatherArgs {
     /// Type of an index.
     #[arg(long, value_enum, default_value_t)]
     index: IndexType,
-    /// Compare every byte with what the indices ask for.
+    /// Compare every byte with the rows that the indices ask for.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     };
     args.timed.print(&report)?;
     if report.wrong_bytes.is_some_and(|wrong| wrong > 0) {
-        complain("error: the gathered rows are not those that the indices ask for");
+        complain("error: the gathered rows differ from the rows that the indices ask for");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

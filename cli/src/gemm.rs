@@ -339,8 +339,8 @@ fn multiply<T: Element<D>, D: Stored>(
     )
 }
 
-/// The time of cuBLASLt for the same product, by the algorithm that it chooses; `None` where there is no cuBLAS, no GPU or
-/// no such product.
+/// The time of cuBLASLt for the same product, by the algorithm that it chooses; `None` where there is no cuBLAS, no GPU
+/// or no such product.
 fn cublas_time<T: Stored, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,

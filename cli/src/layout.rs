@@ -48,8 +48,8 @@ pub struct LayoutArgs {
     #[arg(long)]
     annotated: bool,
 
-    /// Take the result as a thread-value layout, and print the thread of each element of a tile. The tile has this SHAPE,
-    /// such as (16,8), or is a single row. With --svg and --latex, draw it.
+    /// Take the result as a thread-value layout, and print the thread of each element of a tile. The tile has this
+    /// SHAPE, such as (16,8), or is a single row. With --svg and --latex, draw it.
     #[arg(long, value_name = "SHAPE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     tv: Option<String>,
 

@@ -1,5 +1,5 @@
-//! `cutlet bench` on a machine without a GPU: the tiny suite against plain loops, its files, comparisons of runs, a user's
-//! own suites, and refusals.
+//! `cutlet bench` on a machine without a GPU: the tiny suite against plain loops, its files, comparisons of runs, a
+//! user's own suites, and refusals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -271,6 +271,22 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         elsewhere,
     ];
     assert_refused(&twice, "two of them have the same folder and name");
+}
+
+/// The results in `docs/results` have reports and plots.
+#[test]
+fn stored_results_can_be_reported() {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
+    let out = folder("stored");
+    let files = fs::read_dir(stored).expect("there are stored results");
+    let files = files.map(|file| path(&file.expect("a file").path()).to_string());
+    let files: Vec<String> = files.collect();
+    let mut arguments = vec!["bench", "report", "--out", path(&out)];
+    arguments.extend(files.iter().map(String::as_str));
+    let output = cutlet(&arguments);
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let reports = text_of(&output.stdout).matches("report in ").count();
+    assert_eq!(reports, files.len());
 }
 
 #[test]

@@ -307,8 +307,8 @@ fn twenty_thousand_lines_take_seconds_at_most() {
     let (found, took) = answers(lines.as_bytes());
     assert_eq!(found.len(), 20_000);
     assert!(found[3].starts_with("error: ") && found[2] == found[19_998]);
-    // It takes a fraction of a second. The limit allows for slow or busy machines, but not for a start of the program or
-    // a search for each line.
+    // It takes a fraction of a second. The limit allows for slow or busy machines, but not for a start of the program
+    // or a search for each line.
     assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
@@ -408,7 +408,7 @@ fn documents_are_written() {
     );
 }
 
-/// The guide's figures are what the command draws today.
+/// The guide's figures are as the command draws them.
 #[test]
 fn figures_are_regenerated_by_one_command() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");

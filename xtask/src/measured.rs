@@ -1,5 +1,5 @@
-//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table that the
-//! choice among instances reads.
+//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table that
+//! the choice among instances reads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,8 +19,8 @@ const MOST: f64 = 1.3;
 /// Instances (without the element type) and their microseconds, by m, n and k.
 type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
 
-/// Adds the times in these files to the table. A file with only some of a shape's known instances leaves the times of the
-/// others. They may be another device's, so the new times are scaled to them.
+/// Adds the times in these files to the table. A file with only some of a shape's known instances leaves the times of
+/// the others. They may be another device's, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     let mut times = written(&read(TIMES)?)?;
     let mut count = 0;
@@ -90,8 +90,8 @@ fn text(times: &Times) -> String {
 }
 
 /// Merges a shape's known and new times. If the new times cover all known instances, they replace the known times. Else
-/// they are scaled to the known times by the instances in both, which get the geometric mean of both times. Returns `None` if no
-/// instance is in both.
+/// they are scaled to the known times by the instances in both, which get the geometric mean of both times. Returns
+/// `None` if no instance is in both.
 fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
     let time = |times: &[(String, f64)], name: &str| {
         let found = times.iter().find(|(other, _)| other == name);

@@ -208,8 +208,8 @@ impl Timer {
         Ok(Spread::of(&times))
     }
 
-    /// At most `most` contestants of a role that may be its fastest, by a first look at each. Contestants that are wrong
-    /// or do not run are passed over and do not count.
+    /// At most `most` contestants of a role that may be its fastest, by a first look at each. Contestants that are
+    /// wrong or do not run are passed over and do not count.
     ///
     /// # Errors
     /// If a contestant of cutlet's does not run, or the device fails.
@@ -436,7 +436,8 @@ impl Timer {
         Ok(times)
     }
 
-    /// Keeps the device busy with the contestants for at least `length`. The pause after it depends on its whole length.
+    /// Keeps the device busy with the contestants for at least `length`. The pause after it depends on its whole
+    /// length.
     fn warm_up(&mut self, case: &mut dyn Case, ready: &[Ready], length: Duration) -> Result<()> {
         let begin = std::time::Instant::now();
         while begin.elapsed() < length {

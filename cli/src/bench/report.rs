@@ -236,8 +236,8 @@ fn protocol(results: &Results) -> String {
     let mut text = format!(
         "\n## How it was measured\n\n\
          The figures are medians of {} rounds. In each round, every contestant is sampled in an order and then in its \
-         reverse. ± is half the distance between the extreme rounds. A row is a tie if 1 lies between the lowest and the \
-         highest ratio of a round. Inputs are random: N(0, 1) for GEMM",
+         reverse. ± is half the distance between the extreme rounds. A row is a tie if 1 lies between the lowest and \
+         the highest ratio of a round. Inputs are random: N(0, 1) for GEMM",
         protocol.rounds
     );
     if protocol.scaled_for_activations {
@@ -258,10 +258,10 @@ fn protocol(results: &Results) -> String {
             sustained.batches(protocol)
         );
     }
-    text += "Before a row was timed, its output was filled with NaN, computed, and compared with the baseline's as a whole \
-             and with f64 in at least 4096 entries (or all). After it was timed, outputs of a middle and the last set \
-             were compared with the baseline's again. A gather's output is compared word for word with the rows that its \
-             indices ask for.\n";
+    text += "Before a row was timed, its output was filled with NaN, computed, and compared with the baseline's as a \
+             whole and with f64 in at least 4096 entries (or all). After it was timed, outputs of a middle and the \
+             last set were compared with the baseline's again. A gather's output is compared word for word with the \
+             rows that its indices ask for.\n";
     text
 }
 
@@ -277,10 +277,10 @@ fn samples(protocol: &Protocol) -> String {
         None => "Short runs".to_string(),
     };
     format!(
-        "A sample has as many runs as the slowest contestant does in {} ms, by a first look, and at least {} unless they \
-         take too long. Graphs may hold fewer, and a faster contestant's sample is shorter. Before each sample, the \
-         device rests for {} ms{of_last}. Runs go through sets of buffers, so that 256 MiB of other data lie between two \
-         uses of a buffer. {short} are replayed from CUDA graphs. ",
+        "A sample has as many runs as the slowest contestant does in {} ms, by a first look, and at least {} unless \
+         they take too long. Graphs may hold fewer, and a faster contestant's sample is shorter. Before each sample, \
+         the device rests for {} ms{of_last}. Runs go through sets of buffers, so that 256 MiB of other data lie \
+         between two uses of a buffer. {short} are replayed from CUDA graphs. ",
         protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds,
     )
 }
@@ -288,8 +288,8 @@ fn samples(protocol: &Protocol) -> String {
 /// How the baseline of a GEMM was chosen.
 fn choice(choice: Option<Choice>) -> String {
     let Some(choice) = choice else {
-        return "The baseline of a GEMM is the fastest of cuBLASLt's first algorithms. These results do not say how many \
-                were tried, and with which workspace."
+        return "The baseline of a GEMM is the fastest of cuBLASLt's first algorithms. These results do not say how \
+                many were tried, and with which workspace."
             .to_string();
     };
     let Choice {
@@ -299,9 +299,9 @@ fn choice(choice: Option<Choice>) -> String {
         hopeless,
     } = choice;
     format!(
-        "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. The \
-         {finalists} best of a first look and the default are timed in every round, but from the third on only those \
-         that take at most {hopeless} times as long as the fastest.",
+        "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. \
+         The {finalists} best of a first look and the default are timed in every round, but from the third on only \
+         those that take at most {hopeless} times as long as the fastest.",
         workspace_bytes >> 20
     )
 }

@@ -71,8 +71,8 @@ pub enum Families {
     All,
 }
 
-/// Measures the problems of a plan and prints a line for each. Before each line, `keep` gets the results so far, so that
-/// a run that is cut short leaves results.
+/// Measures the problems of a plan and prints a line for each. Before each line, `keep` gets the results so far, so
+/// that a run that is cut short leaves results.
 ///
 /// # Errors
 /// If a suite has no problem of the plan's families and types, nothing can run, `keep` fails, or a line cannot be
@@ -176,8 +176,8 @@ pub fn run(
     Ok(())
 }
 
-/// The problems of a family in the plan's suites, each once, one element type after the other, with the name of the first
-/// suite that has the problem. Removes suites with such problems from `unused`.
+/// The problems of a family in the plan's suites, each once, one element type after the other, with the name of the
+/// first suite that has the problem. Removes suites with such problems from `unused`.
 fn problems<F: Family>(
     family: &F,
     plan: &Plan,

@@ -1,4 +1,5 @@
-//! Clock and power of the card while a row is measured, read by a thread, in samples and in the rests between them alike.
+//! Clock and power of the card while a row is measured, read by a thread, in samples and in the rests between them
+//! alike.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

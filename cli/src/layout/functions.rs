@@ -193,8 +193,8 @@ pub fn operation(name: &str) -> Option<Operation> {
     })
 }
 
-/// The second argument of an operation as a tiler. A shape tiles by mode, except in blocked and raked products, where it
-/// is a layout's shape.
+/// The second argument of an operation as a tiler. A shape tiles by mode, except in blocked and raked products, where
+/// it is a layout's shape.
 pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
     match operation {
         Operation::BlockedProduct | Operation::RakedProduct => Ok(Tiler::layout(&tiler.layout()?)),

@@ -123,7 +123,7 @@ impl GatherCase<'_> {
         let mut check = Check::new(0.0);
         if wrong > 0 {
             check.fail(format!(
-                "{wrong} of {} words differ from those of the rows that were asked for",
+                "{wrong} of {} words differ from the rows that were asked for",
                 self.rows * words
             ));
         }

@@ -188,7 +188,8 @@ impl<T: Types> GemmCase<'_, T> {
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
-    /// Has a contestant solve set 0. Returns how far samples of its output are from f64, and what is wrong, if anything.
+    /// Has a contestant solve set 0. Returns how far samples of its output are from f64, and what is wrong, if
+    /// anything.
     fn solve(&mut self, contestant: usize) -> Result<(Deviation, Option<String>)> {
         let samples = self.samples()?;
         self.poison_set(0)?;

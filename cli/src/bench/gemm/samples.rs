@@ -1,5 +1,5 @@
-//! Samples of a GEMM in f64: the entries where chosen rows and columns cross, the last of each among them. Only these rows
-//! of A and columns of B are copied to the host.
+//! Samples of a GEMM in f64: the entries where chosen rows and columns cross, the last of each among them. Only these
+//! rows of A and columns of B are copied to the host.
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;

@@ -1,7 +1,7 @@
 //! Results as a CSV file: facts of the run, then a line for each problem and contestant.
 //!
-//! The file begins with comment lines that hold the run's facts in TOML, after a `#`. A header and lines with these columns
-//! follow:
+//! The file begins with comment lines that hold the run's facts in TOML, after a `#`. A header and lines with these
+//! columns follow:
 //!
 //! | columns | meaning |
 //! |---|---|
@@ -293,7 +293,7 @@ fn flag(cells: &Cells, column: &str) -> Result<bool, String> {
     }
 }
 
-/// Adds what a line says to the result of its problem.
+/// Adds a line to the result of its problem.
 fn add(result: &mut RowResult, cells: &Cells) -> Result<(), String> {
     let note = cells.text("note").to_string();
     let id = &result.row.id;
