@@ -1,9 +1,9 @@
-//! The `--backend` option: which device runs a command.
+//! The `--backend` option: the device that runs a command.
 
 use clap::ValueEnum;
 use cutlet::Device;
 
-/// Where kernels run.
+/// The device of the kernels.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Backend {
     /// The first GPU if there is one, else the CPU.
@@ -11,7 +11,7 @@ pub enum Backend {
     Auto,
     /// The first GPU.
     Gpu,
-    /// The CPU: the same kernels, every GPU thread a coroutine.
+    /// The CPU: the same kernels, with a coroutine for each GPU thread.
     Cpu,
 }
 
@@ -26,7 +26,7 @@ impl Backend {
     }
 }
 
-/// What went wrong, with the option in place of the library's call that is advised where there is no such GPU.
+/// An error message with the option in place of the library call that it recommends.
 pub fn as_an_option(error: &str) -> String {
     error.replace("`Device::cpu()`", "the CPU (`--backend cpu`)")
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lacks_a_gpu_is_told_of_the_option() {
+    fn messages_about_a_missing_gpu_name_the_option() {
         let no_driver = cutlet_host::Error::NoDriver {
             asked: "gpu 0".to_string(),
             found: "there is none".to_string(),

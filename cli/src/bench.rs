@@ -1,6 +1,7 @@
 //! `cutlet bench`: cutlet against the best that NVIDIA's libraries do, checked and timed row by row.
 
 mod canvas;
+mod cells;
 mod check;
 mod compare;
 mod dtype;
@@ -11,6 +12,7 @@ mod gemm;
 mod machine;
 mod nvml;
 mod plots;
+mod positive;
 mod protocol;
 mod random;
 mod report;
@@ -23,6 +25,7 @@ mod suite;
 mod table;
 mod telemetry;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,10 +34,14 @@ use cutlet::Device;
 use cutlet_host::Backend as Kind;
 
 use crate::backend::Backend;
+use crate::output::{complain, print_line};
 pub use check::{Nearest, Number};
 use compare::Comparison;
 pub use dtype::Dtype;
+pub use error::Error;
+use error::Result;
 pub use gemm::Epilogue;
+use plots::Target;
 use protocol::{CHOICE, GRAPH_BELOW, Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
@@ -50,15 +57,15 @@ pub struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// GEMM: C = A·B, against cuBLASLt by the best of its algorithms.
+    /// GEMM: C = A·B, against the fastest of cuBLASLt's algorithms.
     Gemm(RunArgs),
     /// Gather: rows of a table by an index, against a copy of as many contiguous bytes.
     Gather(RunArgs),
     /// Both.
     All(RunArgs),
-    /// Say what got faster or slower between two runs, beyond the noise.
+    /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
-    /// Write a run's report and plots again, from its results.json.
+    /// Write the report and plots of results again.
     Report(ReportArgs),
 }
 
@@ -69,20 +76,20 @@ struct RunArgs {
     /// a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
-    /// Element types of GEMMs, with commas between. By default, those that cutlet has kernels for.
+    /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
     #[arg(long, value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
     /// Rounds of each row.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
     rounds: u32,
-    /// Measure power-settled too: a second of work before, and samples without a pause.
+    /// Measure power-settled too: after a second of work, in samples without a pause.
     #[arg(long)]
     sustained: bool,
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
-    /// Measure cutlet's kernel instances too, but those that a first look finds hopeless: how good was the choice?
-    /// Only those whose names have one of NAMES in them, with commas between, if there are any.
+    /// Measure cutlet's kernel instances too, except hopeless ones by a first look. With NAMES, separated by commas,
+    /// only instances whose names contain one of them.
     #[arg(
         long,
         value_name = "NAMES",
@@ -94,10 +101,13 @@ struct RunArgs {
         conflicts_with = "baselines"
     )]
     instances: Vec<String>,
-    /// Where results.json, report.md and the plots go.
+    /// The folder for results.csv, report.md and the plots.
     #[arg(long, default_value = "bench-results")]
     out: PathBuf,
-    /// Where it runs.
+    /// Write each plot as a PNG too.
+    #[arg(long)]
+    png: bool,
+    /// The device.
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
     /// Seed of the random inputs.
@@ -107,19 +117,26 @@ struct RunArgs {
 
 #[derive(Args, Debug)]
 struct CompareArgs {
-    /// The earlier run: its folder, or its results.json.
+    /// The earlier run: its folder, or its results as a CSV file.
     old: PathBuf,
     /// The later run.
     new: PathBuf,
-    /// Exit with 1 if something got slower, or was measured before and is not now.
+    /// Exit with 1 if a row got slower, or was measured only in the earlier run.
     #[arg(long)]
     fail: bool,
 }
 
 #[derive(Args, Debug)]
 struct ReportArgs {
-    /// The run: its folder, or its results.json, beside which report and plots go.
-    run: PathBuf,
+    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-…, except for results.csv.
+    #[arg(required = true, value_name = "FILE")]
+    runs: Vec<PathBuf>,
+    /// The folder for reports and plots; that of each file by default.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Write each plot as a PNG too.
+    #[arg(long)]
+    png: bool,
 }
 
 /// Runs the command.
@@ -129,32 +146,22 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gather(args) => measure(args, Families::Gather)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
-        What::Report(ReportArgs { run }) => {
-            let folder = match run.is_dir() {
-                true => Some(run.as_path()),
-                false => run.parent(),
-            };
-            let results = Results::read(run)?;
-            println!("{}", table::summary(&results));
-            write(&results, folder.unwrap_or(run))?;
-            ExitCode::SUCCESS
-        }
+        What::Report(args) => report_again(args)?,
     })
 }
 
-fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
+fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
     let device = args.backend.device()?;
     let on_gpu = device.backend() == Kind::Gpu;
     let suites = suites(args, families, on_gpu)?;
-    let failed =
-        |found: String| error::Error::file(format!("writing {}", args.out.display()), found);
-    std::fs::create_dir_all(&args.out).map_err(|error| failed(error.to_string()))?;
+    make(&args.out)?;
+    let file = args.out.join(results::FILE);
     let keep = |results: &Results| {
-        let json =
-            serde_json::to_string_pretty(results).map_err(|error| failed(error.to_string()))?;
-        put(&args.out, results::FILE, &json)
+        let text = results.to_csv();
+        text.map_err(|error| Error::file(format!("writing {}", file.display()), error))
+            .and_then(|text| put(&file, &text))
     };
-    let results = run::run(
+    run::run(
         &device,
         &Plan {
             suites,
@@ -170,17 +177,19 @@ fn measure(args: &RunArgs, families: Families) -> error::Result<ExitCode> {
         },
         keep,
     )?;
-    println!("\n{}", table::summary(&results));
-    write(&results, &args.out)?;
-    println!("report in {}", args.out.join(report::FILE).display());
+    // The report is that of the file, whose numbers are rounded.
+    let results = Results::read(&file)?;
+    let report = write(&results, &Output::of(&file, None, args.png))?;
+    print_line(format!("\n{}", table::summary(&results)))?;
+    print_line(format!("report in {}", report.display()))?;
     if results.rows.iter().any(|row| row.is_bad()) {
-        eprintln!("error: rows are wrong or failed; the table says which");
+        complain("error: rows are wrong or failed; the table says which");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> error::Result<Vec<Suite>> {
+fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>> {
     let by_default: &[&str] = match families {
         _ if !on_gpu => &["tiny"],
         Families::Gemm => &["headline"],
@@ -213,26 +222,114 @@ fn protocol(args: &RunArgs, device: &Device) -> Protocol {
     }
 }
 
-/// Writes report and plots into a folder.
-fn write(results: &Results, folder: &Path) -> error::Result<()> {
-    let plots = plots::draw(results, folder)?;
-    put(folder, report::FILE, &report::report(results, &plots))
+/// Makes a folder.
+fn make(folder: &Path) -> Result<()> {
+    let failed = |error| Error::file(format!("making the folder {}", folder.display()), error);
+    std::fs::create_dir_all(folder).map_err(failed)
 }
 
-/// Writes a file, which is there as a whole or as it was before.
-fn put(folder: &Path, name: &str, text: &str) -> error::Result<()> {
-    let (file, unfinished) = (folder.join(name), folder.join(format!("{name}.part")));
-    let failed = |error| error::Error::file(format!("writing {}", file.display()), error);
+/// Where the report and plots of results go.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Output {
+    folder: PathBuf,
+    /// The beginning of each file's name, so that files of several results can share a folder.
+    prefix: String,
+    png: bool,
+}
+
+impl Output {
+    /// For the results in a file, or in a run's folder. Without another folder, it is theirs.
+    fn of(run: &Path, folder: Option<&Path>, png: bool) -> Output {
+        let (own, stem) = match run.is_dir() {
+            true => (Some(run), None),
+            false => (run.parent(), run.file_stem()),
+        };
+        let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+        Output {
+            folder: folder.or(own).unwrap_or(run).to_path_buf(),
+            prefix: match stem.as_deref() {
+                None | Some("results") => String::new(),
+                Some(stem) => format!("{stem}-"),
+            },
+            png,
+        }
+    }
+}
+
+fn report_again(args: &ReportArgs) -> Result<ExitCode> {
+    let outputs = args.runs.iter();
+    let outputs = outputs.map(|run| Output::of(run, args.out.as_deref(), args.png));
+    let outputs: Vec<Output> = outputs.collect();
+    if outputs.iter().collect::<HashSet<_>>().len() < outputs.len() {
+        return Err(Error::file(
+            "writing reports",
+            "two of them have the same folder and name; write them one by one",
+        ));
+    }
+    if let Some(folder) = &args.out {
+        make(folder)?;
+    }
+    for (run, output) in args.runs.iter().zip(outputs) {
+        let results = Results::read(run)?;
+        let report = write(&results, &output)?;
+        print_line(table::summary(&results))?;
+        print_line(format!("report in {}", report.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes report and plots, and returns the report's path.
+fn write(results: &Results, output: &Output) -> Result<PathBuf> {
+    let Output {
+        folder,
+        prefix,
+        png,
+    } = output;
+    let target = Target {
+        folder,
+        prefix,
+        png: *png,
+    };
+    let plots = plots::draw(results, &target)?;
+    let report = folder.join(format!("{prefix}report.md"));
+    put(&report, &report::report(results, &plots))?;
+    Ok(report)
+}
+
+/// Writes a file. An interrupted write leaves the file as it was before.
+fn put(file: &Path, text: &str) -> Result<()> {
+    let unfinished = file.with_added_extension("part");
+    let failed = |error| Error::file(format!("writing {}", file.display()), error);
     std::fs::write(&unfinished, text)
-        .and_then(|()| std::fs::rename(&unfinished, &file))
+        .and_then(|()| std::fs::rename(&unfinished, file))
         .map_err(failed)
 }
 
-fn compare(args: &CompareArgs) -> error::Result<ExitCode> {
+fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let comparison = Comparison::new(&Results::read(&args.old)?, &Results::read(&args.new)?);
-    println!("{comparison}");
+    print_line(&comparison)?;
     Ok(match args.fail && comparison.is_worse() {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_several_results_have_different_names() {
+        let prefix = |run: &str| Output::of(Path::new(run), None, false).prefix;
+        assert_eq!(prefix("monday/results.csv"), "");
+        assert_eq!(prefix("docs/gemm-bf16.csv"), "gemm-bf16-");
+        let folder = |run: &str, out: Option<&str>| {
+            Output::of(Path::new(run), out.map(Path::new), false).folder
+        };
+        assert_eq!(folder("docs/gemm-bf16.csv", None), Path::new("docs"));
+        assert_eq!(
+            folder("docs/gemm-bf16.csv", Some("other")),
+            Path::new("other")
+        );
+    }
 }

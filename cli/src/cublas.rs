@@ -1,4 +1,4 @@
-//! NVIDIA's cuBLAS and cuBLASLt as the baseline to compare with, loaded at run time where present.
+//! NVIDIA's cuBLAS and cuBLASLt as the baseline, loaded at run time where present.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +15,7 @@
 //! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
 //! cublas.sgemm(&problem, a.view(), a.view(), &mut c.view_mut())?;
 //!
-//! // cuBLASLt, with each of the 8 algorithms that its heuristics like best.
+//! // cuBLASLt, with each of the first 8 algorithms that its heuristics propose.
 //! let matmul = cublas.matmul::<bf16, bf16>(problem, 8)?;
 //! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
 //! for pick in 0..matmul.algorithms() {
@@ -37,14 +37,13 @@ pub use library::{Library, Place};
 pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
 pub use problem::{Major, Operand, Problem};
 
-/// Bytes that cuBLASLt may use beside the operands: twice what PyTorch gives it on Hopper. Algorithms
-/// that need more are not proposed.
+/// cuBLASLt's workspace in bytes: twice PyTorch's on Hopper. Algorithms that need more are not proposed.
 pub const WORKSPACE_BYTES: usize = 64 << 20;
 
 /// Why the baseline did not run.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CublasError {
-    /// The libraries are not there.
+    /// The libraries were not found.
     #[error(
         "cuBLAS was asked for, but {found}; `pip install nvidia-cublas` brings it, or set {} to the folder that holds it",
         library::FOLDER_VARIABLE
@@ -56,11 +55,11 @@ pub enum CublasError {
     /// The baseline needs a GPU.
     #[error("cuBLAS was asked for on the CPU backend; it needs a GPU")]
     NoGpu,
-    /// The problem does not fit its buffers or cuBLAS' integers, or is none that cuBLAS does.
+    /// The problem does not fit its buffers or cuBLAS' integers, or cuBLAS does not support it.
     #[error("cuBLAS: {0}")]
     BadProblem(String),
     /// A call failed.
-    #[error("cuBLAS: {call} answered status {status}; another version of cuBLAS may do it")]
+    #[error("cuBLAS: {call} returned status {status}; another version of cuBLAS may support it")]
     Status {
         /// The function.
         call: &'static str,
@@ -73,10 +72,10 @@ pub enum CublasError {
 }
 
 impl CublasError {
-    /// Why there is nothing to compare with, where nothing failed: no library, no GPU, no such product.
+    /// Why there is no baseline although nothing failed: no library, no GPU or no such product.
     ///
     /// # Errors
-    /// The error itself, where something did fail.
+    /// The error itself, if a call failed.
     pub fn absence(self) -> Result<String, CublasError> {
         match self {
             CublasError::Missing { .. } | CublasError::NoGpu | CublasError::BadProblem(_) => {
@@ -104,7 +103,7 @@ pub struct Cublas {
 }
 
 impl Cublas {
-    /// Loads the libraries, once a process, and makes their handles for this stream.
+    /// Loads the libraries, once a process, and makes handles for this stream.
     ///
     /// # Errors
     /// [`CublasError::NoGpu`] on the CPU, [`CublasError::Missing`] without the libraries,
@@ -121,8 +120,8 @@ impl Cublas {
             lt_handle: std::ptr::null_mut(),
             workspace,
         };
-        // SAFETY: allocating the workspace made the stream's device current in this thread; each
-        // call writes one handle or takes the one just made.
+        // SAFETY: allocating the workspace made the stream's device current in this thread. Each call writes one handle
+        // or takes the handle just made.
         unsafe {
             check("cublasCreate", (library.create)(&mut made.handle))?;
             let status = (library.set_stream)(made.handle, raw_stream);
@@ -132,12 +131,12 @@ impl Cublas {
         Ok(made)
     }
 
-    /// The version of cuBLASLt, as it counts (130200 is 13.2.0).
+    /// The version of cuBLASLt as a number: 130200 is 13.2.0.
     pub fn version(&self) -> usize {
         self.library.version()
     }
 
-    /// Refuses memory of another device than the stream's, as a launch does.
+    /// Refuses memory of a device other than the stream's, as a launch does.
     fn expect(&self, places: &[(&str, &Device)]) -> Result<(), CublasError> {
         let stream = self.stream.device();
         match places.iter().find(|(_, device)| *device != stream) {
@@ -151,7 +150,7 @@ impl Cublas {
         }
     }
 
-    /// Makes the stream's device current in this thread, as every call wants it.
+    /// Makes the stream's device current in this thread, as every call needs it.
     fn bind(&self) -> Result<(), CublasError> {
         Ok(self.stream.device().make_current()?)
     }
@@ -162,8 +161,7 @@ impl Drop for Cublas {
         if self.bind().is_err() {
             return;
         }
-        // SAFETY: made in `new`, where not null, and destroyed once. There is no one to tell of an
-        // error.
+        // SAFETY: handles that are not null were made in `new` and are destroyed once. Errors cannot be reported here.
         unsafe {
             if !self.handle.is_null() {
                 (self.library.destroy)(self.handle);
@@ -175,7 +173,7 @@ impl Drop for Cublas {
     }
 }
 
-/// `CUBLAS_STATUS_NOT_SUPPORTED`: the call is right, and there is no such algorithm.
+/// `CUBLAS_STATUS_NOT_SUPPORTED`: the call is right, but there is no such algorithm.
 const NOT_SUPPORTED: i32 = 15;
 
 /// Turns a `cublasStatus_t` into a result.
@@ -183,7 +181,7 @@ fn check(call: &'static str, status: i32) -> Result<(), CublasError> {
     match status {
         0 => Ok(()),
         NOT_SUPPORTED => Err(CublasError::BadProblem(format!(
-            "{call} does not support these types, layouts, or what is to be done to the product"
+            "{call} does not support these types, these layouts or this epilogue"
         ))),
         status => Err(CublasError::Status { call, status }),
     }
@@ -198,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream and cuBLAS on it, where both are there.
+    /// A stream and cuBLAS on it, where there is a GPU and cuBLAS.
     fn cublas() -> Option<(Stream, Cublas)> {
         let device = Device::auto();
         if device.backend() == Backend::Cpu {
@@ -249,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Small whole numbers, so that all sums are exact; as many as any operand needs.
+    /// Small whole numbers, so that all sums are exact; enough for any operand.
     fn data(seed: usize) -> Vec<f32> {
         (0..48 * 48)
             .map(|at| ((at * 7 + seed * 13) % 5) as f32 - 2.0)

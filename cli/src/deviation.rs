@@ -1,9 +1,9 @@
 //! How far a result is from its f64 reference.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// The distance of a result from the reference, over the entries that were compared.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// The distance of a result from its reference over the entries that were compared.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Deviation {
     /// ‖found − reference‖ / ‖reference‖.
     pub relative: f64,
@@ -16,7 +16,7 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Of pairs (found, reference).
+    /// The distance over pairs of a found entry and its reference.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (mut error, mut norm) = (0.0, 0.0);
         let mut deviation = Deviation {
@@ -36,7 +36,7 @@ impl Deviation {
             norm += reference * reference;
             deviation.max = deviation.max.max(difference);
         }
-        // Where the reference is 0, the error stands for itself.
+        // Against a reference of zeros, the error is absolute.
         deviation.relative = if norm > 0.0 {
             (error / norm).sqrt()
         } else {
@@ -45,7 +45,7 @@ impl Deviation {
         deviation
     }
 
-    /// How many entries are no numbers, in words; `None` if all are numbers.
+    /// A message about entries that are no numbers; `None` if all are numbers.
     pub fn no_numbers(&self) -> Option<String> {
         let Deviation {
             entries,

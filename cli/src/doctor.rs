@@ -1,4 +1,4 @@
-//! `cutlet doctor`: what is installed, what is missing, and the fix for each missing thing.
+//! `cutlet doctor`: what is installed, what is missing, and the fix for each missing part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,10 +10,10 @@ use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
 use serde::Serialize;
 
+use crate::output::print_line;
 use cutlet_cli::cublas;
 
-/// Say what is installed: driver, GPUs, kernels, device toolchain, cuBLAS; and how to fix what is
-/// missing.
+/// Check driver, GPUs, kernels, device toolchain and cuBLAS, and name the fix for each that is missing.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     /// Print one line of JSON.
@@ -21,25 +21,25 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// Runs the command. It succeeds whatever is missing: without a GPU, kernels run on the CPU.
+/// Runs the command. A missing part is no failure: without a GPU, kernels run on the CPU.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let report = Report::new();
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        print_line(serde_json::to_string(&report)?)?;
     } else {
-        println!("{report}");
+        print_line(report)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that was looked at.
+/// All findings.
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
     findings: Vec<Finding>,
 }
 
-/// One thing that is there or missing.
+/// A part that is installed or missing.
 #[derive(Debug, Serialize)]
 struct Finding {
     topic: &'static str,
@@ -124,7 +124,7 @@ fn without_driver(found: String) -> Finding {
     Finding::missing(
         "driver",
         found,
-        // The first that knows PTX 8.1, which the kernels for Hopper are in: CUDA 12.1's.
+        // The kernels for Hopper are in PTX 8.1, which the driver of CUDA 12.1 is the first to read.
         "install NVIDIA's driver, version 530 or newer (Debian, Ubuntu: `apt-get install \
          nvidia-driver`); kernels run on the CPU until then",
     )
@@ -159,7 +159,7 @@ fn gpu(ordinal: usize) -> Finding {
     }
 }
 
-/// A GPU of this compute capability, with the kernels that it lacks.
+/// The finding about a GPU of this compute capability, with the kernels that it lacks.
 fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) -> Finding {
     let (there, lacking): (Vec<&PtxFamily>, Vec<_>) = library
         .families
@@ -191,7 +191,7 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
     Finding::found("gpu", what + &lacks.collect::<String>())
 }
 
-/// What a family is for: the first part of its module's path, whose others are its instances.
+/// The first part of a family's module path. The other parts name its instances.
 fn topic(family: &'static str) -> &'static str {
     family.split_once("::").map_or(family, |(topic, _)| topic)
 }
@@ -249,7 +249,7 @@ fn cublas() -> Finding {
 mod tests {
     use super::*;
 
-    /// What is said of a GPU of this compute capability.
+    /// The finding about a GPU of this compute capability.
     fn of_capability(capability: (u32, u32)) -> Finding {
         with_kernels(&cutlet_kernels::PTX, capability, "a GPU".to_string())
     }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_is_advised_knows_the_kernels_ptx() {
+    fn the_driver_in_the_fix_reads_the_kernels_ptx() {
         let driver = without_driver("there is none".to_string());
         assert!(driver.fix.is_some_and(|fix| fix.contains("version 530")));
         for module in cutlet_kernels::PTX
@@ -282,7 +282,7 @@ mod tests {
         {
             let mut lines = module.ptx.lines();
             let version = lines.find_map(|line| line.strip_prefix(".version "));
-            // 8.1 is CUDA 12.1's, of which the drivers are 530.
+            // PTX 8.1 came with CUDA 12.1 and its driver 530.
             assert!(matches!(version, Some("7.0" | "8.1")), "{version:?}");
         }
     }

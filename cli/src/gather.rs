@@ -9,9 +9,10 @@ use cutlet_host::Backend;
 use serde::Serialize;
 
 use crate::host_memory::{self, room};
+use crate::output::complain;
 use crate::timed::{TimedArgs, extent};
 
-/// Gather rows of a table by random indices and say how fast: output[r] = table[indices[r]].
+/// Gather rows of a table by random indices and time it: output[r] = table[indices[r]].
 #[derive(Args, Debug)]
 pub struct GatherArgs {
     /// Rows of the table.
@@ -26,7 +27,7 @@ pub struct GatherArgs {
     /// Type of an index.
     #[arg(long, value_enum, default_value_t)]
     index: IndexType,
-    /// Compare every byte with what the indices ask for.
+    /// Compare every byte with the rows that the indices ask for.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -40,7 +41,7 @@ enum IndexType {
     I64,
 }
 
-/// What a run found.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     backend: String,
@@ -50,7 +51,7 @@ struct Report {
     microseconds: f64,
     /// Bytes read plus bytes written, over the time.
     gigabytes_per_second: f64,
-    /// The same for a copy of as many contiguous bytes.
+    /// The speed of a copy of as many contiguous bytes.
     copy_gigabytes_per_second: f64,
     wrong_bytes: Option<usize>,
 }
@@ -99,13 +100,13 @@ pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     };
     args.timed.print(&report)?;
     if report.wrong_bytes.is_some_and(|wrong| wrong > 0) {
-        eprintln!("error: the gathered rows are not those that the indices ask for");
+        complain("error: the gathered rows differ from the rows that the indices ask for");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes of host memory that the data takes, which for the CPU backend has the device's too.
+/// Bytes of host memory that the data takes. The CPU backend's device memory is host memory too.
 fn host_bytes<X>(args: &GatherArgs, backend: Backend) -> u128 {
     let [table_rows, rows, row_bytes] =
         [args.table_rows, args.rows, args.row_bytes].map(|extent| extent as u128);
@@ -113,7 +114,7 @@ fn host_bytes<X>(args: &GatherArgs, backend: Backend) -> u128 {
     let indices = rows * size_of::<X>() as u128;
     let on_device = match backend {
         Backend::Gpu => 0,
-        // What is gathered, and the copy that it is compared with.
+        // The output, and the source of the copy.
         Backend::Cpu => table + indices + 2 * gathered,
     };
     table + rows * size_of::<usize>() as u128 + indices + gathered + on_device
@@ -131,7 +132,7 @@ fn gather<X: Index>(
         ..
     } = *args;
     let bytes = |rows: usize| rows * row_bytes;
-    // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    // All memory is reserved before any of it is filled, so that a problem that is too large is refused at once.
     host_memory::expect(host_bytes::<X>(args, stream.device().backend()))?;
     let mut table = room::<u8>(bytes(table_rows))?;
     let (mut picks, mut indices) = (room::<usize>(rows)?, room::<X>(rows)?);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_data_takes_is_counted() {
+    fn all_memory_of_the_data_is_counted() {
         let words = "gather --table-rows 100 --rows 10 --row-bytes 7";
         let Alone { gather } = Alone::parse_from(words.split(' '));
         let (table, picks, indices, gathered) = (700, 80, 40, 70);

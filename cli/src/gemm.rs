@@ -16,10 +16,11 @@ use crate::bench::{Dtype, Epilogue, Nearest, Number};
 use crate::deviation::Deviation;
 use crate::host_memory::{self, room};
 use crate::normal::normal;
+use crate::output::complain;
 use crate::timed::{TimedArgs, extent};
 use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
 
-/// Multiply two random matrices and say how long it took: C = activation(alpha·A·B + beta·C + bias).
+/// Multiply two random matrices and time it: C = activation(alpha·A·B + beta·C + bias).
 #[derive(Args, Debug)]
 pub struct GemmArgs {
     /// Rows of A and C.
@@ -31,20 +32,20 @@ pub struct GemmArgs {
     /// Columns of A, rows of B.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     k: usize,
-    /// The type of the elements. Sums are in f32. f32 is multiplied on the CUDA cores, bf16 and f16 on the tensor cores
-    /// of a Hopper GPU; the CPU multiplies all.
+    /// The type of the elements, accumulated in f32. CUDA cores multiply f32, the tensor cores of a Hopper GPU bf16 and
+    /// f16, and the CPU backend all types.
     #[arg(long, value_enum, default_value_t)]
     dtype: Elements,
-    /// The type of C and of the bias, if it is another one.
+    /// The type of C and of the bias, if it differs from A's and B's.
     #[arg(long, value_enum)]
     c_dtype: Option<Elements>,
-    /// How A lies in memory.
+    /// The order of A in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
-    /// How B lies in memory.
+    /// The order of B in memory.
     #[arg(long, value_enum, default_value_t)]
     b: Order,
-    /// How C lies in memory.
+    /// The order of C in memory.
     #[arg(long, value_enum, default_value_t)]
     c: Order,
     /// Factor of the product.
@@ -59,7 +60,7 @@ pub struct GemmArgs {
     /// The function applied last.
     #[arg(long, value_enum)]
     activation: Option<Activation>,
-    /// Compare with an f64 reference: all of C if that is quick, else 8192 entries of it.
+    /// Compare with an f64 reference: all of C if that takes about a second, else 8192 entries.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -85,10 +86,10 @@ impl Elements {
     }
 }
 
-/// The functions that can be applied.
+/// The activations.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Activation {
-    /// x where it is positive, else 0.
+    /// max(x, 0).
     Relu,
     /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2.
     Gelu,
@@ -102,7 +103,7 @@ impl GemmArgs {
         self.c_dtype.unwrap_or(self.dtype)
     }
 
-    /// Whether all of C is computed in f64 in about a second.
+    /// Whether computing all of C in f64 takes about a second.
     fn is_quick(&self) -> bool {
         self.m.saturating_mul(self.n).saturating_mul(self.k) <= QUICK
     }
@@ -119,15 +120,15 @@ impl GemmArgs {
     }
 }
 
-/// What an element type must do here: be stored by cutlet and by cuBLASLt, and be checked.
+/// An element type that cutlet and cuBLASLt store and that can be checked.
 trait Stored: cublas::Element + Nearest {}
 impl<T: cublas::Element + Nearest> Stored for T {}
 
-/// One of A and B, which are multiplied into a C of `D`.
+/// An element type of A and B, for a C of `D`.
 trait Element<D: Stored>: cutlet::Element<D> + Stored {}
 impl<T: cutlet::Element<D> + Stored, D: Stored> Element<D> for T {}
 
-/// Which direction of a matrix is contiguous.
+/// The order of a matrix in memory.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Order {
     /// Rows are contiguous.
@@ -146,7 +147,7 @@ impl From<Order> for cutlet::Order {
     }
 }
 
-/// What a run found.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     backend: String,
@@ -234,7 +235,7 @@ fn run_as<T: Element<D>, D: Stored>(
     let GemmArgs { m, n, k, beta, .. } = *args;
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
-    // Room for all of it is asked for before any is made, so that what is too large is said at once.
+    // All memory is reserved before any of it is filled, so that a problem that is too large is refused at once.
     host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
     let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
     let mut bias = room(n)?;
@@ -257,8 +258,8 @@ fn run_as<T: Element<D>, D: Stored>(
     let mut run = || multiply(&stream, args, [&on_a, &on_b], &on_bias, &mut on_c);
     let time = args.timed.median(&stream, &mut run)?;
     let cublas = cublas_time(&stream, args, &on_a, &on_b, &on_bias).unwrap_or_else(|error| {
-        // What cutlet did is worth a report without it.
-        eprintln!("warning: cuBLASLt was not timed: {error}");
+        // cutlet's own figures are worth a report.
+        complain(format!("warning: cuBLASLt was not timed: {error}"));
         None
     });
     let check = args
@@ -287,14 +288,14 @@ fn run_as<T: Element<D>, D: Stored>(
             let wrong = check.no_numbers().unwrap_or_else(|| {
                 format!("the result is further from the reference than {tolerance:.1e}")
             });
-            eprintln!("error: {wrong}");
+            complain(format!("error: {wrong}"));
             Ok(ExitCode::FAILURE)
         }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Bytes of host memory that the data takes, which for the CPU backend has the device's too.
+/// Bytes of host memory that the data takes. The CPU backend's device memory is host memory too.
 fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
     let [m, n, k] = [args.m, args.n, args.k].map(|extent| extent as u128);
     let [of_t, of_d] = [size_of::<T>(), size_of::<D>()].map(|bytes| bytes as u128);
@@ -308,7 +309,7 @@ fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
         true => m * n * size_of::<[(usize, usize); 2]>() as u128,
         false => 0,
     };
-    // The result comes back to memory of its own.
+    // The result is downloaded to memory of its own.
     data + on_device + result + checked
 }
 
@@ -338,8 +339,8 @@ fn multiply<T: Element<D>, D: Stored>(
     )
 }
 
-/// What cuBLASLt takes for the same product by the algorithm that it takes by itself;
-/// nothing where there is no cuBLAS or no GPU.
+/// The time of cuBLASLt for the same product, by the algorithm that it chooses; `None` where there is no cuBLAS, no GPU
+/// or no such product.
 fn cublas_time<T: Stored, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
@@ -380,7 +381,7 @@ fn cublas_time<T: Stored, D: Stored>(
         alpha,
         beta,
     };
-    // Its bias is one for each place in a contiguous run of C.
+    // cuBLASLt's bias has a number for each place in a contiguous run of C.
     let Some(epilogue) = args
         .epilogue()
         .for_cublas(bias)
@@ -390,7 +391,7 @@ fn cublas_time<T: Stored, D: Stored>(
     };
     let matmul = match cublas.matmul_by::<T, D>(problem, Compute::F32, epilogue, 1) {
         Ok(matmul) => matmul,
-        // There are rows that it cannot read, and products that it has no algorithm for.
+        // cuBLASLt cannot read all rows, and has no algorithm for some products.
         Err(CublasError::BadProblem(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -399,7 +400,7 @@ fn cublas_time<T: Stored, D: Stored>(
     Ok(Some(args.timed.median(stream, &mut multiply)?))
 }
 
-/// Entries of C that are computed in f64 where all would take too long.
+/// Entries of C that are compared where all would take too long.
 const SAMPLES: usize = 8192;
 /// Multiply-adds in f64 that take about a second.
 const QUICK: usize = 1 << 30;
@@ -426,7 +427,7 @@ fn deviation<T: Number, D: Number>(
     let entries: Vec<(usize, usize)> = if args.is_quick() {
         (0..m * n).map(|entry| (entry / n, entry % n)).collect()
     } else {
-        // The last row and column hold most mistakes at edges: they get half of the samples.
+        // Mistakes at edges show in the last row and column: they get half of the samples.
         let mut random = fastrand::Rng::with_seed(args.timed.seed);
         (0..SAMPLES)
             .map(|sample| match sample % 4 {
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_data_takes_is_counted() {
+    fn all_memory_of_the_data_is_counted() {
         let bytes = |options: &str, backend| {
             let words = format!("gemm {options}");
             let Alone { gemm } = Alone::parse_from(words.split(' '));
@@ -479,7 +480,7 @@ mod tests {
         let on_gpu = a + b + 2 * c + bias;
         assert_eq!(bytes(small, Backend::Gpu), on_gpu);
         assert_eq!(bytes(small, Backend::Cpu), on_gpu + a + b + c + bias);
-        // Which entries are compared, and both their values.
+        // The indices of each compared entry, and both values.
         let checked = format!("{small} --check");
         assert_eq!(bytes(&checked, Backend::Gpu), on_gpu + 20 * 30 * 32);
         let large = "--m 60000 --n 60000 --k 60000";

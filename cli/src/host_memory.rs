@@ -1,4 +1,4 @@
-//! Host memory for the data of a problem: room for it, or an error where there is not so much.
+//! Host memory for the data of a problem: reserved, or refused with an error.
 
 /// The host has too little memory.
 #[derive(Debug, thiserror::Error)]
@@ -8,8 +8,8 @@ pub struct TooLittle {
     found: String,
 }
 
-/// Refuses data of so many bytes where the host has less memory available. Linux gives memory that it does not have,
-/// and ends a program that uses it.
+/// Refuses a problem of this many bytes if the host has less memory available. Linux hands out memory that it does not
+/// have, and ends a program that uses it.
 pub fn expect(bytes: u128) -> Result<(), TooLittle> {
     match available() {
         Some(available) => expect_of(available, bytes),
@@ -27,7 +27,7 @@ fn expect_of(available: u128, bytes: u128) -> Result<(), TooLittle> {
     })
 }
 
-/// Bytes that can be had without swapping, where the system says so as Linux does.
+/// Bytes that are available without swapping, as Linux reports them.
 fn available() -> Option<u128> {
     available_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }

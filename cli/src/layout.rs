@@ -17,25 +17,26 @@ use clap::Args;
 use cutlet_layout_core::picture::{self, Draw, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
+use crate::output::{OutputError, print, print_line};
 use calculator::{Calculator, evaluate};
 use refusal::{Refusal, caught};
 use value::Value;
 
-/// More cells than this are no picture.
+/// The most cells of a picture.
 const MOST_CELLS: i64 = 1 << 16;
 
-/// Calculate with layouts: compositions, divisions, products, inverses; in words and pictures.
+/// Calculate with layouts (compositions, divisions, products, inverses), in words and pictures.
 ///
-/// `4` is a dynamic integer and `_4` a static one, as CuTe prints them. Layouts are written
-/// `(4,2):(1,4)`, tilers `<3:4, 8:2>`, compositions `A o B`, swizzled layouts
-/// `Sw<3,4,3> o 0 o (8,8):(8,1)`; `A(1,1)` is what A maps a coordinate to, and `A(_,1)` a slice.
+/// `4` is a dynamic integer and `_4` a static one, as CuTe prints them. Layouts are written `(4,2):(1,4)`, tilers
+/// `<3:4, 8:2>`, compositions `A o B`, swizzled layouts `Sw<3,4,3> o 0 o (8,8):(8,1)`. `A(1,1)` is A's value at a
+/// coordinate, and `A(_,1)` a slice.
 #[derive(Args, Debug)]
 pub struct LayoutArgs {
-    /// What to calculate: `zipped_divide((8,6):(1,8), <4,2>)`.
+    /// The expression: `zipped_divide((8,6):(1,8), <4,2>)`.
     #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions"])]
     expression: Option<String>,
 
-    /// Read an expression a line, and answer each with a line: the result, or `error: …`.
+    /// Read one expression a line, and answer each with a line: the result, or `error: …`.
     #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain"])]
     stdin: bool,
 
@@ -47,9 +48,8 @@ pub struct LayoutArgs {
     #[arg(long)]
     annotated: bool,
 
-    /// Take the result as a thread-value layout, and print which thread holds which element of a
-    /// tile of this SHAPE, such as (16,8); without one, of a single row. With --svg and --latex,
-    /// draw that.
+    /// Take the result as a thread-value layout, and print the thread of each element of a tile. The tile has this
+    /// SHAPE, such as (16,8), or is a single row. With --svg and --latex, draw it.
     #[arg(long, value_name = "SHAPE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     tv: Option<String>,
 
@@ -80,10 +80,10 @@ pub struct LayoutArgs {
 
 /// Runs the command.
 pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    // A refusal may be a panic that the calculator catches: its message is all there is to say.
+    // The calculator catches panics and prints their messages as refusals.
     panic::set_hook(Box::new(|_| {}));
     if args.functions {
-        list_functions();
+        list_functions()?;
     }
     if let Some(folder) = &args.figures {
         figures::draw_all(folder)?;
@@ -97,16 +97,17 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list_functions() {
+fn list_functions() -> Result<(), OutputError> {
     for (topic, signatures) in functions::SIGNATURES {
-        println!("{topic}");
+        print_line(topic)?;
         for signature in *signatures {
-            println!("  {signature}");
+            print_line(format!("  {signature}"))?;
         }
     }
+    Ok(())
 }
 
-/// Answers every line with a line.
+/// Answers each line with a line.
 fn answer_lines(mut lines: impl BufRead, mut answers: impl Write) -> io::Result<()> {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
@@ -133,7 +134,7 @@ fn one_line(refusal: &Refusal) -> String {
     refusal.to_string().replace('\n', " ")
 }
 
-/// A refusal under the expression it is about, with a mark at its column.
+/// A refusal with its expression, and a mark at its column.
 #[derive(Debug)]
 struct Marked {
     refusal: Refusal,
@@ -152,7 +153,7 @@ impl fmt::Display for Marked {
 
 impl std::error::Error for Marked {}
 
-/// Answers one expression, with pictures.
+/// Answers one expression, in words and pictures.
 fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
     let marked = |refusal| Marked {
         refusal,
@@ -162,13 +163,13 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     let value = calculator.evaluate();
     if args.explain {
         for explanation in calculator.explanations() {
-            println!("{explanation}");
+            print_line(explanation)?;
         }
     }
     let drawn = value
         .and_then(|value| caught(|| draw(args, &value)))
         .map_err(marked)?;
-    print!("{}", drawn.printed);
+    print(drawn.printed)?;
     if let (Some(file), Some(document)) = (&args.svg, &drawn.document) {
         fs::write(file, document)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -176,7 +177,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// What is printed for a value, and what goes into a file.
+/// The answer for a value: printed text, and a document for a file.
 struct Drawn {
     printed: String,
     document: Option<String>,
@@ -214,7 +215,7 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
     Ok(Drawn { printed, document })
 }
 
-/// What a layout can be drawn as.
+/// The pictures of a layout.
 #[derive(Clone, Copy)]
 enum Picture {
     Table,
@@ -247,7 +248,7 @@ impl Picture {
 fn few_enough(cells: i64) -> Result<(), Refusal> {
     if cells > MOST_CELLS {
         return Err(Refusal::new(format!(
-            "{cells} cells are too many to draw; at most {MOST_CELLS} are"
+            "{cells} cells are too many to draw; the most are {MOST_CELLS}"
         )));
     }
     Ok(())
@@ -277,7 +278,7 @@ fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
     Ok(ThreadValues::new(&layout, &tile)?)
 }
 
-/// The extents that a layout of coordinates reaches.
+/// The extents of the tile that a layout of coordinates covers.
 fn extents(layout: &Layout) -> IntTuple {
     let mut extents = [1, 1];
     for leaf in 0..layout.num_leaves() {

@@ -1,3 +1,3 @@
-//! What the `cutlet` command and the benchmarks compare with.
+//! The baseline that the `cutlet` command and the benchmarks compare with.
 
 pub mod cublas;

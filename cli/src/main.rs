@@ -9,12 +9,15 @@ mod gemm;
 mod host_memory;
 mod layout;
 mod normal;
+mod output;
 mod timed;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+
+use output::{OutputError, complain, reader_is_gone};
 
 /// Kernels written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
 #[derive(Parser, Debug)]
@@ -34,40 +37,53 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return explain(&error),
+    let result = match Cli::try_parse() {
+        Ok(cli) => run(&cli.command),
+        Err(error) => explain(&error),
     };
-    let result = match &cli.command {
+    match result {
+        Ok(code) => code,
+        Err(error) if reader_is_gone(&*error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(format!(
+                "error: {}",
+                backend::as_an_option(&error.to_string())
+            ));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    match command {
         Command::Gemm(args) => gemm::run(args),
         Command::Gather(args) => gather::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("error: {}", backend::as_an_option(&error.to_string()));
-        ExitCode::from(2)
-    })
+    }
 }
 
-/// Prints what was asked for (help, version), or in one line what is wrong with the arguments.
-fn explain(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+/// Prints help or the version where they were asked for, else one line about the wrong argument.
+fn explain(error: &clap::Error) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if !error.use_stderr() {
+        error.print().map_err(OutputError::from)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
     }
     let all = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => "; `--help` lists all",
         _ => "",
     };
-    eprintln!("{}{all}", one_line(&error.render().to_string()));
-    ExitCode::from(2)
+    complain(format!("{}{all}", one_line(&error.render().to_string())));
+    Ok(ExitCode::from(2))
 }
 
-/// clap's complaint without how the command is used: what is wrong, with the arguments that are
-/// missing, the values that there are and the tips that it puts on lines of their own.
-fn one_line(complaint: &str) -> String {
-    let lines = complaint.lines().map(str::trim);
+/// clap's message in one line, without the usage: the mistake, missing arguments, possible values and tips.
+fn one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim);
     let helpful = lines
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .filter(|line| !line.is_empty());

@@ -1,12 +1,12 @@
-//! Random inputs: normally distributed, the same for the same seed.
+//! Normally distributed random inputs, the same for the same seed.
 
 use fastrand::Rng;
 
-/// Numbers from N(0, 1), without end.
+/// An endless sequence of numbers from N(0, 1).
 pub fn normal(seed: u64) -> impl Iterator<Item = f32> {
     let mut random = Rng::with_seed(seed);
     let pairs = std::iter::repeat_with(move || {
-        // Box and Muller: two uniform numbers give two normal ones.
+        // Box–Muller: two uniform numbers give two normal numbers.
         let radius = (-2.0 * (1.0 - random.f32()).ln()).sqrt();
         let (sin, cos) = (std::f32::consts::TAU * random.f32()).sin_cos();
         [radius * cos, radius * sin]

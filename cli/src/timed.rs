@@ -1,4 +1,4 @@
-//! What the commands that time one problem share: their options, and what these ask for.
+//! Options of the commands that time one problem, with the timing and printing that they ask for.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use serde::Serialize;
 
 use crate::backend::Backend;
 use crate::bench::Spread;
+use crate::output::print_line;
 
 /// Options of a command that times one problem.
 #[derive(Args, Debug)]
 pub struct TimedArgs {
-    /// Where it runs.
+    /// The device.
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
-    /// Timed iterations, after one that is not.
+    /// Timed iterations, after one that is not timed.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     iters: u32,
     /// Seed of the random data.
@@ -33,8 +34,7 @@ impl TimedArgs {
         Ok(self.backend.device()?.stream()?)
     }
 
-    /// The median time of `work`, each iteration between two events of its own, after one that is
-    /// not timed.
+    /// The median time of `work` over the iterations, after one that is not timed. Each is timed between two events.
     pub fn median<E: std::error::Error + 'static>(
         &self,
         stream: &Stream,
@@ -52,19 +52,24 @@ impl TimedArgs {
         Ok(Duration::from_secs_f64(Spread::of(&seconds).median))
     }
 
-    /// Prints what was found, in words or as JSON.
-    pub fn print(&self, report: &(impl fmt::Display + Serialize)) -> serde_json::Result<()> {
+    /// Prints a report, in words or as JSON.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn print(
+        &self,
+        report: &(impl fmt::Display + Serialize),
+    ) -> Result<(), Box<dyn std::error::Error>> {
         if self.json {
-            println!("{}", serde_json::to_string(report)?);
+            print_line(serde_json::to_string(report)?)?;
         } else {
-            println!("{report}");
+            print_line(report)?;
         }
         Ok(())
     }
 }
 
-/// An extent of a problem, as an option's value: at least 1, and so small that two of them can be
-/// multiplied.
+/// Parses an extent of a problem: from 1 to [`MAX_EXTENT`].
 pub fn extent(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("an extent must be at least 1".to_string()),

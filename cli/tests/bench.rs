@@ -1,11 +1,11 @@
-//! `cutlet bench` as a user meets it on a machine without a GPU: the tiny suite against plain
-//! references, its files, comparisons of runs, suites of one's own, and what is refused.
+//! `cutlet bench` on a machine without a GPU: the tiny suite against plain loops, its files, comparisons of runs, a
+//! user's own suites, and refusals.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-
-use serde_json::Value;
 
 fn cutlet(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cutlet"))
@@ -14,38 +14,92 @@ fn cutlet(arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-fn text(bytes: &[u8]) -> String {
+fn text_of(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
 }
 
-/// Asserts that the command makes no sense to the program, which says so in one line with these words.
+/// Asserts that the program refuses the arguments, with an error of one line that contains these words.
 fn assert_refused(arguments: &[&str], expected: &str) {
     let output = cutlet(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    let error = text(&output.stderr);
+    let error = text_of(&output.stderr);
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.contains(expected), "{error}");
 }
 
-/// An empty folder of this name.
+/// An empty folder with this name.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // It may be there from an earlier run.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    // It may exist from an earlier run.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder can be made");
     folder
 }
 
-fn results(folder: &Path) -> Value {
-    let text = std::fs::read_to_string(folder.join("results.json")).expect("there are results");
-    serde_json::from_str(&text).expect("results are JSON")
+/// The facts and the lines of a run's results.
+struct Results {
+    facts: toml::Table,
+    header: Vec<String>,
+    lines: Vec<BTreeMap<String, String>>,
+}
+
+impl Results {
+    fn read(folder: &Path) -> Results {
+        let text = fs::read_to_string(folder.join("results.csv")).expect("there are results");
+        let (facts, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with('#'));
+        let facts: Vec<&str> = facts.iter().map(|fact| &fact[1..]).collect();
+        let lines = lines.join("\n");
+        let mut reader = csv::Reader::from_reader(lines.as_bytes());
+        let header = reader.headers().expect("there is a header").clone();
+        let lines = reader
+            .deserialize()
+            .map(|line| line.expect("a line of cells"));
+        Results {
+            facts: toml::from_str(&facts.join("\n")).expect("the facts are TOML"),
+            lines: lines.collect(),
+            header: header.iter().map(str::to_string).collect(),
+        }
+    }
+
+    fn write(&self, folder: &Path) {
+        let facts = toml::to_string(&self.facts).expect("facts can be written");
+        let mut text: String = facts.lines().map(|fact| format!("# {fact}\n")).collect();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.header).expect("a header");
+        for line in &self.lines {
+            let cells = self.header.iter().map(|column| &line[column]);
+            writer.write_record(cells).expect("a line");
+        }
+        text += &text_of(&writer.into_inner().expect("lines"));
+        fs::write(folder.join("results.csv"), text).expect("results are written");
+    }
+
+    /// The lines with this role.
+    fn of_role(&self, role: &str) -> impl Iterator<Item = &BTreeMap<String, String>> {
+        self.lines.iter().filter(move |line| line["role"] == role)
+    }
+
+    /// Sets median, minimum and maximum in the first line with this role.
+    fn set(&mut self, role: &str, columns: [&str; 3], figures: [f64; 3]) {
+        let mut lines = self.lines.iter_mut();
+        let line = lines.find(|line| line["role"] == role).expect("a line");
+        for (column, figure) in columns.into_iter().zip(figures) {
+            line.insert(column.to_string(), figure.to_string());
+        }
+    }
+}
+
+fn number(line: &BTreeMap<String, String>, column: &str) -> f64 {
+    let text = &line[column];
+    text.parse()
+        .unwrap_or_else(|_| panic!("{column} is {text}"))
 }
 
 fn path(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
-/// Runs the tiny suite into a folder of this name.
+/// Runs the tiny suite. Its results go to a folder with this name.
 fn tiny(name: &str) -> (PathBuf, String) {
     let out = folder(name);
     let output = cutlet(&[
@@ -58,11 +112,11 @@ fn tiny(name: &str) -> (PathBuf, String) {
         "--out",
         path(&out),
     ]);
-    let printed = text(&output.stdout);
+    let printed = text_of(&output.stdout);
     assert!(
         output.status.success(),
         "{printed}\n{}",
-        text(&output.stderr)
+        text_of(&output.stderr)
     );
     (out, printed)
 }
@@ -74,11 +128,13 @@ fn instances_are_measured_by_parts_of_their_names() {
     let arguments = [&arguments[..], &["--rounds", "5", "--out", path(&out)]].concat();
     let instances = |option: &str| {
         let output = cutlet(&[&arguments[..], &[option]].concat());
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let row = &results(&out)["rows"][0];
-        let contestants = row["contestants"].as_array().unwrap().iter();
-        let instances = contestants.filter(|contestant| contestant["role"] == "instance");
-        let names = instances.map(|contestant| contestant["name"].as_str().unwrap().to_string());
+        assert!(output.status.success(), "{}", text_of(&output.stderr));
+        let results = Results::read(&out);
+        let first = results.lines[0]["m"].clone();
+        let instances = results
+            .of_role("instance")
+            .filter(|line| line["m"] == first);
+        let names = instances.map(|line| line["contestant"].clone());
         names.collect::<Vec<_>>()
     };
     assert_eq!(instances("--seed=1"), [""; 0]);
@@ -91,7 +147,7 @@ fn instances_are_measured_by_parts_of_their_names() {
 #[test]
 fn a_run_that_is_interrupted_leaves_what_it_measured() {
     let out = folder("interrupted");
-    let file = out.join("results.json");
+    let file = out.join("results.csv");
     let mut run = Command::new(env!("CARGO_BIN_EXE_cutlet"))
         .args(["bench", "all", "--backend", "cpu", "--rounds", "50"])
         .args(["--out", path(&out)])
@@ -106,13 +162,12 @@ fn a_run_that_is_interrupted_leaves_what_it_measured() {
     run.kill().expect("the command can be stopped");
     run.wait().expect("the command ends");
 
-    let rows = results(&out)["rows"].as_array().map(Vec::len);
-    let rows = rows.expect("rows");
+    let rows = Results::read(&out).of_role("cutlet").count();
     assert!((1..16).contains(&rows), "{rows} rows");
     let report = cutlet(&["bench", "report", path(&out)]);
-    assert!(report.status.success(), "{}", text(&report.stderr));
-    let printed = text(&report.stdout);
-    let report = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    assert!(report.status.success(), "{}", text_of(&report.stderr));
+    let printed = text_of(&report.stdout);
+    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
     for said in [printed, report] {
         assert!(said.contains(&format!("{rows} of 16 rows")), "{said}");
     }
@@ -131,22 +186,32 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
 
-    let results = results(&out);
-    assert_eq!(results["schema"], 1);
-    assert_eq!(results["machine"]["backend"], "cpu");
-    let rows = results["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 16);
-    for row in rows {
-        assert_eq!(row["status"], "measured", "{row}");
-        let rounds = row["contestants"][0]["rounds"].as_array();
-        assert_eq!(rounds.expect("rounds").len(), 5);
+    let results = Results::read(&out);
+    assert_eq!(results.facts["schema"].as_integer(), Some(2));
+    assert_eq!(results.facts["machine"]["backend"].as_str(), Some("cpu"));
+    assert_eq!(results.facts["protocol"]["rounds"].as_integer(), Some(5));
+    assert_eq!(results.of_role("cutlet").count(), 16);
+    for line in &results.lines {
+        assert_eq!(line["status"], "measured", "{line:?}");
+        assert_eq!(line["suite"], "tiny");
+        let [median, min, max] = ["median_us", "min_us", "max_us"].map(|it| number(line, it));
+        assert!(0.0 < min && min <= median && median <= max, "{line:?}");
     }
-    let gemm = &rows[0]["check"];
-    assert_eq!(gemm["to_f64"]["entries"], 4096);
-    assert_eq!(gemm["to_baseline"]["entries"], 64 * 64);
-    assert!(gemm["to_f64"]["relative"].as_f64().expect("an error") < 1e-6);
+    let gemm = results.of_role("cutlet").next().expect("a GEMM");
+    assert_eq!(
+        ["m", "n", "k", "layout"].map(|it| &*gemm[it]),
+        ["64", "64", "64", "nt"]
+    );
+    assert!(number(gemm, "error") < 1e-6);
+    let gathers = results
+        .lines
+        .iter()
+        .filter(|line| line["family"] == "gather");
+    for gather in gathers {
+        assert_eq!([&*gather["error"], &*gather["max_error"]], ["0", "0"]);
+    }
 
-    let report = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert!(report.contains("The CPU backend ran this"));
     assert!(report.contains("1/√k where an activation is fused"));
     for plot in [
@@ -155,54 +220,157 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         "gather-speed",
         "gather-ratio",
     ] {
-        assert!(report.contains(&format!("({plot}.png)")), "{plot}");
-        let svg = std::fs::read_to_string(out.join(format!("{plot}.svg"))).expect("an SVG");
+        assert!(report.contains(&format!("({plot}.svg)")), "{plot}");
+        let svg = fs::read_to_string(out.join(format!("{plot}.svg"))).expect("an SVG");
         assert!(svg.contains("</svg>") && svg.contains("Inter"), "{plot}");
-        let png = std::fs::read(out.join(format!("{plot}.png"))).expect("a PNG");
-        assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n", "{plot}");
+        assert!(!out.join(format!("{plot}.png")).exists(), "{plot}");
     }
+    assert!(
+        cutlet(&["bench", "report", "--png", path(&out)])
+            .status
+            .success()
+    );
+    let png = fs::read(out.join("gemm-f32-speed.png")).expect("a PNG");
+    assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
 
-    // The report comes out the same from the results alone.
-    std::fs::remove_file(out.join("report.md")).expect("the report can be removed");
+    // The results alone give the same report.
+    fs::remove_file(out.join("report.md")).expect("the report can be removed");
     assert!(cutlet(&["bench", "report", path(&out)]).status.success());
-    let again = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert_eq!(again, report);
 
-    // The results may be named themselves, as where runs are compared.
-    std::fs::remove_file(out.join("report.md")).expect("the report can be removed");
-    let file = out.join("results.json");
+    // A run's results may be named in place of its folder.
+    fs::remove_file(out.join("report.md")).expect("the report can be removed");
+    let file = out.join("results.csv");
     let output = cutlet(&["bench", "report", path(&file)]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let again = std::fs::read_to_string(out.join("report.md")).expect("there is a report");
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert_eq!(again, report);
+
+    // Reports of several results share a folder.
+    let reports = folder("reports");
+    for name in ["one.csv", "two.csv"] {
+        fs::copy(&file, reports.join(name)).expect("results can be copied");
+    }
+    let [one, two] = ["one.csv", "two.csv"].map(|name| reports.join(name));
+    let output = cutlet(&["bench", "report", path(&one), path(&two)]);
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    for name in ["one", "two"] {
+        let report = fs::read_to_string(reports.join(format!("{name}-report.md")));
+        let plot = format!("{name}-gemm-f32-speed.svg");
+        assert!(report.expect("a report").contains(&plot), "{plot}");
+        assert!(reports.join(&plot).exists(), "{plot}");
+    }
+    let elsewhere = path(&reports);
+    let twice = [
+        "bench",
+        "report",
+        path(&out),
+        path(&file),
+        "--out",
+        elsewhere,
+    ];
+    assert_refused(&twice, "two of them have the same folder and name");
+}
+
+/// The results in `docs/results` have reports and plots.
+#[test]
+fn stored_results_can_be_reported() {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
+    let out = folder("stored");
+    let files = fs::read_dir(stored).expect("there are stored results");
+    let files = files.map(|file| path(&file.expect("a file").path()).to_string());
+    let files: Vec<String> = files.collect();
+    let mut arguments = vec!["bench", "report", "--out", path(&out)];
+    arguments.extend(files.iter().map(String::as_str));
+    let output = cutlet(&arguments);
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let reports = text_of(&output.stdout).matches("report in ").count();
+    assert_eq!(reports, files.len());
+}
+
+#[test]
+fn absurd_results_are_refused_with_file_and_line() {
+    let (out, _) = tiny("absurd");
+    let file = out.join("results.csv");
+    let right = fs::read_to_string(&file).expect("there are results");
+    let line = 2 + right
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .count();
+    for absurd in ["0", "-1.5", "NaN", "inf"] {
+        for column in ["median_us", "ratio"] {
+            let mut results = Results::read(&out);
+            results.lines[0].insert(column.to_string(), absurd.to_string());
+            results.write(&out);
+            let expected = format!("results.csv: line {line}: {column} is `{absurd}`");
+            assert_refused(&["bench", "report", path(&out)], &expected);
+            fs::write(&file, &right).expect("results are written");
+        }
+    }
+}
+
+#[test]
+fn results_are_kept_when_nobody_reads_the_table() {
+    let out = folder("closed");
+    let arguments = [
+        "bench",
+        "all",
+        "--backend",
+        "cpu",
+        "--rounds",
+        "5",
+        "--out",
+        path(&out),
+    ];
+    let mut run = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(run.stdout.take());
+    let output = run.wait_with_output().expect("the command ends");
+    assert!(output.status.success(), "{:?}", output.status);
+    assert_eq!(text_of(&output.stderr), "");
+
+    // `head` closes the pipe after the table's first row.
+    let shell = format!(
+        "'{}' bench all --backend cpu --rounds 5 --out '{}' | head -4",
+        env!("CARGO_BIN_EXE_cutlet"),
+        path(&out)
+    );
+    let output = Command::new("sh")
+        .args(["-c", &shell])
+        .output()
+        .expect("a shell");
+    assert_eq!(text_of(&output.stderr), "");
+    assert!(Results::read(&out).of_role("cutlet").count() >= 1);
 }
 
 #[test]
 fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
     let (old, _) = tiny("old");
     let compared = cutlet(&["bench", "compare", path(&old), path(&old), "--fail"]);
-    let printed = text(&compared.stdout);
+    let printed = text_of(&compared.stdout);
     assert!(compared.status.success(), "{printed}");
     assert!(
         printed.contains("no change beyond the noise in 16 rows"),
         "{printed}"
     );
 
-    // Figures that are written here: measured ones may vary as much as they like.
+    // The figures are written here: measured figures may vary.
     let new = folder("slower");
-    let mut results = results(&old);
+    let mut results = Results::read(&old);
     for (folder, figures) in [(&old, [1.0, 0.9, 1.1]), (&new, [0.5, 0.4, 0.6])] {
-        for (name, figure) in ["median", "min", "max"].into_iter().zip(figures) {
-            results["rows"][1]["ratio"][name] = Value::from(figure);
-        }
-        std::fs::write(folder.join("results.json"), results.to_string())
-            .expect("results are written");
+        results.set("cutlet", ["ratio", "ratio_min", "ratio_max"], figures);
+        results.write(folder);
     }
     let compared = cutlet(&["bench", "compare", path(&old), path(&new), "--fail"]);
-    let printed = text(&compared.stdout);
+    let printed = text_of(&compared.stdout);
     assert_eq!(compared.status.code(), Some(1), "{printed}");
     assert!(
-        printed.contains("slower:\n  gemm f32 128x128x128"),
+        printed.contains("slower:\n  gemm f32 64x64x64"),
         "{printed}"
     );
     assert!(
@@ -214,19 +382,19 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
 #[test]
 fn results_of_another_schema_are_refused() {
     let out = folder("schema");
-    std::fs::write(out.join("results.json"), "{\"schema\": 99}").expect("a file is written");
+    fs::write(out.join("results.csv"), "# schema = 99\n").expect("a file is written");
     let output = cutlet(&["bench", "compare", path(&out), path(&out)]);
     assert_eq!(output.status.code(), Some(2));
-    let error = text(&output.stderr);
+    let error = text_of(&output.stderr);
     assert!(error.contains("its schema is 99"), "{error}");
 }
 
 #[test]
-fn a_suite_of_ones_own_is_a_file_and_types_without_a_kernel_are_said() {
+fn a_suite_may_be_a_file_and_types_without_a_kernel_are_skipped() {
     let out = folder("own");
     let suite = out.join("own.toml");
     let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[5, 6, 7]]\nlayout = \"tn\"\n";
-    std::fs::write(&suite, entry).expect("a file is written");
+    fs::write(&suite, entry).expect("a file is written");
     let output = cutlet(&[
         "bench",
         "gemm",
@@ -239,13 +407,14 @@ fn a_suite_of_ones_own_is_a_file_and_types_without_a_kernel_are_said() {
         "--out",
         path(&out),
     ]);
-    let printed = text(&output.stdout);
+    let printed = text_of(&output.stdout);
     assert!(output.status.success(), "{printed}");
     assert!(printed.contains("5 6 7 tn"), "{printed}");
     assert!(printed.contains("1 rows measured, 1 skipped"), "{printed}");
-    let results = results(&out);
-    assert_eq!(results["rows"][1]["status"], "skipped");
-    assert!(results["rows"][1]["reason"].is_string());
+    let results = Results::read(&out);
+    let skipped = results.lines.last().expect("lines");
+    assert_eq!(skipped["status"], "skipped");
+    assert!(!skipped["note"].is_empty());
 }
 
 #[test]
@@ -262,28 +431,23 @@ fn baselines_can_be_measured_alone() {
         "--out",
         path(&out),
     ]);
-    assert!(output.status.success(), "{}", text(&output.stdout));
-    let row = &results(&out)["rows"][0];
-    assert_eq!(row["contestants"].as_array().expect("contestants").len(), 1);
-    assert!(
-        row["check"]["baseline_to_f64"]["relative"]
-            .as_f64()
-            .expect("an error")
-            < 4e-3
-    );
+    assert!(output.status.success(), "{}", text_of(&output.stdout));
+    let mut results = Results::read(&out);
+    assert_eq!(results.lines.len(), 4);
+    assert_eq!(results.of_role("baseline").count(), 4);
+    assert!(number(&results.lines[0], "error") < 4e-3);
 
-    // Figures that are written here: measured ones may vary as much as they like.
+    // The figures are written here: measured figures may vary.
     let slower = folder("slower-baselines");
-    let mut results = results(&out);
+    let operations = 2.0 * f64::from(64).powi(3);
     for (folder, figures) in [(&out, [1.0, 0.9, 1.1]), (&slower, [2.0, 1.9, 2.1])] {
-        for (name, figure) in ["median", "min", "max"].into_iter().zip(figures) {
-            results["rows"][0]["contestants"][0]["microseconds"][name] = Value::from(figure);
-        }
-        std::fs::write(folder.join("results.json"), results.to_string())
-            .expect("results are written");
+        results.set("baseline", ["median_us", "min_us", "max_us"], figures);
+        let speed = operations / figures[0] / 1e6;
+        results.lines[0].insert("speed".to_string(), speed.to_string());
+        results.write(folder);
     }
     let compared = cutlet(&["bench", "compare", path(&out), path(&slower)]);
-    let printed = text(&compared.stdout);
+    let printed = text_of(&compared.stdout);
     assert!(
         printed.contains(" -50.0%  1.0 to 2.0 us of the baseline"),
         "{printed}"
@@ -303,7 +467,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
 }
 
 #[test]
-fn what_is_wrong_with_a_suite_is_said_with_its_line() {
+fn mistakes_in_a_suite_are_refused_with_their_line() {
     let suite = folder("wrong").join("wrong.toml");
     let entry = "about = \"mine\"\n\n[[gemm]]\nmnk = [[1, 2, 3]]\n\n[[gemm]]\n";
     for (last, expected) in [
@@ -319,7 +483,7 @@ fn what_is_wrong_with_a_suite_is_said_with_its_line() {
         ("mnk = [[1, 2, 3]", "line 7 is wrong: "),
         ("[[gem]]", "line 7 is wrong: unknown field `gem`"),
     ] {
-        std::fs::write(&suite, format!("{entry}{last}\n")).expect("a file is written");
+        fs::write(&suite, format!("{entry}{last}\n")).expect("a file is written");
         let arguments = ["bench", "gemm", "--backend", "cpu", "--suite", path(&suite)];
         assert_refused(&arguments, expected);
     }
@@ -329,7 +493,7 @@ fn what_is_wrong_with_a_suite_is_said_with_its_line() {
 fn a_run_that_would_measure_nothing_is_refused() {
     let folder = folder("nothing");
     let empty = folder.join("empty.toml");
-    std::fs::write(&empty, "about = \"nothing\"\n").expect("a file is written");
+    fs::write(&empty, "about = \"nothing\"\n").expect("a file is written");
     for (arguments, expected) in [
         (
             vec!["gemm", "--suite", "gather"],
@@ -339,7 +503,7 @@ fn a_run_that_would_measure_nothing_is_refused() {
             vec!["gather", "--suite", "headline"],
             "but it has no gather;",
         ),
-        // tiny has GEMMs, but that is no reason to leave out the other.
+        // tiny has GEMMs, but gather has none.
         (
             vec!["gemm", "--suite", "tiny", "--suite", "gather"],
             "`gather` was asked for",

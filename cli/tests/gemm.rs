@@ -1,5 +1,4 @@
-//! `cutlet gemm` and `cutlet gather` as a user meets them: results on the CPU backend, JSON, and bad
-//! arguments.
+//! `cutlet gemm` and `cutlet gather`: results on the CPU backend, JSON, and bad arguments.
 
 use std::process::{Command, Output};
 
@@ -15,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn gemm_says_where_it_ran_and_how_far_off_it_is() {
+fn gemm_prints_its_device_and_error() {
     let output = cutlet("gemm --m 33 --n 65 --k 17 --backend cpu --check --iters 1");
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}");
@@ -96,7 +95,7 @@ fn every_epilogue_is_right() {
 }
 
 #[test]
-fn what_a_newcomer_sees_first_is_right() {
+fn the_commands_of_the_demo_are_right() {
     for arguments in include_str!("demo.txt").lines() {
         let output = cutlet(&format!("{arguments} --backend cpu --iters 1"));
         let printed = text(&output.stdout);
@@ -148,7 +147,7 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn what_helps_is_said_of_bad_arguments() {
+fn complaints_about_arguments_are_helpful() {
     for (arguments, helpful) in [
         ("layout", "<EXPR>"),
         ("bench compare", "<OLD> <NEW>"),
@@ -172,11 +171,11 @@ fn help_is_true_of_every_matrix() {
     for order in ["row: Rows are contiguous", "col: Columns are contiguous"] {
         assert_eq!(help.matches(order).count(), 3, "{help}");
     }
-    // Which cores multiply is said of A and B alone.
+    // Only the type of A and B decides which cores multiply.
     assert_eq!(help.matches("CUDA cores").count(), 1, "{help}");
 }
 
-/// No matter how much memory there is: so much cannot be addressed.
+/// This much memory cannot be addressed on any machine.
 #[test]
 fn a_problem_that_the_host_cannot_hold_is_one_line_and_exit_code_2() {
     for arguments in [

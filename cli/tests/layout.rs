@@ -1,4 +1,4 @@
-//! `cutlet layout` as its users meet it: answers, pictures and refusals.
+//! `cutlet layout`: answers, pictures and refusals.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// What it prints for an expression.
+/// The command's output for these arguments.
 fn printed(arguments: &[&str]) -> String {
     let output = cutlet(arguments);
     assert!(
@@ -29,7 +29,7 @@ fn printed(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// What it answers to lines, and how long that took.
+/// The command's answers to lines, and the time that it took.
 fn answers(lines: &[u8]) -> (Vec<String>, Duration) {
     let start = Instant::now();
     let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
@@ -53,7 +53,7 @@ fn answers(lines: &[u8]) -> (Vec<String>, Duration) {
     )
 }
 
-/// Holds answers to expressions, all in one run.
+/// Checks the answers to expressions, all in one run.
 fn check(cases: &[(&str, &str)]) {
     let lines: String = cases
         .iter()
@@ -209,7 +209,7 @@ fn syntax_errors_point_at_the_column() {
         ),
         (
             "composition((4,2):(1,8))",
-            "error: column 1: composition(A, tiler) is how it is called, not with 1 argument",
+            "error: column 1: the signature is composition(A, tiler); there is 1 argument",
         ),
         (
             "4:2 o",
@@ -254,7 +254,7 @@ fn no_picture_is_asked_for_of_lines() {
     }
 }
 
-/// Every line has an answer, whatever it is.
+/// Every line has an answer.
 #[test]
 fn nothing_on_stdin_crashes() {
     let mut lines = Vec::new();
@@ -307,8 +307,8 @@ fn twenty_thousand_lines_take_seconds_at_most() {
     let (found, took) = answers(lines.as_bytes());
     assert_eq!(found.len(), 20_000);
     assert!(found[3].starts_with("error: ") && found[2] == found[19_998]);
-    // It takes a fraction of a second. The limit is for machines that are slow or busy: what it must
-    // find is a start of the program, or a search, for each line.
+    // It takes a fraction of a second. The limit allows for slow or busy machines, but not for a start of the program
+    // or a search for each line.
     assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
@@ -330,7 +330,7 @@ fn tables_are_cutes() {
     assert!(printed(&["Sw<1,0,1> o 0 o (2,2):(2,1)", "--table"]).contains(" 1  | 3 | 2 |"));
     let too_many = cutlet(&["(1000,1000)", "--table"]);
     assert!(text(&too_many.stderr).contains("1000000 cells are too many"));
-    // Drawing evaluates, which may be refused where the expression was not.
+    // Drawing evaluates the layout, which may be refused although the expression was not.
     let misfit = cutlet(&["make_composed_layout((4,4), (1,2,3), 4)", "--table"]);
     assert!(
         text(&misfit.stderr).starts_with("error: "),
@@ -408,7 +408,7 @@ fn documents_are_written() {
     );
 }
 
-/// The guide's figures are what the command draws today.
+/// The guide's figures are as the command draws them.
 #[test]
 fn figures_are_regenerated_by_one_command() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
@@ -452,7 +452,7 @@ fn functions_are_listed() {
     assert_eq!(cutlet(&[]).status.code(), Some(2));
 }
 
-/// The words of a command line, of which some stand in single quotes.
+/// The words of a command line. Some are in single quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (i, part) in line.split('\'').enumerate() {
@@ -487,7 +487,7 @@ fn pages_show_what_the_command_prints() {
                     lines.join("\n")
                 };
                 let (found, expected) = (trimmed(&found), trimmed(expected));
-                // A page may leave the end out.
+                // A page may leave out the end.
                 match expected.strip_suffix('…') {
                     Some(begin) => assert!(found.starts_with(begin.trim_end()), "{found}"),
                     None => assert_eq!(found, expected, "{line:?}"),

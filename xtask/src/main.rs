@@ -33,8 +33,8 @@ usage: cargo xtask <task>
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
                   spills, calls or local memory, no memory barrier in a loop with wgmma
     package       packages every published crate as for a registry, PTX included, and builds the packages
-  measured <results.json>...
-                takes times of instances from results, for the choice among them";
+  measured <results.csv>...
+                copies times of instances from results to the table that the choice among them reads";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,35 +1,31 @@
-//! `cargo xtask measured`: times of instances, from the results of `cutlet bench gemm --instances`, to where the choice
-//! among them finds them.
+//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table that
+//! the choice among instances reads.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use serde_json::Value;
-
 use crate::process::Outcome;
 
-/// What the choice reads: lines of m, n and k, and of instances with their microseconds.
+/// The table that the choice reads. A line has m, n and k, then instances with their microseconds.
 const TIMES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../src/gemm/choose/measured.txt"
 );
-/// The element type whose times are kept.
+/// The element type of the table.
 const DTYPE: &str = "bf16";
-/// How many times as long as the fastest an instance may take to be kept.
+/// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.3;
 
-/// Instances, without the element type, and microseconds, by m, n and k.
+/// Instances (without the element type) and their microseconds, by m, n and k.
 type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
 
-/// Takes the times of all shapes in these files. A run of some instances alone leaves the times of the others, which may be
-/// another device's: its own are brought to theirs.
+/// Adds the times in these files to the table. A file with only some of a shape's known instances leaves the times of
+/// the others. They may be another device's, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     let mut times = written(&read(TIMES)?)?;
     let mut count = 0;
     for path in results {
-        let results =
-            serde_json::from_str(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
-        let found = found(&results);
+        let found = found(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
         if found.is_empty() {
             return Err(format!(
                 "{path} has no times of instances: make it with `cutlet bench gemm --instances --dtype {DTYPE}`"
@@ -37,17 +33,20 @@ pub fn run(results: &[String]) -> Outcome {
         }
         for (extents, new) in found {
             let known = times.entry(extents).or_default();
-            match together(known, &new) {
+            match merged(known, &new) {
                 Some(all) => {
                     *known = all;
                     count += 1;
                 }
-                None => println!("left {extents:?}: it has no instance that is known there"),
+                None => println!("left out {extents:?}: no instance is known there"),
             }
         }
     }
     fs::write(TIMES, text(&times)).map_err(|error| format!("{TIMES}: {error}"))?;
-    println!("{count} shapes were taken; {} are known", times.len());
+    println!(
+        "{count} shapes were added or updated; {} are known",
+        times.len()
+    );
     Ok(())
 }
 
@@ -55,7 +54,7 @@ fn read(path: &str) -> Outcome<String> {
     fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The times in a text, as it was written.
+/// The times in the text of the table.
 fn written(text: &str) -> Outcome<Times> {
     let line = |line: &str| {
         let mut words = line.split(' ');
@@ -72,7 +71,7 @@ fn written(text: &str) -> Outcome<Times> {
     times.collect()
 }
 
-/// The text of times, the fastest of each shape first.
+/// The text of the table, with each shape's fastest instance first.
 fn text(times: &Times) -> String {
     let mut text = String::new();
     for ([m, n, k], times) in times {
@@ -90,54 +89,59 @@ fn text(times: &Times) -> String {
     text
 }
 
-/// The times of a shape, known ones and new ones: the new ones if they are of all instances that are known. Else they are
-/// brought to the known ones by the instances that both have, which get the mean of both times; nothing can be said if there
-/// is none.
-fn together(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
+/// Merges a shape's known and new times. If the new times cover all known instances, they replace the known times. Else
+/// they are scaled to the known times by the instances in both, which get the geometric mean of both times. Returns
+/// `None` if no instance is in both.
+fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
     let time = |times: &[(String, f64)], name: &str| {
         let found = times.iter().find(|(other, _)| other == name);
         found.map(|(_, microseconds)| *microseconds)
     };
-    let longer = |(name, known): &(String, f64)| Some((known / time(new, name)?).ln());
-    let longer: Vec<f64> = known.iter().filter_map(longer).collect();
-    if longer.len() == known.len() {
+    let ratio = |(name, known): &(String, f64)| Some((known / time(new, name)?).ln());
+    let ratios: Vec<f64> = known.iter().filter_map(ratio).collect();
+    if ratios.len() == known.len() {
         return Some(new.to_vec());
     }
-    let mean = (longer.iter().sum::<f64>() / longer.len() as f64).exp();
-    let lacking = known.iter().filter(|(name, _)| time(new, name).is_none());
-    let brought = new.iter().map(|(name, microseconds)| {
-        let brought = microseconds * mean;
-        let known = time(known, name).unwrap_or(brought);
-        (name.clone(), (known * brought).sqrt())
+    let scale = (ratios.iter().sum::<f64>() / ratios.len() as f64).exp();
+    let only_known = known.iter().filter(|(name, _)| time(new, name).is_none());
+    let scaled = new.iter().map(|(name, microseconds)| {
+        let scaled = microseconds * scale;
+        let known = time(known, name).unwrap_or(scaled);
+        (name.clone(), (known * scaled).sqrt())
     });
-    (!longer.is_empty()).then(|| lacking.cloned().chain(brought).collect())
+    (!ratios.is_empty()).then(|| only_known.cloned().chain(scaled).collect())
 }
 
-/// The times in results: of plain products in one layout.
-fn found(results: &Value) -> Times {
-    let rows = results["rows"].as_array().into_iter().flatten();
-    let times = rows.filter_map(|row| {
-        let shape = row["shape"].as_str()?;
-        let plain = format!("gemm {DTYPE} {}", shape.replace(' ', "x"));
-        if row["id"].as_str()? != plain {
-            return None;
+/// The median times of instances in results, at products without an epilogue whose operands are K-major.
+fn found(results: &str) -> Outcome<Times> {
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(results.as_bytes());
+    let header = reader.headers().map_err(|error| error.to_string())?.clone();
+    let mut times = Times::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| error.to_string())?;
+        let text = |column: &str| {
+            let at = header.iter().position(|name| name == column);
+            at.and_then(|at| record.get(at)).unwrap_or("")
+        };
+        let kind = ["family", "type", "layout", "epilogue", "role"].map(text);
+        if kind != ["gemm", DTYPE, "nt", "", "instance"] {
+            continue;
         }
-        let mut extents = shape.split(' ').map(|extent| extent.parse().ok());
-        let mut extent = || extents.next().flatten();
-        let extents = [extent()?, extent()?, extent()?];
-        let contestants = row["contestants"].as_array().into_iter().flatten();
-        let times = contestants.filter_map(|contestant| {
-            if contestant["role"].as_str()? != "instance" {
-                return None;
-            }
-            let (_, name) = contestant["name"].as_str()?.split_once('_')?;
-            let microseconds = contestant["microseconds"]["median"].as_f64()?;
-            Some((name.to_string(), microseconds))
-        });
-        let times: Vec<_> = times.collect();
-        (!times.is_empty()).then_some((extents, times))
-    });
-    times.collect()
+        let line = record.position().map_or(0, csv::Position::line);
+        let wrong = |column: &str| format!("line {line}: `{}` is no {column}", text(column));
+        let extent = |column| text(column).parse().map_err(|_| wrong(column));
+        let (_, name) = text("contestant")
+            .split_once('_')
+            .ok_or_else(|| wrong("contestant"))?;
+        let median = text("median_us").parse().ok();
+        let median = median.filter(|&median: &f64| median > 0.0 && median.is_finite());
+        let median = median.ok_or_else(|| wrong("median_us"))?;
+        let shape = times.entry([extent("m")?, extent("n")?, extent("k")?]);
+        shape.or_default().push((name.to_string(), median));
+    }
+    Ok(times)
 }
 
 #[cfg(test)]
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_and_written_the_same() {
+    fn the_table_is_written_as_it_was_read() {
         let written_before = fs::read_to_string(TIMES).unwrap();
         assert_eq!(text(&written(&written_before).unwrap()), written_before);
         for wrong in ["1 2", "1 2 x a=1", "1 2 3 a"] {
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_some_instances_are_brought_to_those_of_the_others() {
+    fn times_of_some_instances_are_scaled_to_the_known_times() {
         let times = |times: &[(&str, f64)]| -> Vec<_> {
             times
                 .iter()
@@ -162,16 +166,16 @@ mod tests {
                 .collect()
         };
         let known = times(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]);
-        let mut found = together(&known, &times(&[("b", 4.0), ("new", 5.0)])).unwrap();
+        let mut found = merged(&known, &times(&[("b", 4.0), ("new", 5.0)])).unwrap();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         assert_eq!(
             found,
             times(&[("a", 1.0), ("b", 2.0), ("c", 3.0), ("new", 2.5)])
         );
-        assert_eq!(together(&known, &times(&[("new", 5.0)])), None);
-        // What both have took four times as long in the new run on average, a sixteen times: each is met halfway.
+        assert_eq!(merged(&known, &times(&[("new", 5.0)])), None);
+        // The known times are four times the new ones on average, and sixteen times for `a`.
         let differing = times(&[("a", 16.0), ("b", 2.0), ("new", 5.0)]);
-        let found = together(&known, &differing).unwrap();
+        let found = merged(&known, &differing).unwrap();
         let rounded = found
             .iter()
             .map(|(name, time)| (name.as_str(), (time * 1e6).round() / 1e6));
@@ -181,33 +185,39 @@ mod tests {
         );
 
         let all = times(&[("a", 2.0), ("b", 4.0), ("c", 5.0), ("new", 5.0)]);
-        assert_eq!(together(&known, &all), Some(all.clone()));
-        assert_eq!(together(&[], &all), Some(all.clone()));
+        assert_eq!(merged(&known, &all), Some(all.clone()));
+        assert_eq!(merged(&[], &all), Some(all.clone()));
     }
+
+    const RESULTS: &str = "\
+# schema = 2
+family,suite,type,m,n,k,layout,epilogue,contestant,role,median_us
+gemm,own,bf16,1,2,3,nt,,cutlet,cutlet,3
+gemm,own,bf16,1,2,3,nt,,bf16_b,instance,3.5
+gemm,own,bf16,1,2,3,nt,,bf16_a,instance,3
+gemm,own,bf16,1,2,3,nt,,bf16_c,instance,4
+";
 
     #[test]
     fn times_of_instances_are_found_in_results() {
-        let contestant = |name: &str, role: &str, median: f64| serde_json::json!({"name": name, "role": role, "microseconds": {"median": median}});
-        let row = |id: &str| {
-            let contestants = [
-                contestant("cutlet", "cutlet", 3.0),
-                contestant("bf16_b", "instance", 3.5),
-                contestant("bf16_a", "instance", 3.0),
-                contestant("bf16_c", "instance", 4.0),
-            ];
-            serde_json::json!({"id": id, "shape": "1 2 3", "contestants": contestants})
-        };
-        let times = found(&serde_json::json!({"rows": [row("gemm bf16 1x2x3")]}));
+        let times = found(RESULTS).unwrap();
         assert_eq!(text(&times), "1 2 3 a=3.00 b=3.50\n");
-        for id in [
-            "gemm f16 1x2x3",
-            "gemm bf16 1x2x3 nn",
-            "gemm bf16 1x2x3 bias",
+        for (from, to) in [
+            (",bf16,", ",f16,"),
+            (",nt,", ",nn,"),
+            (",nt,,", ",nt,bias,"),
         ] {
-            assert!(
-                found(&serde_json::json!({"rows": [row(id)]})).is_empty(),
-                "{id}"
-            );
+            let others = RESULTS.replace(from, to);
+            assert!(found(&others).unwrap().is_empty(), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn absurd_times_are_refused() {
+        for absurd in ["0", "-3", "NaN", "inf", ""] {
+            let results = RESULTS.replace("instance,4", &format!("instance,{absurd}"));
+            let error = found(&results).unwrap_err().to_string();
+            assert_eq!(error, format!("line 6: `{absurd}` is no median_us"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A canvas to draw plots on, in points, that becomes an SVG and a PNG of the same picture.
+//! A canvas for plots, in points, that becomes an SVG or a PNG.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,26 +18,26 @@ use super::error::{Error, Result};
 
 /// Pixels to a point while drawing.
 const SCALE: f64 = 4.0;
-/// Drawn pixels to one of the PNG, along each side: edges come out smooth.
+/// Drawn pixels to a pixel of the PNG, along each side, so that edges are smooth.
 const SHRINK: usize = 2;
 
-/// How far the bitmap's texts sit too high, by their size: it centres boxes without descenders.
+/// How far texts of the bitmap are too high, relative to their size: it centres their boxes without descenders.
 const BITMAP_DROP: f64 = 0.16;
 
-/// The typeface, which is built in so that plots look the same everywhere.
+/// The typeface. It is built in, so that plots look the same everywhere.
 const TYPEFACE: &str = "Inter";
-/// What stands in for it where an SVG is looked at without it.
+/// The typeface with substitutes, for viewers of the SVG that lack it.
 const TYPEFACES: &str = "Inter, 'Helvetica Neue', Arial, sans-serif";
 
-/// Colours, of which each stands for one thing in all plots.
+/// Colours. Each means the same in all plots.
 pub mod color {
     use super::RGBColor;
 
-    /// cutlet, and what it is faster at.
+    /// cutlet, and rows where it is faster.
     pub const CUTLET: RGBColor = RGBColor(15, 130, 125);
     /// The baseline.
     pub const BASELINE: RGBColor = RGBColor(176, 186, 197);
-    /// What cutlet is slower at.
+    /// Rows where cutlet is slower.
     pub const SLOWER: RGBColor = RGBColor(226, 88, 62);
     /// Ties.
     pub const TIE: RGBColor = RGBColor(150, 160, 172);
@@ -45,11 +45,11 @@ pub mod color {
     pub const CEILING: RGBColor = RGBColor(58, 66, 80);
     /// Titles and figures.
     pub const TEXT: RGBColor = RGBColor(28, 33, 40);
-    /// Whatever explains.
+    /// Explanations.
     pub const FAINT_TEXT: RGBColor = RGBColor(108, 118, 130);
     /// Lines of the grid.
     pub const GRID: RGBColor = RGBColor(231, 235, 239);
-    /// Behind everything.
+    /// The background.
     pub const PAPER: RGBColor = RGBColor(255, 255, 255);
     /// Series of a line plot.
     pub const SERIES: [RGBColor; 4] = [
@@ -60,18 +60,18 @@ pub mod color {
     ];
 }
 
-/// Where a text's position is in it.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// At its left end.
+    /// The left end.
     Left,
-    /// In its middle.
+    /// The middle.
     Center,
-    /// At its right end.
+    /// The right end.
     Right,
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Type {
     /// Its height in points.
@@ -83,7 +83,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// A plain one.
+    /// A plain style.
     pub fn new(size: f64, color: RGBColor) -> Type {
         Type {
             size,
@@ -92,7 +92,7 @@ impl Type {
         }
     }
 
-    /// The same, bold.
+    /// The same style, bold.
     pub fn bold(self) -> Type {
         Type { bold: true, ..self }
     }
@@ -114,17 +114,17 @@ pub trait Picture {
     /// Draws it. The origin is at the top left.
     ///
     /// # Errors
-    /// What the canvas answers.
+    /// If drawing on the canvas fails.
     fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B>;
 }
 
-/// What drawing on a canvas answers.
+/// The result of drawing on a canvas.
 pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 
 /// A canvas, in points.
 pub struct Canvas<B: DrawingBackend> {
     area: DrawingArea<B, Shift>,
-    /// How far below its place a text is put, by its size, to be centred there.
+    /// How far below its position a text is drawn, relative to its size, to be centred there.
     drop: f64,
 }
 
@@ -208,20 +208,15 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 }
 
-/// Writes a picture as `stem.svg` and `stem.png` into a folder.
+/// Writes a picture as an SVG.
 ///
 /// # Errors
 /// If it cannot be drawn or written.
-pub fn write(picture: &impl Picture, folder: &Path, stem: &str) -> Result<()> {
-    load_typeface();
-    let (width, height) = picture.size();
-    let pixels = |points: f64| (points * SCALE).round() as u32;
-    let size = (pixels(width), pixels(height));
-
-    let svg = folder.join(format!("{stem}.svg"));
+pub fn write_svg(picture: &impl Picture, svg: &Path) -> Result<()> {
+    let (size, (width, height)) = (pixels(picture), picture.size());
     let mut text = String::new();
     draw(picture, SVGBackend::with_string(&mut text, size), 0.0)
-        .map_err(|error| failed(&svg, error))?;
+        .map_err(|error| failed(svg, error))?;
     let text = text
         .replace(
             &format!("width=\"{}\" height=\"{}\" viewBox", size.0, size.1),
@@ -231,29 +226,41 @@ pub fn write(picture: &impl Picture, folder: &Path, stem: &str) -> Result<()> {
             &format!("font-family=\"{TYPEFACE}\""),
             &format!("font-family=\"{TYPEFACES}\""),
         );
-    std::fs::write(&svg, text).map_err(|error| failed(&svg, error))?;
+    std::fs::write(svg, text).map_err(|error| failed(svg, error))
+}
 
-    let png = folder.join(format!("{stem}.png"));
+/// Writes a picture as a PNG.
+///
+/// # Errors
+/// If it cannot be drawn or written.
+pub fn write_png(picture: &impl Picture, png: &Path) -> Result<()> {
+    let size = pixels(picture);
     let mut image = vec![0; size.0 as usize * size.1 as usize * 3];
     draw(
         picture,
         BitMapBackend::with_buffer(&mut image, size),
         BITMAP_DROP,
     )
-    .map_err(|error| failed(&png, error))?;
+    .map_err(|error| failed(png, error))?;
     let (image, width, height) = shrink(&image, size.0 as usize, size.1 as usize);
-    let file = File::create(&png).map_err(|error| failed(&png, error))?;
+    let file = File::create(png).map_err(|error| failed(png, error))?;
     let mut encoder = png::Encoder::new(BufWriter::new(file), width as u32, height as u32);
     encoder.set_color(png::ColorType::Rgb);
-    let mut writer = encoder
-        .write_header()
-        .map_err(|error| failed(&png, error))?;
+    let mut writer = encoder.write_header().map_err(|error| failed(png, error))?;
     writer
         .write_image_data(&image)
-        .map_err(|error| failed(&png, error))
+        .map_err(|error| failed(png, error))
+}
+
+/// Width and height of a picture in drawn pixels.
+fn pixels(picture: &impl Picture) -> (u32, u32) {
+    let pixels = |points: f64| (points * SCALE).round() as u32;
+    let (width, height) = picture.size();
+    (pixels(width), pixels(height))
 }
 
 fn draw<B: DrawingBackend>(picture: &impl Picture, backend: B, drop: f64) -> Drawn<B> {
+    load_typeface();
     let area = backend.into_drawing_area();
     area.fill(&color::PAPER)?;
     let canvas = Canvas { area, drop };
@@ -268,7 +275,7 @@ fn failed(file: &Path, error: impl ToString) -> Error {
     }
 }
 
-/// An image of means of [`SHRINK`] × [`SHRINK`] pixels each.
+/// Shrinks an image: each pixel is the mean of [`SHRINK`] × [`SHRINK`] pixels.
 fn shrink(image: &[u8], width: usize, height: usize) -> (Vec<u8>, usize, usize) {
     let (small_width, small_height) = (width / SHRINK, height / SHRINK);
     let mut small = Vec::with_capacity(small_width * small_height * 3);
@@ -295,7 +302,7 @@ fn load_typeface() {
             (FontStyle::Normal, regular.as_slice()),
             (FontStyle::Bold, bold.as_slice()),
         ] {
-            // The fonts are built in and known to be good; without one, texts would be refused.
+            // The fonts are built in and known to be good.
             let loaded = register_font(TYPEFACE, style, font);
             debug_assert!(loaded.is_ok(), "a built-in font is broken");
         }

@@ -1,4 +1,4 @@
-//! Whether an output is right: all of it against another output, samples of it against f64.
+//! Checks of an output: all of it against another output, samples of it against f64.
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;
@@ -6,32 +6,44 @@ use cutlet_device::sm90::F8E4M3;
 use cutlet_host::PinnedBuffer;
 use half::{bf16, f16};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::error::Result;
 use crate::deviation::Deviation;
 
-/// What checking an output found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// The findings of a check.
+#[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// What is wrong; nothing where all is well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What is wrong, if anything.
     pub wrong: Option<String>,
     /// The largest relative distance from f64 that counts as right; 0 where every bit must agree.
     pub tolerance: f64,
     /// cutlet's whole output against the baseline's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_baseline: Option<Deviation>,
     /// Samples of cutlet's output against f64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_f64: Option<Deviation>,
     /// The same samples of the baseline's output against f64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_to_f64: Option<Deviation>,
 }
 
+/// How far an output is from the reference: all 0 if they are equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// ‖found − reference‖ / ‖reference‖.
+    pub relative: f64,
+    /// The largest |found − reference|.
+    pub max: f64,
+}
+
+impl Distance {
+    /// The distance of an output that equals the reference.
+    pub const NONE: Distance = Distance {
+        relative: 0.0,
+        max: 0.0,
+    };
+}
+
 impl Check {
-    /// With nothing found so far.
+    /// A check that has found nothing yet.
     pub fn new(tolerance: f64) -> Check {
         Check {
             tolerance,
@@ -39,7 +51,15 @@ impl Check {
         }
     }
 
-    /// Notes what is wrong, unless something is already.
+    /// The distance that one of the deviations is, or 0 where every bit was compared.
+    pub fn distance(&self, deviation: Option<Deviation>) -> Option<Distance> {
+        match deviation {
+            Some(Deviation { relative, max, .. }) => Some(Distance { relative, max }),
+            None => (self.tolerance == 0.0).then_some(Distance::NONE),
+        }
+    }
+
+    /// Notes what is wrong, unless something else is noted.
     pub fn fail(&mut self, found: impl Into<String>) {
         self.wrong.get_or_insert_with(|| found.into());
     }
@@ -53,7 +73,7 @@ pub trait Number: DeviceData {
 
 /// An element of an output.
 pub trait Nearest: Number {
-    /// The nearest one.
+    /// The element nearest to a value.
     fn nearest(value: f32) -> Self;
 }
 
@@ -99,11 +119,11 @@ impl Nearest for F8E4M3 {
     }
 }
 
-/// Elements that are brought to the host and compared at a time.
+/// Elements that are copied to the host and compared at a time.
 const CHUNK: usize = 8 << 20;
 
-/// Brings `view` to the host in chunks of at most `chunk` elements and hands each to `visit`, with
-/// the number of its first element.
+/// Copies `view` to the host in chunks of at most `chunk` elements, and calls `visit` with the number of each chunk's
+/// first element and the chunk.
 ///
 /// # Errors
 /// If the device fails.
@@ -122,7 +142,7 @@ pub fn in_chunks<T: DeviceData>(
     Ok(())
 }
 
-/// How far `found` is from `expected`, all of it.
+/// How far all of `found` is from `expected`.
 ///
 /// # Errors
 /// If the device fails.
@@ -150,7 +170,7 @@ pub fn whole<T: Number>(
     }
 }
 
-/// What the distance of two outputs is made of.
+/// Partial sums of the distance of two outputs.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     squared_errors: f64,
@@ -197,7 +217,7 @@ impl Sums {
     }
 
     fn deviation(self) -> Deviation {
-        // Where all is 0, the error stands for itself.
+        // Against an output of zeros, the error is absolute.
         let scale = if self.squares > 0.0 {
             self.squares
         } else {

@@ -5,23 +5,23 @@ use std::fmt;
 use super::results::{Figures, Measured, Results, RowResult};
 use super::statistics::{Spread, geometric_mean};
 
-/// Runs on different days differ by this much without a reason: other clocks, other cards, another
-/// address.
+/// Runs on different days differ by this much without a cause in the code: by clocks, cards or addresses.
 const NOISE: f64 = 0.03;
 
-/// What got faster or slower.
+/// The comparison of two runs.
 #[derive(Debug)]
 pub struct Comparison {
-    /// The two machines with their libraries, where they differ.
+    /// The two machines with their libraries, if they differ.
     other_machines: Option<[String; 2]>,
-    /// Whether only one of the runs scaled its numbers where an activation is fused.
+    /// Whether only one of the runs scaled its inputs for activations.
     other_inputs: bool,
     faster: Vec<Change>,
     slower: Vec<Change>,
     /// Rows without a change beyond the noise.
     unchanged: usize,
-    /// Rows that only one of the two measured, with what became of them.
+    /// Rows that only the old run measured.
     only_old: Vec<String>,
+    /// Rows that only the new run measured.
     only_new: Vec<String>,
     /// The geometric mean of all changes.
     mean: Option<f64>,
@@ -31,26 +31,26 @@ pub struct Comparison {
 #[derive(Debug)]
 struct Change {
     id: String,
-    /// How many times as fast as before.
+    /// New speed over old speed.
     factor: f64,
-    /// What was compared: times, or ratios to a baseline.
+    /// The old and the new figure: times, or ratios to a baseline.
     of: [Spread; 2],
     measure: Measure,
 }
 
-/// What is compared of two runs.
+/// The figures of two runs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
-    /// cutlet's speed over the baseline's: what the clocks do cancels out.
+    /// cutlet's speed over the baseline's, in which the clock cancels out.
     Ratio,
     /// cutlet's time in microseconds.
     Time,
-    /// The baseline's, where neither run has cutlet.
+    /// The baseline's time, where neither run has cutlet.
     BaselineTime,
 }
 
 impl Comparison {
-    /// Of two runs.
+    /// Compares two runs.
     pub fn new(old: &Results, new: &Results) -> Comparison {
         let machines = [old.machine.line(), new.machine.line()];
         let mut comparison = Comparison {
@@ -103,7 +103,7 @@ impl Comparison {
         }
     }
 
-    /// Whether something got slower, or was measured before and is not now.
+    /// Whether a row got slower, or was measured only in the old run.
     pub fn is_worse(&self) -> bool {
         !self.slower.is_empty() || !self.only_old.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Element types of a GEMM as suites and the command line name them, and what each may be off by.
+//! Element types of a GEMM, with their names in suites and on the command line, and their tolerances.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Types of a GEMM's operands and result; sums are in f32 for all.
+/// Types of a GEMM's operands and result. Accumulation is in f32 for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
@@ -20,7 +20,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// As it is written in suites, results and on the command line.
+    /// The name in suites, in results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Dtype::F32 => "f32",
@@ -31,17 +31,16 @@ impl Dtype {
         }
     }
 
-    /// ‖C − C₆₄‖ / ‖C₆₄‖ that a right kernel stays below for sums of `k` products of N(0, 1).
+    /// The largest ‖C − C₆₄‖ / ‖C₆₄‖ of a right kernel, for sums of `k` products of N(0, 1).
     pub fn tolerance(self, k: usize) -> f64 {
-        // Errors of f32 sums grow like a random walk; what the other types round away does not
-        // grow with k.
+        // Errors of f32 sums grow like a random walk. The rounding of operands and results does not grow with k.
         let sums = f64::from(f32::EPSILON) * (k as f64).sqrt().max(4.0);
         let rounding = match self {
             Dtype::F32 => 0.0,
             Dtype::Tf32 => 2e-3,
             Dtype::F16 => 1e-3,
             Dtype::Bf16 => 4e-3,
-            // The tensor cores add fp8 products with about 14 bits.
+            // The tensor cores accumulate fp8 products with about 14 bits.
             Dtype::E4m3 => 1e-2,
         };
         sums + rounding

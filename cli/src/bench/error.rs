@@ -4,14 +4,15 @@ use cutlet_cli::cublas::CublasError;
 
 use super::suite::SuiteError;
 use crate::host_memory::TooLittle;
+use crate::output::OutputError;
 
-/// The result of everything in the benchmark that can fail.
+/// The result of a fallible part of the benchmark.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a benchmark did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library failed.
+    /// cutlet failed.
     #[error(transparent)]
     Cutlet(#[from] cutlet::Error),
     /// The device failed.
@@ -20,7 +21,7 @@ pub enum Error {
     /// The baseline failed.
     #[error(transparent)]
     Cublas(#[from] CublasError),
-    /// One of those that solve a problem did not run.
+    /// A contestant did not run.
     #[error("{name} did not run: {found}")]
     Contestant {
         /// Its name.
@@ -31,13 +32,16 @@ pub enum Error {
     /// The host has too little memory.
     #[error(transparent)]
     Memory(#[from] TooLittle),
-    /// There is no such suite.
+    /// A suite cannot be measured.
     #[error(transparent)]
     Suite(#[from] SuiteError),
+    /// Standard output could not be written to.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// A file could not be read or written.
     #[error("{doing}: {found}")]
     File {
-        /// What was being done, and to which file.
+        /// The operation and its file.
         doing: String,
         /// What went wrong.
         found: String,
@@ -53,7 +57,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of a file operation.
+    /// The error of a file operation.
     pub fn file(doing: impl Into<String>, found: impl ToString) -> Error {
         Error::File {
             doing: doing.into(),

@@ -1,8 +1,9 @@
 //! What a kernel family implements to be measured.
 
 use cutlet::Stream;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::cells::Cells;
 use super::check::Check;
 use super::dtype::Dtype;
 use super::error::Result;
@@ -22,7 +23,13 @@ pub trait Family {
     /// How results name the problem, and how much work it is.
     fn row(&self, problem: &Self::Problem) -> Row;
 
-    /// Sets the problem up, or says why it is not measured here.
+    /// The problem whose [`Row::columns`] these are, without its label.
+    ///
+    /// # Errors
+    /// What is wrong with the cells.
+    fn problem(&self, cells: &Cells) -> Result<Self::Problem, String>;
+
+    /// Sets the problem up, or returns the reason why it is not measured here.
     ///
     /// # Errors
     /// If the device or a library fails.
@@ -30,36 +37,34 @@ pub trait Family {
 }
 
 /// A problem as results name it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Unique in a run, and the same in every run: `gemm bf16 4096x4096x4096`.
     pub id: String,
     /// The kernel family.
-    pub family: String,
-    /// Where the problem comes from, in the suite's words.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub family: &'static str,
+    /// The name that the suite gives the problem.
     pub label: String,
     /// The element type.
     pub dtype: String,
-    /// What tells it from its neighbours in a table: `4096 4096 4096`.
+    /// The problem in a table of its family and type: `4096 4096 4096`.
     pub shape: String,
-    /// What the problem is among others of its family in a plot: a shape is its own, gathers have
-    /// the distribution of their indices.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The columns of results that describe the problem, with their texts.
+    pub columns: Vec<(&'static str, String)>,
+    /// The line of a plot that the problem belongs to: for a gather, the distribution of its indices.
     pub series: String,
-    /// What speed is counted in.
+    /// The unit of its speed.
     pub unit: Unit,
     /// Operations: twice the multiply-adds; 0 where data is only moved.
     pub operations: f64,
     /// Bytes that must move: each input read once, each output written once.
     pub bytes: f64,
     /// Left out of means and extremes, because the baseline is broken there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apart: bool,
 }
 
 impl Row {
-    /// The speed of a run of so many microseconds, in the row's unit.
+    /// The speed of a run that takes `microseconds`, in the row's unit.
     pub fn speed(&self, microseconds: f64) -> f64 {
         match self.unit {
             Unit::Teraflops => self.operations / microseconds / 1e6,
@@ -68,19 +73,17 @@ impl Row {
     }
 }
 
-/// What speed is counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The unit of a speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// 10¹² operations a second.
-    #[serde(rename = "TFLOP/s")]
     Teraflops,
     /// 10⁹ bytes a second, read and written.
-    #[serde(rename = "GB/s")]
     Gigabytes,
 }
 
 impl Unit {
-    /// As it is printed.
+    /// As results and tables write it.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Teraflops => "TFLOP/s",
@@ -89,21 +92,20 @@ impl Unit {
     }
 }
 
-/// What became of setting up a problem.
+/// The result of setting up a problem.
 pub enum SetUp<'a> {
-    /// It can be measured.
+    /// The problem can be measured.
     Ready(Box<dyn Case + 'a>),
-    /// It cannot, for this reason.
+    /// The problem cannot be measured here, for this reason.
     Skipped(String),
 }
 
-/// A problem set up on a device: inputs in several sets, and who solves it.
+/// A problem set up on a device: its inputs in several sets, and its contestants.
 pub trait Case {
-    /// Sets of inputs and outputs; runs go through them in turn, so that no run finds its data in
-    /// a cache.
+    /// Sets of inputs and outputs. Runs go through them in turn, so that no run finds its data in a cache.
     fn sets(&self) -> usize;
 
-    /// Who solves the problem. At least one baseline, the first of them the library's default.
+    /// The contestants: at least one baseline, the first of them the library's default.
     fn contestants(&self) -> &[Contestant];
 
     /// Puts one run of contestant number `contestant` on set number `set` into the stream.
@@ -112,64 +114,72 @@ pub trait Case {
     /// If the launch fails.
     fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()>;
 
-    /// What is wrong with contestant number `contestant`'s output of set 0; nothing where all is well.
+    /// What is wrong with contestant number `contestant`'s output of set 0, if anything.
     ///
     /// # Errors
     /// If the device fails.
     fn fault(&mut self, contestant: usize) -> Result<Option<String>>;
 
-    /// Whether the baseline number `baseline` solves set 0 rightly, and whether cutlet does.
+    /// Checks the outputs of baseline number `baseline` and of cutlet for set 0.
     ///
     /// # Errors
     /// If the device fails.
     fn check(&mut self, baseline: usize) -> Result<Check>;
 
-    /// Overwrites the outputs of the sets that [`recheck`](Self::recheck) looks at, to be called before its runs.
+    /// Overwrites the outputs of the [`rechecked`] sets.
     ///
     /// # Errors
     /// If the device fails.
     fn poison(&mut self) -> Result<()>;
 
-    /// Whether the outputs of the [`rechecked`] sets, which cutlet has just computed in the way that was timed, are
-    /// right.
+    /// Checks cutlet's outputs of the [`rechecked`] sets, after cutlet computed them in the way that was timed.
     ///
     /// # Errors
     /// If the device fails.
     fn recheck(&mut self, baseline: usize) -> Result<Check>;
 }
 
-/// The sets, of so many, that are compared again after a problem was timed: one in the middle, and the last.
+/// The sets that are compared again after a problem was timed: one in the middle, and the last.
 pub fn rechecked(sets: usize) -> impl Iterator<Item = usize> {
     let (middle, last) = (sets / 2, sets - 1);
     (middle < last).then_some(middle).into_iter().chain([last])
 }
 
-/// Who solves a problem.
+/// One way to solve a problem.
 #[derive(Clone, Debug)]
 pub struct Contestant {
     /// `cutlet`, `cuBLASLt algorithm 3`.
     pub name: String,
-    /// Which side it is on.
+    /// Its role in the comparison.
     pub role: Role,
 }
 
-/// Which side a contestant is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The role of a contestant in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// This library.
+    /// cutlet, with the kernel that it chooses.
     Cutlet,
-    /// One of the ways to do it that the fastest is chosen from, as the baseline.
+    /// A candidate for the baseline: the fastest of them becomes it.
     Baseline,
-    /// One of the kernels that this library chooses from, to show how well it does.
+    /// One of the kernel instances that cutlet chooses from.
     Instance,
-    /// A way that is not the same computation, shown beside: the fastest of these is chosen too.
+    /// Another computation, shown beside the baseline. Only the fastest is shown.
     Aside,
 }
 
 impl Role {
-    /// Whether it is this library's: one that does not run or is wrong is a fault of the row, where others are passed
-    /// over.
+    /// As results write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Cutlet => "cutlet",
+            Role::Baseline => "baseline",
+            Role::Instance => "instance",
+            Role::Aside => "aside",
+        }
+    }
+
+    /// Whether it is cutlet's own. The row fails if such a contestant fails or is wrong; others are passed over.
     pub fn is_ours(self) -> bool {
         matches!(self, Role::Cutlet | Role::Instance)
     }

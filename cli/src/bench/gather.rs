@@ -5,11 +5,15 @@ mod indices;
 
 use serde::Deserialize;
 
+use super::cells::Cells;
 use super::dtype::Dtype;
 use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
 use super::setting::Setting;
 use indices::Distribution;
+
+/// The family's name in results.
+pub const NAME: &str = "gather";
 
 /// The family.
 pub struct Gather;
@@ -92,17 +96,33 @@ impl Family for Gather {
         } = problem;
         Row {
             id: format!("gather {indices} {rows}x{row_bytes}B of {table_rows}"),
-            family: "gather".to_string(),
+            family: NAME,
             label: problem.label.clone(),
             dtype: "bytes".to_string(),
             shape: format!("{row_bytes} B {indices}"),
+            columns: vec![
+                ("row_bytes", row_bytes.to_string()),
+                ("rows", rows.to_string()),
+                ("table_rows", table_rows.to_string()),
+                ("indices", indices.to_string()),
+            ],
             series: indices.to_string(),
             unit: Unit::Gigabytes,
             operations: 0.0,
-            // The indices are left out, so that the figure compares with a copy's.
+            // Without the indices, so that the speed compares with a copy's.
             bytes: 2.0 * (row_bytes * rows) as f64,
             apart: false,
         }
+    }
+
+    fn problem(&self, cells: &Cells) -> Result<Problem, String> {
+        Ok(Problem {
+            row_bytes: cells.extent("row_bytes")?,
+            rows: cells.extent("rows")?,
+            table_rows: cells.extent("table_rows")?,
+            indices: cells.named("indices")?,
+            label: String::new(),
+        })
     }
 
     fn set_up<'a>(&self, problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
@@ -123,6 +143,12 @@ mod tests {
         let row = Gather.row(&problems[0]);
         assert_eq!(row.id, "gather uniform 16x64B of 64");
         assert_eq!(row.bytes, 2048.0);
+        for problem in &problems {
+            let row = Gather.row(problem);
+            let columns = row.columns.iter();
+            let cells = Cells::new(columns.map(|(column, text)| (*column, &**text)));
+            assert_eq!(Gather.row(&Gather.problem(&cells).unwrap()), row);
+        }
     }
 
     #[test]

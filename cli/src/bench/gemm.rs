@@ -9,6 +9,7 @@ mod types;
 use cutlet::{MAX_EXTENT, Order};
 use serde::Deserialize;
 
+use super::cells::Cells;
 use super::dtype::Dtype;
 use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
@@ -16,10 +17,13 @@ use super::setting::Setting;
 pub use epilogue::Epilogue;
 use types::Types;
 
+/// The family's name in results.
+pub const NAME: &str = "gemm";
+
 /// The family.
 pub struct Gemm;
 
-/// `C = A·B`, and what is fused with it, with A of `m × k` and B of `k × n`, C row-major.
+/// `C = A·B` with an epilogue. A is `m × k`, B is `k × n`, and C is row-major.
 #[derive(Clone, Debug)]
 pub struct Problem {
     m: usize,
@@ -33,10 +37,9 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What A's random numbers are multiplied with. Where an activation follows, what it gets is then about N(0, 1):
-    /// far from 0, where a sum of k products lies, activations are all alike, and one could be taken for another. It is
-    /// a power of two, so that the numbers have the digits that they have elsewhere (not in e4m3, whose normal numbers
-    /// end at 2⁻⁶).
+    /// The factor of A's random numbers. It brings the input of an activation to about N(0, 1): far from 0, where a sum
+    /// of k products lies, all activations are alike, and a wrong one would pass. The factor is a power of two, so that
+    /// no digit is lost (except in e4m3, whose normal numbers end at 2⁻⁶).
     fn scale(&self) -> f32 {
         match self.epilogue.activation {
             None => 1.0,
@@ -44,14 +47,14 @@ impl Problem {
         }
     }
 
-    /// How large an entry of C is, about, before an activation.
+    /// The typical size of an entry of C before the activation.
     fn size(&self) -> f64 {
         let bias = if self.epilogue.bias { 1.0 } else { 0.0 };
         (f64::from(self.scale()).powi(2) * self.k as f64 + bias).sqrt()
     }
 }
 
-/// How A and B lie, in BLAS' letters for row-major matrices: `n` as it is, `t` transposed.
+/// The layouts of A and B in BLAS' letters: `n` is row-major, `t` is column-major.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Layout {
@@ -105,7 +108,7 @@ struct Entry {
     m: Vec<usize>,
     #[serde(default)]
     nk: Vec<[usize; 2]>,
-    /// The element types it is meant for; all where it says nothing.
+    /// The element types that it is for; all if it names none.
     dtypes: Option<Vec<Dtype>>,
     #[serde(default)]
     layout: Layout,
@@ -178,16 +181,39 @@ impl Family for Gemm {
         let (input, output) = types::element_bytes(dtype);
         Row {
             id: format!("gemm {dtype} {m}x{n}x{k}{layout}{epilogue}"),
-            family: "gemm".to_string(),
+            family: NAME,
             label: problem.label.clone(),
             dtype: dtype.to_string(),
             shape: format!("{m} {n} {k}{layout}{epilogue}"),
+            columns: vec![
+                ("m", m.to_string()),
+                ("n", n.to_string()),
+                ("k", k.to_string()),
+                ("layout", problem.layout.name().to_string()),
+                ("epilogue", problem.epilogue.to_string()),
+            ],
             series: String::new(),
             unit: Unit::Teraflops,
             operations: 2.0 * m_ * n_ * k_,
             bytes: (m_ * k_ + n_ * k_) * input as f64 + m_ * n_ * output as f64,
             apart: problem.apart,
         }
+    }
+
+    fn problem(&self, cells: &Cells) -> Result<Problem, String> {
+        Ok(Problem {
+            m: cells.extent("m")?,
+            n: cells.extent("n")?,
+            k: cells.extent("k")?,
+            dtype: cells.named("type")?,
+            layout: cells.named("layout")?,
+            epilogue: match cells.text("epilogue") {
+                "" => Epilogue::default(),
+                _ => cells.named("epilogue")?,
+            },
+            label: String::new(),
+            apart: false,
+        })
     }
 
     fn set_up<'a>(&self, problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
@@ -201,7 +227,7 @@ impl Family for Gemm {
     }
 }
 
-/// A part of the name of one of cutlet's kernel instances, of whatever types.
+/// Parses a part of the name of one of cutlet's kernel instances, of any types.
 pub fn part_of_instance(part: &str) -> Result<String, String> {
     let layouts = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
     let of_types = [
@@ -255,6 +281,24 @@ mod tests {
     }
 
     #[test]
+    fn a_problem_is_read_from_the_columns_that_it_is_written_in() {
+        for layout in ["nn", "nt", "tn", "tt"] {
+            for epilogue in ["", "epilogue = \"bias+gelu\""] {
+                let text = format!("mnk = [[1, 2, 3]]\nlayout = \"{layout}\"\n{epilogue}");
+                for problem in problems(&text).unwrap() {
+                    let row = Gemm.row(&problem);
+                    let columns = row.columns.iter();
+                    let mut cells = Cells::new(columns.map(|(column, text)| (*column, &**text)));
+                    cells.set("type", &row.dtype);
+                    assert_eq!(Gemm.row(&Gemm.problem(&cells).unwrap()), row);
+                }
+            }
+        }
+        let wrong = Cells::new([("type", "bf16"), ("m", "1"), ("n", "0"), ("k", "1")]);
+        assert!(Gemm.problem(&wrong).unwrap_err().starts_with("n is `0`"));
+    }
+
+    #[test]
     fn entries_that_mean_nothing_are_refused() {
         assert!(problems("m = [1]").is_err());
         assert!(problems("mnk = [[1, 0, 1]]").is_err());
@@ -270,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fused_is_part_of_the_name() {
+    fn the_epilogue_is_part_of_the_name() {
         let text = "mnk = [[1, 2, 3]]\nlayout = \"nn\"\nepilogue = \"bias+gelu\"";
         let row = Gemm.row(&problems(text).unwrap()[1]);
         assert_eq!(row.id, "gemm bf16 1x2x3 nn bias+gelu");
@@ -278,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_activation_gets_is_about_one_large() {
+    fn the_input_of_an_activation_is_about_1() {
         for (k, epilogue, size) in [
             (64, "", 8.0),
             (64, "gelu", 1.0),

@@ -1,16 +1,17 @@
-//! The machine that figures belong to, and what it could do at most.
+//! The machine that figures belong to, with its ceilings.
 
 use cutlet_host::Backend;
 use serde::{Deserialize, Serialize};
 
 use super::dtype::Dtype;
 use super::nvml::{Card, Nvml};
+use super::positive::{positive, positive_or_absent};
 use super::setting::Setting;
 
 /// The machine that figures belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// `gpu` or `cpu`: the latter's figures say nothing about GPUs.
+    /// `gpu` or `cpu`. Figures of the CPU backend say nothing about GPUs.
     pub backend: String,
     /// The GPU's name; the processor's on the CPU backend.
     pub name: String,
@@ -28,25 +29,35 @@ pub struct Machine {
     /// The version of cuBLASLt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cublas: Option<String>,
-    /// What the driver's management library says.
+    /// Speed of a large copy on the device: 10⁹ bytes a second, read plus written.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "positive_or_absent"
+    )]
+    pub copy_gigabytes: Option<f64>,
+    /// Peak speed of the memory: 10⁹ bytes a second.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "positive_or_absent"
+    )]
+    pub memory_gigabytes: Option<f64>,
+    /// The card, as the driver's management library describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<Card>,
-    /// Bytes a second, read plus written, of a large copy on the device, in 10⁹.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy_gigabytes: Option<f64>,
-    /// Most operations a second that the hardware could do, by element type, in 10¹².
+    /// Peak speed of the arithmetic units, by element type.
+    #[serde(default)]
     pub ceilings: Vec<Ceiling>,
-    /// Most bytes a second that the memory could move, in 10⁹.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_gigabytes: Option<f64>,
 }
 
-/// Most operations a second for an element type.
+/// Peak speed of the arithmetic units for an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// The element type.
     pub dtype: Dtype,
     /// 10¹² operations a second.
+    #[serde(deserialize_with = "positive")]
     pub teraflops: f64,
 }
 
@@ -92,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// Most operations a second for an element type, where that is known.
+    /// Peak speed of the arithmetic units for an element type, in 10¹² operations a second, if it is known.
     pub fn ceiling(&self, dtype: &str) -> Option<f64> {
         let ceiling = self
             .ceilings
@@ -101,7 +112,7 @@ impl Machine {
         ceiling.map(|ceiling| ceiling.teraflops)
     }
 
-    /// In a line: `NVIDIA H200, driver 580.159, CUDA 13.0, cuBLASLt 13.1.0`.
+    /// The machine in a line: `NVIDIA H200, driver 580.159, CUDA 13.0, cuBLASLt 13.1.0`.
     pub fn line(&self) -> String {
         let versions = [
             ("driver", self.card.as_ref().map(|card| &card.driver)),
@@ -122,7 +133,7 @@ fn plain_name(name: &str) -> String {
         .to_string()
 }
 
-/// The processor's name, where the system says it.
+/// The processor's name, where `/proc/cpuinfo` has it.
 fn processor() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info
@@ -132,7 +143,7 @@ fn processor() -> String {
         .to_string()
 }
 
-/// Dense operations a clock of one multiprocessor, sums in f32: f32, tf32, 16-bit floats, fp8.
+/// Dense operations a clock of one multiprocessor with f32 accumulation, in f32, tf32, 16-bit floats and fp8.
 fn operations_a_clock(capability: (u32, u32)) -> Option<[f64; 4]> {
     Some(match capability {
         (8, 0) => [128.0, 1024.0, 2048.0, 0.0],
@@ -165,7 +176,7 @@ fn ceilings(capability: (u32, u32), multiprocessors: u32, mhz: u32) -> Vec<Ceili
     .collect()
 }
 
-/// What the memory could move: two transfers a clock.
+/// Peak speed of the memory, at two transfers a clock.
 fn memory(card: &Card) -> Option<f64> {
     let clock = f64::from(card.max_memory_mhz?) * 1e6;
     Some(2.0 * clock * f64::from(card.memory_bus_bits?) / 8.0 / 1e9)

@@ -1,14 +1,17 @@
-//! NVIDIA's management library, loaded where present: clocks, power and temperature of a GPU.
+//! NVIDIA's management library, loaded where present: clocks and power of a GPU.
 
 use std::ffi::{CString, c_char, c_void};
 
 use serde::{Deserialize, Serialize};
 
-/// Names of the library.
+use super::positive::positive_or_absent;
+
+/// File names of the library.
 const FILES: [&str; 2] = ["libnvidia-ml.so.1", "nvml.dll"];
 
-/// `nvmlClockType_t`: of the multiprocessors, and of the memory.
+/// `NVML_CLOCK_SM`.
 const SM_CLOCK: u32 = 1;
+/// `NVML_CLOCK_MEM`.
 const MEMORY_CLOCK: u32 = 2;
 
 type Status = i32;
@@ -25,7 +28,7 @@ unsafe impl Send for Nvml {}
 // SAFETY: as above.
 unsafe impl Sync for Nvml {}
 
-/// What does not change while the GPU runs.
+/// The properties of a GPU that do not change while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Card {
     /// The driver's version.
@@ -36,23 +39,22 @@ pub struct Card {
     pub max_memory_mhz: Option<u32>,
     /// Width of the memory bus in bits.
     pub memory_bus_bits: Option<u32>,
-    /// What the card may draw, in watts.
+    /// The power limit in watts.
+    #[serde(default, deserialize_with = "positive_or_absent")]
     pub power_limit_watts: Option<f64>,
 }
 
-/// What the card did at a moment.
+/// Clock and power at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// Clock of the multiprocessors in MHz.
     pub sm_mhz: u32,
     /// Power in watts, as the driver averages it.
     pub watts: f64,
-    /// Temperature in °C.
-    pub celsius: u32,
 }
 
 impl Nvml {
-    /// The GPU with these 16 bytes of UUID; `None` where the library or the GPU is missing.
+    /// The GPU with this UUID; `None` if the library or the GPU is missing.
     pub fn open(uuid: [u8; 16]) -> Option<Nvml> {
         // SAFETY: NVIDIA's initialisers can run at any time.
         let mut libraries = FILES
@@ -72,7 +74,7 @@ impl Nvml {
             return None;
         }
         let uuid = CString::new(uuid_text(uuid)).ok()?;
-        // SAFETY: as above; the text ends with a zero and the library writes one handle.
+        // SAFETY: as above. The text ends with a zero, and the library writes one handle.
         let status = unsafe {
             let by_uuid: libloading::Symbol<
                 unsafe extern "C" fn(*const c_char, *mut Handle) -> Status,
@@ -82,7 +84,7 @@ impl Nvml {
         (status == 0).then_some(nvml)
     }
 
-    /// What does not change while the GPU runs.
+    /// The GPU's properties.
     pub fn card(&self) -> Card {
         Card {
             driver: self.driver().unwrap_or_else(|| "unknown".to_string()),
@@ -95,12 +97,11 @@ impl Nvml {
         }
     }
 
-    /// What the card is doing.
+    /// Clock and power now.
     pub fn read(&self) -> Option<Reading> {
         Some(Reading {
             sm_mhz: self.ask_of(b"nvmlDeviceGetClockInfo", SM_CLOCK)?,
             watts: f64::from(self.ask(b"nvmlDeviceGetPowerUsage")?) * 1e-3,
-            celsius: self.ask_of(b"nvmlDeviceGetTemperature", 0)?,
         })
     }
 
@@ -119,8 +120,7 @@ impl Nvml {
     /// A figure of the device.
     fn ask(&self, function: &[u8]) -> Option<u32> {
         let mut figure = 0;
-        // SAFETY: the signature is that of NVIDIA's header for the functions asked above; the
-        // library writes one figure.
+        // SAFETY: the functions asked above have this signature in NVIDIA's header. The library writes one figure.
         let status = unsafe {
             let function: libloading::Symbol<unsafe extern "C" fn(Handle, *mut u32) -> Status> =
                 self.library.get(function).ok()?;
@@ -129,7 +129,7 @@ impl Nvml {
         (status == 0).then_some(figure)
     }
 
-    /// A figure of one of the device's clocks or sensors.
+    /// A figure of one of the device's clocks.
     fn ask_of(&self, function: &[u8], which: u32) -> Option<u32> {
         let mut figure = 0;
         // SAFETY: as in `ask`.

@@ -16,19 +16,29 @@ use super::error::Result;
 use super::family::Unit;
 use super::results::{Measured, Results, RowResult, kind};
 
-/// A plot that was written, as `stem.svg` and `stem.png`.
+/// A plot that was written, as `stem.svg`.
 pub struct Plot {
-    /// What its files are called.
+    /// The stem of its file's name.
     pub stem: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
 }
 
-/// Draws every plot that the results have figures for into a folder.
+/// Where plots are written.
+pub struct Target<'a> {
+    /// The folder.
+    pub folder: &'a Path,
+    /// The beginning of each file's name.
+    pub prefix: &'a str,
+    /// Whether each plot is written as a PNG too.
+    pub png: bool,
+}
+
+/// Draws every plot that the results have figures for.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn draw(results: &Results, folder: &Path) -> Result<Vec<Plot>> {
+pub fn draw(results: &Results, target: &Target<'_>) -> Result<Vec<Plot>> {
     let mut plots = Vec::new();
     for kind in results.kinds() {
         let group = Group::new(results, &kind);
@@ -37,20 +47,14 @@ pub fn draw(results: &Results, folder: &Path) -> Result<Vec<Plot>> {
         }
         match group.rows[0].0.row.unit {
             Unit::Teraflops => {
-                write(&speeds::Speeds(&group), &group, "speed", folder, &mut plots)?;
-                let roofline = roofline::Roofline(&group);
+                plots.push(write(&speeds::Speeds(&group), &group, "speed", target)?);
                 if group.machine_is_known() {
-                    write(&roofline, &group, "roofline", folder, &mut plots)?;
+                    let roofline = roofline::Roofline(&group);
+                    plots.push(write(&roofline, &group, "roofline", target)?);
                 }
             }
             Unit::Gigabytes => {
-                write(
-                    &gathers::Gathers(&group),
-                    &group,
-                    "speed",
-                    folder,
-                    &mut plots,
-                )?;
+                plots.push(write(&gathers::Gathers(&group), &group, "speed", target)?);
             }
         }
         if group
@@ -58,7 +62,7 @@ pub fn draw(results: &Results, folder: &Path) -> Result<Vec<Plot>> {
             .iter()
             .any(|(_, measured)| measured.ratio.is_some())
         {
-            write(&ratios::Ratios(&group), &group, "ratio", folder, &mut plots)?;
+            plots.push(write(&ratios::Ratios(&group), &group, "ratio", target)?);
         }
     }
     Ok(plots)
@@ -68,16 +72,18 @@ fn write(
     picture: &impl Picture,
     group: &Group<'_>,
     what: &str,
-    folder: &Path,
-    plots: &mut Vec<Plot>,
-) -> Result<()> {
-    let stem = format!("{}-{what}", group.kind.replace(' ', "-"));
-    canvas::write(picture, folder, &stem)?;
-    plots.push(Plot {
+    target: &Target<'_>,
+) -> Result<Plot> {
+    let stem = format!("{}{}-{what}", target.prefix, group.kind.replace(' ', "-"));
+    let file = |extension: &str| target.folder.join(format!("{stem}.{extension}"));
+    canvas::write_svg(picture, &file("svg"))?;
+    if target.png {
+        canvas::write_png(picture, &file("png"))?;
+    }
+    Ok(Plot {
+        title: format!("{what} of {}", group.kind),
         stem,
-        title: format!("{} of {}", what, group.kind),
-    });
-    Ok(())
+    })
 }
 
 /// The measured rows of a family and element type.
@@ -99,7 +105,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The family and type as titles write them.
+    /// The family and type in titles.
     fn name(&self) -> String {
         match self.kind.split_once(' ') {
             Some((family, dtype)) => format!("{dtype} {}", family.to_uppercase()),
@@ -107,13 +113,13 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Most operations a second, in 10¹².
+    /// Peak speed of the arithmetic units, in 10¹² operations a second.
     fn ceiling(&self) -> Option<f64> {
         let (result, _) = self.rows.first()?;
         self.results.machine.ceiling(&result.row.dtype)
     }
 
-    /// Most bytes a second, in 10⁹: what a copy reached.
+    /// Speed of a copy, in 10⁹ bytes a second.
     fn bandwidth(&self) -> Option<f64> {
         self.results.machine.copy_gigabytes
     }
@@ -122,14 +128,14 @@ impl<'a> Group<'a> {
         self.ceiling().is_some() && self.bandwidth().is_some()
     }
 
-    /// The speed that neither arithmetic nor memory lets a row exceed.
+    /// The speed of a row that arithmetic units and memory allow.
     fn roof(&self, result: &RowResult) -> Option<f64> {
         let row = &result.row;
         let by_memory = row.operations / row.bytes * self.bandwidth()? / 1e3;
         Some(by_memory.min(self.ceiling()?))
     }
 
-    /// What the baseline is called.
+    /// The baseline's name.
     fn baseline(&self) -> &'static str {
         match (
             self.results.machine.backend.as_str(),
@@ -141,7 +147,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The machine, and what readers must know of its figures.
+    /// The machine, with a warning about the CPU backend.
     fn subtitle(&self) -> String {
         let machine = self.results.machine.line();
         match self.results.machine.backend.as_str() {
@@ -151,7 +157,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// A shape as plots write it: `4096 × 4096 × 128 bias+gelu`.
+/// A shape in plots: `4096 × 4096 × 128 bias+gelu`.
 fn shape(text: &str) -> String {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let mut words = text.split(' ').peekable();
@@ -212,5 +218,5 @@ fn heading<B: DrawingBackend>(
     Ok(())
 }
 
-/// How tall a heading is.
+/// The height of a heading.
 const HEADING: f64 = 104.0;

@@ -1,4 +1,4 @@
-//! How a problem is timed: which baseline, in which order, how often, against what noise.
+//! How a problem is timed: the choice of the baseline, the order and number of samples, the pauses.
 
 use std::time::Duration;
 
@@ -13,49 +13,49 @@ use super::setting::Setting;
 use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
 
-/// Runs shorter than so many microseconds are timed inside CUDA graphs, so that launching them does not decide.
+/// Runs shorter than this many microseconds are timed inside CUDA graphs, so that launches do not decide.
 pub const GRAPH_BELOW: f64 = 30.0;
-/// Most runs of a graph, unless there are more sets.
+/// The most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
-/// Runs of a contestant that the first look is the median of: a single one may be an outlier.
+/// The first look at a contestant is the median of this many runs: a single run may be an outlier.
 const LOOKS: usize = 3;
-/// Samples are made no longer than this to have enough runs, so that they are bursts.
+/// Samples are not made longer than this for the sake of enough runs, so that they stay bursts.
 const LONGEST: Duration = Duration::from_millis(25);
-/// Work that precedes the rounds, so that clocks have risen.
+/// Work before the rounds, which raises the clocks.
 const WARM_UP: Duration = Duration::from_millis(40);
-/// Bytes that are filled before a sample of runs that are launched one by one: the host gets ahead
-/// of the device meanwhile. A graph is replayed once more instead.
+/// Bytes that are filled before a sample of single launches, so that the host gets ahead of the device. A graph is
+/// replayed once more instead.
 const PLUG_BYTES: usize = 256 << 20;
 
 /// How a problem is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
-    /// Rounds; in each, every contestant is sampled twice, in an order and its reverse.
+    /// Rounds. In each, every contestant is sampled twice, in an order and its reverse.
     pub rounds: usize,
-    /// A sample has as many runs as take the slowest contestant so many milliseconds, by a look at each, but no more
-    /// than a graph holds; at least one. A faster contestant's sample is shorter.
+    /// A sample has as many runs as the slowest contestant does in this many milliseconds, by a first look. It has at
+    /// least one run, and in a graph at most as many as the graph holds. A faster contestant's sample is shorter.
     pub sample_milliseconds: f64,
-    /// Runs of a sample, at least, as long as they take no more than a fortieth of a second: during a
-    /// longer sample, the card would come to its power limit.
+    /// The fewest runs of a sample, unless they take longer than 25 ms: in a longer sample, the card would reach its
+    /// power limit.
     #[serde(default)]
     pub sample_runs: usize,
-    /// Pause before each sample, in milliseconds, so that the power of what was before does not
-    /// decide the clocks; …
+    /// The shortest pause before a sample, in milliseconds, so that the power of earlier work does not decide the
+    /// clocks.
     #[serde(default)]
     pub rest_milliseconds: f64,
-    /// … at least that, and so many times as long as the sample before took, or the work before all of them.
+    /// The shortest pause before a sample, as a multiple of the sample before, or of all work before the first sample.
     #[serde(default)]
     pub rest_samples: f64,
-    /// Whether A is scaled where an activation is fused, so that what this gets is about N(0, 1).
+    /// Whether A is scaled so that the input of an activation is about N(0, 1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scaled_for_activations: bool,
-    /// Runs shorter than so many microseconds are timed inside CUDA graphs; unknown of older runs.
+    /// Runs shorter than this many microseconds are timed inside CUDA graphs. Older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_below_microseconds: Option<f64>,
-    /// How the baseline of a GEMM is chosen; unknown of older runs.
+    /// How the baseline of a GEMM is chosen. Older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// With power-settled figures too.
+    /// How power-settled figures are taken, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
 }
@@ -63,18 +63,17 @@ pub struct Protocol {
 /// How the baseline of a GEMM is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Algorithms, the first that cuBLASLt's heuristics propose.
+    /// How many of the algorithms that cuBLASLt's heuristics propose are looked at.
     pub algorithms: usize,
-    /// Bytes that each of them may use beside the operands.
+    /// The workspace of each algorithm in bytes.
     pub workspace_bytes: usize,
-    /// Those of them that are timed in every round, and the default: the fastest, by its median, is the baseline.
+    /// How many algorithms are timed in every round, beside the default. The one with the least median is the baseline.
     pub finalists: usize,
-    /// How many times as long as the fastest of its role, in a first look, anyone but the second may take there who is
-    /// timed.
+    /// From the third on, contestants that take more than this multiple of the fastest in the first look are not timed.
     pub hopeless: f64,
 }
 
-/// How this program chooses.
+/// The choice that this program makes.
 pub const CHOICE: Choice = Choice {
     algorithms: 16,
     workspace_bytes: WORKSPACE_BYTES,
@@ -85,15 +84,14 @@ pub const CHOICE: Choice = Choice {
 /// How power-settled figures are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sustained {
-    /// Work without a pause before the first round.
+    /// Milliseconds of work without a pause before the first round.
     pub settle_milliseconds: f64,
-    /// Length of a sample where others have the length that the protocol asks for: as many times as long as this is
-    /// longer.
+    /// The length of a sample, in place of the protocol's `sample_milliseconds`.
     pub sample_milliseconds: f64,
 }
 
 impl Sustained {
-    /// How many times as many runs as another sample one of these has.
+    /// How many times the runs of a burst sample a power-settled sample has.
     pub fn batches(&self, protocol: &Protocol) -> usize {
         let longer = self.sample_milliseconds / protocol.sample_milliseconds;
         (longer.ceil() as usize).max(1)
@@ -109,7 +107,7 @@ pub struct Times {
     pub rounds: Vec<f64>,
     /// The same, power-settled.
     pub sustained: Vec<f64>,
-    /// Runs in a CUDA graph; `None` where each was launched by itself.
+    /// Runs in a CUDA graph; `None` if each was launched by itself.
     pub graph_runs: Option<usize>,
 }
 
@@ -118,32 +116,33 @@ pub struct Timer {
     stream: Stream,
     stopwatch: Box<dyn Stopwatch>,
     plug: Option<Buffer<u8>>,
-    /// The set that the next launched run uses.
+    /// The set of the next single launch.
     next_set: usize,
     rest: Rest,
-    /// How long the last sample took, or the work before the first one.
+    /// How long the last sample took, or the work before the first sample.
     last_sample: Duration,
 }
 
 /// Pause before each sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
+    /// The shortest pause.
     least: Duration,
-    /// Its length, at least, where the sample before is 1.
+    /// The shortest pause as a multiple of the sample before.
     of_last: f64,
 }
 
 /// The contestants of a role that may be its fastest.
 #[derive(Debug)]
 pub struct Finalists {
-    /// Their numbers, the best one first.
+    /// Their numbers, the fastest first.
     pub numbers: Vec<usize>,
-    /// Those that do not run or are wrong, and in what way.
+    /// The numbers of contestants that do not run or are wrong, with the reason.
     pub passed_over: Vec<(usize, String)>,
 }
 
 impl Finalists {
-    /// Has another contestant among them, or passes it over.
+    /// Adds a contestant, or passes it over if it is wrong.
     ///
     /// # Errors
     /// If the device fails.
@@ -164,12 +163,12 @@ impl Finalists {
 struct Ready {
     contestant: usize,
     graph: Option<Graph>,
-    /// Runs of a batch: of the graph, or launched one by one.
+    /// Runs of a batch: those of the graph, or single launches.
     runs: usize,
 }
 
 impl Timer {
-    /// For a setting's stream.
+    /// A timer for a setting's stream.
     ///
     /// # Errors
     /// If the device has too little memory.
@@ -189,7 +188,7 @@ impl Timer {
         })
     }
 
-    /// Microseconds that a piece of work takes, over some repetitions and one before that.
+    /// Microseconds that `work` takes, over some repetitions after one that is not timed.
     ///
     /// # Errors
     /// If the work or the device fails.
@@ -209,11 +208,11 @@ impl Timer {
         Ok(Spread::of(&times))
     }
 
-    /// The contestants of a role that may be its fastest, by a first look at each, and no more than `most`. Those that
-    /// are wrong or do not run are passed over, and take nobody's place.
+    /// At most `most` contestants of a role that may be its fastest, by a first look at each. Contestants that are
+    /// wrong or do not run are passed over and do not count.
     ///
     /// # Errors
-    /// If one of this library's does not run, or the device fails.
+    /// If a contestant of cutlet's does not run, or the device fails.
     pub fn finalists(&mut self, case: &mut dyn Case, role: Role, most: usize) -> Result<Finalists> {
         let mut looks = Vec::new();
         let mut finalists = Finalists {
@@ -223,7 +222,7 @@ impl Timer {
         for contestant in of_role(case.contestants(), role) {
             match self.look(case, contestant, LOOKS) {
                 Ok(time) => looks.push((time, contestant)),
-                // It is for other operands, as its name does not say: none of those that solve this problem.
+                // The instance is for other operands, which its name does not tell: it is no contestant here.
                 Err(Error::Cutlet(cutlet::Error::Instance { .. })) => {}
                 Err(found) => {
                     let name = case.contestants()[contestant].name.clone();
@@ -296,8 +295,8 @@ impl Timer {
         Ok(times)
     }
 
-    /// Poisons outputs and has a contestant compute every set in the way that it was timed. All else is done before,
-    /// so that no other launch can make up for one that writes nothing.
+    /// Poisons the outputs and has a contestant compute every set in the way that it was timed. Nothing else runs after
+    /// the poisoning, so that no other launch can stand in for one that writes nothing.
     ///
     /// # Errors
     /// If the device fails.
@@ -306,7 +305,7 @@ impl Timer {
         let graph = times
             .graph_runs
             .map(|runs| self.record(case, contestant, runs));
-        // A graph has whole turns through the sets.
+        // A graph goes through all sets.
         let once = Ready {
             contestant,
             graph: graph.transpose()?,
@@ -317,7 +316,7 @@ impl Timer {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Seconds that one run takes, roughly: the median of some, after one that is not timed.
+    /// Seconds that one run takes, roughly: the median of `runs`, after one that is not timed.
     fn look(&mut self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<f64> {
         let once = Ready {
             contestant,
@@ -331,8 +330,8 @@ impl Timer {
         Ok(Spread::of(&times).median * 1e-6)
     }
 
-    /// Contestants with as many runs to a batch as the slowest of them needs for a sample, and with
-    /// the least number of runs if these are no longer than [`LONGEST`].
+    /// Contestants, each with the number of runs of a batch. The slowest contestant decides that number: it fills a
+    /// sample, or is the protocol's fewest runs if they take no longer than [`LONGEST`].
     fn ready(
         &mut self,
         case: &mut dyn Case,
@@ -358,7 +357,7 @@ impl Timer {
                     runs,
                 });
             }
-            // Whole turns through the sets, so that replays keep their distance too.
+            // A multiple of the sets, so that replays keep their distance too.
             let sets = case.sets();
             let runs = runs.min(GRAPH_RUNS).next_multiple_of(sets);
             let graph = self.record(case, contestant, runs)?;
@@ -371,7 +370,7 @@ impl Timer {
         ready.collect()
     }
 
-    /// A graph of runs on one set after the other; runs of a stream never overlap.
+    /// A graph of runs on one set after the other. Runs of a stream never overlap.
     fn record(&self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<Graph> {
         let sets = case.sets();
         self.stream.capture(|stream| {
@@ -383,8 +382,8 @@ impl Timer {
     fn batches(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<()> {
         for _ in 0..batches {
             match &ready.graph {
-                // SAFETY: the case owns all memory that the runs use and outlives the samples,
-                // each of which waits for its end.
+                // SAFETY: the case owns all memory of the runs. It outlives the samples, each of which waits for its
+                // end.
                 Some(graph) => unsafe { graph.launch(&self.stream)? },
                 None => {
                     for _ in 0..ready.runs {
@@ -402,7 +401,7 @@ impl Timer {
     fn sample(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
         let Rest { least, of_last } = self.rest;
         std::thread::sleep(least.max(self.last_sample.mul_f64(of_last)));
-        // The host must get ahead of the device, or the first launch would be timed too.
+        // The host must get ahead of the device, or the sample would include the first launch.
         match (&ready.graph, &mut self.plug) {
             (Some(_), _) => self.batches(case, ready, 1)?,
             (None, Some(plug)) => self.stream.fill_bytes(plug, 0)?,
@@ -437,7 +436,8 @@ impl Timer {
         Ok(times)
     }
 
-    /// Keeps the device busy with the contestants for at least this long. The first sample's rest is after all of that.
+    /// Keeps the device busy with the contestants for at least `length`. The pause after it depends on its whole
+    /// length.
     fn warm_up(&mut self, case: &mut dyn Case, ready: &[Ready], length: Duration) -> Result<()> {
         let begin = std::time::Instant::now();
         while begin.elapsed() < length {
@@ -468,7 +468,7 @@ mod tests {
     use crate::bench::check::Check;
     use cutlet::Device;
 
-    /// A clock that only the contestants' runs move on.
+    /// A clock that only the contestants' runs advance.
     type Clock = Rc<Cell<Duration>>;
 
     /// Measures by that clock.
@@ -490,11 +490,11 @@ mod tests {
     /// Contestants that take given times and note who ran on which set.
     struct Noted {
         contestants: Vec<Contestant>,
-        /// Milliseconds that each run of a contestant takes, the last for all that follow.
+        /// Milliseconds of each run of a contestant. Later runs take as long as the last.
         times: Vec<Vec<u64>>,
         clock: Clock,
         runs: Vec<(usize, usize)>,
-        /// How many runs there had been when outputs were poisoned.
+        /// How many runs preceded the poisoning of the outputs.
         poisoned: Option<usize>,
         /// Whose output is wrong.
         wrong: Vec<usize>,
@@ -562,6 +562,14 @@ mod tests {
     }
 
     #[test]
+    fn older_results_need_not_tell_the_choice() {
+        let older: Protocol = toml::from_str("rounds = 7\nsample_milliseconds = 4.0").unwrap();
+        assert_eq!(older.choice, None);
+        assert_eq!(older.graph_below_microseconds, None);
+        assert!(!older.scaled_for_activations);
+    }
+
+    #[test]
     fn contestants_take_turns_in_an_order_and_its_reverse() {
         let (mut timer, mut case) = noted(&[(Role::Cutlet, &[2]), (Role::Baseline, &[3])]);
         let protocol = Protocol {
@@ -577,7 +585,7 @@ mod tests {
             .iter()
             .map(|&(contestant, _)| contestant)
             .collect();
-        // A look at each, in two runs, precedes the rounds.
+        // A look at each contestant, in two runs, precedes the rounds.
         assert_eq!(order[..4], [0, 0, 1, 1]);
         assert_eq!(order[4..], [0, 1, 1, 0].repeat(5));
         let sets: Vec<usize> = case.runs.iter().map(|&(_, set)| set).collect();
@@ -598,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_again_was_computed_as_it_was_timed_and_by_nothing_else() {
+    fn outputs_are_computed_again_as_they_were_timed_and_by_nothing_else() {
         for (graph_runs, before) in [(None, 0), (Some(6), 6)] {
             let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
             let times = Times {
@@ -608,7 +616,7 @@ mod tests {
                 graph_runs,
             };
             timer.run_as_timed(&mut case, &times).unwrap();
-            // Recording a graph computes nothing; from then on it alone runs.
+            // Recording a graph computes nothing. Then only the graph runs.
             assert_eq!(case.poisoned, Some(before));
             let mut after: Vec<usize> = case.runs[before..].iter().map(|&(_, set)| set).collect();
             after.sort();
@@ -619,7 +627,7 @@ mod tests {
 
     #[test]
     fn the_fastest_of_a_role_are_finalists() {
-        // The look is the three runs after the first; outliers among them do not count.
+        // The look is the median of the three runs after the first.
         let (mut timer, mut case) = noted(&[
             (Role::Cutlet, &[1]),
             (Role::Aside, &[1]),
@@ -643,7 +651,7 @@ mod tests {
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [0, 2]);
-        // A second one is timed, however slow it seems.
+        // The second contestant is timed, however slow it seems.
         let (mut timer, mut case) = noted(&[
             (Role::Baseline, &[10]),
             (Role::Baseline, &[40]),

@@ -1,4 +1,4 @@
-//! Random inputs, made where they are used: on the device.
+//! Random inputs, made on the device.
 
 use cutlet::{Buffer, Stream};
 use cutlet_device::sm90::F8E4M3;
@@ -12,7 +12,7 @@ use super::error::Result;
 
 /// A type that a kernel fills memory with.
 pub trait Fill: Random {
-    /// The kernel that does.
+    /// The kernel.
     fn kernel() -> &'static Kernel<(i32, u64, GlobalMut<Self>)>;
 }
 
@@ -129,8 +129,8 @@ mod tests {
         assert_ne!(first(1), first(2));
     }
 
-    /// A and B of a problem are two such sequences: were one the other, only moved, their product would have
-    /// a diagonal of sums of squares.
+    /// A and B of a problem are two such sequences. If they overlapped, their product would have a diagonal of sums of
+    /// squares.
     #[test]
     fn sequences_of_different_seeds_have_nothing_in_common() {
         let numbers = |seed| (0..1 << 16).map(move |index| fill::bits(seed, index));

@@ -1,18 +1,17 @@
-//! `report.md`: a run for people to read: machine, summary, plots, tables, protocol.
+//! A run's report in Markdown: machine, summary, plots, tables, protocol.
 
 use std::fmt::Write;
 
+use super::check::Distance;
 use super::family::Role;
 use super::plots::Plot;
-use super::protocol::Choice;
+use super::protocol::{Choice, Protocol};
 use super::results::{Figures, Measured, Outcome, Results, RowResult, Summary, kind};
 use super::statistics::Verdict;
 use super::table::{figure, spread};
+use super::telemetry::Telemetry;
 
-/// The file's name in a run's folder.
-pub const FILE: &str = "report.md";
-
-/// The report of a run, whose plots lie beside it.
+/// The report of a run, with links to plots in the same folder.
 pub fn report(results: &Results, plots: &[Plot]) -> String {
     let parts = [
         head(results),
@@ -52,7 +51,7 @@ fn head(results: &Results) -> String {
         ("began", format!("{began}, took {seconds:.0} s")),
     ];
     if let Some(rows) = results.cut_short() {
-        facts.push(("cut short", format!("{rows} are there")));
+        facts.push(("cut short", format!("{rows} were measured")));
     }
     if let Some(card) = &machine.card {
         let limits = [
@@ -107,7 +106,7 @@ fn summary(results: &Results) -> String {
 fn plots_part(plots: &[Plot]) -> String {
     let images = plots
         .iter()
-        .map(|Plot { stem, title }| format!("\n![{title}]({stem}.png)\n"));
+        .map(|Plot { stem, title }| format!("\n![{title}]({stem}.svg)\n"));
     images.collect()
 }
 
@@ -132,7 +131,7 @@ fn table(results: &Results, of: &str) -> String {
     );
     for (result, measured) in rows {
         text += &row(result, measured);
-        text += &sustained(measured);
+        text += &sustained(result, measured);
         text += &asides(measured);
     }
     text
@@ -152,16 +151,13 @@ fn row(result: &RowResult, measured: &Measured) -> String {
     };
     let [ours, our_time] = pair(measured.cutlet());
     let [theirs, their_time] = pair(measured.baseline());
-    let error = |deviation: &Option<crate::deviation::Deviation>| match deviation {
-        Some(deviation) => format!("{:.1e} (at most {:.1e})", deviation.relative, deviation.max),
-        None if measured.check.tolerance == 0.0 => "exact".to_string(),
+    let error = |figures: Option<&Figures>| match figures.and_then(|figures| figures.error) {
+        Some(Distance::NONE) => "exact".to_string(),
+        Some(Distance { relative, max }) => format!("{relative:.1e} (at most {max:.1e})"),
         None => "–".to_string(),
     };
-    let (clock, power) = match &measured.telemetry {
-        Some(telemetry) => (
-            format!("{:.0}", telemetry.sm_mhz.median),
-            format!("{:.0}", telemetry.watts.max),
-        ),
+    let (clock, power) = match measured.telemetry {
+        Some(Telemetry { sm_mhz, watts }) => (format!("{sm_mhz:.0}"), format!("{watts:.0}")),
         None => (String::new(), String::new()),
     };
     format!(
@@ -172,20 +168,20 @@ fn row(result: &RowResult, measured: &Measured) -> String {
             .library_default()
             .map_or("–".to_string(), |figures| figure(figures.speed)),
         measured.ratio.as_ref().map_or("–".to_string(), spread),
-        measured.verdict.map_or("", Verdict::word),
-        error(&measured.check.to_f64),
-        error(&measured.check.baseline_to_f64),
+        measured.verdict().map_or("", Verdict::word),
+        error(measured.cutlet()),
+        error(measured.baseline()),
     )
 }
 
 /// A second line for power-settled figures.
-fn sustained(measured: &Measured) -> String {
+fn sustained(result: &RowResult, measured: &Measured) -> String {
     let Some(ratio) = &measured.sustained_ratio else {
         return String::new();
     };
     let speed = |figures: Option<&Figures>| {
-        let speed = figures.and_then(|figures| figures.sustained_speed);
-        speed.map_or("–".to_string(), figure)
+        let microseconds = figures.and_then(|figures| figures.sustained_microseconds);
+        microseconds.map_or("–".to_string(), |time| figure(result.row.speed(time)))
     };
     format!(
         "| | power-settled | {} | | {} | | {} | {} | {} | | | | |\n",
@@ -197,7 +193,7 @@ fn sustained(measured: &Measured) -> String {
     )
 }
 
-/// Lines for what is not the same computation.
+/// Lines of other computations and of kernel instances.
 fn asides(measured: &Measured) -> String {
     let asides = measured
         .contestants
@@ -223,9 +219,7 @@ fn left_out(results: &Results) -> String {
                 }
                 continue;
             }
-            Outcome::Wrong { check } => {
-                format!("**wrong**: {}", check.wrong.as_deref().unwrap_or_default())
-            }
+            Outcome::Wrong { found } => format!("**wrong**: {found}"),
             Outcome::Failed { error } => format!("**failed**: {error}"),
             Outcome::Skipped { reason } => format!("skipped: {reason}"),
         };
@@ -241,40 +235,20 @@ fn protocol(results: &Results) -> String {
     let protocol = &results.protocol;
     let mut text = format!(
         "\n## How it was measured\n\n\
-         Medians of {} rounds; in each, every contestant is sampled in an order and then in its \
-         reverse, and ± is half the distance of the extreme rounds. A tie is a row where 1 lies \
-         between the lowest and the highest ratio of a round. Inputs are random, N(0, 1) for GEMM",
+         The figures are medians of {} rounds. In each round, every contestant is sampled in an order and then in its \
+         reverse. ± is half the distance between the extreme rounds. A row is a tie if 1 lies between the lowest and \
+         the highest ratio of a round. Inputs are random: N(0, 1) for GEMM",
         protocol.rounds
     );
     if protocol.scaled_for_activations {
-        text += ", with A times about 1/√k where an activation is fused";
+        text += ", with A scaled by about 1/√k where an activation is fused";
     }
-    match results.machine.backend.as_str() {
-        "cpu" => text += ".\n",
-        _ => {
-            // Older runs rested for one length before all samples.
-            let of_last = match protocol.rest_samples {
-                0.0 => String::new(),
-                times => format!(", and for {times} times the length of the sample before"),
-            };
-            let short = match protocol.graph_below_microseconds {
-                Some(below) => format!("runs shorter than {below} µs"),
-                None => "short runs".to_string(),
-            };
-            let _ = writeln!(
-                text,
-                ". A sample has as many runs as take the slowest contestant {} ms, by a look at it, and {} at least, if \
-                 they are not too long; those of a graph are no more than it holds, and a faster contestant's sample \
-                 is shorter. Before it, the device rests for {} ms{of_last}. Runs go through sets of buffers so that 256 MiB \
-                 of other data lie between two uses of one; {short} are replayed \
-                 from CUDA graphs, one after the other. {} \"default\" is its first. A gather's is a copy of as many \
-                 contiguous bytes.",
-                protocol.sample_milliseconds,
-                protocol.sample_runs,
-                protocol.rest_milliseconds,
-                choice(protocol.choice)
-            );
-        }
+    text += ".\n";
+    if results.machine.backend != "cpu" {
+        text += &samples(protocol);
+        text += &choice(protocol.choice);
+        text += " \"default\" is cuBLASLt's first algorithm. The baseline of a gather is a copy of as many contiguous \
+                 bytes.\n";
     }
     if let Some(sustained) = protocol.sustained {
         let _ = writeln!(
@@ -284,18 +258,38 @@ fn protocol(results: &Results) -> String {
             sustained.batches(protocol)
         );
     }
-    text += "Before a row was timed, the output was filled with NaN, computed, compared as a \
-             whole with the baseline's and in at least 4096 entries (or all) with f64; after it was \
-             timed, the last set's output was compared again. A gather's output is compared word \
-             for word with what its indices ask for.\n";
+    text += "Before a row was timed, its output was filled with NaN, computed, and compared with the baseline's as a \
+             whole and with f64 in at least 4096 entries (or all). After it was timed, outputs of a middle and the \
+             last set were compared with the baseline's again. A gather's output is compared word for word with the \
+             rows that its indices ask for.\n";
     text
+}
+
+/// How samples were taken on a GPU.
+fn samples(protocol: &Protocol) -> String {
+    // Older runs rested equally long before all samples.
+    let of_last = match protocol.rest_samples {
+        0.0 => String::new(),
+        times => format!(", and at least {times} times as long as the sample before"),
+    };
+    let short = match protocol.graph_below_microseconds {
+        Some(below) => format!("Runs shorter than {below} µs"),
+        None => "Short runs".to_string(),
+    };
+    format!(
+        "A sample has as many runs as the slowest contestant does in {} ms, by a first look, and at least {} unless \
+         they take too long. Graphs may hold fewer, and a faster contestant's sample is shorter. Before each sample, \
+         the device rests for {} ms{of_last}. Runs go through sets of buffers, so that 256 MiB of other data lie \
+         between two uses of a buffer. {short} are replayed from CUDA graphs. ",
+        protocol.sample_milliseconds, protocol.sample_runs, protocol.rest_milliseconds,
+    )
 }
 
 /// How the baseline of a GEMM was chosen.
 fn choice(choice: Option<Choice>) -> String {
     let Some(choice) = choice else {
-        return "The baseline of a GEMM is the fastest of cuBLASLt's first algorithms; of how many, with which \
-                workspace, these results do not say;"
+        return "The baseline of a GEMM is the fastest of cuBLASLt's first algorithms. These results do not say how \
+                many were tried, and with which workspace."
             .to_string();
     };
     let Choice {
@@ -305,9 +299,9 @@ fn choice(choice: Option<Choice>) -> String {
         hopeless,
     } = choice;
     format!(
-        "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of \
-         workspace: the {finalists} best of a first look, without those from the third on that take more than \
-         {hopeless} times as long there as the fastest, and the default, are timed in every round;",
+        "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. \
+         The {finalists} best of a first look and the default are timed in every round, but from the third on only \
+         those that take at most {hopeless} times as long as the fastest.",
         workspace_bytes >> 20
     )
 }

@@ -1,46 +1,47 @@
-//! `results.json`: everything a run found, in a schema with a version.
+//! The results of a run.
 
-use std::path::Path;
+mod file;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::Check;
-use super::error::{Error, Result};
+use super::check::Distance;
 use super::family::{Role, Row};
 use super::machine::Machine;
+use super::positive::positive;
 use super::protocol::Protocol;
 use super::statistics::{Spread, Verdict, geometric_mean};
 use super::telemetry::Telemetry;
 
-/// The version of the schema; a change that old programs would misread raises it.
-pub const SCHEMA: u32 = 1;
+/// The version of the format of results. A change that other versions would misread raises it.
+pub const SCHEMA: u32 = 2;
 
-/// The file's name in a run's folder.
-pub const FILE: &str = "results.json";
+/// The name of the results in a run's folder.
+pub const FILE: &str = "results.csv";
 
-/// Everything a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// The schema's version: [`SCHEMA`].
+    /// The version of the format: [`SCHEMA`].
     pub schema: u32,
     /// The program's version.
     pub program: String,
     /// The command that made the run.
     pub command: String,
-    /// When it began, in UTC.
+    /// When the run began, in UTC.
     pub began: String,
-    /// How long it took, in seconds.
+    /// How long the run took, in seconds.
+    #[serde(deserialize_with = "positive")]
     pub seconds: f64,
-    /// Names of the suites, with what they are for.
+    /// How many rows the whole run has.
+    pub planned_rows: usize,
+    /// The suites of the run.
     pub suites: Vec<SuiteName>,
     /// The machine.
     pub machine: Machine,
     /// How problems were timed.
     pub protocol: Protocol,
-    /// How many rows a whole run has; unknown of older ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned_rows: Option<usize>,
     /// One entry for each problem, in the suites' order.
+    #[serde(skip)]
     pub rows: Vec<RowResult>,
 }
 
@@ -49,115 +50,100 @@ pub struct Results {
 pub struct SuiteName {
     /// Its name or path.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
 }
 
-/// What became of a problem.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The result of a problem.
+#[derive(Clone, Debug)]
 pub struct RowResult {
+    /// The suite that has the problem.
+    pub suite: String,
     /// The problem.
-    #[serde(flatten)]
     pub row: Row,
-    /// What became of it.
-    #[serde(flatten)]
+    /// The outcome of measuring it.
     pub outcome: Outcome,
 }
 
-/// What became of a problem.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "lowercase")]
+/// The outcome of measuring a problem.
+#[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Right, and timed.
+    /// The output is right, and was timed.
     Measured(Box<Measured>),
-    /// Wrong: there is no speed.
+    /// The output is wrong: there is no speed.
     Wrong {
         /// What is wrong.
-        check: Box<Check>,
+        found: String,
     },
-    /// Not measured here.
+    /// The problem was not measured here.
     Skipped {
         /// Why.
         reason: String,
     },
     /// Something failed: there is no speed.
     Failed {
-        /// What.
+        /// What failed.
         error: String,
     },
 }
 
 /// The figures of a problem.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Measured {
-    /// Whether the output is right, and how far from the references.
-    pub check: Check,
-    /// Who was timed: cutlet, the baseline, the baseline library's default, others beside.
+    /// The contestants that were timed: cutlet, the baseline, the baseline library's default, instances and asides.
     pub contestants: Vec<Figures>,
-    /// Speed of cutlet over the baseline's, round by round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// cutlet's speed over the baseline's, round by round.
     pub ratio: Option<Spread>,
-    /// The same, power-settled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The same ratio, power-settled.
     pub sustained_ratio: Option<Spread>,
-    /// What the ratio comes to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
-    /// Runs in each CUDA graph; absent where runs were launched one by one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub graph_runs: Option<usize>,
-    /// Sets of buffers that the runs went through.
-    pub sets: usize,
-    /// Who was to be timed beside them, but did not run or was wrong, and in what way.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Contestants that did not run or were wrong, with the reason.
     pub passed_over: Vec<String>,
-    /// What the card did meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Clock and power of the card while the row was measured.
     pub telemetry: Option<Telemetry>,
 }
 
 /// The figures of a contestant.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Figures {
     /// `cutlet`, `cuBLASLt algorithm 3`.
     pub name: String,
-    /// Which side it is on.
+    /// Its role in the comparison.
     pub role: Role,
     /// Whether it is the baseline library's default.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
     /// Microseconds a run.
     pub microseconds: Spread,
-    /// Of each round.
-    pub rounds: Vec<f64>,
     /// The median's speed, in the row's unit.
     pub speed: f64,
-    /// Microseconds a run, power-settled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sustained_microseconds: Option<Spread>,
-    /// The speed of the power-settled median, in the row's unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sustained_speed: Option<f64>,
+    /// The median of the power-settled microseconds a run.
+    pub sustained_microseconds: Option<f64>,
+    /// How far its output is from the reference, where that is known.
+    pub error: Option<Distance>,
 }
 
 impl Measured {
     /// cutlet's figures.
     pub fn cutlet(&self) -> Option<&Figures> {
-        self.contestants
-            .iter()
-            .find(|figures| figures.role == Role::Cutlet)
+        let mut contestants = self.contestants.iter();
+        contestants.find(|figures| figures.role == Role::Cutlet)
     }
 
-    /// The baseline's: those of the fastest way.
+    /// The baseline's figures: those of the fastest candidate.
     pub fn baseline(&self) -> Option<&Figures> {
-        self.contestants
-            .iter()
-            .find(|figures| figures.role == Role::Baseline)
+        let contestants = self.contestants.iter();
+        contestants
+            .filter(|figures| figures.role == Role::Baseline)
+            .min_by(|a, b| a.microseconds.median.total_cmp(&b.microseconds.median))
     }
 
-    /// Those of the baseline library's default.
+    /// The figures of the baseline library's default.
     pub fn library_default(&self) -> Option<&Figures> {
         self.contestants.iter().find(|figures| figures.default)
+    }
+
+    /// The verdict of the ratio.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.ratio.as_ref().map(Verdict::of)
     }
 }
 
@@ -170,22 +156,22 @@ impl RowResult {
         }
     }
 
-    /// Whether it was wrong or failed.
+    /// Whether the row is wrong or failed.
     pub fn is_bad(&self) -> bool {
         matches!(self.outcome, Outcome::Wrong { .. } | Outcome::Failed { .. })
     }
 }
 
-/// How cutlet stands against the baseline over rows of a kind.
+/// How cutlet compares with the baseline over rows of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// `gemm bf16`.
     pub kind: String,
-    /// Rows with a baseline, those apart left out.
+    /// Rows with a ratio, without those shown apart.
     pub rows: usize,
     /// The geometric mean of the ratios.
     pub mean: f64,
-    /// The smallest ratio, and the shape it belongs to.
+    /// The smallest ratio, and its shape.
     pub worst: (f64, String),
     /// Rows faster, tied and slower.
     pub counts: [usize; 3],
@@ -194,38 +180,13 @@ pub struct Summary {
 }
 
 impl Results {
-    /// Reads the results in a folder, or in a file.
-    ///
-    /// # Errors
-    /// If there is no such file, or it is no such file.
-    pub fn read(path: &Path) -> Result<Results> {
-        let file = match path.is_dir() {
-            true => path.join(FILE),
-            false => path.to_path_buf(),
-        };
-        let doing = || format!("reading results from {}", file.display());
-        let text = std::fs::read_to_string(&file).map_err(|error| Error::file(doing(), error))?;
-        let schema = serde_json::from_str::<Version>(&text)
-            .map_err(|error| Error::file(doing(), error))?
-            .schema;
-        if schema != SCHEMA {
-            return Err(Error::file(
-                doing(),
-                format!(
-                    "its schema is {schema}, this program knows {SCHEMA}; use the program that wrote it"
-                ),
-            ));
-        }
-        serde_json::from_str(&text).map_err(|error| Error::file(doing(), error))
-    }
-
-    /// How many rows there are, where the run was cut short: `12 of 24 rows`.
+    /// How many rows there are of how many, if the run was cut short: `12 of 24 rows`.
     pub fn cut_short(&self) -> Option<String> {
-        let (rows, planned) = (self.rows.len(), self.planned_rows?);
+        let (rows, planned) = (self.rows.len(), self.planned_rows);
         (rows < planned).then(|| format!("{rows} of {planned} rows"))
     }
 
-    /// The families and element types of the rows, in their order.
+    /// The families and element types of the rows, in the rows' order.
     pub fn kinds(&self) -> Vec<String> {
         let mut kinds: Vec<String> = Vec::new();
         for RowResult { row, .. } in &self.rows {
@@ -237,7 +198,7 @@ impl Results {
         kinds
     }
 
-    /// How cutlet stands against the baseline, for each family and element type.
+    /// How cutlet compares with the baseline, for each family and element type.
     pub fn summaries(&self) -> Vec<Summary> {
         let kinds = self.kinds().into_iter();
         kinds.filter_map(|kind| self.summary(kind)).collect()
@@ -247,7 +208,7 @@ impl Results {
         let compared = self.rows.iter().filter(|result| kind(&result.row) == of);
         let compared = compared.filter_map(|result| {
             let measured = result.measured()?;
-            Some((&result.row, measured.ratio?, measured.verdict?))
+            Some((&result.row, measured.ratio?, measured.verdict()?))
         });
         let (apart, counted): (Vec<_>, Vec<_>) = compared.partition(|(row, ..)| row.apart);
         let ratios: Vec<f64> = counted.iter().map(|(_, ratio, _)| ratio.median).collect();
@@ -274,40 +235,10 @@ impl Results {
     }
 }
 
-/// The family and element type of a row, as one table or plot shows them.
+/// The family and element type of a row, for the tables and plots of such rows.
 pub fn kind(row: &Row) -> String {
-    match row.family.as_str() {
-        "gather" => row.family.clone(),
+    match row.family {
+        "gather" => row.family.to_string(),
         family => format!("{family} {}", row.dtype),
-    }
-}
-
-/// What every version of the schema has.
-#[derive(Deserialize)]
-struct Version {
-    schema: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Protocol;
-
-    #[test]
-    fn what_older_results_do_not_say_is_unknown() {
-        let older = r#"{"rounds": 7, "sample_milliseconds": 4.0}"#;
-        let older: Protocol = serde_json::from_str(older).unwrap();
-        assert_eq!(older.choice, None);
-        assert_eq!(older.graph_below_microseconds, None);
-        assert!(!older.scaled_for_activations);
-    }
-
-    #[test]
-    fn a_number_that_is_read_is_the_one_that_was_written() {
-        let mut numbers = fastrand::Rng::with_seed(1);
-        for _ in 0..10_000 {
-            let number = 10.0 * numbers.f64();
-            let written = serde_json::to_string(&number).unwrap();
-            assert_eq!(serde_json::from_str::<f64>(&written).unwrap(), number);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! A run: the problems of its suites one after the other, each checked, timed and checked again.
+//! A run: the problems of its suites, one after the other. Each is checked, timed and checked again.
 
 use std::time::{Instant, SystemTime};
 
@@ -17,38 +17,39 @@ use super::protocol::{CHOICE, Protocol, Timer, Times, of_role};
 use super::random::random;
 use super::results::{Figures, Measured, Outcome, Results, RowResult, SCHEMA, SuiteName};
 use super::setting::Setting;
-use super::statistics::{Spread, Verdict};
+use super::statistics::Spread;
 use super::suite::{Suite, SuiteError};
 use super::table;
 use super::telemetry::Recorder;
 use crate::backend::as_an_option;
+use crate::output::print_line;
 
-/// Bytes of the copy that says what the memory does.
+/// Bytes of the copy that measures the memory.
 const COPY_BYTES: usize = 1 << 30;
-/// How often it is copied.
+/// How often they are copied.
 const COPIES: usize = 20;
 
-/// What is to be measured.
+/// The plan of a run.
 pub struct Plan {
-    /// Where the problems come from.
+    /// The suites that have the problems.
     pub suites: Vec<Suite>,
-    /// Of which families.
+    /// The families of the problems.
     pub families: Families,
-    /// In which element types.
+    /// The element types of the problems.
     pub dtypes: Vec<Dtype>,
-    /// How.
+    /// How problems are timed.
     pub protocol: Protocol,
-    /// Whether the baselines are measured alone.
+    /// Whether only the baselines are measured.
     pub baselines_only: bool,
-    /// Which kernel instances of cutlet's are measured too: those whose names have one of these in them.
+    /// cutlet's kernel instances whose names contain one of these are measured too.
     pub instances: Vec<String>,
     /// Seed of the inputs.
     pub seed: u64,
 }
 
 impl Plan {
-    /// Which problems of the suites are measured.
-    fn what(&self) -> String {
+    /// The families and types of the problems, for messages.
+    fn kinds(&self) -> String {
         let dtypes: Vec<&str> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         let gemm = format!("GEMM in {}", dtypes.join(" or "));
         match self.families {
@@ -59,7 +60,7 @@ impl Plan {
     }
 }
 
-/// Which families are measured.
+/// The families that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {
     /// GEMM.
@@ -70,17 +71,17 @@ pub enum Families {
     All,
 }
 
-/// Measures what the plan says, printing a line for each row. After each one, `keep` is given what there is, so
-/// that a run that does not get to its end was not for nothing.
+/// Measures the problems of a plan and prints a line for each. Before each line, `keep` gets the results so far, so
+/// that a run that is cut short leaves results.
 ///
 /// # Errors
-/// If a suite has no such problems, or nothing can run at all, or `keep` fails; what goes wrong in a row is in
-/// the row's result.
+/// If a suite has no problem of the plan's families and types, nothing can run, `keep` fails, or a line cannot be
+/// printed. The errors of a row are in its result.
 pub fn run(
     device: &Device,
     plan: &Plan,
     mut keep: impl FnMut(&Results) -> Result<()>,
-) -> Result<Results> {
+) -> Result<()> {
     let (began, clock) = (SystemTime::now(), Instant::now());
     let mut unused: Vec<&Suite> = plan.suites.iter().collect();
     let (gemms, gathers) = (
@@ -102,7 +103,7 @@ pub fn run(
     if let Some(suite) = unused.first() {
         return Err(SuiteError::Nothing {
             name: suite.name.clone(),
-            of: plan.what(),
+            of: plan.kinds(),
         }
         .into());
     }
@@ -113,17 +114,17 @@ pub fn run(
     };
     let nvml = card(&setting);
     let mut machine = Machine::new(&setting, nvml.as_ref());
-    println!("{}", machine.line());
+    print_line(machine.line())?;
     if !setting.on_gpu() {
-        println!(
+        print_line(format!(
             "there is no GPU here ({}): these figures show that all works, not how fast a GPU is",
             device.describe().why
-        );
+        ))?;
     }
     if setting.on_gpu()
         && let Err(why) = &setting.cublas
     {
-        println!("GEMM has no baseline here: {why}");
+        print_line(format!("GEMM has no baseline here: {why}"))?;
     }
 
     let mut bench = Bench {
@@ -134,7 +135,7 @@ pub fn run(
         progress: progress(gemms.len() + gathers.len()),
     };
     machine.copy_gigabytes = bench.copy_speed()?;
-    println!("{}", table::header());
+    print_line(table::header())?;
     let mut results = Results {
         schema: SCHEMA,
         program: format!("cutlet {}", env!("CARGO_PKG_VERSION")),
@@ -151,33 +152,39 @@ pub fn run(
             .collect(),
         machine,
         protocol: plan.protocol,
-        planned_rows: Some(gemms.len() + gathers.len()),
+        planned_rows: gemms.len() + gathers.len(),
         rows: Vec::new(),
     };
-    let mut add = |row| {
+    let mut add = |bench: &Bench<'_>, row: RowResult| -> Result<()> {
+        let line = table::line(&row);
         results.rows.push(row);
         results.seconds = clock.elapsed().as_secs_f64();
-        keep(&results)
+        keep(&results)?;
+        bench.progress.suspend(|| print_line(line))?;
+        bench.progress.inc(1);
+        Ok(())
     };
-    for problem in &gemms {
-        add(bench.measure_row(&Gemm, problem))?;
+    for (suite, problem) in &gemms {
+        let row = bench.measure_row(&Gemm, suite, problem);
+        add(&bench, row)?;
     }
-    for problem in &gathers {
-        add(bench.measure_row(&Gather, problem))?;
+    for (suite, problem) in &gathers {
+        let row = bench.measure_row(&Gather, suite, problem);
+        add(&bench, row)?;
     }
     bench.progress.finish_and_clear();
-    Ok(results)
+    Ok(())
 }
 
-/// The problems of a family in the plan's suites, each once, one element type after the other. Suites that have one
-/// are no longer `unused`.
+/// The problems of a family in the plan's suites, each once, one element type after the other, with the name of the
+/// first suite that has the problem. Removes suites with such problems from `unused`.
 fn problems<F: Family>(
     family: &F,
     plan: &Plan,
     entries: fn(&Suite) -> &Vec<Spanned<toml::Value>>,
     of: Families,
     unused: &mut Vec<&Suite>,
-) -> Result<Vec<F::Problem>> {
+) -> Result<Vec<(String, F::Problem)>> {
     if plan.families != Families::All && plan.families != of {
         return Ok(Vec::new());
     }
@@ -186,14 +193,14 @@ fn problems<F: Family>(
     for dtype in &plan.dtypes {
         for suite in &plan.suites {
             for entry in entries(suite) {
-                let found = suite.problems(family, entry, &[*dtype])?;
+                let found = suite.problems(entry, |entry| family.problems(entry, &[*dtype]))?;
                 if !found.is_empty() {
                     unused.retain(|unused| unused.name != suite.name);
                 }
                 let new = found
                     .into_iter()
                     .filter(|problem| known.insert(family.row(problem).id));
-                problems.extend(new);
+                problems.extend(new.map(|problem| (suite.name.clone(), problem)));
             }
         }
     }
@@ -208,12 +215,12 @@ fn card(setting: &Setting) -> Option<Nvml> {
 
 fn progress(rows: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows, {elapsed} {msg}");
-    // The template is a constant; the plain bar stands in for it all the same.
+    // The template is a constant, and right.
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(rows as u64).with_style(style)
 }
 
-/// What measuring a row needs.
+/// Everything that measuring a row needs.
 struct Bench<'a> {
     setting: &'a Setting,
     timer: Timer,
@@ -223,7 +230,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// 10⁹ bytes a second, read plus written, of a large copy; nothing on the CPU.
+    /// Speed of a large copy in 10⁹ bytes a second, read plus written; `None` on the CPU.
     fn copy_speed(&mut self) -> Result<Option<f64>> {
         if !self.setting.on_gpu() {
             return Ok(None);
@@ -237,7 +244,12 @@ impl Bench<'_> {
         Ok(Some(2.0 * COPY_BYTES as f64 / microseconds.median / 1e3))
     }
 
-    fn measure_row<F: Family>(&mut self, family: &F, problem: &F::Problem) -> RowResult {
+    fn measure_row<F: Family>(
+        &mut self,
+        family: &F,
+        suite: &str,
+        problem: &F::Problem,
+    ) -> RowResult {
         let row = family.row(problem);
         self.progress.set_message(row.id.clone());
         let outcome = match family.set_up(problem, self.setting) {
@@ -247,11 +259,11 @@ impl Bench<'_> {
             Ok(SetUp::Skipped(reason)) => Outcome::Skipped { reason },
             Err(error) => failed(&error),
         };
-        let result = RowResult { row, outcome };
-        self.progress
-            .suspend(|| println!("{}", table::line(&result)));
-        self.progress.inc(1);
-        result
+        RowResult {
+            suite: suite.to_string(),
+            row,
+            outcome,
+        }
     }
 
     fn measure(&mut self, row: &Row, case: &mut dyn Case) -> Result<Outcome> {
@@ -284,10 +296,8 @@ impl Bench<'_> {
         for (_, fault) in instances.passed_over {
             check.fail(fault);
         }
-        if check.wrong.is_some() {
-            return Ok(Outcome::Wrong {
-                check: Box::new(check),
-            });
+        if let Some(found) = check.wrong {
+            return Ok(Outcome::Wrong { found });
         }
         let contestants = [
             ours.clone(),
@@ -305,7 +315,7 @@ impl Bench<'_> {
             let contestant = times.contestant;
             !finalists.contains(&contestant) || contestant == baseline || is_default(times)
         });
-        // Results have the baseline before the default.
+        // The baseline comes before the default.
         times.sort_by_key(|times| is_default(times) && times.contestant != baseline);
         let telemetry = self.recorder.take();
 
@@ -313,10 +323,8 @@ impl Bench<'_> {
         if let Some(ours) = ours.first().and_then(|&ours| of(ours)) {
             self.timer.run_as_timed(case, ours)?;
             let recheck = case.recheck(baseline)?;
-            if recheck.wrong.is_some() {
-                return Ok(Outcome::Wrong {
-                    check: Box::new(recheck),
-                });
+            if let Some(found) = recheck.wrong {
+                return Ok(Outcome::Wrong { found });
             }
         }
         let ratio = |rounds: fn(&Times) -> &Vec<f64>| {
@@ -325,25 +333,29 @@ impl Bench<'_> {
             let ratios: Vec<f64> = pairs.map(|(theirs, ours)| theirs / ours).collect();
             (!ratios.is_empty()).then(|| Spread::of(&ratios))
         };
-        let burst = ratio(|times| &times.rounds);
+        let error = |contestant: usize| match case.contestants()[contestant].role {
+            Role::Cutlet => check.distance(check.to_f64),
+            _ if contestant == baseline => check.distance(check.baseline_to_f64),
+            _ => None,
+        };
         Ok(Outcome::Measured(Box::new(Measured {
             contestants: times
                 .iter()
-                .map(|times| figures(row, case, times, is_default(times)))
+                .map(|times| Figures {
+                    default: is_default(times),
+                    error: error(times.contestant),
+                    ..figures(row, case, times)
+                })
                 .collect(),
-            ratio: burst,
+            ratio: ratio(|times| &times.rounds),
             sustained_ratio: ratio(|times| &times.sustained),
-            verdict: burst.as_ref().map(Verdict::of),
-            graph_runs: times.first().and_then(|times| times.graph_runs),
-            sets: case.sets(),
             passed_over,
             telemetry,
-            check,
         })))
     }
 }
 
-/// The one of these contestants with the least median.
+/// The contestant of `of` with the least median.
 fn fastest(times: &[Times], of: &[usize]) -> Option<usize> {
     let median = |times: &Times| Spread::of(&times.rounds).median;
     times
@@ -359,24 +371,23 @@ fn failed(error: &Error) -> Outcome {
     }
 }
 
-fn figures(row: &Row, case: &dyn Case, times: &Times, default: bool) -> Figures {
+/// The figures of a contestant's times.
+fn figures(row: &Row, case: &dyn Case, times: &Times) -> Figures {
     let contestant = &case.contestants()[times.contestant];
     let microseconds = Spread::of(&times.rounds);
     let sustained = (!times.sustained.is_empty()).then(|| Spread::of(&times.sustained));
     Figures {
         name: contestant.name.clone(),
         role: contestant.role,
-        default,
+        default: false,
         microseconds,
-        rounds: times.rounds.clone(),
         speed: row.speed(microseconds.median),
-        sustained_microseconds: sustained,
-        sustained_speed: sustained.map(|times| row.speed(times.median)),
+        sustained_microseconds: sustained.map(|times| times.median),
+        error: None,
     }
 }
 
-/// The command with these arguments, as anyone would type it: without where this machine has the
-/// program, and where the results go.
+/// The command with these arguments, without the program's path and `--out`, which are this machine's.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["cutlet".to_string()];
     let mut is_folder = false;
@@ -416,17 +427,17 @@ mod tests {
     use crate::bench::family::Contestant;
     use std::time::Duration;
 
-    /// A problem that everyone solves at once, whose checks answer as told.
+    /// A problem that every contestant solves at once, with prescribed findings.
     #[derive(Default)]
     struct Told {
         contestants: Vec<Contestant>,
-        /// Whether cutlet is right, before it is timed and after.
+        /// Whether cutlet is right before it is timed, and after.
         checks: [bool; 2],
-        /// Whose output is wrong.
+        /// The contestant whose output is wrong.
         wrong: Option<usize>,
-        /// Who does not run.
+        /// The contestant that does not run.
         broken: Option<usize>,
-        /// Which instance is for other operands.
+        /// The instance that is for other operands.
         unfit: Option<usize>,
     }
 
@@ -471,7 +482,7 @@ mod tests {
         }
     }
 
-    /// The result of a problem whose checks answer so.
+    /// The result of a problem with these findings about cutlet.
     fn result(checks: [bool; 2]) -> RowResult {
         let told = Told {
             checks,
@@ -506,7 +517,11 @@ mod tests {
             ..told
         };
         let outcome = bench.measure(&row, &mut case)?;
-        Ok(RowResult { row, outcome })
+        Ok(RowResult {
+            suite: "own".to_string(),
+            row,
+            outcome,
+        })
     }
 
     #[test]
@@ -517,12 +532,11 @@ mod tests {
             assert!(result.is_bad());
             let line = table::line(&result);
             assert!(line.ends_with("WRONG: told so"), "{line}");
-            let json = serde_json::to_string(&result).unwrap();
-            assert!(!json.contains("speed"), "{json}");
+            assert!(matches!(result.outcome, Outcome::Wrong { .. }));
         }
     }
 
-    /// cutlet, an instance, two baselines and what is shown beside.
+    /// cutlet, an instance, two baselines and an aside.
     const ALL: [Role; 5] = [
         Role::Cutlet,
         Role::Instance,

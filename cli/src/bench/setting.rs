@@ -12,23 +12,23 @@ const ROTATION_BYTES: usize = 256 << 20;
 
 /// Where and under which conditions problems are set up.
 pub struct Setting {
-    /// The stream that everything runs in.
+    /// The stream of all work.
     pub stream: Stream,
-    /// The baseline for GEMM, or why there is none: a row that asks for it fails where a call failed.
+    /// The baseline of GEMMs, or why there is none. Where a call failed, GEMM rows fail.
     pub cublas: Result<Cublas, CublasError>,
     /// Whether only the baselines are measured.
     pub baselines_only: bool,
-    /// Which kernel instances of cutlet's are measured too: those whose names have one of these in them.
+    /// cutlet's kernel instances whose names contain one of these are measured too.
     pub instances: Vec<String>,
     /// Seed of all inputs.
     pub seed: u64,
 }
 
 impl Setting {
-    /// On this device, with everything measured but single instances.
+    /// The setting on a device, with everything measured but single instances.
     ///
     /// # Errors
-    /// If the device makes no stream.
+    /// If the device cannot make a stream.
     pub fn new(device: &Device, seed: u64) -> Result<Setting> {
         let stream = device.stream()?;
         Ok(Setting {
@@ -45,8 +45,8 @@ impl Setting {
         self.stream.device().backend() == Backend::Gpu
     }
 
-    /// How many sets of `bytes` each are needed so that no run finds its data in a cache. On the
-    /// CPU, whose figures are no measurements, one.
+    /// How many sets of `bytes` each are needed so that no run finds its data in a cache; one on the CPU, whose
+    /// figures are no measurements.
     pub fn sets(&self, bytes: usize) -> usize {
         if self.on_gpu() {
             1 + ROTATION_BYTES.div_ceil(bytes.max(1))

@@ -1,20 +1,18 @@
 //! Medians, spreads and verdicts.
 
-use serde::{Deserialize, Serialize};
-
 /// A figure over the rounds of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The middle one.
+    /// The median.
     pub median: f64,
-    /// The smallest one.
+    /// The minimum.
     pub min: f64,
-    /// The largest one.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of at least one figure.
+    /// The spread of at least one figure.
     pub fn of(figures: &[f64]) -> Spread {
         let mut sorted = figures.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -35,13 +33,13 @@ impl Spread {
         (self.min..=self.max).contains(&figure)
     }
 
-    /// Whether the two have no figure in common.
+    /// Whether the two ranges do not overlap.
     pub fn apart_from(&self, other: &Spread) -> bool {
         self.max < other.min || other.max < self.min
     }
 }
 
-/// The middle of sorted figures; NaN of none.
+/// The median of sorted figures; NaN if there is none.
 fn median(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => f64::NAN,
@@ -50,20 +48,19 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// What a comparison comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// The verdict of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Faster in every round.
     Faster,
-    /// Neither: the difference is inside the spread of the rounds.
+    /// 1 lies within the spread of the rounds.
     Tie,
     /// Slower in every round.
     Slower,
 }
 
 impl Verdict {
-    /// Of the ratio of speeds, round by round.
+    /// The verdict of a ratio of speeds, taken round by round.
     pub fn of(ratio: &Spread) -> Verdict {
         if ratio.contains(1.0) {
             Verdict::Tie
@@ -74,7 +71,7 @@ impl Verdict {
         }
     }
 
-    /// One word for tables.
+    /// The word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -84,7 +81,7 @@ impl Verdict {
     }
 }
 
-/// The geometric mean; `None` of nothing.
+/// The geometric mean; `None` if there is no figure.
 pub fn geometric_mean(figures: &[f64]) -> Option<f64> {
     let logarithms: f64 = figures.iter().map(|figure| figure.ln()).sum();
     (!figures.is_empty()).then(|| (logarithms / figures.len() as f64).exp())

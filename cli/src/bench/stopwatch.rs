@@ -1,4 +1,4 @@
-//! What tells how long a stream's work took.
+//! Stopwatches: how long a stream's work takes.
 
 use std::time::Duration;
 
@@ -6,27 +6,26 @@ use cutlet::{Device, Event, Stream};
 
 use super::error::Result;
 
-/// Measures a piece of a stream's work. Tests have one of their own, that no other process's load
-/// can disturb.
+/// Measures a piece of a stream's work. Tests have a stopwatch that the load of other processes cannot disturb.
 pub trait Stopwatch {
-    /// The piece begins with what is put into the stream next.
+    /// Starts before the work that is put into the stream next.
     fn start(&mut self, stream: &Stream) -> Result<()>;
 
-    /// The piece ends here: the time it took, after waiting for it.
+    /// Stops after the work in the stream, waits for it, and returns the time that it took.
     fn stop(&mut self, stream: &Stream) -> Result<Duration>;
 }
 
-/// The device's own: an event at each end.
+/// The device's stopwatch: an event at each end.
 pub struct Events {
     start: Event,
     end: Event,
 }
 
 impl Events {
-    /// For a device's streams.
+    /// A stopwatch for a device's streams.
     ///
     /// # Errors
-    /// If the device makes no more events.
+    /// If the device cannot make events.
     pub fn new(device: &Device) -> Result<Events> {
         Ok(Events {
             start: Event::new(device)?,

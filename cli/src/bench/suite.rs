@@ -1,13 +1,10 @@
-//! Suites: which problems are measured, as data files that ship with the program or that users write.
+//! Suites: the problems to measure, in data files that ship with the program or that users write.
 
 use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-
-use super::dtype::Dtype;
-use super::family::Family;
 
 /// The suites that ship with the program, by name.
 const SHIPPED: [(&str, &str); 15] = [
@@ -28,17 +25,17 @@ const SHIPPED: [(&str, &str); 15] = [
     ("tiny", include_str!("../../suites/tiny.toml")),
 ];
 
-/// A suite: for each kernel family, entries that only the family understands.
+/// A suite: entries for each kernel family, which only the family can read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// Its name, or the path of its file.
     #[serde(skip)]
     pub name: String,
-    /// The file's text, in which entries have their lines.
+    /// The file's text, for the lines of its entries.
     #[serde(skip)]
     text: String,
-    /// What it is for, in a line.
+    /// Its purpose, in a line.
     pub about: String,
     /// Entries of the GEMM family.
     #[serde(default)]
@@ -49,7 +46,10 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The suite of this name, or in the file of this path.
+    /// The shipped suite of this name, or the suite in the file at this path.
+    ///
+    /// # Errors
+    /// [`SuiteError::Unknown`], [`SuiteError::File`].
     pub fn load(name: &str) -> Result<Suite, SuiteError> {
         let shipped = SHIPPED.iter().find(|(shipped, _)| *shipped == name);
         let text = match shipped {
@@ -84,18 +84,16 @@ impl Suite {
         }
     }
 
-    /// The problems of one of its entries, in these element types only.
+    /// Reads the problems of one of its entries by a family's function.
     ///
     /// # Errors
-    /// [`SuiteError::File`], with the entry's line.
-    pub fn problems<F: Family>(
+    /// [`SuiteError::File`], with the entry's line, if the function returns an error.
+    pub fn problems<P>(
         &self,
-        family: &F,
         entry: &Spanned<toml::Value>,
-        dtypes: &[Dtype],
-    ) -> Result<Vec<F::Problem>, SuiteError> {
-        let problems = family.problems(entry.get_ref().clone(), dtypes);
-        problems.map_err(|found| SuiteError::File {
+        read: impl FnOnce(toml::Value) -> Result<Vec<P>, String>,
+    ) -> Result<Vec<P>, SuiteError> {
+        read(entry.get_ref().clone()).map_err(|found| SuiteError::File {
             name: self.name.clone(),
             found: format!(
                 "the entry in line {} is wrong: {}",
@@ -106,41 +104,43 @@ impl Suite {
     }
 }
 
-/// The line, counted from 1, in which a part of a text begins.
+/// The line in which a part of a text begins, counted from 1.
 fn line(text: &str, part: &Range<usize>) -> usize {
     let before = text.bytes().take(part.start);
     1 + before.filter(|&byte| byte == b'\n').count()
 }
 
-/// Why there is no such suite.
+/// Why a suite cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// Neither a name nor a file.
-    #[error("suite `{name}` was asked for: it is no file and none of {known}; name one of those")]
+    /// It is neither shipped nor a file.
+    #[error(
+        "suite `{name}` was asked for: it is neither a file nor one of {known}; name one of these"
+    )]
     Unknown {
-        /// What was asked for.
+        /// The name or path.
         name: String,
-        /// The names that there are.
+        /// The names of the shipped suites.
         known: String,
     },
-    /// The file says nothing that can be measured.
+    /// The file cannot be read, or is wrong.
     #[error(
         "suite `{name}` was asked for, but {found}; the guide on benchmarking shows the format"
     )]
     File {
-        /// What was asked for.
+        /// The name or path.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         found: String,
     },
-    /// It has problems, but none of those that were asked for.
+    /// It has no problem of the families and types that were asked for.
     #[error(
         "suite `{name}` was asked for, but it has no {of}; name another suite, another family or other types"
     )]
     Nothing {
-        /// What was asked for.
+        /// The name or path.
         name: String,
-        /// Of which families and types.
+        /// The families and types.
         of: String,
     },
 }
@@ -148,27 +148,40 @@ pub enum SuiteError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{gather, gemm};
+    use crate::bench::dtype::Dtype;
+    use crate::bench::family::Family;
+    use crate::bench::gather::Gather;
+    use crate::bench::gemm::Gemm;
     use clap::ValueEnum;
+
+    /// The problems of an entry, in these element types.
+    fn problems<F: Family>(
+        family: &F,
+        suite: &Suite,
+        entry: &Spanned<toml::Value>,
+        dtypes: &[Dtype],
+    ) -> Vec<F::Problem> {
+        let read = |entry| family.problems(entry, dtypes);
+        suite.problems(entry, read).unwrap()
+    }
 
     #[test]
     fn every_shipped_suite_has_problems() {
         for (name, _) in SHIPPED {
             let suite = Suite::load(name).unwrap();
-            let mut problems = 0;
+            let all = Dtype::value_variants();
+            let mut count = 0;
             for entry in &suite.gemm {
-                let found = suite.problems(&gemm::Gemm, entry, Dtype::value_variants());
-                problems += found.unwrap().len();
+                count += problems(&Gemm, &suite, entry, all).len();
             }
             for entry in &suite.gather {
-                let found = suite.problems(&gather::Gather, entry, Dtype::value_variants());
-                problems += found.unwrap().len();
+                count += problems(&Gather, &suite, entry, all).len();
             }
-            assert!(problems > 0, "{name}");
+            assert!(count > 0, "{name}");
         }
     }
 
-    /// Where they were, the suite would say nothing of other shapes any more.
+    /// With measured shapes in them, these suites would no longer stand for other shapes.
     #[test]
     fn no_instance_was_measured_at_the_unseen() {
         let measured = concat!(
@@ -179,10 +192,9 @@ mod tests {
         for (name, expected) in [("unseen", false), ("random", false), ("square", true)] {
             let suite = Suite::load(name).unwrap();
             let entries = suite.gemm.iter();
-            let problems =
-                entries.map(|entry| suite.problems(&gemm::Gemm, entry, &[Dtype::Bf16]).unwrap());
-            for problem in problems.flatten() {
-                let shape = gemm::Gemm.row(&problem).shape + " ";
+            let all = entries.flat_map(|entry| problems(&Gemm, &suite, entry, &[Dtype::Bf16]));
+            for problem in all {
+                let shape = Gemm.row(&problem).shape + " ";
                 let seen = measured.lines().any(|line| line.starts_with(&shape));
                 assert_eq!(seen, expected, "{shape}of `{name}`");
             }
@@ -192,14 +204,14 @@ mod tests {
     #[test]
     fn the_headline_suite_has_24_shapes_in_bf16() {
         let suite = Suite::load("headline").unwrap();
-        let problems = |dtype| -> usize {
+        let count = |dtype| -> usize {
             let entries = suite.gemm.iter();
             entries
-                .map(|entry| suite.problems(&gemm::Gemm, entry, &[dtype]).unwrap().len())
+                .map(|entry| problems(&Gemm, &suite, entry, &[dtype]).len())
                 .sum()
         };
-        assert_eq!(problems(Dtype::Bf16), 24);
-        assert_eq!(problems(Dtype::F32), 20);
+        assert_eq!(count(Dtype::Bf16), 24);
+        assert_eq!(count(Dtype::F32), 20);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The table on the terminal: a line for each row as it is measured, and the summary.
 
+use super::check::Distance;
 use super::family::Row;
 use super::results::{Measured, Outcome, Results, RowResult, Summary};
 use super::statistics::{Spread, Verdict};
@@ -33,10 +34,7 @@ pub fn line(result: &RowResult) -> String {
     let name = format!("{family:<7} {dtype:<5} {shape:<18}");
     match &result.outcome {
         Outcome::Measured(measured) => format!("{name} {}", figures(&result.row, measured)),
-        Outcome::Wrong { check } => {
-            let wrong = check.wrong.as_deref().unwrap_or("the output is wrong");
-            format!("{name} WRONG: {wrong}")
-        }
+        Outcome::Wrong { found } => format!("{name} WRONG: {found}"),
         Outcome::Skipped { reason } => format!("{name} skipped: {reason}"),
         Outcome::Failed { error } => format!("{name} FAILED: {error}"),
     }
@@ -44,10 +42,10 @@ pub fn line(result: &RowResult) -> String {
 
 fn figures(row: &Row, measured: &Measured) -> String {
     let speed = |speed: Option<f64>| speed.map_or("-".to_string(), figure);
-    let error = match (&measured.check.to_f64, measured.check.tolerance) {
-        (Some(deviation), _) => format!("{:.1e}", deviation.relative),
-        (None, 0.0) => "exact".to_string(),
-        (None, _) => "-".to_string(),
+    let error = match measured.cutlet().and_then(|figures| figures.error) {
+        Some(Distance::NONE) => "exact".to_string(),
+        Some(distance) => format!("{:.1e}", distance.relative),
+        None => "-".to_string(),
     };
     let [ratio, spread] = match &measured.ratio {
         Some(ratio) => [
@@ -62,11 +60,11 @@ fn figures(row: &Row, measured: &Measured) -> String {
         speed(measured.baseline().map(|figures| figures.speed)),
         speed(measured.library_default().map(|figures| figures.speed)),
         row.unit.name(),
-        measured.verdict.map_or("", Verdict::word),
+        measured.verdict().map_or("", Verdict::word),
     )
 }
 
-/// A figure in three or four digits.
+/// A figure with three or four digits.
 pub fn figure(figure: f64) -> String {
     match figure.abs() {
         size if size >= 100.0 => format!("{figure:.0}"),
@@ -84,7 +82,7 @@ pub fn spread(spread: &Spread) -> String {
     )
 }
 
-/// What the run comes to.
+/// The summary of a run.
 pub fn summary(results: &Results) -> String {
     let mut lines: Vec<String> = results.summaries().iter().map(summary_line).collect();
     let count = |is: fn(&Outcome) -> bool| {
@@ -99,7 +97,7 @@ pub fn summary(results: &Results) -> String {
     );
     if passed_over > 0 {
         lines.push(format!(
-            "in {passed_over} rows somebody who does not run or is wrong was passed over: the report names them"
+            "in {passed_over} rows a contestant that does not run or is wrong was passed over: the report names it"
         ));
     }
     if let Some(rows) = results.cut_short() {

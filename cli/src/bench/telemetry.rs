@@ -1,12 +1,10 @@
-//! What the card did while a row was measured, in samples and in the rests between them alike: clocks, power and
-//! temperature, read in a thread.
+//! Clock and power of the card while a row is measured, read by a thread, in samples and in the rests between them
+//! alike.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use super::nvml::{Nvml, Reading};
 use super::statistics::Spread;
@@ -14,15 +12,13 @@ use super::statistics::Spread;
 /// Time between two readings.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the card did while a row was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Clock and power of the card while a row was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Telemetry {
-    /// Clock of the multiprocessors in MHz.
-    pub sm_mhz: Spread,
-    /// Power in watts, as the driver averages it.
-    pub watts: Spread,
-    /// The highest temperature in °C.
-    pub celsius: u32,
+    /// The median clock of the multiprocessors in MHz.
+    pub sm_mhz: f64,
+    /// The highest power in watts, as the driver averages it.
+    pub watts: f64,
 }
 
 /// Reads a card until dropped.
@@ -38,7 +34,7 @@ struct Shared {
 }
 
 impl Recorder {
-    /// Starts reading; with no card there is nothing to read.
+    /// Starts reading, if there is a card.
     pub fn start(nvml: Option<Nvml>) -> Recorder {
         let shared = Arc::new(Shared::default());
         let thread = nvml.map(|nvml| {
@@ -59,7 +55,7 @@ impl Recorder {
         Recorder { shared, thread }
     }
 
-    /// What was read since the last call.
+    /// The readings since the last call.
     pub fn take(&self) -> Option<Telemetry> {
         let mut readings = self
             .shared
@@ -74,7 +70,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A reader that panicked has read nothing more; the figures stand without it.
+            // The figures stand without a thread that panicked.
             let _ = thread.join();
         }
     }
@@ -85,10 +81,9 @@ fn summary(readings: &[Reading]) -> Option<Telemetry> {
         let figures: Vec<f64> = readings.iter().map(figure).collect();
         Spread::of(&figures)
     };
-    Some(Telemetry {
-        celsius: readings.iter().map(|reading| reading.celsius).max()?,
-        sm_mhz: spread(|reading| f64::from(reading.sm_mhz)),
-        watts: spread(|reading| reading.watts),
+    (!readings.is_empty()).then(|| Telemetry {
+        sm_mhz: spread(|reading| f64::from(reading.sm_mhz)).median,
+        watts: spread(|reading| reading.watts).max,
     })
 }
 
@@ -97,20 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_has_the_middle_and_the_extremes() {
-        let reading = |sm_mhz, watts, celsius| Reading {
-            sm_mhz,
-            watts,
-            celsius,
-        };
+    fn a_summary_has_the_median_clock_and_the_highest_power() {
+        let reading = |sm_mhz, watts| Reading { sm_mhz, watts };
         let summary = summary(&[
-            reading(1980, 500.0, 40),
-            reading(1700, 690.0, 55),
-            reading(1800, 650.0, 50),
+            reading(1980, 500.0),
+            reading(1700, 690.0),
+            reading(1800, 650.0),
         ])
         .unwrap();
-        assert_eq!(summary.sm_mhz.median, 1800.0);
-        assert_eq!((summary.watts.max, summary.celsius), (690.0, 55));
+        assert_eq!((summary.sm_mhz, summary.watts), (1800.0, 690.0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Where cuBLAS is, and its functions.
+//! The search for cuBLAS, and its functions.
 //!
-//! It is looked for in a folder given by hand, where the system's loader looks, in the CUDA toolkit,
-//! and in the packages of Python (`nvidia/cu13/lib`, `nvidia/cublas/lib`), in that order.
+//! The search goes through the folder in `CUTLET_CUBLAS`, the system's loader, the CUDA toolkit and Python's packages
+//! (`nvidia/cu13/lib`, `nvidia/cublas/lib`), in that order.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -15,18 +15,18 @@ use super::matmul::Heuristic;
 /// The environment variable that names the folder of the libraries.
 pub const FOLDER_VARIABLE: &str = "CUTLET_CUBLAS";
 
-/// Versions of the libraries that this program knows to call, newest first.
+/// Versions of the libraries that this program can call, newest first.
 const VERSIONS: [u32; 2] = [13, 12];
 
-/// Folders below Python's `site-packages` that PyPI's packages put them in.
+/// Folders of the libraries in Python's `site-packages`.
 const PYTHON_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cublas/lib"];
 
-/// Where the libraries were found.
+/// The place where the libraries were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where the system's loader looks.
+    /// A file name that the system's loader found.
     System(String),
-    /// In this folder.
+    /// A folder.
     Folder(PathBuf),
 }
 
@@ -49,7 +49,7 @@ macro_rules! functions {
     ($($field:ident = $library:ident $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
         /// The functions of cuBLAS and cuBLASLt that this program calls.
         pub struct Library {
-            /// Where they were found.
+            /// The place where they were found.
             pub place: Place,
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
         }
@@ -95,7 +95,7 @@ impl Library {
     /// Finds and loads the libraries, once a process.
     ///
     /// # Errors
-    /// [`CublasError::Missing`] when they are nowhere.
+    /// [`CublasError::Missing`] if they are not found.
     pub fn load() -> Result<&'static Library, CublasError> {
         static LIBRARY: OnceLock<Result<Library, CublasError>> = OnceLock::new();
         LIBRARY.get_or_init(search).as_ref().map_err(Clone::clone)
@@ -103,7 +103,7 @@ impl Library {
 
     /// The version of cuBLASLt, as it counts (130200 is 13.2.0).
     pub fn version(&self) -> usize {
-        // SAFETY: it takes nothing and can be asked at any time.
+        // SAFETY: the function has no arguments and can be called at any time.
         unsafe { (self.lt_version)() }
     }
 }
@@ -170,12 +170,12 @@ fn open(
     lt: impl AsRef<std::ffi::OsStr>,
     place: Place,
 ) -> Option<Library> {
-    // cuBLASLt first: cuBLAS needs it and then finds it loaded, whatever the loader's path.
+    // cuBLASLt first: cuBLAS needs it and finds it loaded, whatever the loader's path is.
     // SAFETY: NVIDIA's initialisers can run at any time.
     let lt = unsafe { libloading::Library::new(lt.as_ref()) }.ok()?;
     // SAFETY: as above.
     let blas = unsafe { libloading::Library::new(blas.as_ref()) }.ok()?;
-    // Never unloaded: the functions are kept for the life of the process.
+    // The libraries are never unloaded: the functions are kept for the life of the process.
     let opened: &'static Opened = Box::leak(Box::new(Opened { blas, lt }));
     Library::resolve(place, opened).ok()
 }
@@ -193,8 +193,7 @@ fn toolkit_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders of PyPI's packages in the Python that is first on the path, a virtual environment's
-/// included.
+/// The libraries' folders in the packages of the first Python on the path, which may be a virtual environment's.
 fn python_folders() -> Vec<PathBuf> {
     let program = "import sys; print('\\n'.join(sys.path))";
     let answers = ["python3", "python"].iter().find_map(|python| {

@@ -13,26 +13,28 @@ use half::{bf16, f16};
 use super::problem::{ColumnMajor, Stored};
 use super::{Cublas, CublasError, Library, Problem, WORKSPACE_BYTES, check};
 
-/// `CUBLASLT_MATMUL_DESC_TRANSA` and `…_TRANSB`.
+/// `CUBLASLT_MATMUL_DESC_TRANSA`.
 const TRANSPOSE_FIRST: i32 = 3;
+/// `CUBLASLT_MATMUL_DESC_TRANSB`.
 const TRANSPOSE_SECOND: i32 = 4;
-/// `CUBLASLT_MATMUL_DESC_EPILOGUE` and `…_BIAS_POINTER`.
+/// `CUBLASLT_MATMUL_DESC_EPILOGUE`.
 const EPILOGUE: i32 = 7;
+/// `CUBLASLT_MATMUL_DESC_BIAS_POINTER`.
 const BIAS_POINTER: i32 = 8;
 /// `CUBLASLT_MATMUL_DESC_FAST_ACCUM`.
 const FAST_ACCUMULATION: i32 = 25;
 /// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
 const MAX_WORKSPACE: i32 = 1;
 
-/// How products are computed and added up.
+/// How products are computed and accumulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {
-    /// Operands as they are, sums in f32.
+    /// Operands as they are, accumulated in f32.
     #[default]
     F32,
-    /// f32 operands rounded to tf32, sums in f32.
+    /// f32 operands rounded to tf32, accumulated in f32.
     Tf32,
-    /// fp8 operands, summed in the tensor cores' own, shorter format ("fast accumulation").
+    /// fp8 operands, accumulated in the tensor cores' shorter format ("fast accumulation").
     FastF8,
 }
 
@@ -46,7 +48,7 @@ impl Compute {
     }
 }
 
-/// An element type of cuBLASLt; accumulation is in f32 for all.
+/// An element type of cuBLASLt.
 pub trait Element: DeviceData {
     /// Its `cudaDataType_t`.
     const CUDA_TYPE: i32;
@@ -68,19 +70,19 @@ impl Element for F8E4M3 {
     const CUDA_TYPE: i32 = 28;
 }
 
-/// What cuBLASLt does to a product before it writes it.
+/// cuBLASLt's epilogue of a product.
 #[derive(Debug)]
 pub struct Epilogue<D: DeviceData> {
-    /// A number for each place in a contiguous run of C (for each column of a row-major one).
+    /// A number for each place in a contiguous run of C: for each column if C is row-major.
     pub bias: Option<Rc<Buffer<D>>>,
     /// The function applied last.
     pub activation: Option<Activation>,
 }
 
-/// The functions that cuBLASLt can apply.
+/// The activations of cuBLASLt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// `x` where it is positive, else 0.
+    /// `max(x, 0)`.
     Relu,
     /// `x · Φ(x)`.
     Gelu,
@@ -120,8 +122,8 @@ pub(super) struct Heuristic {
     reserved: [i32; 4],
 }
 
-/// A product set up in cuBLASLt, with elements `T` in and `D` out, and the algorithms that its
-/// heuristics propose for it, the one it would take first.
+/// A product set up in cuBLASLt, with elements `T` in and `D` out, and the algorithms that its heuristics propose. The
+/// first is cuBLASLt's own choice.
 pub struct Matmul<'a, T, D: DeviceData> {
     cublas: &'a Cublas,
     problem: Problem,
@@ -131,16 +133,16 @@ pub struct Matmul<'a, T, D: DeviceData> {
     second: Described<'a>,
     result: Described<'a>,
     heuristics: Vec<Heuristic>,
-    /// Kept, because the operation has its address.
+    /// Kept because the operation holds its address.
     _bias: Option<Rc<Buffer<D>>>,
     elements: PhantomData<fn(T) -> D>,
 }
 
 impl Cublas {
-    /// Sets up a product and asks for the `top` best algorithms.
+    /// Sets up a product and asks for the first `top` algorithms.
     ///
     /// # Errors
-    /// [`CublasError::BadProblem`] when cuBLASLt cannot do it, [`CublasError::Status`].
+    /// [`CublasError::BadProblem`] if cuBLASLt does not support it, [`CublasError::Status`].
     pub fn matmul<T: Element, D: Element>(
         &self,
         problem: Problem,
@@ -149,11 +151,10 @@ impl Cublas {
         self.matmul_by(problem, Compute::F32, Epilogue::default(), top)
     }
 
-    /// [`matmul`](Self::matmul), computed in this way and with this epilogue.
+    /// [`matmul`](Self::matmul) with a way of computing and an epilogue.
     ///
     /// # Errors
-    /// As [`matmul`](Self::matmul); [`CublasError::Device`] when the bias is on another device than
-    /// the stream.
+    /// As [`matmul`](Self::matmul); [`CublasError::Device`] if the bias is not on the stream's device.
     pub fn matmul_by<T: Element, D: Element>(
         &self,
         problem: Problem,
@@ -162,12 +163,12 @@ impl Cublas {
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
         self.bind()?;
-        // The buffers are checked when they are known, by `run`.
+        // `run` checks the buffers.
         let shape = problem.column_major([usize::MAX; 3])?;
         let library = self.library;
         let operation =
             Described::new(library.lt_desc_destroy, "cublasLtMatmulDescCreate", |out| {
-                // SAFETY: it writes one handle.
+                // SAFETY: the function writes one handle.
                 unsafe { (library.lt_desc_create)(out, compute.code(), f32::CUDA_TYPE) }
             })?;
         for (attribute, stored) in [
@@ -219,12 +220,12 @@ impl Cublas {
             library.lt_preference_destroy,
             "cublasLtMatmulPreferenceCreate",
             |out| {
-                // SAFETY: it writes one handle.
+                // SAFETY: the function writes one handle.
                 unsafe { (library.lt_preference_create)(out) }
             },
         )?;
         let bytes: *const usize = &WORKSPACE_BYTES;
-        // SAFETY: the attribute is a u64, which lives past the call.
+        // SAFETY: the attribute is a u64 that outlives the call.
         let status = unsafe {
             (library.lt_preference_set)(preference.handle, MAX_WORKSPACE, bytes.cast(), 8)
         };
@@ -232,7 +233,7 @@ impl Cublas {
 
         let mut found = vec![Heuristic::default(); top.max(1)];
         let mut count = 0;
-        // SAFETY: there is room for as many results as asked for, and all handles are alive.
+        // SAFETY: there is room for as many results as are asked for, and all handles are alive.
         let status = unsafe {
             (library.lt_heuristics)(
                 self.lt_handle,
@@ -262,19 +263,18 @@ impl Cublas {
 }
 
 impl<T: Element, D: Element> Matmul<'_, T, D> {
-    /// How many algorithms there are to run; at least one.
+    /// How many algorithms there are: at least one.
     pub fn algorithms(&self) -> usize {
         self.heuristics.len()
     }
 
-    /// Puts the product into the stream, by the algorithm number `pick` below
-    /// [`algorithms`](Self::algorithms);
-    /// 0 is the one that cuBLASLt takes by itself.
+    /// Puts the product into the stream, by algorithm number `pick` of [`algorithms`](Self::algorithms). Number 0 is
+    /// cuBLASLt's own choice.
     ///
     /// # Errors
-    /// [`CublasError::BadProblem`] when an operand does not fit its buffer, there is no such
-    /// algorithm or it does not support the product, [`CublasError::Device`] when an operand is on
-    /// another device than the stream, [`CublasError::Status`].
+    /// [`CublasError::BadProblem`] if an operand does not fit its buffer, there is no such algorithm, or it does not
+    /// support the product; [`CublasError::Device`] if an operand is not on the stream's device;
+    /// [`CublasError::Status`].
     pub fn run(
         &self,
         pick: usize,
@@ -293,9 +293,9 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let result = pointer(c.address());
         cublas.bind()?;
-        // SAFETY: all handles are alive, the extents were checked against the buffers, the factors
-        // are f32 on the host as the operation says, and the workspace, which one stream orders the
-        // use of, is as large as said.
+        // SAFETY: all handles are alive, the extents were checked against the buffers, and the factors are f32 on the
+        // host as the operation expects. The workspace has the size that is passed, and its uses are ordered by the
+        // stream.
         let status = unsafe {
             (cublas.library.lt_matmul)(
                 cublas.lt_handle,
@@ -345,7 +345,7 @@ impl Described<'_> {
     /// Sets an attribute of an operation.
     fn set<T>(&self, library: &Library, attribute: i32, value: &T) -> Result<(), CublasError> {
         let bytes: *const T = value;
-        // SAFETY: the attribute is of this type, and the value lives past the call.
+        // SAFETY: the attribute is of this type, and the value outlives the call.
         let status =
             unsafe { (library.lt_desc_set)(self.handle, attribute, bytes.cast(), size_of::<T>()) };
         check("cublasLtMatmulDescSetAttribute", status)
@@ -354,7 +354,7 @@ impl Described<'_> {
 
 impl Drop for Described<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by the matching function and destroyed once.
+        // SAFETY: the matching function made the handle, which is destroyed once.
         unsafe { (self.destroy)(self.handle) };
     }
 }
@@ -365,7 +365,7 @@ fn layout(library: &Library, cuda_type: i32, stored: Stored) -> Result<Described
         library.lt_layout_destroy,
         "cublasLtMatrixLayoutCreate",
         |out| {
-            // SAFETY: it writes one handle.
+            // SAFETY: the function writes one handle.
             unsafe {
                 (library.lt_layout_create)(
                     out,

@@ -1,8 +1,8 @@
-//! A matrix product as the baseline is asked for it, and as cuBLAS wants it: column-major.
+//! A matrix product in the caller's terms, and in cuBLAS' column-major terms.
 
 use super::CublasError;
 
-/// Which index of a matrix is contiguous.
+/// The contiguous direction of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Major {
     /// Rows are contiguous.
@@ -11,10 +11,10 @@ pub enum Major {
     Column,
 }
 
-/// How a matrix lies in its buffer.
+/// The layout of a matrix in its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand {
-    /// Which index is contiguous.
+    /// The contiguous direction.
     pub major: Major,
     /// Elements from one row (or column) to the next.
     pub leading: usize,
@@ -29,19 +29,19 @@ pub struct Problem {
     pub n: usize,
     /// Columns of `A`, rows of `B`.
     pub k: usize,
-    /// How `A` lies.
+    /// The layout of `A`.
     pub a: Operand,
-    /// How `B` lies.
+    /// The layout of `B`.
     pub b: Operand,
-    /// How `C` lies.
+    /// The layout of `C`.
     pub c: Operand,
     /// Factor of the product.
     pub alpha: f32,
-    /// Factor of what `C` held.
+    /// Factor of the old `C`.
     pub beta: f32,
 }
 
-/// A matrix that cuBLAS reads as it lies (column-major), and whether it is to be transposed.
+/// A column-major matrix, and whether cuBLAS transposes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub rows: usize,
@@ -59,13 +59,15 @@ pub(super) struct ColumnMajor {
     pub first: Stored,
     pub second: Stored,
     pub result: Stored,
-    /// Whether `first` is `B`: a row-major `C` is computed as its transpose, `Bᵀ·Aᵀ`.
+    /// Whether `first` is `B`. A row-major `C` is computed as its transpose `Bᵀ·Aᵀ`.
     pub swapped: bool,
 }
 
 impl Problem {
-    /// Checks that the operands lie in buffers of these lengths and puts the problem in cuBLAS'
-    /// terms.
+    /// The problem in cuBLAS' terms.
+    ///
+    /// # Errors
+    /// [`CublasError::BadProblem`] if an operand does not fit a buffer of its length in `lengths`.
     pub(super) fn column_major(&self, lengths: [usize; 3]) -> Result<ColumnMajor, CublasError> {
         let Problem { m, n, k, .. } = *self;
         let matrices = [
@@ -100,7 +102,7 @@ impl Problem {
 }
 
 impl Operand {
-    /// The same elements as the transposed matrix.
+    /// The transposed matrix in the same buffer.
     fn transposed(self) -> Operand {
         let major = match self.major {
             Major::Row => Major::Column,
@@ -110,7 +112,7 @@ impl Operand {
     }
 }
 
-/// A matrix of `rows × columns` as its column-major bytes.
+/// A matrix of `rows × columns` in column-major terms.
 fn stored(operand: Operand, rows: usize, columns: usize) -> Stored {
     let transposed = operand.major == Major::Row;
     let (rows, columns) = if transposed {
@@ -140,7 +142,7 @@ fn fits(
     };
     let stored = stored(operand, rows, columns);
     if rows == 0 || columns == 0 {
-        return bad("there is nothing to compare for an empty problem".to_string());
+        return bad("an empty problem has no baseline".to_string());
     }
     if stored.leading < stored.rows {
         return bad(format!(
@@ -182,7 +184,7 @@ mod tests {
         }
     }
 
-    /// What cuBLAS does, for one element: column-major with optional transposition.
+    /// The element that cuBLAS reads: column-major, with optional transposition.
     fn element(matrix: Stored, data: &[f64], row: usize, column: usize) -> f64 {
         let (row, column) = if matrix.transposed {
             (column, row)

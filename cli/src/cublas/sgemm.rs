@@ -5,12 +5,11 @@ use cutlet_host::{View, ViewMut};
 use super::{Cublas, CublasError, Problem, check};
 
 impl Cublas {
-    /// `C = alpha·A·B + beta·C` in f32 (without TF32), put into the stream.
+    /// Puts `C = alpha·A·B + beta·C` in f32 (without TF32) into the stream.
     ///
     /// # Errors
-    /// [`CublasError::BadProblem`] when an operand does not fit its buffer,
-    /// [`CublasError::Device`] when it is on another device than the stream,
-    /// [`CublasError::Status`].
+    /// [`CublasError::BadProblem`] if an operand does not fit its buffer, [`CublasError::Device`] if it is not on the
+    /// stream's device, [`CublasError::Status`].
     pub fn sgemm(
         &self,
         problem: &Problem,
@@ -23,8 +22,8 @@ impl Cublas {
         let (first, second) = if it.swapped { (b, a) } else { (a, b) };
         let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);
         self.bind()?;
-        // SAFETY: the extents were checked against the buffers and against i32; the factors are on
-        // the host, where cuBLAS expects them by default.
+        // SAFETY: the extents were checked against the buffers and against i32. The factors are on the host, where
+        // cuBLAS expects them by default.
         let status = unsafe {
             (self.library.sgemm)(
                 self.handle,

@@ -17,7 +17,7 @@ use super::functions;
 use super::refusal::{Refusal, caught};
 use super::value::Value;
 
-/// How deep expressions may be nested.
+/// The deepest nesting of an expression.
 const DEPTH: usize = 32;
 
 /// Evaluates an expression.
@@ -25,10 +25,10 @@ pub fn evaluate(text: &str) -> Result<Value, Refusal> {
     Calculator::new(text).evaluate()
 }
 
-/// Reads an expression from the left, and evaluates it on the way.
+/// Evaluates an expression while it reads it from the left.
 pub struct Calculator<'a> {
     text: &'a str,
-    /// The next byte; always at the beginning of a character.
+    /// The position of the next character in bytes.
     at: usize,
     depth: usize,
     explanations: Vec<Explanation>,
@@ -44,10 +44,7 @@ impl<'a> Calculator<'a> {
         }
     }
 
-    /// Evaluates the expression.
-    ///
-    /// Whatever the text is, the answer is a value or a refusal: operations that refuse by a panic
-    /// are refused with its message.
+    /// Evaluates the expression. If an operation panics to refuse, the refusal has the panic's message.
     pub fn evaluate(&mut self) -> Result<Value, Refusal> {
         caught(|| {
             let value = self.expression()?;
@@ -56,7 +53,7 @@ impl<'a> Calculator<'a> {
         })
     }
 
-    /// The compositions, divisions and products so far, in the order of evaluation.
+    /// Explanations of the compositions, divisions and products so far, in the order of evaluation.
     pub fn explanations(&self) -> &[Explanation] {
         &self.explanations
     }
@@ -120,7 +117,7 @@ impl<'a> Calculator<'a> {
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     }
 
-    /// A step deeper into the expression.
+    /// Reads a nested expression.
     fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Refusal>,
@@ -146,7 +143,7 @@ impl<'a> Calculator<'a> {
         self.compose(parts)
     }
 
-    /// `a o b o …`, where a swizzle or an offset in the middle makes a composed layout.
+    /// `a o b o …`. A swizzle at the left, or an offset in the middle, makes a composed layout.
     fn compose(&mut self, parts: Vec<Value>) -> Result<Value, Refusal> {
         let mut parts = parts.into_iter().peekable();
         let Some(mut value) = parts.next() else {
@@ -199,7 +196,7 @@ impl<'a> Calculator<'a> {
         Ok(value)
     }
 
-    /// Applies an operation that can be explained, and remembers it.
+    /// Applies an operation and records its explanation.
     pub fn operation(
         &mut self,
         operation: Operation,
@@ -241,7 +238,7 @@ impl<'a> Calculator<'a> {
                     return Err(self.at(
                         place,
                         format!(
-                            "a stride is made of integers, and `{stride}` is {}",
+                            "a stride is made of integers, but `{stride}` is {}",
                             stride.kind()
                         ),
                     ));
@@ -250,7 +247,7 @@ impl<'a> Calculator<'a> {
                 value = Value::Layout(layout.map_err(|error| self.at(begin, error.message()))?);
             } else if self.eat('(') {
                 let arguments = self.arguments(')')?;
-                value = apply(value, arguments)?;
+                value = value.apply(&arguments)?;
             } else {
                 return Ok(value);
             }
@@ -307,7 +304,7 @@ impl<'a> Calculator<'a> {
         }
     }
 
-    /// The error of reading a part of the text, with its column in the whole.
+    /// The error of a part of the text, with its column in the whole text.
     fn moved(&self, begin: usize, error: &LayoutError) -> Refusal {
         let place = error.column().map_or(begin, |column| begin + column - 1);
         let message = error.message();
@@ -357,8 +354,8 @@ impl<'a> Calculator<'a> {
         self.expect('(', "`(` and arguments")?;
         let mut arguments = self.arguments(')')?;
         // C++ writes `take<1,3>(a)` where the calculator has `take(a, 1, 3)`.
-        let behind_first = arguments.len().min(1);
-        arguments.splice(behind_first..behind_first, template);
+        let after_first = arguments.len().min(1);
+        arguments.splice(after_first..after_first, template);
         if let (Some(operation), [a, tiler]) = (functions::operation(name), &arguments[..])
             && !matches!(a, Value::Swizzled(_) | Value::Composed(_))
         {
@@ -366,14 +363,14 @@ impl<'a> Calculator<'a> {
             return self.operation(operation, &a, &tiler);
         }
         functions::call(name, &arguments).map_err(|refusal| match refusal.column {
-            // The wrong number of arguments, which is a matter of how the call is written.
+            // The call has the wrong number of arguments.
             Some(_) => self.at(begin, refusal.message),
             None => refusal,
         })
     }
 }
 
-/// A tuple of integers, a concatenation of layouts, or just parentheses around one value.
+/// A tuple of integers, a concatenation of layouts, or one value in parentheses.
 fn parenthesised(parts: Vec<Value>) -> Result<Value, Refusal> {
     if parts.iter().all(|part| matches!(part, Value::Tuple(_))) {
         let mut tuple = IntTuple::EMPTY;
@@ -397,7 +394,7 @@ fn parenthesised(parts: Vec<Value>) -> Result<Value, Refusal> {
         .map(|part| match part {
             Value::Layout(layout) => Ok(*layout),
             other => Err(Refusal::new(format!(
-                "a tuple is made of integers, or of layouts to be concatenated, and `{other}` is {}",
+                "a tuple is made of integers, or of layouts to be concatenated, but `{other}` is {}",
                 other.kind()
             ))),
         })
@@ -410,54 +407,4 @@ fn swizzled(swizzle: Swizzle, offset: IntTuple, outer: Option<Layout>) -> Result
         Some(outer) => Ok(Value::Swizzled(ComposedLayout::new(swizzle, offset, outer))),
         None => Ok(Value::Swizzle(swizzle)),
     }
-}
-
-/// `value(coordinate)`.
-pub fn apply(value: Value, arguments: Vec<Value>) -> Result<Value, Refusal> {
-    let coord = match &arguments[..] {
-        [one] => one.tuple()?,
-        [] => {
-            return Err(Refusal::new(
-                "a coordinate is needed between the parentheses",
-            ));
-        }
-        several => {
-            let mut coord = IntTuple::EMPTY;
-            for mode in several {
-                coord = coord.try_append(&mode.tuple()?)?;
-            }
-            coord
-        }
-    };
-    let slices = coord.has_underscore();
-    Ok(match value {
-        Value::Swizzled(layout) if slices => Value::Swizzled(layout.try_slice(&coord)?),
-        Value::Swizzled(layout) => Value::Tuple(layout.call(&coord)),
-        Value::Composed(layout) if slices => Value::Composed(Box::new(layout.try_slice(&coord)?)),
-        Value::Composed(layout) => Value::Tuple(layout.call(&coord)),
-        Value::Swizzle(swizzle) => {
-            let index = Value::Tuple(coord).int()?;
-            let place = swizzle.apply(index.value());
-            let place = if index.is_static() {
-                Int::fixed(place)
-            } else {
-                place.into()
-            };
-            Value::Tuple(IntTuple::int(place))
-        }
-        Value::Layout(_) | Value::Tuple(_) => {
-            let layout = value.layout()?;
-            if slices {
-                Value::Layout(cutlet_layout_core::try_slice(&coord, &layout)?)
-            } else {
-                Value::Tuple(layout.try_call(&coord)?)
-            }
-        }
-        other => {
-            return Err(Refusal::new(format!(
-                "`{other}` is {}, which maps no coordinates",
-                other.kind()
-            )));
-        }
-    })
 }

@@ -1,4 +1,4 @@
-//! The figures of the guide to layouts, each computed by the operation that it shows.
+//! The figures of the guide to layouts. The operation that a figure shows computes it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use cutlet_layout_core::{
     logical_product, raked_product, shape, tile, zipped_divide, zipped_product,
 };
 
-/// A figure: its file's name, and how it is drawn.
+/// A figure: its file's name, and the function that draws it.
 type Drawing = (&'static str, fn() -> String);
 
 /// All figures.
@@ -40,7 +40,7 @@ pub fn draw_all(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// For each index, the tile that it belongs to, from a layout whose second mode runs over tiles.
+/// The tile of each index, from a layout whose second mode runs over tiles.
 fn tiles(zipped: &Layout) -> BTreeMap<i64, i64> {
     let tile = zipped.mode(0).size();
     (0..zipped.size())
@@ -48,7 +48,7 @@ fn tiles(zipped: &Layout) -> BTreeMap<i64, i64> {
         .collect()
 }
 
-/// Colours indices by tile; white for those that are in none.
+/// Colours indices by tile, and indices in no tile white.
 fn by_tile(tiles: &BTreeMap<i64, i64>) -> impl Fn(i64) -> Color {
     |index| {
         tiles
@@ -74,7 +74,7 @@ fn figure(panels: &[&dyn Panel]) -> String {
     Figure::new(panels).to_string()
 }
 
-/// A part of a matrix: marked within it, and on its own.
+/// A part of a matrix: marked in the matrix, and alone.
 fn composition(tiler: &Tiler) -> String {
     let a = layout!((12, (4, 8)):(59, (13, 1)));
     let result = composition_by_mode(&a, tiler);
@@ -102,7 +102,7 @@ fn complement1() -> String {
     )])
 }
 
-/// A vector, with its tiles in colours, and as tiles by their number.
+/// A vector with its tiles in colours, and divided into tiles.
 fn divide1() -> String {
     let (a, tiler) = (layout!((4, 2, 3):(2, 1, 8)), tile!(4:2));
     let result = logical_divide(&a, &tiler);
@@ -124,7 +124,7 @@ fn matrix_and_tiler() -> (Layout, Tiler) {
     )
 }
 
-/// A matrix, with its tiles in colours, and permuted so that tiles are blocks.
+/// A matrix with its tiles in colours, and permuted so that tiles are blocks.
 fn divide2() -> String {
     let (a, tiler) = matrix_and_tiler();
     let result = logical_divide(&a, &tiler);
@@ -139,7 +139,7 @@ fn divide2() -> String {
     ])
 }
 
-/// The same matrix with a tile to a column.
+/// The same matrix with a tile in each column.
 fn divide3() -> String {
     let (a, tiler) = matrix_and_tiler();
     let result = zipped_divide(&a, &tiler);
@@ -151,7 +151,7 @@ fn divide3() -> String {
     )])
 }
 
-/// A vector repeated as another says.
+/// The product of two vectors: one repeated by the other.
 fn product(b: &Layout) -> String {
     let a = layout!((2, 2):(4, 1));
     let result = logical_product(&a, &Tiler::layout(b));
@@ -168,7 +168,7 @@ fn product(b: &Layout) -> String {
     ])
 }
 
-/// Colours a product's indices by the element of B that they are the block of.
+/// Colours a product's indices by the element of B whose block they are in.
 fn by_repetition(product: &Layout, b: &Layout) -> impl Fn(i64) -> Color {
     let blocks: BTreeMap<i64, i64> = tiles(product)
         .into_iter()
@@ -181,7 +181,7 @@ fn by_repetition(product: &Layout, b: &Layout) -> impl Fn(i64) -> Color {
     }
 }
 
-/// A block repeated mode by mode, by a tiler that has to know its strides.
+/// A block repeated mode by mode, by a tiler that depends on the block's strides.
 fn product2d() -> String {
     let (a, tiler) = (layout!((2, 5):(5, 1)), tile!(<3:5, 4:6>));
     let result = logical_product(&a, &tiler);

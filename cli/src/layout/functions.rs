@@ -2,12 +2,11 @@
 
 use cutlet_layout_core::*;
 
-use super::calculator;
 use super::refusal::Refusal;
 use super::value::Value;
 
-/// How each function is called, by topic. Where CuTe takes template arguments, the calculator takes
-/// them as arguments behind the first, or as CuTe writes them: `take<1,3>(A)` is `take(A, 1, 3)`.
+/// The functions' signatures, by topic. CuTe's template arguments are arguments after the first: `take<1,3>(A)` and
+/// `take(A, 1, 3)` are the same.
 pub const SIGNATURES: &[(&str, &[&str])] = &[
     (
         "Algebra",
@@ -157,7 +156,7 @@ fn signatures(name: &str) -> impl Iterator<Item = &'static str> {
     all.filter(move |signature| name_of(signature) == name)
 }
 
-/// Names that Rust's functions have where CuTe's are called otherwise.
+/// CuTe's name of a function that has another name in Rust.
 fn canonical(name: &str) -> &str {
     match name {
         "ordered_layout" => "make_ordered_layout",
@@ -171,12 +170,12 @@ fn canonical(name: &str) -> &str {
     }
 }
 
-/// Whether there is a function of a name.
+/// Whether there is a function of this name.
 pub fn is_known(name: &str) -> bool {
     signatures(canonical(name)).next().is_some()
 }
 
-/// The operation of a name that can be explained.
+/// The operation of this name, if it can be explained.
 pub fn operation(name: &str) -> Option<Operation> {
     Some(match name {
         "composition" => Operation::Composition,
@@ -194,8 +193,8 @@ pub fn operation(name: &str) -> Option<Operation> {
     })
 }
 
-/// The second argument of an operation. A shape tiles by mode, but where a layout is repeated
-/// over another, it is that layout's.
+/// The second argument of an operation as a tiler. A shape tiles by mode, except in blocked and raked products, where
+/// it is a layout's shape.
 pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
     match operation {
         Operation::BlockedProduct | Operation::RakedProduct => Ok(Tiler::layout(&tiler.layout()?)),
@@ -203,7 +202,7 @@ pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
     }
 }
 
-/// `tile_to_shape`, of swizzled atoms too.
+/// `tile_to_shape`, for swizzled atoms too.
 fn tile_to_shape(block: &Value, shape: &IntTuple, order: &IntTuple) -> Result<Value, Refusal> {
     Ok(match block {
         Value::Swizzled(atom) => Value::Swizzled(atom.try_tile_to_shape(shape, order)?),
@@ -365,7 +364,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("crd2idx", [coord, Tuple(shape), stride]) => {
             Tuple(try_crd2idx(&coord.tuple()?, shape, &stride.tuple()?)?)
         }
-        ("crd2idx", [coord, a]) => calculator::apply(layout(a.layout()?), vec![coord.clone()])?,
+        ("crd2idx", [coord, a]) => layout(a.layout()?).apply(std::slice::from_ref(coord))?,
         ("crd2crd", [coord, from, to]) => {
             Tuple(try_crd2crd(&coord.tuple()?, &from.tuple()?, &to.tuple()?)?)
         }
@@ -376,7 +375,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
             let a = a.layout()?;
             if a.size() > MOST_COORDINATES {
                 return Err(Refusal::new(format!(
-                    "coordinates_of looks at each of the {} coordinates, at most {MOST_COORDINATES}",
+                    "coordinates_of looks at all coordinates: {} are more than {MOST_COORDINATES}",
                     a.size()
                 )));
             }
@@ -422,15 +421,16 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
     })
 }
 
-/// Beyond this many, coordinates are not looked through one by one.
+/// The most coordinates that are looked through one by one.
 const MOST_COORDINATES: i64 = 1 << 20;
 
 fn wrong_arguments(name: &str, arguments: &[Value]) -> Refusal {
     let ways: Vec<&str> = signatures(name).collect();
     let count = arguments.len();
     let message = format!(
-        "{} is how it is called, not with {count} argument{}",
+        "the signature is {}; there {} {count} argument{}",
         ways.join(" or "),
+        if count == 1 { "is" } else { "are" },
         if count == 1 { "" } else { "s" }
     );
     Refusal {
@@ -443,7 +443,7 @@ fn int(int: Int) -> Value {
     Value::Tuple(IntTuple::int(int))
 }
 
-/// A rank or depth: what the type tells, so static.
+/// A rank or depth, which is static because the type tells it.
 fn number(number: usize) -> Value {
     int(Int::fixed(number as i64))
 }

@@ -1,4 +1,4 @@
-//! Why the calculator has no answer.
+//! Refusals: why the calculator has no value.
 
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
@@ -8,7 +8,7 @@ use cutlet_layout_core::LayoutError;
 /// Why there is no value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where in the expression, in characters from 1, if it is a matter of how it is written.
+    /// The column of a mistake in the expression's text, in characters from 1.
     pub column: Option<usize>,
     pub message: String,
 }

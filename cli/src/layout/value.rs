@@ -1,12 +1,12 @@
-//! What expressions of the calculator evaluate to.
+//! The values of the calculator's expressions.
 
 use std::fmt;
 
-use cutlet_layout_core::{ComposedLayout, Int, IntTuple, Layout, Swizzle, Tiler};
+use cutlet_layout_core::{ComposedLayout, Int, IntTuple, Layout, Swizzle, Tiler, try_slice};
 
 use super::refusal::Refusal;
 
-/// A value, and with it a type of the calculator.
+/// A value of one of the calculator's types.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// An integer, `_`, or a tuple of them: a shape, stride, coordinate or index.
@@ -21,9 +21,9 @@ pub enum Value {
     Swizzled(ComposedLayout<Swizzle>),
     /// A layout, offset and layout.
     Composed(Box<ComposedLayout<Layout>>),
-    /// A layout and where it begins.
+    /// A layout and its offset.
     Sliced(Layout, IntTuple),
-    /// Whether something holds.
+    /// True or false.
     Truth(bool),
     /// Several int tuples.
     List(Vec<IntTuple>),
@@ -72,12 +72,12 @@ impl Value {
 
     fn not(&self, wanted: &str) -> Refusal {
         Refusal::new(format!(
-            "{wanted} is needed, and `{self}` is {}",
+            "{wanted} is needed, but `{self}` is {}",
             self.kind()
         ))
     }
 
-    /// The value as an int tuple; a layout's is its shape.
+    /// The value as an int tuple. A layout stands for its shape.
     pub fn tuple(&self) -> Result<IntTuple, Refusal> {
         match self {
             Value::Tuple(tuple) => Ok(*tuple),
@@ -99,7 +99,7 @@ impl Value {
         usize::try_from(self.int()?.value()).map_err(|_| self.not("the number of a mode"))
     }
 
-    /// The value as a layout; a shape's is column-major.
+    /// The value as a layout. A shape stands for its column-major layout.
     pub fn layout(&self) -> Result<Layout, Refusal> {
         match self {
             Value::Layout(layout) => Ok(*layout),
@@ -116,5 +116,57 @@ impl Value {
             Value::Tuple(shape) => Ok(Tiler::try_shape(shape)?),
             _ => Err(self.not("a tiler")),
         }
+    }
+
+    /// `value(coordinate)`: the image of a coordinate, or a slice if there is an underscore.
+    pub fn apply(self, arguments: &[Value]) -> Result<Value, Refusal> {
+        let coord = match arguments {
+            [one] => one.tuple()?,
+            [] => {
+                return Err(Refusal::new(
+                    "a coordinate is needed between the parentheses",
+                ));
+            }
+            several => {
+                let mut coord = IntTuple::EMPTY;
+                for mode in several {
+                    coord = coord.try_append(&mode.tuple()?)?;
+                }
+                coord
+            }
+        };
+        let slices = coord.has_underscore();
+        Ok(match self {
+            Value::Swizzled(layout) if slices => Value::Swizzled(layout.try_slice(&coord)?),
+            Value::Swizzled(layout) => Value::Tuple(layout.call(&coord)),
+            Value::Composed(layout) if slices => {
+                Value::Composed(Box::new(layout.try_slice(&coord)?))
+            }
+            Value::Composed(layout) => Value::Tuple(layout.call(&coord)),
+            Value::Swizzle(swizzle) => {
+                let index = Value::Tuple(coord).int()?;
+                let place = swizzle.apply(index.value());
+                let place = if index.is_static() {
+                    Int::fixed(place)
+                } else {
+                    place.into()
+                };
+                Value::Tuple(IntTuple::int(place))
+            }
+            Value::Layout(_) | Value::Tuple(_) => {
+                let layout = self.layout()?;
+                if slices {
+                    Value::Layout(try_slice(&coord, &layout)?)
+                } else {
+                    Value::Tuple(layout.try_call(&coord)?)
+                }
+            }
+            other => {
+                return Err(Refusal::new(format!(
+                    "`{other}` is {}, which maps no coordinates",
+                    other.kind()
+                )));
+            }
+        })
     }
 }

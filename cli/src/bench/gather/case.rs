@@ -85,7 +85,7 @@ impl GatherCase<'_> {
         set * words..(set + 1) * words
     }
 
-    /// Where the copy of a set reads: another part of the table for each, as far as it goes.
+    /// The words that the copy of a set reads. Sets read different parts of the table, as far as it goes.
     fn copied(&self, set: usize) -> Range<usize> {
         let parts = self.table_rows / self.rows;
         self.output(set % parts)
@@ -97,7 +97,7 @@ impl GatherCase<'_> {
         Ok(self.setting.stream.fill_bytes(output, 0xff)?)
     }
 
-    /// Compares all of a set's output with the words that its indices ask for.
+    /// Compares all of a set's output with the rows that its indices ask for.
     fn compare(&self, set: usize) -> Result<Check> {
         self.compare_rows(set, &self.indices[set].0)
     }
@@ -123,7 +123,7 @@ impl GatherCase<'_> {
         let mut check = Check::new(0.0);
         if wrong > 0 {
             check.fail(format!(
-                "{wrong} of {} words are not those of the rows that were asked for",
+                "{wrong} of {} words differ from the rows that were asked for",
                 self.rows * words
             ));
         }

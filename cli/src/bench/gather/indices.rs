@@ -1,28 +1,28 @@
-//! Which rows of a table are asked for.
+//! Distributions of the indices of a gather.
 
 use cutlet_kernels::fill::bits;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-/// How indices are distributed.
+/// The distribution of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
     /// Every row is equally likely.
     Uniform,
-    /// The n-th most likely row is asked for 1/n as often as the first, as words of a language are.
+    /// The n-th most likely row has 1/n of the first row's probability, like the words of a language.
     Zipf,
     /// Every row is equally likely, and the indices increase.
     Sorted,
-    /// Each of 1024 rows many times.
+    /// Each of 1024 rows is asked for many times.
     Repeated,
 }
 
-/// Rows that the repeated distribution asks for.
+/// The number of rows that the repeated distribution asks for.
 const REPEATED: u64 = 1024;
 
 impl Distribution {
-    /// `count` rows of a table of `rows`.
+    /// `count` indices of a table of `rows`.
     pub fn indices(self, count: usize, rows: usize, seed: u64) -> Vec<i32> {
         let rows = rows as u64;
         let index = |i: usize| -> i32 {
@@ -30,8 +30,8 @@ impl Distribution {
             let row = match self {
                 Distribution::Uniform | Distribution::Sorted => below(random, rows),
                 Distribution::Zipf => {
-                    // The rank's logarithm is uniform. Ranks are spread over the table, so that
-                    // rows asked for often are not neighbours.
+                    // The rank's logarithm is uniform. Ranks are spread over the table, so that frequent rows are not
+                    // neighbours.
                     let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
                     let rank = (rows as f64).powf(unit) as u64 - 1;
                     below(bits(seed, !rank), rows)
@@ -98,7 +98,7 @@ mod tests {
         };
         let most = |distribution| *counts(distribution).values().max().unwrap();
         assert!(most(Distribution::Uniform) < 5);
-        // 1 / ln(1,000,000) of all ranks are the first or near it.
+        // A share of 1 / ln(1,000,000) of all ranks is the first rank or near it.
         assert!(most(Distribution::Zipf) > 500);
         assert!(counts(Distribution::Repeated).len() <= REPEATED as usize);
         assert!(Distribution::Sorted.indices(1000, 5000, 5).is_sorted());

@@ -1,4 +1,4 @@
-//! What cutlet's GEMM is compared with: cuBLASLt, or plain loops on a machine without a GPU.
+//! The baseline of a GEMM: cuBLASLt, or plain loops on a machine without a GPU.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ use crate::bench::family::{Contestant, Role};
 use crate::bench::protocol::CHOICE;
 use crate::bench::setting::Setting;
 
-/// What cutlet's GEMM is compared with.
+/// The baseline of a GEMM.
 pub enum Baseline<'a, T: Types> {
-    /// cuBLASLt, by any of the algorithms that its heuristics propose.
+    /// cuBLASLt, with each of the algorithms that its heuristics propose.
     CublasLt {
         /// The same computation as cutlet's.
         same: Box<Matmul<'a, T::In, T::Out>>,
-        /// Another computation, where there is one to be shown beside.
+        /// Another computation to be shown beside, if there is one.
         aside: Option<Box<Matmul<'a, T::In, T::Out>>>,
     },
     /// Three loops over operands in host memory.
@@ -29,10 +29,10 @@ pub enum Baseline<'a, T: Types> {
 }
 
 impl<'a, T: Types> Baseline<'a, T> {
-    /// The baseline that there is for this problem, or why there is none.
+    /// The baseline for this problem, or the reason why there is none.
     ///
     /// # Errors
-    /// If the device or a call of cuBLAS' fails.
+    /// If the device or a call of cuBLAS fails.
     pub fn new(
         problem: &Problem,
         bias: &Rc<Buffer<T::Out>>,
@@ -61,7 +61,7 @@ impl<'a, T: Types> Baseline<'a, T> {
         };
         let aside = match T::ASIDE.map(matmul).transpose() {
             Ok(aside) => aside,
-            // A library that does not know it leaves it out.
+            // A library that does not support the other computation has no aside.
             Err(error) => {
                 error.absence()?;
                 None
@@ -70,7 +70,7 @@ impl<'a, T: Types> Baseline<'a, T> {
         Ok(Ok(Baseline::CublasLt { same, aside }))
     }
 
-    /// The contestants that it offers.
+    /// The baseline's contestants.
     pub fn contestants(&self) -> Vec<Contestant> {
         let all = |name: &'static str, count: usize, role| {
             (0..count).map(move |pick| Contestant {
@@ -92,7 +92,7 @@ impl<'a, T: Types> Baseline<'a, T> {
         }
     }
 
-    /// Puts `C = A·B` into the stream, by algorithm number `pick`.
+    /// Puts `C = A·B` into the stream, by contestant number `pick`.
     pub fn enqueue(
         &self,
         stream: &Stream,

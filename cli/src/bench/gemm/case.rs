@@ -18,7 +18,7 @@ use crate::host_memory;
 
 /// Operands begin at multiples of this many elements.
 const ALIGNMENT: usize = 256;
-/// Elements behind each C that nobody may write.
+/// Elements after each C, which must not be written.
 const GUARD: usize = 256;
 
 /// A byte that is a NaN in every float type, repeated.
@@ -30,7 +30,7 @@ struct GemmCase<'a, T: Types> {
     kernel: Option<Kernel<T>>,
     baseline: Baseline<'a, T>,
     contestants: Vec<Contestant>,
-    /// cutlet's instances among them, which follow cutlet.
+    /// cutlet's instances. They follow cutlet among the contestants.
     instances: Vec<&'static str>,
     sets: usize,
     /// Elements from one set to the next, of A, B and C.
@@ -38,11 +38,11 @@ struct GemmCase<'a, T: Types> {
     a: Buffer<T::In>,
     b: Buffer<T::In>,
     c: Buffer<T::Out>,
-    /// A number for each column, the same for all sets.
+    /// A number for each column. All sets share it.
     bias: Rc<Buffer<T::Out>>,
-    /// Room for another C.
+    /// Memory for another C.
     other: Buffer<T::Out>,
-    /// Of set 0, once they are asked for.
+    /// The samples of set 0, once they were asked for.
     samples: Option<Rc<Samples>>,
 }
 
@@ -56,7 +56,7 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
         )));
     }
     if !setting.on_gpu() {
-        // The plain loops have operands and results of their own.
+        // The plain loops have their own operands and results.
         host_memory::expect(2 * set_bytes::<T>(strides(problem)))?;
     }
     let bias = bias::<T>(problem, setting)?;
@@ -75,7 +75,7 @@ fn strides(problem: &Problem) -> [usize; 3] {
     [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT))
 }
 
-/// Bytes of a set: of the largest matrices more than a `usize` counts.
+/// Bytes of a set. Those of the largest matrices exceed a `usize`.
 fn set_bytes<T: Types>(strides: [usize; 3]) -> u128 {
     let [a, b, c] = strides.map(|stride| stride as u128);
     (a + b) * size_of::<T::In>() as u128 + c * size_of::<T::Out>() as u128
@@ -154,14 +154,14 @@ impl<T: Types> GemmCase<'_, T> {
         Ok(self.setting.stream.fill_bytes(c, POISON)?)
     }
 
-    /// Copies the C of a set, and what guards it, to the other C.
+    /// Copies the C of a set and its guard to the other C.
     fn keep(&mut self, set: usize) -> Result<()> {
         let stride = self.strides[2];
         let c = self.c.slice(set * stride..(set + 1) * stride)?;
         Ok(self.setting.stream.copy(c, &mut self.other)?)
     }
 
-    /// Whether what lies behind the C of a set is as it was.
+    /// Whether the guard after the C of a set is unchanged.
     fn guarded(&self, set: usize) -> Result<bool> {
         let Problem { m, n, .. } = self.problem;
         let first = set * self.strides[2];
@@ -188,7 +188,8 @@ impl<T: Types> GemmCase<'_, T> {
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
-    /// Has a contestant solve set 0: how far samples of its output are from f64, and what is wrong with it.
+    /// Has a contestant solve set 0. Returns how far samples of its output are from f64, and what is wrong, if
+    /// anything.
     fn solve(&mut self, contestant: usize) -> Result<(Deviation, Option<String>)> {
         let samples = self.samples()?;
         self.poison_set(0)?;
@@ -198,7 +199,7 @@ impl<T: Types> GemmCase<'_, T> {
         let tolerance = T::DTYPE.tolerance(self.problem.k);
         let wrong = match self.wrong(&deviation, tolerance) {
             Some(wrong) => Some(format!("{name} against f64: {wrong}")),
-            None if !self.guarded(0)? => Some(format!("{name} wrote behind the end of C")),
+            None if !self.guarded(0)? => Some(format!("{name} wrote past the end of C")),
             None => None,
         };
         Ok((deviation, wrong))
@@ -209,8 +210,7 @@ impl<T: Types> GemmCase<'_, T> {
         self.enqueue(&stream, contestant, set)
     }
 
-    /// What is wrong with an output this far from the right one, if the relative distance may be
-    /// `tolerance`.
+    /// What is wrong with an output of this deviation, if its relative distance may be at most `tolerance`.
     fn wrong(&self, deviation: &Deviation, tolerance: f64) -> Option<String> {
         // A single wrong entry shows in the maximum, not in the mean.
         let most = 8.0 * tolerance * self.problem.size();
@@ -219,11 +219,11 @@ impl<T: Types> GemmCase<'_, T> {
             Some(no_numbers)
         } else if relative > tolerance {
             Some(format!(
-                "the relative distance is {relative:.1e}, at most {tolerance:.1e} is right"
+                "the relative distance is {relative:.1e}, more than {tolerance:.1e}"
             ))
         } else if max > most {
             Some(format!(
-                "an entry is off by {max:.1e}, at most {most:.1e} is right"
+                "an entry is off by {max:.1e}, more than {most:.1e}"
             ))
         } else {
             None
@@ -312,7 +312,7 @@ impl<T: Types> Case for GemmCase<'_, T> {
         let mut check = Check::new(tolerance);
         for set in rechecked(self.sets) {
             if !self.guarded(set)? {
-                check.fail("cutlet wrote behind the end of C");
+                check.fail("cutlet wrote past the end of C");
             }
             self.keep(set)?;
             self.poison_set(set)?;
@@ -352,12 +352,12 @@ mod tests {
         }
     }
 
-    /// What the check says of a kernel.
+    /// The check's finding about a kernel.
     fn verdict(kernel: Kernel<F32>) -> Option<String> {
         verdict_of::<F32>(&problem(20, 30, 40), kernel)
     }
 
-    /// What the check says of a kernel for a problem.
+    /// The check's finding about a kernel for a problem.
     fn verdict_of<T: Types>(problem: &Problem, kernel: Kernel<T>) -> Option<String> {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let bias = bias::<T>(problem, &setting).unwrap();
@@ -371,6 +371,10 @@ mod tests {
         case.run(0, 0).unwrap();
         let recheck = case.recheck(1).unwrap();
         assert_eq!(check.wrong.is_some(), recheck.wrong.is_some());
+        let entries = |deviation: Option<Deviation>| deviation.map(|deviation| deviation.entries);
+        let all = Some(problem.m * problem.n);
+        assert_eq!(entries(check.to_f64), all);
+        assert_eq!(entries(check.to_baseline), all);
         check.wrong
     }
 

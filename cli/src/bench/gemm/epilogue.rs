@@ -1,4 +1,4 @@
-//! What a problem fuses with its product, as suites name it: `bias`, `gelu`, `bias+gelu`.
+//! The epilogue of a problem, as suites name it: `bias`, `gelu`, `bias+gelu`.
 
 use std::fmt;
 
@@ -75,12 +75,12 @@ impl Epilogue {
             .collect()
     }
 
-    /// Whether the product is all there is.
+    /// Whether there is neither a bias nor an activation.
     pub fn is_none(&self) -> bool {
         *self == Epilogue::default()
     }
 
-    /// What becomes of an entry of the product, to whose column `bias` belongs.
+    /// Applies the epilogue to an entry of the product. `bias` is that of the entry's column.
     pub fn apply(&self, product: f64, bias: f64) -> f64 {
         let x = if self.bias { product + bias } else { product };
         match self.activation {
@@ -94,7 +94,7 @@ impl Epilogue {
         }
     }
 
-    /// cutlet's GEMM with it.
+    /// cutlet's GEMM with this epilogue.
     pub fn gemm<'a, D: DeviceData>(&self, bias: &'a Buffer<D>) -> Gemm<'a, D> {
         let mut gemm = Gemm::new();
         if self.bias {
@@ -106,7 +106,7 @@ impl Epilogue {
         }
     }
 
-    /// cuBLASLt's epilogue, if it has this one.
+    /// The same epilogue of cuBLASLt, if it has one.
     pub fn for_cublas<D: DeviceData>(
         &self,
         bias: &std::rc::Rc<Buffer<D>>,

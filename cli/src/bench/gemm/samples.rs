@@ -1,5 +1,5 @@
-//! Samples of a product in f64, and of what is fused with it: entries where some rows and some columns cross, the last of each
-//! among them, so that only those rows of A and columns of B need to come to the host.
+//! Samples of a GEMM in f64: the entries where chosen rows and columns cross, the last of each among them. Only these
+//! rows of A and columns of B are copied to the host.
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;
@@ -10,7 +10,7 @@ use crate::bench::check::Number;
 use crate::bench::error::Result;
 use crate::deviation::Deviation;
 
-/// Entries sampled, where C has as many.
+/// The number of samples, if C has as many entries.
 const ENTRIES: usize = 4096;
 
 /// Entries of C, computed in f64.
@@ -22,7 +22,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Of the product of `a` and `b`, with the bias if the problem has one.
+    /// Samples of the product of `a` and `b` with the problem's epilogue.
     ///
     /// # Errors
     /// If the device fails.
@@ -67,7 +67,7 @@ impl Samples {
         })
     }
 
-    /// How far these entries of a row-major `c` of `n` columns are from f64.
+    /// How far the sampled entries of a row-major `c` with `n` columns are from f64.
     ///
     /// # Errors
     /// If the device fails.
@@ -87,7 +87,7 @@ impl Samples {
     }
 }
 
-/// How many rows and columns to sample of an `m × n` matrix: as square as it allows.
+/// How many rows and columns to sample of an `m × n` matrix, as close to a square as it allows.
 fn counts(m: usize, n: usize) -> (usize, usize) {
     let side = ENTRIES.isqrt();
     let columns = ENTRIES.div_ceil(m.min(side)).min(n);
@@ -95,7 +95,7 @@ fn counts(m: usize, n: usize) -> (usize, usize) {
     (rows, columns)
 }
 
-/// `count` different numbers below `extent`, the last one always, sorted.
+/// `count` different numbers below `extent`, sorted. The last number is always among them.
 fn choose(random: &mut fastrand::Rng, extent: usize, count: usize) -> Vec<usize> {
     if count >= extent {
         return (0..extent).collect();
@@ -107,8 +107,8 @@ fn choose(random: &mut fastrand::Rng, extent: usize, count: usize) -> Vec<usize>
     chosen.into_iter().collect()
 }
 
-/// Some of the `count` runs, of `length` elements each, that a matrix consists of; either the
-/// elements of a run are `contiguous`, or runs lie side by side.
+/// The chosen runs of a matrix that consists of `count` runs of `length` elements. Either the elements of a run are
+/// `contiguous`, or the runs are interleaved.
 fn runs<T: DeviceData>(
     stream: &Stream,
     matrix: View<'_, T>,

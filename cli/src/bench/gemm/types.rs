@@ -1,4 +1,4 @@
-//! The element types of GEMMs, and which kernel of cutlet's multiplies them.
+//! The element types of GEMMs, with cutlet's kernel for each.
 
 use cutlet::{Gemm, Matrix, MatrixMut, Order, Stream};
 use cutlet_cli::cublas::{Compute, Element};
@@ -10,22 +10,22 @@ use crate::bench::check::Nearest;
 use crate::bench::dtype::Dtype;
 use crate::bench::random::Fill;
 
-/// Element types of a GEMM. A kernel for new ones is one implementation of this.
+/// Element types of a GEMM. New types are one implementation of this trait.
 pub trait Types: 'static {
-    /// Of A and B.
+    /// The element type of A and B.
     type In: Fill + Element + Nearest;
-    /// Of C.
+    /// The element type of C.
     type Out: Fill + Element + Nearest;
     /// Their name.
     const DTYPE: Dtype;
-    /// How the baseline computes the same.
+    /// The baseline's way of computing the same.
     const COMPUTE: Compute;
-    /// Another way the baseline has that is not the same computation, to be shown beside.
+    /// Another computation of the baseline library, to be shown beside.
     const ASIDE: Option<Compute> = None;
-    /// cutlet's GEMM, `C = A·B`; `None` as long as there is none.
+    /// cutlet's GEMM `C = A·B`, if there is one.
     const KERNEL: Option<Kernel<Self>>;
 
-    /// cutlet's kernel instances for operands of two orders, and for what is fused.
+    /// cutlet's kernel instances for the orders of A and B and an epilogue.
     const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = |_, _, _| Vec::new();
 }
 
@@ -38,7 +38,7 @@ pub type Kernel<T> = fn(
     MatrixMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
 
-/// For types that have instances.
+/// [`Types::INSTANCES`] of types that cutlet has instances for.
 fn instances<T: cutlet::Element>(a: Order, b: Order, epilogue: Epilogue) -> Vec<&'static str> {
     match epilogue.is_none() {
         true => Gemm::instances::<T>(a, b),
@@ -46,7 +46,7 @@ fn instances<T: cutlet::Element>(a: Order, b: Order, epilogue: Epilogue) -> Vec<
     }
 }
 
-/// For types that have the product as the library offers it.
+/// [`Types::KERNEL`] of types that cutlet multiplies.
 fn multiply<T: cutlet::Element>(
     gemm: &Gemm<'_, T>,
     stream: &Stream,
@@ -100,7 +100,7 @@ impl Types for Bf16 {
     const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<bf16>;
 }
 
-/// fp8 (e4m3) in, bf16 out. The baseline sums as the tensor cores do; with longer sums beside.
+/// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the aside.
 pub struct E4m3;
 impl Types for E4m3 {
     type In = F8E4M3;

@@ -1,6 +1,6 @@
-//! Axes: from a figure to a place, and which figures are worth a line.
+//! Axes: the place of each figure, and the ticks.
 
-/// From figures to places along one direction.
+/// Maps figures to places along one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     figures: (f64, f64),
@@ -27,7 +27,7 @@ impl Axis {
         }
     }
 
-    /// The place of a figure; what lies beyond the ends is put there.
+    /// The place of a figure. Figures beyond an end are placed at that end.
     pub fn place(&self, figure: f64) -> f64 {
         let scale = |figure: f64| match self.logarithmic {
             true => figure.max(f64::MIN_POSITIVE).ln(),

@@ -1,4 +1,4 @@
-//! Gathers: speed by the size of a row, a line for each distribution of indices, against a copy.
+//! Gathers: speed by the size of a row, with a line for each distribution of indices and one for a copy.
 
 use plotters::backend::DrawingBackend;
 
@@ -16,7 +16,7 @@ const BOTTOM: f64 = HEIGHT - 58.0;
 /// The plot.
 pub struct Gathers<'a>(pub &'a Group<'a>);
 
-/// A line: a name, and points of row bytes and speed.
+/// A line of the plot: its name, and points of row bytes and speed.
 type Series = (String, Vec<(f64, f64)>);
 
 impl Picture for Gathers<'_> {
@@ -147,7 +147,7 @@ impl Gathers<'_> {
     }
 }
 
-/// Bytes in a row of a gather, of its shape: `1024 B uniform`.
+/// Bytes in a row of a gather, from its shape: `1024 B uniform`.
 fn row_bytes(result: &RowResult) -> Option<f64> {
     result.row.shape.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Ratios: how many times the baseline's speed cutlet has, best first, with the rounds' extremes.
+//! Ratios of cutlet's speed to the baseline's, the best first, with the rounds' extremes.
 
 use plotters::backend::DrawingBackend;
 
@@ -24,7 +24,7 @@ impl<'a> Ratios<'a> {
         let rows = self.0.rows.iter();
         let mut rows: Vec<_> = rows
             .filter_map(|(result, measured)| {
-                Some((&result.row, measured.ratio?, measured.verdict?))
+                Some((&result.row, measured.ratio?, measured.verdict()?))
             })
             .collect();
         rows.sort_by(|(_, a, _), (_, b, _)| b.median.total_cmp(&a.median));
@@ -39,7 +39,7 @@ impl Picture for Ratios<'_> {
 
     fn draw<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn<B> {
         let rows = self.rows();
-        // Rows apart would leave no room for the others; their bars may end at the edge.
+        // Rows shown apart would leave no room for the others. Their bars may end at the edge.
         let medians = || {
             let counted = rows.iter().filter(|(row, ..)| !row.apart);
             counted.map(|(_, ratio, _)| ratio.median)

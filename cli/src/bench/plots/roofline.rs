@@ -69,7 +69,7 @@ fn intensity(result: &RowResult) -> f64 {
     result.row.operations / result.row.bytes
 }
 
-/// The speed that stands for a row.
+/// The speed at which a row is labelled: cutlet's, or else the baseline's.
 fn speed(measured: &Measured) -> Option<f64> {
     let figures = measured.cutlet().or(measured.baseline());
     figures.map(|figures| figures.speed)
@@ -148,7 +148,7 @@ impl Roofline<'_> {
         canvas.text((LEFT - 8.0, HEADING - 6.0), "TFLOP/s", small, Align::Right)
     }
 
-    /// Names of the points, as far as there is room for them.
+    /// Labels of the points, where there is room.
     fn labels<B: DrawingBackend>(
         &self,
         canvas: &Canvas<B>,
@@ -200,7 +200,7 @@ impl Roofline<'_> {
     }
 }
 
-/// Small boxes along a line, which labels stay out of.
+/// Small boxes along a line, which labels must not overlap.
 fn along(line: &[(f64, f64)]) -> impl Iterator<Item = [f64; 4]> + '_ {
     line.windows(2).flat_map(|ends| {
         let ((from_x, from_y), (to_x, to_y)) = (ends[0], ends[1]);

@@ -1,4 +1,4 @@
-//! Speeds by shape: a bar for cutlet and one for the baseline, and what the hardware allows.
+//! Speeds by shape: a bar for cutlet, a bar for the baseline, and the speed that the hardware allows.
 
 use plotters::backend::DrawingBackend;
 
@@ -91,7 +91,7 @@ impl Speeds<'_> {
         if group.machine_is_known() {
             keys.push(key(
                 color::CEILING,
-                "most that the arithmetic units (highest clock) or the memory (measured copy) allow",
+                "limit of the arithmetic units (highest clock) or the memory (measured copy)",
                 Mark::Tick,
             ));
         }

@@ -1,0 +1,51 @@
+//! What `cutlet` does when standard output is closed or full.
+
+use std::process::{Command, Output};
+
+/// Runs the command with `rest` behind it in a shell.
+fn shell(arguments: &str, rest: &str) -> Output {
+    let command = format!("'{}' {arguments} {rest}", env!("CARGO_BIN_EXE_cutlet"));
+    Command::new("sh")
+        .args(["-c", &command])
+        .output()
+        .expect("a shell")
+}
+
+/// Commands that print.
+const COMMANDS: [&str; 6] = [
+    "doctor",
+    "doctor --json",
+    "layout --functions",
+    "layout '(4,2):(1,4)' --table",
+    "gemm --m 8 --n 8 --k 8 --backend cpu --iters 1",
+    "--help",
+];
+
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    for arguments in COMMANDS {
+        let output = shell(arguments, "| true");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(error, "", "{arguments}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_of_one_line() {
+    for arguments in COMMANDS {
+        let output = shell(arguments, "> /dev/full");
+        let error = String::from_utf8_lossy(&output.stderr);
+        let expected = "error: writing to standard output: No space left on device";
+        assert!(error.starts_with(expected), "{arguments}: {error}");
+        assert_eq!(error.lines().count(), 1, "{arguments}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_error_is_no_panic() {
+    let output = shell("gemm --m 0", "2> /dev/full");
+    assert_eq!(output.status.code(), Some(2));
+}
