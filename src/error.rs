@@ -59,21 +59,12 @@ pub enum Error {
         asked: String,
     },
 
-    /// A plan was run on what it was not made for.
-    #[error(
-        "gemm: a plan for {m}×{n}×{k} on {device} was run with {found}; make a plan for each shape, order, \
-         leading dimension, alignment and kind of beta (0, 1 or another)"
-    )]
+    /// A plan was run on matrices of another shape than it was made for.
+    #[error("gemm: a plan was made for {planned}; it was run on {found}; make a plan for each")]
     Plan {
-        /// Rows of the plan's C.
-        m: usize,
-        /// Columns of the plan's C.
-        n: usize,
-        /// The plan's k.
-        k: usize,
-        /// The plan's device.
-        device: String,
-        /// What it was run with.
+        /// What the plan was made for.
+        planned: String,
+        /// What it was run on.
         found: String,
     },
 

@@ -18,6 +18,7 @@ use cutlet_host::Stream;
 use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
+pub use families::EpiloguePlan;
 pub use plan::Plan;
 
 use crate::{Matrix, MatrixMut, Order, Result};

@@ -1,6 +1,6 @@
-//! Kernels launched by their handles, on whatever device there is: those that have no operation of their
-//! own, `saxpy` and `transpose`, and GEMMs as a package with an instance of its own launches them, one in clusters that
-//! claim seats, of which a device with few multiprocessors would have none to choose from.
+//! Kernels launched by their handles, on any device: `saxpy` and `transpose`, which have no operation of their own, and GEMM
+//! kernels whose clusters claim slots or share k-tiles, which the library would not choose on a device with few
+//! multiprocessors.
 
 use std::ptr::with_exposed_provenance_mut;
 
@@ -8,9 +8,11 @@ use cutlet_device::collective::SmAffinity;
 use cutlet_device::sm90::KMajor;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_host::{Device, Stream, TensorMapSpec};
-use cutlet_kernels::gemm_wgmma::instances::bf16_1x64x128_c2_kk::bf16_1x64x128_c2_kk;
-use cutlet_kernels::gemm_wgmma::instances::bf16_2x128x128_d2_kk::bf16_2x128x128_d2_kk;
-use cutlet_kernels::gemm_wgmma::{self, Arguments, Scale, box_a, box_b, box_c};
+use cutlet_kernels::gemm::args::Args;
+use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::sm90::instance::Arguments;
+use cutlet_kernels::gemm::sm90::instances::{bf16_64x128x64_2x1_ws, bf16_128x128x64_1x1x2_coop};
+use cutlet_kernels::gemm::sm90::{Config, box_a, box_b, box_c};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
 use half::bf16;
@@ -93,14 +95,13 @@ fn transpose_moves_every_element() {
     }
 }
 
-/// C = A·B of such extents by `kernel`, which has tiles of `M`×128 in such clusters, in so many blocks.
-fn check_product<const M: usize>(
+/// Checks C = A·B by `kernel`, which has the configuration `C`, in a grid of `blocks` blocks.
+fn check_product<C: Config<Element = bf16>>(
     stream: &Stream,
     kernel: &'static Kernel<Arguments<bf16, Scale>>,
     [m, n, k]: [usize; 3],
-    cluster: [u32; 3],
     blocks: u32,
-    seats: SmAffinity,
+    affinity: SmAffinity,
 ) {
     let function = stream.device().load(&PTX, kernel).unwrap();
     let mut random = fastrand::Rng::with_seed(7);
@@ -114,38 +115,16 @@ fn check_product<const M: usize>(
     let rows = |rows: usize, columns: usize| {
         TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
     };
-    let [below, beside, _] = cluster.map(|blocks| blocks as usize);
-    let map_a = rows(m, k)
-        .encode(&on_a, box_a::<bf16, KMajor, M>(beside))
-        .unwrap();
-    let map_b = rows(n, k)
-        .encode(&on_b, box_b::<bf16, KMajor, 128>(below))
-        .unwrap();
-    let map_c = rows(m, n)
-        .encode(&on_c, box_c::<bf16, KMajor, 64, 128>())
-        .unwrap();
-    let problem = gemm_wgmma::Problem {
-        seats,
-        tma_c: 1,
-        ..gemm_wgmma::Problem::new::<bf16>(
-            [m, n, k].map(|extent| extent as i32),
-            n as i64,
-            [M as u32, 128],
-            cluster,
-        )
-    };
+    let map_a = rows(m, k).encode(&on_a, box_a::<C>()).unwrap();
+    let map_b = rows(n, k).encode(&on_b, box_b::<C>()).unwrap();
+    let map_c = rows(m, n).encode(&on_c, box_c::<C>()).unwrap();
+    let mut args = Args::new::<C>([m, n, k].map(|extent| extent as i32), n as i64);
+    args.scheduler.affinity = affinity;
+    args.tma.stores_c = 1;
     let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
-    // SAFETY: the maps are of the matrices, and the caller has a seat for each cluster, if any.
+    // SAFETY: the maps are of the matrices, and the caller has a slot for each cluster, if any.
     unsafe {
-        let args = (
-            map_a,
-            map_b,
-            map_c,
-            &mut on_c,
-            workspace,
-            problem,
-            Scale::ONE,
-        );
+        let args = (map_a, map_b, map_c, &mut on_c, workspace, args, Scale::ONE);
         stream.launch(&function, blocks, args).unwrap();
     }
     let found = stream.download(&on_c).unwrap();
@@ -156,44 +135,39 @@ fn check_product<const M: usize>(
             assert_eq!(
                 found[i * n + j].to_f32(),
                 expected,
-                "C[{i}, {j}] of {m}×{n}×{k} with {seats:?}"
+                "C[{i}, {j}] of {m}×{n}×{k} with {affinity:?}"
             );
         }
     }
 }
 
-/// In tiles of 64×128 by three clusters of two, which take five pairs of tiles in turns: in the seats of their
-/// indices, and in those that they claim, of which the first group has too few.
+/// Three clusters of two take five pairs of tiles in turns: in the slots of their indices, and in slots that they claim, of
+/// which the first group has too few.
 #[test]
-fn tiles_are_complete_in_any_seats() {
+fn tiles_are_complete_in_any_slots() {
     let stream = Device::auto().stream().unwrap();
     let groups: Vec<u32> = (0..256).map(|i| i / 2 % 2).collect();
     let words = SmAffinity::plan(&groups, &[vec![2], vec![1, 0]]).unwrap();
     let words = stream.upload(&words).unwrap();
     let words = GlobalMut::from_ptr(with_exposed_provenance_mut(words.view().address() as usize));
-    for seats in [
+    for affinity in [
         SmAffinity::NONE,
         SmAffinity::at(words),
         SmAffinity::at(words),
     ] {
-        let kernel = &bf16_1x64x128_c2_kk;
-        check_product::<64>(&stream, kernel, [120, 600, 200], [2, 1, 1], 6, seats);
+        use bf16_64x128x64_2x1_ws::{Kernel, bf16_64x128x64_2x1_ws};
+        let kernel = &bf16_64x128x64_2x1_ws;
+        check_product::<Kernel>(&stream, kernel, [120, 600, 200], 6, affinity);
     }
 }
 
-/// In steps that two blocks of a cluster share: of an even number, an odd one, and one that leaves a block none.
+/// Two blocks of a cluster share k-tiles: an even number, an odd one, and one that leaves a block none.
 #[test]
-fn tiles_are_complete_whose_steps_two_blocks_share() {
+fn tiles_are_complete_whose_k_tiles_two_blocks_share() {
+    use bf16_128x128x64_1x1x2_coop::{Kernel, bf16_128x128x64_1x1x2_coop};
     let stream = Device::auto().stream().unwrap();
     for k in [256, 200, 64, 8] {
-        let kernel = &bf16_2x128x128_d2_kk;
-        check_product::<128>(
-            &stream,
-            kernel,
-            [150, 200, k],
-            [1, 1, 2],
-            4,
-            SmAffinity::NONE,
-        );
+        let kernel = &bf16_128x128x64_1x1x2_coop;
+        check_product::<Kernel>(&stream, kernel, [150, 200, k], 4, SmAffinity::NONE);
     }
 }

@@ -75,7 +75,7 @@ fn tensors_that_tma_cannot_move_are_errors() -> Result<()> {
     let buffer = stream.zeroed::<u16>(64 * 128)?;
     let tile = |x, y, span| TmaBox {
         extent: [x, y],
-        span,
+        swizzle_bytes: span,
     };
     let good = tile(64, 64, 128);
     TensorMapSpec::rows(64, 128, 128).encode(&buffer, good)?;

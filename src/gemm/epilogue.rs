@@ -1,5 +1,6 @@
 //! What [`Gemm`](super::Gemm) fuses with the product: a bias, a residual, an activation.
 
+use std::fmt;
 use std::ops::Range;
 
 use cutlet_device::{DeviceData, Float};
@@ -142,6 +143,31 @@ pub struct EpilogueShape {
     bias: Option<(BiasAlong, u64)>,
     residual: Option<(Order, usize, u64)>,
     activation: Option<Activation>,
+}
+
+impl fmt::Display for EpilogueShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bias {
+            Some((BiasAlong::Rows, alignment)) => {
+                write!(f, "a bias for rows at a multiple of {alignment} bytes")?;
+            }
+            Some((BiasAlong::Columns, alignment)) => {
+                write!(f, "a bias for columns at a multiple of {alignment} bytes")?;
+            }
+            None => write!(f, "no bias")?,
+        }
+        match self.residual {
+            Some((order, ld, alignment)) => write!(
+                f,
+                ", a {order:?} residual with leading dimension {ld} at a multiple of {alignment} bytes"
+            )?,
+            None => write!(f, ", no residual")?,
+        }
+        match self.activation {
+            Some(activation) => write!(f, ", {activation:?}"),
+            None => write!(f, ", no activation"),
+        }
+    }
 }
 
 impl<D: DeviceData> EpilogueArgs<'_, D> {

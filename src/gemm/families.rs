@@ -4,6 +4,7 @@ mod simt;
 mod sm90;
 
 use half::{bf16, f16};
+pub use sm90::EpiloguePlan;
 
 use super::registry::Family;
 use super::sealed::Families;

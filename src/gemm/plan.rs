@@ -8,7 +8,8 @@ use cutlet_host::{Device, Stream};
 use super::problem::{Problem, ProblemShape};
 use super::registry::Launch;
 use super::{Element, Gemm};
-use crate::{Error, Matrix, MatrixMut, Result};
+use crate::matrix::on_device;
+use crate::{Matrix, MatrixMut, Result};
 
 /// A GEMM whose kernel was chosen, and whose launch was prepared. Made by [`Gemm::plan`].
 ///
@@ -82,13 +83,12 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
         let problem = Problem::new(&self.device, alpha, a, b, beta, c, gemm.epilogue)?;
-        if *stream.device() != self.device {
-            return Err(self.refusal(format!("a stream of {}", stream.device().name())));
-        }
-        let shape = problem.shape();
-        if shape != self.shape {
-            return Err(self.refusal(format!("{shape:?}, not {:?}", self.shape)));
-        }
+        on_device(
+            "gemm",
+            &self.device,
+            &[("the stream", Some(stream.device()))],
+        )?;
+        self.shape.check(&problem.shape())?;
         self.launch(stream, problem)
     }
 
@@ -97,17 +97,6 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         match &self.launch {
             Some(launch) => launch.launch(stream, problem),
             None => Ok(()),
-        }
-    }
-
-    fn refusal(&self, found: String) -> Error {
-        let [m, n, k] = self.shape.extents;
-        Error::Plan {
-            m,
-            n,
-            k,
-            device: self.device.name().to_string(),
-            found,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The problem: one description of a GEMM, checked, in the form that kernels know: C is row-major.
 
+use std::fmt;
+
 use cutlet_device::DeviceData;
 use cutlet_host::Device;
 
@@ -118,6 +120,43 @@ pub struct ProblemShape {
     operands: [OperandShape; 3],
     beta: BetaKind,
     epilogue: EpilogueShape,
+}
+
+impl ProblemShape {
+    /// Refuses a problem of another shape than this one, which a plan was made for.
+    pub fn check(&self, found: &ProblemShape) -> Result<()> {
+        match self == found {
+            true => Ok(()),
+            false => Err(Error::Plan {
+                planned: self.to_string(),
+                found: found.to_string(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for ProblemShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [m, n, k] = self.extents;
+        write!(f, "{m}×{n}×{k}")?;
+        for (name, operand) in ["A", "B", "C"].into_iter().zip(&self.operands) {
+            let OperandShape {
+                order,
+                ld,
+                alignment,
+            } = operand;
+            write!(
+                f,
+                ", {order:?} {name} with leading dimension {ld} at a multiple of {alignment} bytes"
+            )?;
+        }
+        let beta = match self.beta {
+            BetaKind::Zero => "0",
+            BetaKind::One => "1",
+            BetaKind::Other => "neither 0 nor 1",
+        };
+        write!(f, ", beta {beta}, {}", self.epilogue)
+    }
 }
 
 /// How an operand lies in memory.

@@ -77,8 +77,9 @@ fn the_gemms() {
     let extents @ [m, n, k] = [300, 132, 20];
     for beta in [0.0, 0.5] {
         macro_rules! by {
-            ($package:ident: $kernel:expr) => {{
-                let problem = $package::gemm_f32::Problem {
+            ($package:ident, $family:path: $kernel:expr) => {{
+                use $family as family;
+                let problem = family::Problem {
                     lda: k as i64,
                     ldb: n as i64,
                     ldc: n as i64,
@@ -92,9 +93,9 @@ fn the_gemms() {
                 multiplied(&$package::PTX, $kernel, extents, problem)
             }};
         }
-        let by_hand = by!(cutlet_twins: &cutlet_twins::gemm_f32::gemm_f32_row_row_x4);
-        let by_layout =
-            by!(cutlet_kernels: &cutlet_kernels::gemm_f32::row_row::gemm_f32_row_row_x4);
+        let by_hand =
+            by!(cutlet_twins, cutlet_twins::gemm_f32: &cutlet_twins::gemm_f32::gemm_f32_row_row_x4);
+        let by_layout = by!(cutlet_kernels, cutlet_kernels::gemm::simt: &cutlet_kernels::gemm::simt::row_row::gemm_f32_row_row_x4);
         assert_eq!(by_hand, by_layout, "beta is {beta}");
     }
 }

@@ -4,6 +4,7 @@
 //! in f32: in C itself where accumulators are all that is asked for, else in scratch memory, from where a second kernel makes
 //! C. Where k is split, partials go to scratch memory, too, and the fixup or a second kernel adds them.
 
+mod epilogue_plan;
 mod fixup;
 mod launch;
 mod prefetch;
@@ -14,6 +15,7 @@ use std::fmt::Display;
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream, TensorMapElement};
+use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
 };
@@ -31,6 +33,7 @@ use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune::model::{self, Card, CostInput, OutputPath, TMA_UNIT};
 use crate::{Error, MatrixMut, Order, Result};
+pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use launch::{Prepared, To, Workspace};
 use tma_operand::TmaOperand;
@@ -143,7 +146,7 @@ fn plain_kernels<T: Sixteen, D: DeviceData>(
 }
 
 /// The model's input for the problem.
-fn cost_input<T: Sixteen, D: DeviceData>(
+fn cost_input<T: TensorMapElement, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
 ) -> CostInput {
@@ -241,7 +244,7 @@ fn plain<T: Sixteen>(
     match model::fastest(&kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
             clocks: candidate.clocks,
-            launch: Box::new(Plain(Prepared::new(stream, candidate, input)?)),
+            launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
         // The kernel of that name cannot write C itself.
         None => by_second_kernel(stream, problem, kernel),
@@ -270,7 +273,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
         _ => Ok(Some(Planned {
             clocks: candidate.clocks,
             launch: Box::new(FusedLaunch {
-                kernel: Prepared::new(stream, candidate, input)?,
+                kernel: Prepared::new(stream, &PTX, candidate, input)?,
                 activation,
             }),
         })),
@@ -299,7 +302,7 @@ fn to_f32<T: Sixteen>(
     let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
         return Ok(None);
     };
-    let prepared = Prepared::new(stream, candidate, input)?;
+    let prepared = Prepared::new(stream, &PTX, candidate, input)?;
     let launch: Box<dyn Launch<T, f32>> = match candidate.path {
         OutputPath::Direct => Box::new(Accumulate { prepared, adds }),
         _ => Box::new(SecondKernel(prepared)),
@@ -325,7 +328,7 @@ fn by_second_kernel<T: Sixteen, D: Output>(
     };
     Ok(Some(Planned {
         clocks: candidate.clocks,
-        launch: Box::new(SecondKernel(Prepared::new(stream, candidate, input)?)),
+        launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
     }))
 }
 

@@ -59,6 +59,8 @@ pub struct CostInput {
     pub needs_second_kernel: bool,
     /// Whether blocks may run the fixup.
     pub allows_fixup: bool,
+    /// Whether a second kernel may add partials.
+    pub allows_second_kernel: bool,
 }
 
 impl CostInput {
@@ -81,6 +83,7 @@ impl CostInput {
             lines: [lines; 2],
             needs_second_kernel: false,
             allows_fixup: true,
+            allows_second_kernel: true,
         }
     }
 
@@ -398,7 +401,9 @@ impl<T, Epi> Tiled<T, Epi> {
             true => OutputPath::SecondKernel,
         };
         let by_fixup = most.filter(|_| input.allows_fixup && instance.runs_fixup);
-        let by_kernel = most.filter(|_| instance.writes_partials && !instance.transposed);
+        let by_kernel = most.filter(|_| {
+            input.allows_second_kernel && instance.writes_partials && !instance.transposed
+        });
         iter::once((1, whole))
             .chain(by_fixup.map(|most| (most, OutputPath::Fixup)))
             .chain(by_kernel.map(|most| (most, OutputPath::SecondKernel)))

@@ -60,8 +60,16 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
 }
 
 impl<T, Epi: Epilogue> Instance<T, Epi> {
-    /// The instance of a kernel with this configuration.
-    pub(super) const fn of<C: Config<Element = T>>(
+    /// The instance of a kernel of one's own with this configuration.
+    pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<Arguments<T, Epi>>) -> Self
+    where
+        Epi: Epilogue<Acc = Acc<C>>,
+    {
+        Self::nth::<C>(0, kernel)
+    }
+
+    /// The `nth` instance of a list.
+    pub(super) const fn nth<C: Config<Element = T>>(
         nth: usize,
         kernel: &'static Kernel<Arguments<T, Epi>>,
     ) -> Self

@@ -108,7 +108,7 @@ macro_rules! instances_of {
         pub static $list: &[Instance<$element, $epilogue>] = &{
             #[allow(non_camel_case_types)]
             enum Nth { $($name,)+ }
-            [$(Instance::of::<$name::Kernel>(Nth::$name as usize, &$name::$name),)+]
+            [$(Instance::nth::<$name::Kernel>(Nth::$name as usize, &$name::$name),)+]
         };
     };
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use cutlet_device::DeviceData;
 use cutlet_device::collective::{ArrivalCounters, SmAffinity};
 use cutlet_device::sm90::{TensorMap, TmaBox};
+use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
@@ -76,13 +76,18 @@ impl Workspace {
 }
 
 impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
-    /// Loads the candidate's kernel.
-    pub fn new(stream: &Stream, candidate: Candidate<T, Epi>, input: CostInput) -> Result<Self> {
+    /// Loads the candidate's kernel from its library.
+    pub fn new(
+        stream: &Stream,
+        library: &PtxLibrary,
+        candidate: Candidate<T, Epi>,
+        input: CostInput,
+    ) -> Result<Self> {
         let kernel = candidate.instance.kernel;
         Ok(Self {
             candidate,
             input: input.oriented(candidate.instance),
-            function: stream.device().load(&cutlet_kernels::PTX, kernel)?,
+            function: stream.device().load(library, kernel)?,
             encoded: Mutex::new(None),
         })
     }

@@ -1,0 +1,150 @@
+//! Plans for kernels with an epilogue of one's own, which another package compiles.
+
+use std::fmt;
+
+use cutlet_device::PtxLibrary;
+use cutlet_host::{Stream, TensorMapElement};
+use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands};
+use cutlet_kernels::gemm::sm90::instance::Instance;
+
+use super::fixup::FixupCounters;
+use super::launch::{Prepared, To, Workspace};
+use super::tma_operand::TmaOperand;
+use super::{cost_input, supports, tma_stores};
+use crate::gemm::epilogue::EpilogueArgs;
+use crate::gemm::problem::{Problem, ProblemShape};
+use crate::gemm::tune::model::{self, CostInput, OutputPath};
+use crate::{Error, Matrix, MatrixMut, Order, Result};
+
+/// `C = epilogue(A·B)` by a kernel of the sm_90 family with an epilogue of one's own.
+///
+/// As a [`Plan`](crate::Plan), it holds no matrices, and runs on any that lie like those that it was made for. The package
+/// `examples/own-epilogue/` makes such a kernel and runs it.
+pub struct EpiloguePlan<T: TensorMapElement, Epi: Epilogue> {
+    prepared: Prepared<T, Epi>,
+    shape: ProblemShape,
+}
+
+impl<T: TensorMapElement, Epi: Epilogue> fmt::Debug for EpiloguePlan<T, Epi> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [m, n, k] = self.shape.extents;
+        write!(f, "EpiloguePlan({m}×{n}×{k})")
+    }
+}
+
+impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
+    /// A plan for matrices like these, by the kernel of `instance`, whose PTX is in `library`. Their elements are neither read
+    /// nor written.
+    ///
+    /// # Errors
+    /// If extents disagree or are 0, the matrices are not on the stream's device or overlap, or the device cannot run the
+    /// kernel. [`Error::Extents`] if the kernel is for other orders, C is not row-major, or the epilogue reads operands and C's
+    /// rows are not multiples of 16 bytes.
+    pub fn new(
+        stream: &Stream,
+        library: &PtxLibrary,
+        instance: &'static Instance<T, Epi>,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        c: MatrixMut<'_, T>,
+    ) -> Result<Self> {
+        let device = stream.device();
+        supports(device.compute_capability(), || device.describe())?;
+        let problem = problem(stream, a, b, c)?;
+        check(&problem, instance)?;
+        let input = CostInput {
+            allows_fixup: FixupCounters::of(stream).is_some(),
+            allows_second_kernel: false,
+            ..cost_input(stream, &problem)
+        };
+        let Some(candidate) = model::fastest(&[instance], &input) else {
+            return Err(Error::Instance {
+                asked: instance.kernel.name().to_string(),
+            });
+        };
+        Ok(Self {
+            prepared: Prepared::new(stream, library, candidate, input)?,
+            shape: problem.shape(),
+        })
+    }
+
+    /// Computes `C = epilogue(A·B)`, or `epilogue(A·B, C)` if the epilogue reads old elements.
+    ///
+    /// # Safety
+    /// What the epilogue reads must be on the stream's device, as large as the epilogue assumes for this C, and alive until the
+    /// stream has got past the launch.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if the matrices are not of the shape that the plan was made for; else as [`new`](Self::new).
+    pub unsafe fn run(
+        &self,
+        stream: &Stream,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        c: MatrixMut<'_, T>,
+        epilogue: Epi,
+    ) -> Result<()> {
+        let mut problem = problem(stream, a, b, c)?;
+        self.shape.check(&problem.shape())?;
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        let c = &mut problem.c;
+        match (self.prepared.path(), FixupCounters::of(stream)) {
+            (OutputPath::Fixup, Some(counters)) => self
+                .prepared
+                .launch_with_fixup(stream, matrices, c, epilogue, &counters),
+            (OutputPath::Fixup, None) => Err(Error::Extents {
+                operation: "gemm",
+                found: "the plan's kernel splits k, and this stream cannot keep its counters; make the plan with \
+                        this stream"
+                    .to_string(),
+            }),
+            _ => self
+                .prepared
+                .launch(stream, matrices, To::C(c), epilogue, Workspace::NONE),
+        }
+    }
+}
+
+/// The problem without an epilogue: the kernel has it.
+fn problem<'a, T: TensorMapElement>(
+    stream: &Stream,
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    c: MatrixMut<'a, T>,
+) -> Result<Problem<'a, T>> {
+    let device = stream.device();
+    Problem::new(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
+}
+
+/// Refuses matrices that the kernel is not for.
+fn check<T: TensorMapElement, Epi: Epilogue>(
+    problem: &Problem<'_, T>,
+    instance: &Instance<T, Epi>,
+) -> Result<()> {
+    let name = instance.kernel.name();
+    let refuse = |found: String| {
+        Err(Error::Extents {
+            operation: "gemm",
+            found,
+        })
+    };
+    let (a, b) = (problem.a.order(), problem.b.order());
+    if problem.is_empty() {
+        return refuse("C has no elements; leave the product out".to_string());
+    }
+    if instance.k_major != instance.oriented([a == Order::RowMajor, b == Order::ColMajor]) {
+        return refuse(format!(
+            "`{name}` was asked for a {a:?} A and a {b:?} B, which it is not for; use matrices, or a kernel, of \
+             other orders"
+        ));
+    }
+    let needs_tma = instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE;
+    if needs_tma && !tma_stores(&problem.c) {
+        return refuse(format!(
+            "`{name}` stores C by TMA, which needs rows that start at multiples of 16 bytes and have a multiple of \
+             16 bytes; pad C's rows"
+        ));
+    }
+    Ok(())
+}
