@@ -5,7 +5,6 @@
 use std::ptr::with_exposed_provenance_mut;
 
 use cutlet_device::collective::SmAffinity;
-use cutlet_device::sm90::KMajor;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm::args::Args;

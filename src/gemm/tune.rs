@@ -1,4 +1,4 @@
 //! Tuning: which kernel a problem gets.
 
 pub mod model;
-mod table;
+pub mod table;

@@ -426,3 +426,140 @@ impl<T: Sixteen, D: Output> Launch<T, D> for SecondKernel<T> {
         unsafe { partials.finish(stream, problem) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cutlet_host::Buffer;
+
+    use super::*;
+    use crate::Matrix;
+    use crate::gemm::epilogue::EpilogueArgs;
+    use crate::gemm::tune::model::Candidate;
+
+    /// Numbers whose products and sums are exact.
+    fn small(count: usize) -> Vec<bf16> {
+        let small = |i: usize| bf16::from_f32((i * 7 % 11 % 3) as f32 - 1.0);
+        (0..count).map(small).collect()
+    }
+
+    /// C = A·B + beta·C by that instance, with so many splits.
+    fn multiply_in_splits(
+        stream: &Stream,
+        instance: &'static Instance<bf16>,
+        (splits, path): (u32, OutputPath),
+        [a, b]: [Matrix<'_, bf16>; 2],
+        beta: f32,
+        c: &mut Buffer<bf16>,
+    ) -> Result<()> {
+        let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
+        let device = stream.device();
+        let problem = Problem::new(device, 1.0, a, b, beta, c, EpilogueArgs::default())?;
+        let input = cost_input(stream, &problem);
+        let [rows, columns] = input.oriented(instance).clusters(instance);
+        let tiles = rows * columns * instance.tiles_of_cluster() as usize;
+        let work_tiles = tiles * splits as usize;
+        let candidate = Candidate {
+            instance,
+            splits,
+            path,
+            work_tiles,
+            blocks: work_tiles as u32,
+            claims_slots: false,
+            clocks: 0.0,
+        };
+        Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)
+    }
+
+    /// Again and again, because each launch must leave the counters as it found them, and in a graph.
+    fn check_splits(
+        name: &str,
+        [m, n, k]: [usize; 3],
+        (splits, path): (u32, OutputPath),
+        beta: f32,
+    ) {
+        let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
+        let instance = instances.next().expect("there is such an instance");
+        match path {
+            OutputPath::Fixup => assert!(instance.runs_fixup, "{name}"),
+            _ => assert!(instance.writes_partials && !instance.transposed, "{name}"),
+        }
+        let stream = Device::auto().stream().unwrap();
+        let (a, b, old) = (small(m * k), small(k * n), small(m * n));
+        let mut expected = old.clone();
+        for (i, c) in expected.iter_mut().enumerate() {
+            let (row_a, column_b) = (&a[i / n * k..][..k], &b[i % n * k..][..k]);
+            let products = row_a.iter().zip(column_b);
+            let sum: f32 = products.map(|(a, b)| a.to_f32() * b.to_f32()).sum();
+            *c = bf16::from_f32(sum + beta * c.to_f32());
+        }
+        let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+        let operands = [
+            Matrix::row_major(&on_a, m, k).unwrap(),
+            Matrix::col_major(&on_b, k, n).unwrap(),
+        ];
+        let mut on_c = stream.upload(&old).unwrap();
+        let way = (splits, path);
+        for _ in 0..2 {
+            stream.copy_from_host(&old, &mut on_c).unwrap();
+            multiply_in_splits(&stream, instance, way, operands, beta, &mut on_c).unwrap();
+            assert_eq!(stream.download(&on_c).unwrap(), expected, "{name}");
+        }
+        let captured = stream
+            .capture(|stream| multiply_in_splits(stream, instance, way, operands, beta, &mut on_c));
+        let graph = captured.unwrap();
+        for _ in 0..2 {
+            stream.copy_from_host(&old, &mut on_c).unwrap();
+            // SAFETY: the matrices live past the download.
+            unsafe { graph.launch(&stream).unwrap() };
+            assert_eq!(
+                stream.download(&on_c).unwrap(),
+                expected,
+                "{name}, in a graph"
+            );
+        }
+    }
+
+    #[test]
+    fn only_hopper_and_the_cpu_run_the_kernels() {
+        assert!(supports(None, || "cpu").is_ok() && supports(Some((9, 0)), || "gpu").is_ok());
+        for capability in [(8, 0), (10, 0), (12, 0)] {
+            let refused = supports(Some(capability), || "gpu 0")
+                .unwrap_err()
+                .to_string();
+            let (major, minor) = capability;
+            let found = format!("was asked for on gpu 0, compute capability {major}.{minor};");
+            assert!(refused.contains(&found), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_fixup_adds_the_partials_of_a_tile() {
+        for (name, beta) in [
+            ("bf16_64x32x64_1x1_ws", 0.0),
+            ("bf16_64x64x64_1x1_ws", 2.0),
+            ("bf16_64x96x64_2x1_ws", 0.0),
+            ("bf16_128x128x64_1x1_coop", -1.0),
+            ("bf16_128x104x64_4x1_coop_kkm", 0.0),
+            ("bf16_128x96x64_1x2_coop_kkm", 0.0),
+        ] {
+            check_splits(name, [70, 200, 640], (2, OutputPath::Fixup), beta);
+            check_splits(name, [129, 72, 200], (3, OutputPath::Fixup), beta);
+            check_splits(name, [30, 40, 1000], (9, OutputPath::Fixup), beta);
+        }
+    }
+
+    #[test]
+    fn a_second_kernel_adds_the_partials_of_tiles_that_overlap() {
+        for (name, beta) in [
+            ("bf16_64x80x64_1x4_ws", 0.0),
+            ("bf16_64x160x64_2x1_ws", 2.0),
+            ("bf16_128x128x64_2x1_pingpong", 0.0),
+            ("bf16_128x112x64_1x1_coop", -1.0),
+            ("bf16_192x192x64_1x2_coop3", 0.0),
+        ] {
+            check_splits(name, [140, 300, 640], (2, OutputPath::SecondKernel), beta);
+            check_splits(name, [201, 202, 200], (3, OutputPath::SecondKernel), beta);
+            check_splits(name, [30, 40, 1000], (9, OutputPath::SecondKernel), beta);
+        }
+    }
+}

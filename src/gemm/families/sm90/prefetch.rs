@@ -107,6 +107,7 @@ mod tests {
 
     use super::*;
     use crate::gemm::tune::model::{self, Card};
+    use crate::gemm::tune::table::Table;
 
     /// The k of a k-tile.
     const K: usize = 64;
@@ -115,7 +116,7 @@ mod tests {
     fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
         let card = Card {
             multiprocessors: 132,
-            table: None,
+            table: Table::of_device("NVIDIA H200"),
         };
         let input = CostInput::plain([m, n, k], card);
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);

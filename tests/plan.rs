@@ -1,0 +1,153 @@
+//! Plans: chosen once, run again and again, on matrices like those that they were made for, and on no others.
+
+use cutlet::{Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Stream};
+use half::bf16;
+
+/// Small whole numbers, so that products and sums are exact.
+fn numbers(count: usize, seed: usize) -> Vec<bf16> {
+    let number = |i: usize| bf16::from_f32(((i * 7 + seed) % 11 % 3) as f32 - 1.0);
+    (0..count).map(number).collect()
+}
+
+/// `A·B + beta·C`, for a row-major A (m, k), a column-major B and a row-major C.
+fn product([m, n, k]: [usize; 3], a: &[bf16], b: &[bf16], beta: f32, c: &[bf16]) -> Vec<bf16> {
+    let element = |at: usize| {
+        let (row, column) = (&a[at / n * k..][..k], &b[at % n * k..][..k]);
+        let products = row.iter().zip(column).map(|(a, b)| a.to_f32() * b.to_f32());
+        bf16::from_f32(products.sum::<f32>() + beta * c[at].to_f32())
+    };
+    (0..m * n).map(element).collect()
+}
+
+struct Operands {
+    a: Buffer<bf16>,
+    b: Buffer<bf16>,
+    c: Buffer<bf16>,
+    expected: Vec<bf16>,
+}
+
+impl Operands {
+    fn new(stream: &Stream, [m, n, k]: [usize; 3], beta: f32, seed: usize) -> Self {
+        let (a, b) = (numbers(m * k, seed), numbers(k * n, seed + 1));
+        let c = numbers(m * n, seed + 2);
+        Operands {
+            expected: product([m, n, k], &a, &b, beta, &c),
+            a: stream.upload(&a).unwrap(),
+            b: stream.upload(&b).unwrap(),
+            c: stream.upload(&c).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_plan_runs_again_and_on_other_matrices() {
+    let stream = Device::auto().stream().unwrap();
+    let gemm = Gemm::new();
+    // Whole tiles, splits, rows that TMA cannot read, and a C that it cannot store.
+    for [m, n, k] in [
+        [128, 256, 64],
+        [30, 40, 2000],
+        [33, 64, 17],
+        [65, 31, 64],
+        [8, 8, 0],
+    ] {
+        for beta in [0.0, 1.0, -2.0] {
+            let mut operands = [0, 1, 2].map(|seed| Operands::new(&stream, [m, n, k], beta, seed));
+            let plan = {
+                let Operands { a, b, c, .. } = &mut operands[0];
+                let (a, b) = (
+                    Matrix::row_major(&*a, m, k).unwrap(),
+                    Matrix::col_major(&*b, k, n).unwrap(),
+                );
+                let c = MatrixMut::row_major(c, m, n).unwrap();
+                gemm.plan(&stream, a, b, beta, c).unwrap()
+            };
+            for Operands { a, b, c, expected } in &mut operands {
+                let old = stream.download(&*c).unwrap();
+                for _ in 0..2 {
+                    stream.copy_from_host(&old, &mut *c).unwrap();
+                    let (a, b) = (
+                        Matrix::row_major(&*a, m, k).unwrap(),
+                        Matrix::col_major(&*b, k, n).unwrap(),
+                    );
+                    let c = MatrixMut::row_major(&mut *c, m, n).unwrap();
+                    plan.run(&gemm, &stream, 1.0, a, b, beta, c).unwrap();
+                }
+                assert_eq!(
+                    &stream.download(&*c).unwrap(),
+                    expected,
+                    "{m}×{n}×{k}, beta {beta}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_with_a_bias_takes_another_bias() {
+    let stream = Device::auto().stream().unwrap();
+    let (m, n, k) = (64, 128, 64);
+    let mut operands = Operands::new(&stream, [m, n, k], 0.0, 3);
+    let (a, b) = (
+        Matrix::row_major(&operands.a, m, k).unwrap(),
+        Matrix::col_major(&operands.b, k, n).unwrap(),
+    );
+    let biases = [0.0f32, 16.0].map(|bias| stream.upload(&vec![bf16::from_f32(bias); n]).unwrap());
+    let with = |bias| {
+        Gemm::new()
+            .bias(Bias::columns(bias))
+            .activation(Activation::Relu)
+    };
+    let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
+    let plan = with(&biases[0]).plan(&stream, a, b, 0.0, c).unwrap();
+    for (bias, added) in biases.iter().zip([0.0, 16.0]) {
+        let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
+        plan.run(&with(bias), &stream, 1.0, a, b, 0.0, c).unwrap();
+        let expected = operands.expected.iter();
+        let expected = expected.map(|sum| bf16::from_f32((sum.to_f32() + added).max(0.0)));
+        assert_eq!(
+            stream.download(&operands.c).unwrap(),
+            expected.collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn a_plan_refuses_matrices_of_another_shape() {
+    let stream = Device::cpu().stream().unwrap();
+    let gemm = Gemm::new();
+    let elements = stream.zeroed::<bf16>(64 * 64 + 1).unwrap();
+    let mut out = stream.zeroed::<bf16>(64 * 64).unwrap();
+    let matrix = |rows, columns| Matrix::row_major(&elements, rows, columns).unwrap();
+    let c = MatrixMut::row_major(&mut out, 32, 32).unwrap();
+    let plan = gemm
+        .plan(&stream, matrix(32, 32), matrix(32, 32), 0.0, c)
+        .unwrap();
+    let shifted = Matrix::row_major(elements.slice(1..).unwrap(), 32, 32).unwrap();
+    let wide = Matrix::with_ld(&elements, 32, 32, Order::RowMajor, 64).unwrap();
+    for (a, beta, said) in [
+        (
+            shifted,
+            0.0,
+            "RowMajor A with leading dimension 32 at a multiple of 2 bytes",
+        ),
+        (wide, 0.0, "RowMajor A with leading dimension 64"),
+        (matrix(32, 32).transposed(), 0.0, "ColMajor A"),
+        (matrix(32, 32), 1.0, "beta 1"),
+    ] {
+        let c = MatrixMut::row_major(&mut out, 32, 32).unwrap();
+        let refused = plan.run(&gemm, &stream, 1.0, a, matrix(32, 32), beta, c);
+        let error = refused.unwrap_err();
+        assert!(matches!(error, Error::Plan { .. }));
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let c = MatrixMut::row_major(&mut out, 16, 32).unwrap();
+    let error = plan
+        .run(&gemm, &stream, 1.0, matrix(16, 32), matrix(32, 32), 0.0, c)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("made for 32×32×32") && error.contains("run on 16×32×32"),
+        "{error}"
+    );
+}
