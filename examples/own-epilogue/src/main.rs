@@ -1,9 +1,9 @@
-//! Launches the kernel on a GPU if there is one, else on the CPU.
+//! Runs the plan on a GPU if there is one, else on the CPU.
 
-use cutlet_host::{Device, Result};
-use cutlet_kernels::gemm_wgmma::gelu;
+use cutlet::{Device, Matrix, MatrixMut, Result};
+use cutlet_kernels::gemm::epilogue::gelu;
 use half::bf16;
-use own_epilogue::launch;
+use own_epilogue::GemmBiasGeluCap;
 
 fn main() -> Result<()> {
     let device = Device::auto();
@@ -16,7 +16,16 @@ fn main() -> Result<()> {
     let bias: Vec<bf16> = (0..n).map(|c| bf16::from_f32(c as f32 / -8.0)).collect();
     let bias = stream.upload(&bias)?;
     let mut c = stream.zeroed::<bf16>(m * n)?;
-    launch(&stream, [m, n, k], &a, &b, &bias, 0.5, &mut c)?;
+    let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
+    let plan = GemmBiasGeluCap::new(&stream, a, b, MatrixMut::row_major(&mut c, m, n)?)?;
+    plan.run(
+        &stream,
+        a,
+        b,
+        &bias,
+        0.5,
+        MatrixMut::row_major(&mut c, m, n)?,
+    )?;
 
     let c = stream.download(&c)?;
     println!(

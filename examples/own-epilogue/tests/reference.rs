@@ -1,8 +1,8 @@
 //! The kernel against a loop in f64.
 
-use cutlet_host::Device;
+use cutlet::{Device, Matrix, MatrixMut};
 use half::bf16;
-use own_epilogue::launch;
+use own_epilogue::GemmBiasGeluCap;
 
 /// Pseudorandom numbers from -1 to 1.
 fn numbers(count: usize, seed: u32) -> Vec<bf16> {
@@ -27,7 +27,17 @@ fn check(device: &Device, [m, n, k]: [usize; 3]) {
     let (a, b, bias) = (numbers(m * k, 1), numbers(n * k, 2), numbers(n, 3));
     let [on_a, on_b, on_bias] = [&a, &b, &bias].map(|host| stream.upload(host).unwrap());
     let mut on_c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
-    launch(&stream, [m, n, k], &on_a, &on_b, &on_bias, CAP, &mut on_c).unwrap();
+    let (a_matrix, b_matrix) = (
+        Matrix::row_major(&on_a, m, k).unwrap(),
+        Matrix::col_major(&on_b, k, n).unwrap(),
+    );
+    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
+    let plan = GemmBiasGeluCap::new(&stream, a_matrix, b_matrix, c).unwrap();
+    for _ in 0..2 {
+        let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
+        plan.run(&stream, a_matrix, b_matrix, &on_bias, CAP, c)
+            .unwrap();
+    }
 
     let found = stream.download(&on_c).unwrap();
     for (i, found) in found.into_iter().enumerate() {
