@@ -1,54 +1,13 @@
 //! Adds the families whose PTX is another one's with a word replaced.
 
-use std::fmt;
-
 use crate::families::FamilyText;
-
-/// A word for another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Replacement {
-    new: String,
-    old: String,
-}
-
-impl Replacement {
-    /// Reads `new:old`.
-    pub fn parse(words: &str) -> Option<Replacement> {
-        let (new, old) = words.split_once(':')?;
-        Some(Replacement {
-            new: new.to_owned(),
-            old: old.to_owned(),
-        })
-    }
-
-    /// The family with the word replaced, in its name and all of its text.
-    fn copy_of(&self, FamilyText { family, ptx, .. }: &FamilyText) -> Result<FamilyText, String> {
-        let Replacement { new, old } = self;
-        if !family.contains(old) {
-            return Err(format!(
-                "kernels of the module `{family}` are also those with `{self}`, but there is no `{old}` in its name: \
-                 give them a module that is named so"
-            ));
-        }
-        Ok(FamilyText {
-            family: family.replace(old, new),
-            ptx: ptx.replace(old, new),
-            also: Vec::new(),
-        })
-    }
-}
-
-impl fmt::Display for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} for {}", self.new, self.old)
-    }
-}
+use crate::replacement::Replacement;
 
 /// The families, and those that are made of them. One that is compiled, too, must be the same.
 pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     let copies: Vec<FamilyText> = families
         .iter()
-        .flat_map(|text| text.also.iter().map(move |word| word.copy_of(text)))
+        .flat_map(|text| text.also.iter().map(move |word| copy_of(text, word)))
         .collect::<Result<_, _>>()?;
     for copy in copies {
         match families.iter().find(|text| text.family == copy.family) {
@@ -59,6 +18,25 @@ pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyTex
     }
     families.sort_by(|a, b| a.family.cmp(&b.family));
     Ok(families)
+}
+
+/// The family with the word replaced, in its name and in all of its text.
+fn copy_of(
+    FamilyText { family, ptx, .. }: &FamilyText,
+    word: &Replacement,
+) -> Result<FamilyText, String> {
+    let name = word.apply(family).ok_or_else(|| {
+        format!(
+            "the kernels of module `{family}` have `also = [\"{word}\"]`, but the module's name has no `{}`: move them \
+             to a module whose name has it",
+            word.old()
+        )
+    })?;
+    Ok(FamilyText {
+        family: name,
+        ptx: word.apply(ptx).unwrap_or_else(|| ptx.clone()),
+        also: Vec::new(),
+    })
 }
 
 /// Where a compiled family is not what another one makes it.
@@ -131,6 +109,6 @@ mod tests {
     #[test]
     fn a_module_without_the_word_is_refused() {
         let error = with_copies(vec![family("mul", BF16, &["f16:bf16"])]).unwrap_err();
-        assert!(error.contains("no `bf16` in its name"), "{error}");
+        assert!(error.contains("name has no `bf16`"), "{error}");
     }
 }

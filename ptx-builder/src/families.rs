@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::at_once::at_once;
-use crate::copies::Replacement;
 use crate::entry;
 use crate::isa;
 use crate::metadata::KernelInfo;
 use crate::module::{Kind, Module, names};
+use crate::replacement::Replacement;
 
 /// The PTX of one family for one target.
 #[derive(Debug)]

@@ -58,6 +58,7 @@ mod leftovers;
 mod library;
 mod metadata;
 mod module;
+mod replacement;
 mod shipped;
 mod sources;
 mod toolchain;

@@ -1,6 +1,6 @@
 //! The comment line that `#[kernel]` leaves in the PTX: what rustc has no attribute for.
 
-use crate::copies::Replacement;
+use crate::replacement::Replacement;
 
 /// Begins such a line.
 const MARK: &str = "// cutlet-kernel ";
