@@ -30,6 +30,7 @@ pub struct Builder {
     line_info: bool,
     leftovers: Leftovers,
     device_crate: String,
+    shipped_by: Option<String>,
 }
 
 /// What becomes of a kernel whose PTX calls functions or keeps arrays in local memory.
@@ -58,6 +59,7 @@ impl Builder {
             line_info: line_info_is_asked_for(),
             leftovers: Leftovers::default(),
             device_crate: "::cutlet_device".to_owned(),
+            shipped_by: None,
         }
     }
 
@@ -94,6 +96,16 @@ impl Builder {
         self
     }
 
+    /// Requires the published package to carry its PTX, which `command` puts into the folder `ptx/`.
+    ///
+    /// A package without it does not build, so that `cargo package` and `cargo publish` end with an error that names
+    /// the command. Unless this is called, such a package compiles its kernels on the machine of its user.
+    #[must_use]
+    pub fn shipped_by(mut self, command: &str) -> Builder {
+        self.shipped_by = Some(command.to_owned());
+        self
+    }
+
     /// Builds, and ends the build script with an error if that fails.
     ///
     /// In the nested build, where this build script runs for the GPU, it does nothing.
@@ -127,23 +139,28 @@ impl Builder {
                 .map(str::to_owned)
                 .collect(),
         };
-        let built = match shipped::folder(&package.folder) {
-            Some(folder) => {
-                println!("cargo::rerun-if-changed={}", folder.display());
-                println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
-                if line_info_is_asked_for() {
-                    println!(
-                        "cargo::warning=the PTX of `{}` shows no source lines, as the package ships it: to \
-                         have them, depend on its repository",
-                        package.name
-                    );
-                }
-                Built::read(&folder)?
-            }
+        let built = match shipped::folder(&package.folder, self.shipped_by.is_some()) {
+            Some(folder) => self.read_shipped(&folder, &package.name)?,
             None => self.compile(&package, &out)?,
         };
         let source = library::source(&built, &self.device_crate);
         library::write_if_changed(&out.join("ptx.rs"), &source)?;
+        Ok(built)
+    }
+
+    fn read_shipped(&self, folder: &Path, package: &str) -> Result<Built, BuildError> {
+        let built = shipped::read(folder)?;
+        if let Some(command) = &self.shipped_by {
+            shipped::check(&built, package, &self.targets, command)?;
+        }
+        println!("cargo::rerun-if-changed={}", folder.display());
+        println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
+        if line_info_is_asked_for() {
+            println!(
+                "cargo::warning=the PTX of `{package}` shows no source lines, as the package ships it: to have \
+                 them, depend on its repository"
+            );
+        }
         Ok(built)
     }
 

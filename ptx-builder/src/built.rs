@@ -48,6 +48,13 @@ impl Built {
                 });
             }
         }
+        Ok(modules.into_iter().collect())
+    }
+}
+
+impl FromIterator<BuiltModule> for Built {
+    fn from_iter<I: IntoIterator<Item = BuiltModule>>(modules: I) -> Built {
+        let mut modules: Vec<BuiltModule> = modules.into_iter().collect();
         modules.sort_by_key(|module| {
             (
                 module.family.clone(),
@@ -55,7 +62,7 @@ impl Built {
                 module.target.clone(),
             )
         });
-        Ok(Built { modules })
+        Built { modules }
     }
 }
 

@@ -39,6 +39,15 @@ pub enum BuildError {
     },
     /// Kernels hold calls or local memory.
     Leftovers(Vec<String>),
+    /// A package that must carry its PTX does not.
+    NotShipped {
+        /// The package.
+        package: String,
+        /// A target that it has no PTX for.
+        target: String,
+        /// The command that fills its folder of PTX.
+        command: String,
+    },
     /// The builder was asked for something that cannot be.
     Setting(String),
 }
@@ -74,6 +83,15 @@ impl fmt::Display for BuildError {
             ),
             BuildError::Ptx { target, why } => write!(f, "the PTX for {target}: {why}"),
             BuildError::Leftovers(leftovers) => write!(f, "{}", leftovers.join("\n")),
+            BuildError::NotShipped {
+                package,
+                target,
+                command,
+            } => write!(
+                f,
+                "the package `{package}` carries no PTX for {target}: run `{command}` in its repository, which fills \
+                 its folder `ptx`"
+            ),
             BuildError::Setting(why) => write!(f, "{why}"),
         }
     }

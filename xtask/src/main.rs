@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask demo` and `cargo xtask test` each work first on a fresh clone: they set up what is missing.
 
+mod archive;
 mod ci;
 mod demo;
 mod examples;

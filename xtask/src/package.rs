@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use crate::{
+    archive,
     kernel_package::KERNELS,
     process::{self, Outcome, cargo, output, root},
     workspace::{self, Package, target_dir},
@@ -22,6 +23,7 @@ pub fn run() -> Outcome {
         package.args(["--package", name]);
     }
     process::run(&mut package)?;
+    archive::check(&published, &folder)?;
     verify(&published, &folder, &target_dir)
 }
 
@@ -110,6 +112,7 @@ mod tests {
             .map(|name| Package {
                 name: name.to_owned(),
                 version: "0.1.0".to_owned(),
+                missing: Vec::new(),
             })
             .into();
         let manifest = workspace_manifest(&published, "[profile.dev]\nopt-level = 1\n");

@@ -25,7 +25,20 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// The keys of [`DESCRIBED_BY`] that its manifest lacks.
+    pub missing: Vec<&'static str>,
 }
+
+/// What a registry shows of a package: keys that every manifest must set.
+const DESCRIBED_BY: [&str; 7] = [
+    "categories",
+    "description",
+    "documentation",
+    "keywords",
+    "license",
+    "readme",
+    "repository",
+];
 
 impl Package {
     /// What its archive unpacks to: `cutlet-host-0.1.0`.
@@ -57,6 +70,10 @@ fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
             Some(Package {
                 name: package["name"].as_str()?.to_owned(),
                 version: package["version"].as_str()?.to_owned(),
+                missing: DESCRIBED_BY
+                    .into_iter()
+                    .filter(|key| is_empty(&package[key]))
+                    .collect(),
             })
         })
         .collect::<Option<Vec<_>>>()
@@ -64,6 +81,15 @@ fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
         .ok_or("cargo's metadata names no packages to publish")?;
     published.sort();
     Ok(published)
+}
+
+/// Whether a manifest leaves this value out, or gives an empty one.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        _ => true,
+    }
 }
 
 fn metadata() -> Outcome<Value> {
@@ -118,6 +144,19 @@ mod tests {
             Path::new("target/package/a-0.1.0.crate")
         );
         published_of(&serde_json::json!({"packages": []})).unwrap_err();
+    }
+
+    #[test]
+    fn what_a_manifest_lacks_is_listed() {
+        let metadata = serde_json::json!({"packages": [{
+            "name": "a", "version": "0.1.0", "publish": null, "description": "A.", "documentation": null,
+            "keywords": [], "categories": ["science"], "license": "MIT", "readme": "README.md",
+        }]});
+        let published = published_of(&metadata).unwrap();
+        assert_eq!(
+            published[0].missing,
+            ["documentation", "keywords", "repository"]
+        );
     }
 
     #[test]
