@@ -1,9 +1,9 @@
-//! Adds the families whose PTX is another one's with a word replaced.
+//! Adds the families whose PTX is that of another family with a word replaced.
 
 use crate::families::FamilyText;
 use crate::replacement::Replacement;
 
-/// The families, and those that are made of them. One that is compiled, too, must be the same.
+/// The families and their copies. A family that is compiled as well must equal its copy.
 pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     let copies: Vec<FamilyText> = families
         .iter()
@@ -39,15 +39,15 @@ fn copy_of(
     })
 }
 
-/// Where a compiled family is not what another one makes it.
+/// Says where a compiled family differs from its copy.
 fn difference(compiled: &FamilyText, copy: &FamilyText) -> String {
     let mut lines = compiled.ptx.lines().zip(copy.ptx.lines());
     let lines = match lines.find(|(compiled, copy)| compiled != copy) {
-        Some((compiled, copy)) => format!("`{}` is `{}` there", compiled.trim(), copy.trim()),
-        None => "one of them is longer".to_owned(),
+        Some((compiled, copy)) => format!("`{}` should be `{}`", compiled.trim(), copy.trim()),
+        None => "one of the two is longer".to_owned(),
     };
     format!(
-        "`{}` is compiled, too, and not the text that `also` promises: {lines}",
+        "`{}` is compiled as well, and is not the text that `also` promises: {lines}",
         compiled.family
     )
 }
@@ -99,7 +99,7 @@ mod tests {
         };
         assert_eq!(both(F16).unwrap().len(), 2);
         let error = both(&F16.replace("f16x2", "rn.f16x2")).unwrap_err();
-        let lines = "`{ mul.rn.f16x2; ret; }` is `{ mul.f16x2; ret; }` there";
+        let lines = "`{ mul.rn.f16x2; ret; }` should be `{ mul.f16x2; ret; }`";
         assert!(error.contains("`mul::f16` is compiled"), "{error}");
         assert!(error.contains(lines), "{error}");
         let error = both(".entry mul_f16()").unwrap_err();

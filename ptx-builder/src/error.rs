@@ -1,4 +1,4 @@
-//! What can go wrong, in the words that a user reads under cargo's own.
+//! [`BuildError`]: why kernels were not built. Users read its messages below those of cargo.
 
 use std::fmt;
 use std::io;
@@ -30,14 +30,14 @@ pub enum BuildError {
         /// What cargo and rustc printed.
         output: String,
     },
-    /// The compiled text is not as the builder knows PTX to be.
+    /// The compiled PTX is not what the builder expects.
     Ptx {
         /// The target.
         target: String,
         /// What was expected and found.
         why: String,
     },
-    /// Kernels hold calls or local memory.
+    /// Kernels call functions or keep arrays in local memory: a line for each finding.
     Leftovers(Vec<String>),
     /// A package that must carry its PTX does not.
     NotShipped {
@@ -48,7 +48,7 @@ pub enum BuildError {
         /// The command that fills its folder of PTX.
         command: String,
     },
-    /// The builder was asked for something that cannot be.
+    /// A setting of the build is invalid or missing.
     Setting(String),
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its profile would leave calls and source lines in the kernel; its build script fails if there are calls.
+/// A profile that would leave calls and source lines in the kernel. The build script fails if there are calls.
 const MANIFEST: &str = r#"
 [package]
 name = "NAME"
@@ -26,7 +26,7 @@ debug = true
 [workspace]
 "#;
 
-/// It shows the PTX to the test.
+/// A build script that copies the PTX to where the test reads it.
 const BUILD: &str = r#"
 use std::{env, fs, path::Path};
 
@@ -74,7 +74,7 @@ struct Small {
 }
 
 impl Small {
-    /// Of a name that no other has: their builds share a folder.
+    /// The name must differ from those of other tests: their builds share a folder.
     fn new(name: &str) -> Small {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         if folder.exists() {
@@ -159,7 +159,7 @@ fn ptx_that_a_package_ships_has_no_source_lines_and_the_build_says_so() {
     small.write("Cargo.toml.orig", MANIFEST);
     small.write("ptx/shipped.sm_80.ptx", "// shipped\n");
     let said = small.build("CUTLET_LINE_INFO", "1");
-    assert!(said.contains("shows no source lines"), "{said}");
+    assert!(said.contains("ships has no source lines"), "{said}");
     assert_eq!(small.ptx(), "// shipped\n");
 }
 
