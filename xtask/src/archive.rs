@@ -1,4 +1,5 @@
-//! What the archive of every published package must hold, and what its manifest must say.
+//! Checks that the archive of every published package has its licences and a README, and that its manifest describes
+//! it.
 
 use std::{path::Path, process::Command};
 

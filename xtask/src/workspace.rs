@@ -1,4 +1,4 @@
-//! The repository's workspace: where cargo builds it, what it publishes, and how its tests are compiled.
+//! The repository's workspace: its target folder, the packages that it publishes, and the profile of its tests.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::process::{Outcome, cargo, output, root};
 
-/// The folder that cargo builds into, whether a variable, a configuration file or nothing says so.
+/// The target folder, whether a variable, a configuration file or nothing sets it.
 pub fn target_dir() -> Outcome<PathBuf> {
     target_dir_of(&metadata()?)
 }
@@ -18,7 +18,7 @@ fn target_dir_of(metadata: &Value) -> Outcome<PathBuf> {
         .into())
 }
 
-/// A package as a registry has it.
+/// A published package.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Package {
     /// Its name.
@@ -41,12 +41,12 @@ const DESCRIBED_BY: [&str; 7] = [
 ];
 
 impl Package {
-    /// What its archive unpacks to: `cutlet-host-0.1.0`.
+    /// The folder that its archive unpacks to: `cutlet-host-0.1.0`.
     pub fn folder(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Its archive, in the folder into which cargo packages.
+    /// The path of its archive, if cargo packages into `packages`.
     pub fn archive(&self, packages: &Path) -> PathBuf {
         packages.join(format!("{}.crate", self.folder()))
     }
@@ -57,7 +57,7 @@ pub fn published() -> Outcome<Vec<Package>> {
     published_of(&metadata()?)
 }
 
-/// Those that don't say `publish = false`.
+/// The packages without `publish = false`.
 fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut published = packages
@@ -98,8 +98,8 @@ fn metadata() -> Outcome<Value> {
         .map_err(|error| format!("cargo's metadata is not JSON: {error}"))
 }
 
-/// The lines of the manifest that say how tests are compiled. With them, a workspace elsewhere takes what was compiled
-/// here of the registry's packages, and as little disk for its own.
+/// The profile of tests, as lines of the manifest. With it, a workspace elsewhere reuses the registry's packages that
+/// were compiled here, and takes as little disk for its own.
 pub fn test_profile() -> Outcome<String> {
     let manifest = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest)
@@ -112,7 +112,8 @@ fn test_profile_of(manifest: &str) -> String {
     let lines = manifest.lines().filter(|line| {
         if line.starts_with('[') {
             // cargo warns of a profile for a package that a workspace lacks, as others lack xtask's.
-            within = line.starts_with("[profile.dev]") || line.starts_with("[profile.dev.package.cutlet-");
+            within = line.starts_with("[profile.dev]")
+                || line.starts_with("[profile.dev.package.cutlet-");
         }
         within
     });
