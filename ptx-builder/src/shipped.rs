@@ -60,7 +60,7 @@ mod tests {
             target: sm_80.clone(),
             path: PathBuf::from("ptx/gemm.sm_80.ptx"),
         }]);
-        check(&built, "mine", &[sm_80.clone()], "make ptx").unwrap();
+        check(&built, "mine", std::slice::from_ref(&sm_80), "make ptx").unwrap();
         let error = check(&built, "mine", &[sm_80, sm_90a], "make ptx").unwrap_err();
         assert_eq!(
             error.to_string(),

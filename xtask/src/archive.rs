@@ -48,6 +48,7 @@ fn holds(entries: &str, folder: &str, file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{process::root, workspace::published};
 
     #[test]
     fn only_a_file_at_the_top_counts() {
@@ -55,5 +56,17 @@ mod tests {
         assert!(holds(entries, "a-0.1.0", "README.md"));
         assert!(!holds(entries, "a-0.1.0", "LICENSE-MIT"));
         assert!(!holds(entries, "b-0.1.0", "README.md"));
+    }
+
+    #[test]
+    fn the_readme_of_every_package_is_tested() {
+        let tested = std::fs::read_to_string(root().join("xtask/readmes/src/lib.rs")).unwrap();
+        for Package { name, .. } in published().unwrap() {
+            // The README of the library is the repository's, and shows a kernel of cutlet-kernels.
+            let Some(folder) = name.strip_prefix("cutlet-") else {
+                continue;
+            };
+            assert!(tested.contains(&format!("/{folder}/README.md\"")), "{name}");
+        }
     }
 }
