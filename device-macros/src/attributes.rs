@@ -66,6 +66,12 @@ impl KernelAttributes {
         self.arch.as_ref().map_or("-".to_owned(), LitStr::value)
     }
 
+    /// Whether the kernel is for one architecture alone, as for `sm_90a`.
+    pub fn is_for_one_arch(&self) -> bool {
+        self.arch()
+            .ends_with(|last: char| last.is_ascii_alphabetic())
+    }
+
     /// The replacements that make the PTX of other kernels, as in `f16:bf16` and separated by commas, or `-` if there
     /// are none.
     pub fn also(&self) -> String {

@@ -129,6 +129,30 @@ fn host_handle(
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
     let checks = arguments.iter().map(Argument::check);
+    let call = quote! {
+        let (#(#names,)*) = __arguments;
+        unsafe { #ident(#(#passed),*) }
+    };
+    // Kernels for one architecture compute with its matrix instructions. The model of these picks the processor's vector
+    // instructions itself, so a second copy of the body would only take time to compile.
+    let (with_fma, dispatch) = if attributes.is_for_one_arch() {
+        (None, None)
+    } else {
+        let with_fma = quote! {
+            // A second copy of the body, for processors with these instructions. Most have them.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn __body_with_fma(__arguments: #tuple) { #call }
+        };
+        let dispatch = quote! {
+            #[cfg(target_arch = "x86_64")]
+            if ::cutlet_device::__has_avx2_and_fma() {
+                return unsafe { __body_with_fma(__arguments) };
+            }
+        };
+        (Some(with_fma), Some(dispatch))
+    };
     quote! {
         #(#conditions)*
         #[cfg(not(target_arch = "nvptx64"))]
@@ -144,22 +168,12 @@ fn host_handle(
             #[inline(always)]
             #safety fn #ident(#(#inputs),*) #block
 
-            // A second copy of the body, for processors with these instructions. Most have them.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn __body_with_fma((#(#names,)*): #tuple) {
-                unsafe { #ident(#(#passed),*) }
-            }
+            #with_fma
 
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
             unsafe fn __body(__arguments: #tuple) {
-                #[cfg(target_arch = "x86_64")]
-                if ::cutlet_device::__has_avx2_and_fma() {
-                    return unsafe { __body_with_fma(__arguments) };
-                }
-                let (#(#names,)*) = __arguments;
-                unsafe { #ident(#(#passed),*) }
+                #dispatch
+                #call
             }
 
             ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, __body)
@@ -242,5 +256,17 @@ mod tests {
             assert!(item.starts_with("# [cfg (feature = \"large\")]"), "{item}");
             assert_eq!(item.matches("large").count(), 1, "{item}");
         }
+    }
+
+    #[test]
+    fn only_a_kernel_for_several_architectures_has_a_second_body_for_the_cpu() {
+        let has_second = |attributes: KernelAttributes| {
+            let function = parse_quote! { pub fn fill(n: u32) {} };
+            let items = expand(&attributes, function).unwrap().to_string();
+            items.contains("__body_with_fma")
+        };
+        assert!(has_second(parse_quote!(threads = 32)));
+        assert!(has_second(parse_quote!(threads = 32, arch = "sm_80")));
+        assert!(!has_second(parse_quote!(threads = 32, arch = "sm_90a")));
     }
 }
