@@ -1,29 +1,29 @@
-//! The parameters of a kernel: plain data by value, or a reference to where the launch put it.
+//! The parameters of a kernel: plain data by value, or references to data that stays where the launch put it.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{FnArg, Ident, Pat, PatType, Type};
 
-/// The attribute that marks a reference to an argument that stays where the launch put it.
+/// The attribute of a reference to data that stays where the launch put it.
 const GRID_CONSTANT: &str = "grid_constant";
 
-/// Why there is no tensor map by value.
+/// Refuses a tensor map by value.
 const COPIED_MAP: &str = "a tensor map, or what holds one, stays where the launch puts it, and TMA \
     reads it there: take it as in `#[grid_constant] map: &TensorMap`";
 
 /// One parameter of a kernel.
 pub struct Argument {
-    /// The parameter of the body, without the attributes that are ours.
+    /// The parameter of the body, without the attributes of this crate.
     pub input: PatType,
     /// The type of the data that the launch passes.
     pub data: Type,
-    /// For `#[grid_constant] name: &Data`, the name.
+    /// The name in `#[grid_constant] name: &Data`.
     reference: Option<Ident>,
 }
 
 impl Argument {
-    /// The argument, if a kernel can have it.
+    /// Reads a parameter. Returns an error if no kernel can have it.
     pub fn new(input: &FnArg) -> syn::Result<Self> {
         let mut input = match input {
             FnArg::Receiver(receiver) => {
@@ -71,7 +71,7 @@ impl Argument {
         })
     }
 
-    /// The parameter of the PTX entry: the data, by value.
+    /// The parameter of the PTX entry, which takes the data by value.
     pub fn entry_input(&self, position: usize) -> TokenStream {
         let Argument { input, data, .. } = self;
         match &self.reference {
@@ -83,8 +83,8 @@ impl Argument {
         }
     }
 
-    /// What comes before the body in the PTX entry `kernel`, where `before` are the types of the
-    /// parameters before this one: those without bytes are no parameters in the PTX.
+    /// The statement before the body in the PTX entry `kernel`. `before` are the types of the parameters before this
+    /// one: those without bytes have no parameter in the PTX.
     pub fn entry_statement(&self, kernel: &Ident, before: &[&Type]) -> TokenStream {
         let Some(name) = &self.reference else {
             return TokenStream::new();
@@ -100,7 +100,7 @@ impl Argument {
         }
     }
 
-    /// The statement, at the type, that stops the build if a kernel cannot have the argument in this way.
+    /// The statement that stops the build, with an error at the type, if a kernel cannot have this argument.
     pub fn check(&self) -> TokenStream {
         let data = &self.data;
         match &self.reference {
@@ -111,7 +111,7 @@ impl Argument {
         }
     }
 
-    /// What the body is called with, where the data is in the variable `value`.
+    /// The expression that passes the data in the variable `value` to the body.
     pub fn body_argument(&self, value: &Ident) -> TokenStream {
         match &self.reference {
             None => quote!(#value),
@@ -120,7 +120,7 @@ impl Argument {
     }
 }
 
-/// Refuses the types that are never device data; the others are left to the trait `DeviceData`.
+/// Refuses types that are never device data. The trait `DeviceData` decides about the others.
 fn check_type(ty: &Type) -> syn::Result<()> {
     let why = match ty {
         Type::Reference(reference) if matches!(*reference.elem, Type::Slice(_)) => {

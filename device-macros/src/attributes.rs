@@ -1,4 +1,4 @@
-//! The list in `#[kernel(threads = 256, …)]`.
+//! Reads the list in `#[kernel(threads = 256, …)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -6,14 +6,14 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Expr, Ident, LitStr, Token, bracketed};
 
-/// Targets that rustc knows as target features since before Rust 1.95; asking for another one in a
-/// `cfg` would be a warning in the crate that has the kernel.
+/// Targets that rustc 1.95 knows as target features. A `cfg` with another one would be a warning in the crate of the
+/// kernel.
 const FEATURES: [&str; 11] = [
     "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100",
     "sm_100a",
 ];
 
-/// What `#[kernel(…)]` says about the launches of a kernel.
+/// The attributes of a kernel.
 pub struct KernelAttributes {
     threads: Expr,
     min_blocks: Option<Expr>,
@@ -23,7 +23,7 @@ pub struct KernelAttributes {
     also: Option<Also>,
 }
 
-/// `["f16 for bf16"]`: kernels whose PTX is this one's with a word replaced.
+/// `["f16 for bf16"]`: each word makes the PTX of another kernel out of this one's.
 struct Also(Vec<Replacement>);
 
 /// `"f16 for bf16"`.
@@ -49,8 +49,8 @@ impl KernelAttributes {
 
     /// The `cfg` predicate under which the kernel is compiled to PTX.
     ///
-    /// A kernel for one target need not take time in the build for another. `cutlet-ptx-builder`
-    /// leaves it out there in any case, which is what counts for targets that rustc has no name for.
+    /// A kernel for one target need not take time in the build for another. `cutlet-ptx-builder` leaves it out of other
+    /// targets in any case, which is what counts for targets that rustc has no name for.
     pub fn on_device(&self) -> TokenStream {
         match self.arch() {
             arch if FEATURES.contains(&arch.as_str()) => {
@@ -60,12 +60,20 @@ impl KernelAttributes {
         }
     }
 
-    /// The target that the kernel is for, and with it all newer ones if it has no letter; `-` for every target.
+    /// The target that the kernel is for, or `-` for every target. A target without a letter stands for all newer ones
+    /// as well.
     pub fn arch(&self) -> String {
         self.arch.as_ref().map_or("-".to_owned(), LitStr::value)
     }
 
-    /// The words that make other kernels' PTX of this kernel's, as `f16:bf16` and separated by commas; `-` for none.
+    /// Whether the kernel is for one architecture alone, as for `sm_90a`.
+    pub fn is_for_one_arch(&self) -> bool {
+        self.arch()
+            .ends_with(|last: char| last.is_ascii_alphabetic())
+    }
+
+    /// The replacements that make the PTX of other kernels, as in `f16:bf16` and separated by commas, or `-` if there
+    /// are none.
     pub fn also(&self) -> String {
         let words: Vec<_> = self
             .replacements()
@@ -77,7 +85,7 @@ impl KernelAttributes {
         }
     }
 
-    /// Refuses to make the PTX of other kernels if that would not give them other names.
+    /// Refuses replacements that would not change the name of the kernel.
     pub fn check_name(&self, kernel: &Ident) -> syn::Result<()> {
         let name = kernel.to_string();
         match self.replacements().find(|word| !name.contains(&word.old)) {

@@ -1,4 +1,4 @@
-//! `#[derive(DeviceData)]`: the proof that a struct is plain data.
+//! `#[derive(DeviceData)]`: proves that a struct is plain data.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -47,7 +47,7 @@ pub fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
         "{name}: a field that needs a more aligned kernel parameter (a tensor map: 64 bytes) is \
          not at a multiple of that; put it first"
     );
-    // Of a generic struct, only its instances have a layout.
+    // Only the instances of a generic struct have a layout to check.
     let check = item.generics.params.is_empty().then(|| {
         quote! {
             const _: () = <#name as ::cutlet_device::DeviceData>::CHECK;

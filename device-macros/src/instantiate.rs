@@ -1,4 +1,4 @@
-//! `instantiate!`: kernels that are instances of generic device functions.
+//! `instantiate!`: makes kernels of generic device functions.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
@@ -83,7 +83,7 @@ impl Instance {
             _ => attribute
                 .parse_args::<KernelAttributes>()
                 .map_err(|error| {
-                    // An empty list has no token of its own to point at.
+                    // An empty list has no token that could show the place of the error.
                     let empty = attribute
                         .meta
                         .require_list()
@@ -117,7 +117,7 @@ impl Instance {
         }
         let span = function.span();
         let block = if matches!(sig.safety, Safety::Unsafe(_)) {
-            // The line's own `unsafe` says that the caller keeps the function's promise.
+            // The `unsafe` of the line itself says that the caller keeps the promise of the function.
             parse_quote_spanned!(span=> {
                 #[allow(clippy::undocumented_unsafe_blocks)]
                 unsafe { #function(#(#names),*) }

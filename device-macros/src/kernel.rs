@@ -1,4 +1,4 @@
-//! `#[kernel]`: checks the function's signature and writes the PTX entry and the host's handle.
+//! `#[kernel]`: checks the function's signature, and writes the PTX entry and the host's handle.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -11,12 +11,12 @@ use crate::attributes::KernelAttributes;
 /// The most arguments that `cutlet_device::KernelArgs` covers.
 const MAX_ARGS: usize = 12;
 
-/// Declares the block's shared memory, `cutlet_device::SharedMemory`, in each module of PTX: they are
-/// compiled apart, and only the name is known to the compiler. Its size is given at launch, and 1024 bytes are
-/// what the largest swizzle of a tile needs.
+/// Declares the block's shared memory, `cutlet_device::SharedMemory`, in each PTX module. Modules are compiled apart,
+/// and the compiler knows only the name. The launch gives the size. The largest swizzle of a tile needs an alignment of
+/// 1024 bytes.
 const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 
-/// The items that replace a `#[kernel]` function. A `#[cfg(…)]` after the macro's attribute is on each of them.
+/// The items that replace a `#[kernel]` function. Each has the `#[cfg(…)]` attributes that follow the macro's.
 pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Result<TokenStream> {
     let arguments = check_signature(&function.sig)?;
     attributes.check_name(&function.sig.ident)?;
@@ -29,8 +29,8 @@ pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Resul
     Ok(quote!(#entry #handle))
 }
 
-/// On nvptx64: the entry, and a comment line in the PTX that carries what Rust has no attribute for
-/// (`cutlet-ptx-builder` reads it and edits the entry).
+/// The items for nvptx64: the entry, and a comment line in the PTX with what Rust has no attribute for.
+/// `cutlet-ptx-builder` reads the line and edits the entry.
 fn device_entry(
     attributes: &KernelAttributes,
     conditions: &[Attribute],
@@ -96,8 +96,8 @@ fn device_entry(
     }
 }
 
-/// On the host: the handle, with the function inside it as the body for the CPU. The user's function sees the items
-/// beside it, so their names are none that a user has.
+/// The items for the host: the handle, with the function in it as the body for the CPU. The user's function can name
+/// the items beside it, so their names are none that a user would choose.
 fn host_handle(
     attributes: &KernelAttributes,
     conditions: &[Attribute],
@@ -129,6 +129,30 @@ fn host_handle(
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
     let checks = arguments.iter().map(Argument::check);
+    let call = quote! {
+        let (#(#names,)*) = __arguments;
+        unsafe { #ident(#(#passed),*) }
+    };
+    // Kernels for one architecture compute with its matrix instructions. The model of these picks the processor's vector
+    // instructions itself, so a second copy of the body would only take time to compile.
+    let (with_fma, dispatch) = if attributes.is_for_one_arch() {
+        (None, None)
+    } else {
+        let with_fma = quote! {
+            // A second copy of the body, for processors with these instructions. Most have them.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn __body_with_fma(__arguments: #tuple) { #call }
+        };
+        let dispatch = quote! {
+            #[cfg(target_arch = "x86_64")]
+            if ::cutlet_device::__has_avx2_and_fma() {
+                return unsafe { __body_with_fma(__arguments) };
+            }
+        };
+        (Some(with_fma), Some(dispatch))
+    };
     quote! {
         #(#conditions)*
         #[cfg(not(target_arch = "nvptx64"))]
@@ -144,22 +168,12 @@ fn host_handle(
             #[inline(always)]
             #safety fn #ident(#(#inputs),*) #block
 
-            // Compiled a second time for processors with these instructions, which most have.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn __body_with_fma((#(#names,)*): #tuple) {
-                unsafe { #ident(#(#passed),*) }
-            }
+            #with_fma
 
             #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
             unsafe fn __body(__arguments: #tuple) {
-                #[cfg(target_arch = "x86_64")]
-                if ::cutlet_device::__has_avx2_and_fma() {
-                    return unsafe { __body_with_fma(__arguments) };
-                }
-                let (#(#names,)*) = __arguments;
-                unsafe { #ident(#(#passed),*) }
+                #dispatch
+                #call
             }
 
             ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, __body)
@@ -167,7 +181,7 @@ fn host_handle(
     }
 }
 
-/// Refuses what a kernel cannot have, at the token that says it.
+/// Returns the arguments, or an error at the token that a kernel cannot have.
 fn check_signature(signature: &Signature) -> syn::Result<Vec<Argument>> {
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
     if let Some(token) = &signature.asyncness {
@@ -242,5 +256,17 @@ mod tests {
             assert!(item.starts_with("# [cfg (feature = \"large\")]"), "{item}");
             assert_eq!(item.matches("large").count(), 1, "{item}");
         }
+    }
+
+    #[test]
+    fn only_a_kernel_for_several_architectures_has_a_second_body_for_the_cpu() {
+        let has_second = |attributes: KernelAttributes| {
+            let function = parse_quote! { pub fn fill(n: u32) {} };
+            let items = expand(&attributes, function).unwrap().to_string();
+            items.contains("__body_with_fma")
+        };
+        assert!(has_second(parse_quote!(threads = 32)));
+        assert!(has_second(parse_quote!(threads = 32, arch = "sm_80")));
+        assert!(!has_second(parse_quote!(threads = 32, arch = "sm_90a")));
     }
 }

@@ -1,7 +1,7 @@
-//! `#[kernel]`, `instantiate!` and `#[derive(DeviceData)]`: one Rust function, a PTX entry on the
-//! GPU and a typed handle on the host.
+//! `#[kernel]`, `instantiate!` and `#[derive(DeviceData)]`: one Rust function becomes a PTX entry on the GPU and a
+//! typed handle on the host.
 //!
-//! Use them through `cutlet-device`, which re-exports them and documents what they refer to.
+//! Use them through `cutlet-device`, which re-exports them and documents the types that they use.
 
 mod argument;
 mod attributes;
@@ -12,8 +12,8 @@ mod kernel;
 use proc_macro::TokenStream;
 use syn::parse_macro_input;
 
-/// Makes a function a kernel: a PTX entry of the same name on the GPU, and on the host a
-/// `pub static` handle of type `cutlet_device::Kernel<(Argument, Types)>`.
+/// Makes a function a kernel: on the GPU a PTX entry of the same name, and on the host a `pub static` handle of type
+/// `cutlet_device::Kernel<(Argument, Types)>`.
 ///
 /// ```
 /// use cutlet_device::{Global, GlobalMut, kernel};
@@ -35,26 +35,26 @@ use syn::parse_macro_input;
 /// | attribute | meaning |
 /// |---|---|
 /// | `threads = N` | threads of a block; every launch uses exactly `N`. Must be given. |
-/// | `min_blocks = N` | blocks that shall fit on one multiprocessor (limits registers) |
+/// | `min_blocks = N` | blocks that must fit on one multiprocessor, which limits registers |
 /// | `cluster = N` | blocks of a cluster, along x |
 /// | `shared = BYTES` | dynamic shared memory of a block |
-/// | `arch = "sm_90a"` | the target that the kernel is for: one with a letter is the only one, one without stands for itself and all newer ones; default: every target |
-/// | `also = ["f16 for bf16"]` | kernels that are not compiled, as their PTX is this one's with a word replaced: see below |
+/// | `arch = "sm_90a"` | the target of the kernel. One without a letter stands for all newer ones as well. Default: every target |
+/// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with a word replaced: see below |
 ///
-/// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic
-/// (see `instantiate!`), and takes up to 12 arguments of plain device data (`DeviceData`). Kernels
-/// of one crate have different names, because a name is the kernel's name in the PTX too.
+/// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic (see `instantiate!`),
+/// and takes up to 12 arguments of plain device data (`DeviceData`). Kernels of one crate have different names, because
+/// a name is the kernel's name in the PTX as well.
 ///
-/// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead
-/// of a copy. Tensor maps, and what holds one, must be taken so: `#[grid_constant] map: &TensorMap`. At
-/// the launch it is passed as the `Data`.
+/// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead of a copy. The
+/// launch passes a `Data`. Tensor maps, and types that hold one, must be taken in this way: `#[grid_constant] map:
+/// &TensorMap`.
 ///
 /// # Kernels that differ by a word
 ///
-/// PTX of one function for two formats often differs in nothing but the formats' names. With `also =
-/// ["f16 for bf16"]`, cutlet-ptx-builder writes the kernel's module a second time, with `f16` in place of every
-/// `bf16`, also in the names of the kernel and of its module, and the compiler has half the work. The other
-/// kernel is written as ever, since the host launches it, and left out of the device's build:
+/// The PTX of one function for two formats often differs only in the names of the formats. With `also = ["f16 for
+/// bf16"]`, cutlet-ptx-builder writes the PTX of the kernel's module a second time, with `f16` in place of every
+/// `bf16`, in the names of the kernel and of its module as well. That halves the compiler's work. The other kernel is
+/// written as usual, because the host launches it, but left out of the build for the GPU:
 ///
 /// ```
 /// use cutlet_device::{Float, GlobalMut, instantiate};
@@ -93,8 +93,8 @@ use syn::parse_macro_input;
 /// # }
 /// ```
 ///
-/// Whether the texts are the same is not for the macro to see. The builder does, where both are compiled (here
-/// by `--cfg each_format`), and fails if they are not.
+/// The macro cannot see whether the two texts are the same. If both kernels are compiled, here by `--cfg each_format`,
+/// the builder compares the texts, and fails if they differ.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attributes = parse_macro_input!(attribute as attributes::KernelAttributes);
@@ -135,8 +135,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// assert_eq!(fill_f32_64.bounds().threads, 64);
 /// ```
 ///
-/// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with
-/// its arguments. A function that is unsafe to call makes an `unsafe fn` line.
+/// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with its arguments. If
+/// that function is unsafe, the line is an `unsafe fn`.
 #[proc_macro]
 pub fn instantiate(input: TokenStream) -> TokenStream {
     let instances = parse_macro_input!(input as instantiate::Instances);
@@ -148,8 +148,8 @@ pub fn instantiate(input: TokenStream) -> TokenStream {
 
 /// Derives `cutlet_device::DeviceData` for a `#[repr(C)]` struct of device data without padding.
 ///
-/// The struct also derives `Clone` and `Copy`. Padding is refused where the compiler lays out the
-/// struct: order the fields by falling alignment, or fill the gap with a field.
+/// The struct must derive `Clone` and `Copy`, too. Padding is an error: order the fields by falling alignment, or fill
+/// the gap with a field.
 #[proc_macro_derive(DeviceData)]
 pub fn derive_device_data(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::DeriveInput);

@@ -1,9 +1,10 @@
-//! Does the same to several things at the same time.
+//! Runs a function on several items at the same time.
 
 use std::panic;
 use std::thread;
 
-/// What the work makes of each of the items, a thread for each; or the first error in their order.
+/// Returns what `work` returns for each item, in the order of the items, or the first error in that order. Each item
+/// has a thread.
 pub(crate) fn at_once<T: Sync, R: Send, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, E> + Sync,

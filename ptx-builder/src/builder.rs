@@ -1,4 +1,4 @@
-//! What a build script asks for, and the steps of the build.
+//! [`Builder`]: the settings of a build, and its steps.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::sources::Inputs;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
 use crate::{complete, families, leftovers, library, shipped};
 
-/// Set to `1`, asks for line information.
+/// Asks for line information when it is `1`.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
 
 /// Compiles the kernels of the package whose build script this is.
@@ -30,17 +30,18 @@ pub struct Builder {
     line_info: bool,
     leftovers: Leftovers,
     device_crate: String,
+    shipped_by: Option<String>,
 }
 
-/// What becomes of a kernel whose PTX calls functions or keeps arrays in local memory.
+/// What the build does when kernels call functions or keep arrays in local memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leftovers {
-    /// The build fails.
+    /// It fails.
     Deny,
-    /// cargo shows a warning.
+    /// It shows a warning.
     #[default]
     Warn,
-    /// Nothing is said.
+    /// It accepts them.
     Allow,
 }
 
@@ -51,18 +52,19 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A build without targets yet.
+    /// A builder without targets.
     pub fn new() -> Builder {
         Builder {
             targets: Vec::new(),
             line_info: line_info_is_asked_for(),
             leftovers: Leftovers::default(),
             device_crate: "::cutlet_device".to_owned(),
+            shipped_by: None,
         }
     }
 
-    /// Adds a target: `sm_80` for compute capability 8.0 and all later ones, `sm_90a` for Hopper
-    /// with all that only it can do.
+    /// Adds a target. `sm_80` is for compute capability 8.0 and all later ones. `sm_90a` is for Hopper alone, with the
+    /// instructions that only Hopper has.
     #[must_use]
     pub fn target(mut self, target: &str) -> Builder {
         if !self.targets.iter().any(|known| known == target) {
@@ -71,7 +73,7 @@ impl Builder {
         self
     }
 
-    /// Whether instructions carry their source line, for profilers. Off, unless the environment
+    /// Sets whether instructions carry their source lines, for profilers. By default they do if the environment
     /// variable `CUTLET_LINE_INFO` is `1`.
     #[must_use]
     pub fn line_info(mut self, line_info: bool) -> Builder {
@@ -79,24 +81,34 @@ impl Builder {
         self
     }
 
-    /// What becomes of a kernel that calls functions or keeps arrays in local memory, both of which
-    /// make it slow. A warning, unless set.
+    /// Sets what the build does when kernels call functions or keep arrays in local memory, which makes them slow. The
+    /// default is a warning.
     #[must_use]
     pub fn leftovers(mut self, leftovers: Leftovers) -> Builder {
         self.leftovers = leftovers;
         self
     }
 
-    /// The path of cutlet-device in this package, where it is not `::cutlet_device`.
+    /// Sets the path of cutlet-device, for a package in which it is not `::cutlet_device`.
     #[must_use]
     pub fn device_crate(mut self, path: &str) -> Builder {
         path.clone_into(&mut self.device_crate);
         self
     }
 
-    /// Builds, and ends the build script with an error if that fails.
+    /// Requires the published package to carry its PTX, which `command` puts into the folder `ptx/`.
     ///
-    /// In the nested build, where this build script runs for the GPU, it does nothing.
+    /// A package without it does not build, so that `cargo package` and `cargo publish` end with an error that names
+    /// the command. Unless this is called, such a package compiles its kernels on the machine of its user.
+    #[must_use]
+    pub fn shipped_by(mut self, command: &str) -> Builder {
+        self.shipped_by = Some(command.to_owned());
+        self
+    }
+
+    /// Builds the kernels. On failure, prints the error and ends the build script.
+    ///
+    /// In the nested build, where this build script runs for the GPU, this does nothing.
     pub fn build(self) -> Built {
         self.try_build().unwrap_or_else(|error| {
             eprintln!("{error}");
@@ -104,11 +116,11 @@ impl Builder {
         })
     }
 
-    /// As [`build`](Builder::build), for a build script that has more to do when it fails.
+    /// Like [`build`](Builder::build), but returns the error, for a build script that has more to do.
     ///
     /// # Errors
-    /// If there is no device toolchain, the kernels do not compile, or they hold
-    /// [leftovers](Builder::leftovers) that are denied.
+    /// If there is no device toolchain, the kernels do not compile, they hold [leftovers](Builder::leftovers) that are
+    /// denied, or a published package lacks PTX that it [must carry](Builder::shipped_by).
     pub fn try_build(self) -> Result<Built, BuildError> {
         println!("cargo::rerun-if-changed=build.rs");
         let name = variable("CARGO_PKG_NAME")?;
@@ -127,23 +139,28 @@ impl Builder {
                 .map(str::to_owned)
                 .collect(),
         };
-        let built = match shipped::folder(&package.folder) {
-            Some(folder) => {
-                println!("cargo::rerun-if-changed={}", folder.display());
-                println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
-                if line_info_is_asked_for() {
-                    println!(
-                        "cargo::warning=the PTX of `{}` shows no source lines, as the package ships it: to \
-                         have them, depend on its repository",
-                        package.name
-                    );
-                }
-                Built::read(&folder)?
-            }
+        let built = match shipped::folder(&package.folder, self.shipped_by.is_some()) {
+            Some(folder) => self.read_shipped(&folder, &package.name)?,
             None => self.compile(&package, &out)?,
         };
         let source = library::source(&built, &self.device_crate);
         library::write_if_changed(&out.join("ptx.rs"), &source)?;
+        Ok(built)
+    }
+
+    fn read_shipped(&self, folder: &Path, package: &str) -> Result<Built, BuildError> {
+        let built = shipped::read(folder)?;
+        if let Some(command) = &self.shipped_by {
+            shipped::check(&built, package, &self.targets, command)?;
+        }
+        println!("cargo::rerun-if-changed={}", folder.display());
+        println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
+        if line_info_is_asked_for() {
+            println!(
+                "cargo::warning=the PTX that `{package}` ships has no source lines: depend on its repository to have \
+                 them"
+            );
+        }
         Ok(built)
     }
 
@@ -166,7 +183,7 @@ impl Builder {
         let mut found = Vec::new();
         let mut inputs = Inputs::default();
         let mut together = Vec::new();
-        // One error is enough: a mistake in a kernel is the same mistake for every target.
+        // The first error is enough: a mistake in a kernel is the same for every target.
         let all = at_once(&compilations, compile)?;
         for (target, compiled) in self.targets.iter().zip(all) {
             let left = at_once(&compiled.families, |family| leftovers::find(family, target));
@@ -231,16 +248,16 @@ impl Builder {
     }
 }
 
-/// What a target's compilation comes to.
+/// The compiled kernels of one target.
 struct Compiled {
     families: Vec<FamilyText>,
     inputs: Inputs,
-    /// Why the modules could not be compiled apart, where that was tried.
+    /// Why the modules could not be compiled apart, if the builder tried.
     together: Option<String>,
 }
 
-/// Compiles the crate's modules apart; or, if one of them needs what is only in another module or in
-/// another crate, all together.
+/// Compiles the modules of the crate apart. If one of them needs code that only another module or crate has, compiles
+/// all of them together.
 fn compile(compilation: &Compilation<'_>) -> Result<Compiled, BuildError> {
     let target = compilation.target;
     let not_ptx = |why| not_ptx(target, why);
@@ -283,10 +300,10 @@ fn not_ptx(target: &str, why: String) -> BuildError {
     }
 }
 
-/// The target directory of the outer build, which all profiles share, so that they share what the
-/// nested build made: `out` is at `<target>/<profile>/build/<package>/out`, or one folder deeper, and
-/// `<target>` may have a folder for the target that was named to cargo. The package's own output folder if
-/// it is elsewhere.
+/// The target directory of the outer build. All its profiles share it, and so what nested builds made.
+///
+/// `out` is at `<target>/<profile>/build/<package>/out` or one folder deeper. If a target was named to cargo, a folder
+/// of that name lies between. If `out` is elsewhere, the result is `out` itself.
 fn target_root<'a>(out: &'a Path, triple: &str) -> &'a Path {
     let root = out
         .ancestors()

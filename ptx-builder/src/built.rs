@@ -1,4 +1,4 @@
-//! The PTX files of a build, or of a folder.
+//! The PTX files that a build wrote.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub struct BuiltModule {
     pub path: PathBuf,
 }
 
-/// What a build made: the PTX files, sorted by family and compute capability.
+/// The PTX files of a build, sorted by family and compute capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     modules: Vec<BuiltModule>,
@@ -28,7 +28,7 @@ impl Built {
         &self.modules
     }
 
-    /// The PTX files in a folder that a build wrote: a package's `ptx/`, or `ptx/` in its `OUT_DIR`.
+    /// Finds the PTX files in a folder that a build wrote: `ptx/` in a package or in its `OUT_DIR`.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -40,7 +40,7 @@ impl Built {
         {
             let path = entry.map_err(BuildError::io("reading", folder))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if let Some((family, target)) = names(&name) {
+            if let Some((family, target)) = family_and_target(&name) {
                 modules.push(BuiltModule {
                     family,
                     target,
@@ -48,6 +48,13 @@ impl Built {
                 });
             }
         }
+        Ok(modules.into_iter().collect())
+    }
+}
+
+impl FromIterator<BuiltModule> for Built {
+    fn from_iter<I: IntoIterator<Item = BuiltModule>>(modules: I) -> Built {
+        let mut modules: Vec<BuiltModule> = modules.into_iter().collect();
         modules.sort_by_key(|module| {
             (
                 module.family.clone(),
@@ -55,7 +62,7 @@ impl Built {
                 module.target.clone(),
             )
         });
-        Ok(Built { modules })
+        Built { modules }
     }
 }
 
@@ -64,8 +71,8 @@ pub(crate) fn file_name(family: &str, target: &str) -> String {
     format!("{}.{target}.ptx", family.replace("::", "-"))
 }
 
-/// Family and target of a file that [`file_name`] named.
-fn names(file_name: &str) -> Option<(String, String)> {
+/// The family and the target in a name that [`file_name`] made.
+fn family_and_target(file_name: &str) -> Option<(String, String)> {
     let (family, target) = file_name.strip_suffix(".ptx")?.split_once('.')?;
     target
         .starts_with("sm_")
@@ -81,9 +88,9 @@ mod tests {
         let name = file_name("gather::by_rows", "sm_90a");
         assert_eq!(name, "gather-by_rows.sm_90a.ptx");
         assert_eq!(
-            names(&name),
+            family_and_target(&name),
             Some(("gather::by_rows".to_owned(), "sm_90a".to_owned()))
         );
-        assert_eq!(names("README.md"), None);
+        assert_eq!(family_and_target("README.md"), None);
     }
 }

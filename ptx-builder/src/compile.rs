@@ -1,4 +1,4 @@
-//! The nested cargo: one package compiled for one target, to PTX texts.
+//! Runs the nested cargo, which compiles one package for one target to PTX texts.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::error::BuildError;
 use crate::sources::Inputs;
 use crate::toolchain::Toolchain;
 
-/// The package that is compiled.
+/// The package to compile.
 #[derive(Debug)]
 pub(crate) struct Package {
     /// Its name.
@@ -23,7 +23,7 @@ pub(crate) struct Package {
     pub features: Vec<String>,
 }
 
-/// How it is compiled.
+/// One compilation of a package.
 #[derive(Debug)]
 pub(crate) struct Compilation<'a> {
     /// The compiler.
@@ -34,55 +34,55 @@ pub(crate) struct Compilation<'a> {
     pub target: &'a str,
     /// Whether instructions carry their source line.
     pub line_info: bool,
-    /// Where the nested cargo keeps what it made, for this target.
+    /// The target directory of the nested cargo, for this target only.
     pub folder: PathBuf,
 }
 
-/// What becomes of the kernels' crate.
+/// How many texts are made of the kernels' crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// A text for each of its modules, which holds what this module needs of any crate as far as Rust
-    /// can copy it there. Texts are made at the same time, and only those whose code has changed.
+    /// A text for each module. A text holds all code that its module needs, as far as Rust can copy it there from other
+    /// crates. rustc makes the texts at the same time, and only those whose code has changed.
     Apart,
-    /// One text that everything is linked into, all made anew.
+    /// One text, into which everything is linked. It is made anew each time.
     Together,
 }
 
-/// What came out.
+/// The result of a compilation.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// The crate's name in paths.
     pub krate: String,
     /// The texts, as rustc wrote them.
     pub texts: Vec<String>,
-    /// What went in.
+    /// What the result depends on.
     pub inputs: Inputs,
 }
 
-/// The version of PTX for Hopper, which drivers have known since CUDA 12.1. rustc would take the
-/// first that knows the target, 8.0, and that one has no `st.async`.
+/// The PTX version for Hopper, which drivers know since CUDA 12.1. By itself rustc would take 8.0, the first version
+/// that knows the target, which has no `st.async`.
 const HOPPER_ISA: &str = "-Ctarget-feature=+ptx81";
 
-/// Unrolls the loops over a thread's values, without which their arrays end up in memory rather than in
-/// registers. Only the kernels' own crate gets it, which is where their generic code is compiled: the loops
-/// of libraries, over the leaves of a layout for example, take minutes when unrolled like that.
+/// Unrolls the loops over a thread's values. In a loop, their arrays end up in memory instead of registers. Only the
+/// kernels' own crate gets the flag, because generic code is compiled there. The loops of libraries, such as those over
+/// the leaves of a layout, take minutes to compile when unrolled like that.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=100000";
 
-/// Copies functions of other crates into each text that calls them, as if all were `#[inline]`. Each crate
-/// says at its own compilation what may be copied, `core` too.
+/// Copies functions of other crates into each text that calls them, as if all were `#[inline]`. A crate's functions can
+/// be copied only if the crate itself was compiled with this flag, and so `core` is, too.
 const COPY: &str = "-Zcross-crate-inline-threshold=always";
 
-/// Has small functions merged while they are generic, once for all their instances. Layouts consist of such
-/// functions, and LLVM would merge them for each instance anew.
-const MERGE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=1000 -Zinline-mir-forwarder-threshold=1000";
+/// Inlines small functions while they are generic, once for all their instances. Layouts consist of such functions, and
+/// LLVM would inline them for each instance anew.
+const INLINE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=1000 -Zinline-mir-forwarder-threshold=1000";
 
-/// More modules than a package has: rustc makes a text for each.
+/// rustc makes a text for each module as long as a package has fewer modules than this.
 const TEXTS: &str = "-Ccodegen-units=4096";
 
-/// Settings of the profile, so that those of the user's workspace do not matter: what it says of single
-/// packages, and what changes their code, is overruled by [flags](Compilation::rustflags). With link-time
-/// optimisation no machine code is made of the other crates; that the kernels' own crate goes without is said to its rustc
-/// alone, so that the others serve either way.
+/// The profile, so that the profile of the user's workspace has no effect. What that workspace sets for single packages
+/// is overruled by [flags](Compilation::rustflags), as far as it changes code. With link-time optimisation no machine
+/// code is made of the other crates. Only the rustc of the kernels' own crate is told to go without it, so that the
+/// other crates serve for both values of [`Link`].
 const PROFILE: [(&str, &str); 8] = [
     ("OPT_LEVEL", "3"),
     ("LTO", "fat"),
@@ -94,20 +94,19 @@ const PROFILE: [(&str, &str); 8] = [
     ("SPLIT_DEBUGINFO", "off"),
 ];
 
-/// What the user's profile could set for a package of its own, as far as it changes its code.
+/// Overrules what the user's profile may set for single packages, as far as it changes code.
 const ALIKE: &str = "-Copt-level=3 -Cdebug-assertions=off -Coverflow-checks=off";
 
-/// A variable that differs each time a nested cargo compiles the package.
+/// A variable with another value for each nested build of the package.
 ///
-/// The package's build script has cargo look at it, so that rustc runs each time: which of the texts in its
-/// folder a run has made is known only if the folder was empty before.
+/// The package's build script tells cargo to watch it, so that rustc runs each time. The folder of texts is empty
+/// before, so that the texts in it are those of this run.
 pub(crate) fn run_variable(package: &str) -> String {
     format!("CUTLET_PTX_RUN_{package}")
 }
 
 impl Compilation<'_> {
-    /// Whether the texts of modules can stand on their own: what is called of an installed `core` is
-    /// not copied.
+    /// Whether modules can be compiled apart: functions of an installed `core` are not copied.
     pub fn can_be_apart(&self) -> bool {
         self.toolchain.core_from_source()
     }
@@ -116,14 +115,15 @@ impl Compilation<'_> {
     pub fn run(&self, link: Link) -> Result<Output, BuildError> {
         fs::create_dir_all(&self.folder)
             .map_err(BuildError::io("making the folder", &self.folder))?;
-        // Builds with different profiles may run at the same time, and each reads what cargo made after it is done.
+        // Builds with different profiles may run at the same time. Each reads what cargo made before the next one
+        // starts.
         let lock = self.folder.join("lock");
         let lock = File::create(&lock)
             .and_then(|file| file.lock().map(|()| file))
             .map_err(BuildError::io("locking", &lock))?;
         let texts = self.folder.join("texts");
         check_emit(&texts)?;
-        // A build that was ended early has left texts.
+        // A build that was interrupted leaves texts.
         if texts.exists() {
             fs::remove_dir_all(&texts).map_err(BuildError::io("removing", &texts))?;
         }
@@ -135,8 +135,8 @@ impl Compilation<'_> {
     }
 
     fn compile(&self, link: Link, texts: &Path) -> Result<Output, BuildError> {
-        // What has been fetched is enough, except that building `core` takes what all of std depends on,
-        // which no outer build fetches: the first nested one does.
+        // The packages that the outer build fetched are enough, except for `core`: building it takes all that std
+        // depends on. The first nested build fetches those packages.
         let mut output = self.cargo(link, texts, true)?;
         if !output.status.success() && wants_to_fetch(&String::from_utf8_lossy(&output.stderr)) {
             output = self.cargo(link, texts, false)?;
@@ -158,8 +158,8 @@ impl Compilation<'_> {
         let texts = read(texts)?;
         if texts.is_empty() {
             return Err(broken(format!(
-                "cargo did not run rustc: does the build script of `{name}` come to its `Builder` \
-                 for nvptx64 too?"
+                "cargo did not run rustc: does the build script of `{name}` call its `Builder` \
+                 for nvptx64, too?"
             )));
         }
         let stem = archive.file_stem().unwrap_or_default().to_string_lossy();
@@ -191,7 +191,7 @@ impl Compilation<'_> {
         command
             .current_dir(&self.package.folder)
             .env("CARGO_PROFILE_RELEASE_DEBUG", self.debug())
-            // Stronger than the profile, where `[build] incremental` is.
+            // The profile does not overrule `[build] incremental`.
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_BUILD_BUILD_DIR", &self.folder)
             .env("RUSTC", self.toolchain.rustc())
@@ -221,12 +221,12 @@ impl Compilation<'_> {
         if offline {
             command.arg("--offline");
         }
-        // Where rustc writes must not differ between runs, or it takes nothing from the run before.
+        // rustc reuses what the run before made only if it writes to the same path.
         command
             .arg("--")
             .args([option("--emit=asm=", &texts.join("one.s")), UNROLL.into()]);
         if link == Link::Apart {
-            // Where there is more than one text, they stay where rustc's temporary files are.
+            // If there are several texts, rustc leaves them among its temporary files.
             command.args([
                 "-Clto=off".into(),
                 TEXTS.into(),
@@ -239,7 +239,7 @@ impl Compilation<'_> {
             .map_err(BuildError::io("running", self.toolchain.cargo()))
     }
 
-    /// How much of the source the PTX shows.
+    /// The level of debug information.
     fn debug(&self) -> &'static str {
         if self.line_info {
             "line-directives-only"
@@ -248,11 +248,10 @@ impl Compilation<'_> {
         }
     }
 
-    /// Flags for every crate that the kernels consist of, `core` included. They come after those of the
-    /// profile.
+    /// Flags for every crate that the kernels consist of, `core` included. They follow those of the profile.
     fn rustflags(&self) -> String {
         let mut flags = format!(
-            "-Ctarget-cpu={} {ALIKE} -Cdebuginfo={} {MERGE}",
+            "-Ctarget-cpu={} {ALIKE} -Cdebuginfo={} {INLINE}",
             self.target,
             self.debug()
         );
@@ -266,8 +265,8 @@ impl Compilation<'_> {
     }
 }
 
-/// In place of a wrapper around rustc that the user may have set: `env`, which does nothing. With an empty name, cargo
-/// does not remember what rustc says of itself, and asks it each time.
+/// Replaces a wrapper around rustc that the user may have set by `env`, which does nothing. With an empty name, cargo
+/// does not remember the answers of rustc about itself, and asks each time.
 fn no_wrapper() -> &'static str {
     let paths = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&paths).any(|folder| folder.join("env").is_file());
@@ -284,7 +283,7 @@ fn option(name: &str, path: &Path) -> OsString {
 fn check_emit(folder: &Path) -> Result<(), BuildError> {
     if folder.to_string_lossy().contains(',') {
         return Err(BuildError::Setting(format!(
-            "PTX would be written into {}, but for rustc's `--emit` a comma ends a path: choose a target \
+            "PTX would be written into {}, but a comma ends a path in rustc's `--emit`: choose a target \
              folder without one, by CARGO_TARGET_DIR for example",
             folder.display()
         )));
@@ -307,13 +306,13 @@ fn read(folder: &Path) -> Result<Vec<String>, BuildError> {
     Ok(texts)
 }
 
-/// Whether cargo says that it failed as it might not fetch.
+/// Whether cargo failed because it might not fetch.
 fn wants_to_fetch(stderr: &str) -> bool {
     // The words around it differ between versions of cargo.
     stderr.contains("--offline")
 }
 
-/// The static library among cargo's messages; the package itself is the last one.
+/// The path of the static library in cargo's messages. The package itself is the last one.
 fn artifact(messages: &str) -> Option<PathBuf> {
     let message = messages.lines().rev().find(|line| {
         line.contains(r#""reason":"compiler-artifact""#) && line.contains(r#"["staticlib"]"#)

@@ -1,17 +1,18 @@
-//! Tells what a family's text mentions and does not have, so that the driver could not compile it alone.
+//! Finds names that a family's text uses but does not define: without them the driver could not compile it.
 
 use std::collections::HashSet;
 
 use crate::at_once::at_once;
 use crate::demangle;
 use crate::families::FamilyText;
-use crate::leftovers::OF_THE_DRIVER;
+use crate::leftovers::DRIVER_FUNCTIONS;
 use crate::module::{Item, Kind, Module, names};
 
-/// A constant that every text has: the threads of a warp.
-const OF_PTX: &str = "WARP_SZ";
+/// A constant that PTX itself defines: the threads of a warp.
+const WARP_SIZE: &str = "WARP_SZ";
 
-/// The families, if each text has all that it mentions, or the driver has it; else why not.
+/// Returns the families if each text defines what it uses, apart from functions of the driver. Otherwise says what is
+/// missing.
 pub(crate) fn complete(families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     at_once(&families, check)?;
     Ok(families)
@@ -30,12 +31,12 @@ fn check(text: &FamilyText) -> Result<(), String> {
     }
 }
 
-/// The first name that stands for something elsewhere.
+/// The first name that is declared or used, and defined neither here nor by the driver.
 fn missing<'a>(module: &Module<'a>) -> Option<&'a str> {
     let items = || module.items.iter();
     let defined: HashSet<&str> = items()
         .filter(|item| match item.kind {
-            Kind::Prototype => OF_THE_DRIVER.contains(&item.name),
+            Kind::Prototype => DRIVER_FUNCTIONS.contains(&item.name),
             Kind::Variable => !item.is_extern() || item.text.contains(".shared"),
             _ => true,
         })
@@ -51,15 +52,15 @@ fn missing<'a>(module: &Module<'a>) -> Option<&'a str> {
         })
 }
 
-/// The first operand that neither the item nor the module declares: assembly may mention what only
-/// the assembly of another crate declares.
+/// The first operand that neither the item nor the module declares. Assembly may use names that only assembly of
+/// another crate declares.
 fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
     let bytes = item.text.as_bytes();
-    let mut declared = HashSet::from([OF_PTX]);
+    let mut declared = HashSet::from([WARP_SIZE]);
     let mut numbered = Vec::new();
     let mut operands = Vec::new();
     for name in names(item.text) {
-        // A register, a label of the compiler's, or what is thrown away.
+        // A register, a label of the compiler, or a result that is discarded.
         if matches!(name.as_bytes()[0], b'%' | b'$') || name == "_" {
             continue;
         }
@@ -70,13 +71,13 @@ fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
             declared.insert(name);
             continue;
         }
-        let before = last_but(&bytes[..at], |byte| matches!(byte, b' ' | b'\t'));
+        let before = last_kept(&bytes[..at], |byte| matches!(byte, b' ' | b'\t'));
         let before = before.map_or(b';', |at| bytes[at]);
         if is_end(before) {
             // An instruction.
             continue;
         }
-        let statement = last_but(&bytes[..at], |byte| !is_end(byte)).map_or(0, |end| end + 1);
+        let statement = last_kept(&bytes[..at], |byte| !is_end(byte)).map_or(0, |end| end + 1);
         if item.text[statement..].trim_start().starts_with('.') {
             declared.insert(name);
             numbered.extend(count(after).map(|count| (name, count)));
@@ -95,19 +96,19 @@ fn undeclared<'a>(item: &Item<'a>, defined: &HashSet<&str>) -> Option<&'a str> {
         .find(|name| !declared.contains(name) && !defined.contains(name) && !is_numbered(name))
 }
 
-/// How many names a declaration makes of one: `t<4>` is `t0` to `t3`.
+/// How many names a declaration stands for: `t<4>` is `t0` to `t3`.
 fn count(after_name: &str) -> Option<u32> {
     let (count, _) = after_name.strip_prefix('<')?.split_once('>')?;
     count.trim().parse().ok()
 }
 
-/// Whether a statement, or the label before it, ends here.
+/// Whether this byte ends a statement or a label.
 fn is_end(byte: u8) -> bool {
     matches!(byte, b';' | b'{' | b'}' | b'\n' | b':')
 }
 
-/// Where the last byte is that is not to be skipped.
-fn last_but(bytes: &[u8], skip: impl Fn(u8) -> bool) -> Option<usize> {
+/// The position of the last byte for which `skip` is false.
+fn last_kept(bytes: &[u8], skip: impl Fn(u8) -> bool) -> Option<usize> {
     let mut end = bytes.len();
     while end > 0 && skip(bytes[end - 1]) {
         end -= 1;

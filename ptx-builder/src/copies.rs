@@ -1,54 +1,13 @@
-//! Adds the families whose PTX is another one's with a word replaced.
-
-use std::fmt;
+//! Adds the families whose PTX is that of another family with a word replaced.
 
 use crate::families::FamilyText;
+use crate::replacement::Replacement;
 
-/// A word for another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Replacement {
-    new: String,
-    old: String,
-}
-
-impl Replacement {
-    /// Reads `new:old`.
-    pub fn parse(words: &str) -> Option<Replacement> {
-        let (new, old) = words.split_once(':')?;
-        Some(Replacement {
-            new: new.to_owned(),
-            old: old.to_owned(),
-        })
-    }
-
-    /// The family with the word replaced, in its name and all of its text.
-    fn copy_of(&self, FamilyText { family, ptx, .. }: &FamilyText) -> Result<FamilyText, String> {
-        let Replacement { new, old } = self;
-        if !family.contains(old) {
-            return Err(format!(
-                "kernels of the module `{family}` are also those with `{self}`, but there is no `{old}` in its name: \
-                 give them a module that is named so"
-            ));
-        }
-        Ok(FamilyText {
-            family: family.replace(old, new),
-            ptx: ptx.replace(old, new),
-            also: Vec::new(),
-        })
-    }
-}
-
-impl fmt::Display for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} for {}", self.new, self.old)
-    }
-}
-
-/// The families, and those that are made of them. One that is compiled, too, must be the same.
+/// The families and their copies. A family that is compiled as well must equal its copy.
 pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     let copies: Vec<FamilyText> = families
         .iter()
-        .flat_map(|text| text.also.iter().map(move |word| word.copy_of(text)))
+        .flat_map(|text| text.also.iter().map(move |word| copy_of(text, word)))
         .collect::<Result<_, _>>()?;
     for copy in copies {
         match families.iter().find(|text| text.family == copy.family) {
@@ -61,15 +20,34 @@ pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyTex
     Ok(families)
 }
 
-/// Where a compiled family is not what another one makes it.
+/// The family with the word replaced, in its name and in all of its text.
+fn copy_of(
+    FamilyText { family, ptx, .. }: &FamilyText,
+    word: &Replacement,
+) -> Result<FamilyText, String> {
+    let name = word.apply(family).ok_or_else(|| {
+        format!(
+            "the kernels of module `{family}` have `also = [\"{word}\"]`, but the module's name has no `{}`: move them \
+             to a module whose name has it",
+            word.old()
+        )
+    })?;
+    Ok(FamilyText {
+        family: name,
+        ptx: word.apply(ptx).unwrap_or_else(|| ptx.clone()),
+        also: Vec::new(),
+    })
+}
+
+/// Says where a compiled family differs from its copy.
 fn difference(compiled: &FamilyText, copy: &FamilyText) -> String {
     let mut lines = compiled.ptx.lines().zip(copy.ptx.lines());
     let lines = match lines.find(|(compiled, copy)| compiled != copy) {
-        Some((compiled, copy)) => format!("`{}` is `{}` there", compiled.trim(), copy.trim()),
-        None => "one of them is longer".to_owned(),
+        Some((compiled, copy)) => format!("`{}` should be `{}`", compiled.trim(), copy.trim()),
+        None => "one of the two is longer".to_owned(),
     };
     format!(
-        "`{}` is compiled, too, and not the text that `also` promises: {lines}",
+        "`{}` is compiled as well, and is not the text that `also` promises: {lines}",
         compiled.family
     )
 }
@@ -121,7 +99,7 @@ mod tests {
         };
         assert_eq!(both(F16).unwrap().len(), 2);
         let error = both(&F16.replace("f16x2", "rn.f16x2")).unwrap_err();
-        let lines = "`{ mul.rn.f16x2; ret; }` is `{ mul.f16x2; ret; }` there";
+        let lines = "`{ mul.rn.f16x2; ret; }` should be `{ mul.f16x2; ret; }`";
         assert!(error.contains("`mul::f16` is compiled"), "{error}");
         assert!(error.contains(lines), "{error}");
         let error = both(".entry mul_f16()").unwrap_err();
@@ -131,6 +109,6 @@ mod tests {
     #[test]
     fn a_module_without_the_word_is_refused() {
         let error = with_copies(vec![family("mul", BF16, &["f16:bf16"])]).unwrap_err();
-        assert!(error.contains("no `bf16` in its name"), "{error}");
+        assert!(error.contains("name has no `bf16`"), "{error}");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn path(symbol: &str) -> String {
             parts.push(part);
             rest = after;
         } else if first == 's' || first == 'C' && rest[1..].starts_with('s') {
-            // A number that tells apart what has the same name, in base 62 up to `_`.
+            // A number in base 62, up to `_`, that distinguishes items of the same name.
             rest = rest.split_once('_').map_or("", |(_, after)| after);
         } else if first == 'N' && !legacy {
             wanted += 1;

@@ -24,7 +24,7 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
     let expected = kernel.param_aligns.len();
     if found != expected {
         return Err(broken(&format!(
-            "has {found} parameters where its kernel has {expected} arguments with bytes"
+            "has {found} parameters, but its kernel has {expected} arguments with bytes"
         )));
     }
     for (index, param) in params.iter().enumerate() {
@@ -50,9 +50,9 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
     Ok(out)
 }
 
-/// The parameter with at least this alignment. Only parameters in bytes (`.param .align 16 .b8`) have
-/// one: a number is aligned to itself, and in `.param .u64 .ptr .align 1` the alignment is that of
-/// the memory pointed to.
+/// The parameter with at least this alignment. Only parameters in bytes (`.param .align 16 .b8`) state an alignment of
+/// their own. A number is aligned to its size, and the alignment in `.param .u64 .ptr .align 1` is that of the memory
+/// that the pointer refers to.
 fn aligned(param: &str, align: u32) -> String {
     const WORD: &str = ".param .align ";
     let Some(at) = param.find(WORD).map(|at| at + WORD.len()) else {
@@ -136,7 +136,7 @@ mod tests {
         let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8");
         let error = with_bounds(ENTRY, &kernel).unwrap_err();
         assert!(
-            error.contains("has 2 parameters where its kernel has 1"),
+            error.contains("has 2 parameters, but its kernel has 1"),
             "{error}"
         );
     }

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
-/// Variables of cargo that say where things are or how to reach them, not how to compile.
+/// Variables of cargo for places and connections, which do not change how it compiles.
 const KEPT: [&str; 7] = [
     "CARGO_HOME",
     "CARGO_HTTP_",
@@ -31,10 +31,10 @@ const DROPPED: [&str; 12] = [
     "SYSROOT",
 ];
 
-/// Where the loader looks for libraries; cargo and rustup add the running toolchain's there.
+/// Library paths of the loader. cargo and rustup add the running toolchain's libraries to them.
 const LIBRARY_PATHS: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"];
 
-/// Removes from the command's environment what an outer cargo, rustup, clippy or rustdoc set.
+/// Removes the variables that an outer cargo, rustup, clippy or rustdoc set from the command's environment.
 pub(crate) fn scrub(command: &mut Command) {
     for (name, _) in env::vars_os() {
         if is_outer(&name.to_string_lossy()) {
@@ -51,13 +51,13 @@ pub(crate) fn scrub(command: &mut Command) {
     }
 }
 
-/// Whether an outer build sets this variable, so that it is not the user's and no kernel sees its value.
+/// Whether an outer build sets this variable, so that no kernel sees its value.
 pub(crate) fn is_outer(name: &str) -> bool {
     let of_cargo = name.starts_with("CARGO") || name.starts_with("__CARGO");
     DROPPED.contains(&name) || of_cargo && !KEPT.iter().any(|kept| name.starts_with(kept))
 }
 
-/// The paths without the libraries of a Rust toolchain, which another one's compiler would load.
+/// The paths without those that hold libraries of a Rust toolchain: the compiler of another toolchain would load these.
 fn without_toolchains(paths: &OsStr) -> Option<OsString> {
     let kept: Vec<_> = env::split_paths(paths)
         .filter(|path| !path.join("rustlib").exists())

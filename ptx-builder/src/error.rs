@@ -1,4 +1,4 @@
-//! What can go wrong, in the words that a user reads under cargo's own.
+//! [`BuildError`]: why kernels were not built. Users read its messages below those of cargo.
 
 use std::fmt;
 use std::io;
@@ -30,16 +30,25 @@ pub enum BuildError {
         /// What cargo and rustc printed.
         output: String,
     },
-    /// The compiled text is not as the builder knows PTX to be.
+    /// The compiled PTX is not what the builder expects.
     Ptx {
         /// The target.
         target: String,
         /// What was expected and found.
         why: String,
     },
-    /// Kernels hold calls or local memory.
+    /// Kernels call functions or keep arrays in local memory: a line for each finding.
     Leftovers(Vec<String>),
-    /// The builder was asked for something that cannot be.
+    /// A package that must carry its PTX does not.
+    NotShipped {
+        /// The package.
+        package: String,
+        /// A target that it has no PTX for.
+        target: String,
+        /// The command that fills its folder of PTX.
+        command: String,
+    },
+    /// A setting of the build is invalid or missing.
     Setting(String),
 }
 
@@ -74,6 +83,15 @@ impl fmt::Display for BuildError {
             ),
             BuildError::Ptx { target, why } => write!(f, "the PTX for {target}: {why}"),
             BuildError::Leftovers(leftovers) => write!(f, "{}", leftovers.join("\n")),
+            BuildError::NotShipped {
+                package,
+                target,
+                command,
+            } => write!(
+                f,
+                "the package `{package}` carries no PTX for {target}: run `{command}` in its repository, which fills \
+                 its folder `ptx`"
+            ),
             BuildError::Setting(why) => write!(f, "{why}"),
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::at_once::at_once;
-use crate::copies::Replacement;
 use crate::entry;
 use crate::isa;
 use crate::metadata::KernelInfo;
 use crate::module::{Kind, Module, names};
+use crate::replacement::Replacement;
 
 /// The PTX of one family for one target.
 #[derive(Debug)]
@@ -16,12 +16,11 @@ pub(crate) struct FamilyText {
     pub family: String,
     /// A complete PTX module.
     pub ptx: String,
-    /// What makes other families' PTX of it.
+    /// The replacements that make other families of this one.
     pub also: Vec<Replacement>,
 }
 
-/// The families of the crate that have kernels for this target, sorted by name, each of which must be
-/// in one of the texts.
+/// The families of the crate with kernels for this target, sorted by name. It is an error if a family is in two texts.
 pub(crate) fn of(texts: &[String], krate: &str, target: &str) -> Result<Vec<FamilyText>, String> {
     let families = at_once(texts, |text| split(&Module::parse(text)?, krate, target))?;
     let mut families: Vec<_> = families.into_iter().flatten().collect();
@@ -38,10 +37,10 @@ pub(crate) fn of(texts: &[String], krate: &str, target: &str) -> Result<Vec<Fami
     }
 }
 
-/// One text for each family of the crate that has kernels for this target, sorted by name.
+/// One text for each family of the crate with kernels for this target, sorted by name.
 ///
-/// Each holds its entries, with their launch bounds, and of the functions and variables those that
-/// they reach. Kernels of other crates that were linked in are left out: their own package has them.
+/// A text holds the family's entries with their launch bounds, and the functions and variables that they reach. Kernels
+/// of other crates that were linked in are left out: their own package has them.
 fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyText>, String> {
     let mut families: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
     let mut kernels = HashMap::new();
@@ -96,7 +95,7 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
     Ok(texts)
 }
 
-/// What makes other families of this one, which its kernels must agree on.
+/// The replacements of a family, on which all its kernels must agree.
 fn also<'a>(
     family: &str,
     kernels: impl Iterator<Item = &'a KernelInfo>,
@@ -107,13 +106,13 @@ fn also<'a>(
         Ok(first)
     } else {
         Err(format!(
-            "kernels of the module `{family}` differ in `also`: give those that have it a module of their own"
+            "kernels of the module `{family}` differ in `also`: move those that have it to a module of their own"
         ))
     }
 }
 
-/// Which names each named item mentions, without entries: nothing can call one, and what is named so is an
-/// instruction, as `add` is.
+/// The names that each item uses. Entries are not among them: nothing can call an entry, and the name of an entry `add`
+/// would be found in every instruction `add`.
 struct References<'a> {
     mentions: HashMap<&'a str, HashSet<&'a str>>,
     anonymous: HashSet<usize>,
@@ -132,7 +131,7 @@ impl<'a> References<'a> {
             if item.name.is_empty() {
                 anonymous.insert(index);
             }
-            // Registers, of which there are many, are not among what a module defines.
+            // A text has many registers, and a module defines none of them.
             let names = names(item.text).filter(|name| !name.starts_with('%'));
             mentions
                 .entry(item.name)
@@ -145,7 +144,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Whether the item has no name, so that nothing can be said of who needs it.
+    /// Whether the item has no name, so that its users are unknown.
     fn is_anonymous(&self, index: usize) -> bool {
         self.anonymous.contains(&index)
     }

@@ -1,10 +1,10 @@
-//! The version of PTX: a family's is later than the compiler's where assembly in it says that it must be.
+//! The PTX version of a family: the compiler's, or a later one that assembly in the family asks for.
 
-/// What begins the comment line in assembly that says so. The compiler does not read assembly, so it need not know of
+/// Begins a comment line in assembly that asks for a version. The compiler does not read assembly, so it need not know
 /// the version.
 const NEEDED: &str = "// cutlet-isa ";
 
-/// What begins a line of the header.
+/// Begins the line of the header with the version.
 const VERSION: &str = ".version";
 
 /// The header's lines for a text with these items.
@@ -25,7 +25,7 @@ pub(crate) fn header(lines: &[&str], items: &str) -> Result<String, String> {
     Ok(header)
 }
 
-/// The versions that the items need.
+/// The versions that the items ask for.
 fn needed(items: &str) -> impl Iterator<Item = &str> {
     items
         .lines()

@@ -1,5 +1,4 @@
-//! Finds in the PTX what slows a kernel down unseen: calls that were not inlined, arrays in local
-//! memory.
+//! Finds in the PTX what slows kernels down unseen: calls that were not inlined, and arrays in local memory.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,12 +7,12 @@ use crate::families::FamilyText;
 use crate::module::{Item, Kind, Module, names};
 
 /// Functions of the driver that a kernel calls on purpose, to print.
-pub(crate) const OF_THE_DRIVER: [&str; 2] = ["vprintf", "__assertfail"];
+pub(crate) const DRIVER_FUNCTIONS: [&str; 2] = ["vprintf", "__assertfail"];
 
-/// Printing and asserting in a kernel, of cutlet-device.
+/// The module of cutlet-device that prints and asserts in kernels.
 const DEBUGGING: &str = "cutlet_device::debug::";
 
-/// One line for each thing found in a kernel of the family, with its likely cause.
+/// A line for each finding in a kernel of the family, with its likely cause.
 pub(crate) fn find(text: &FamilyText, target: &str) -> Result<Vec<String>, String> {
     let module = Module::parse(&text.ptx)?;
     let functions: HashMap<&str, &Item<'_>> = module
@@ -24,7 +23,7 @@ pub(crate) fn find(text: &FamilyText, target: &str) -> Result<Vec<String>, Strin
         .collect();
     let mut found = Vec::new();
     for entry in module.items.iter().filter(|item| item.kind == Kind::Entry) {
-        for what in in_kernel(entry, &functions) {
+        for what in findings(entry, &functions) {
             found.push(format!(
                 "kernel `{}` of `{}` for {target} {what}",
                 entry.name, text.family
@@ -34,8 +33,9 @@ pub(crate) fn find(text: &FamilyText, target: &str) -> Result<Vec<String>, Strin
     Ok(found)
 }
 
-/// What the kernel and the functions that it reaches do, without those that only end it.
-fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet<String> {
+/// The findings in the kernel and in the functions that it reaches. Functions of `core` are not searched: they only end
+/// the kernel.
+fn findings(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![entry];
@@ -43,7 +43,7 @@ fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet
         let mut prints = false;
         for callee in called(item, functions) {
             let path = demangle::path(callee);
-            if OF_THE_DRIVER.contains(&callee) {
+            if DRIVER_FUNCTIONS.contains(&callee) {
                 prints = true;
                 continue;
             }
@@ -64,7 +64,7 @@ fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet
             );
         }
         let bytes = local_bytes(item.text);
-        // What is printed is handed over in local memory.
+        // Printed values are passed in local memory.
         if bytes != 0 && !prints {
             let place = match item.kind {
                 Kind::Entry => String::new(),
@@ -79,7 +79,7 @@ fn in_kernel(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet
     found
 }
 
-/// The functions that stand in the item's call instructions.
+/// The functions that the item calls by name.
 fn called<'a>(item: &Item<'a>, functions: &HashMap<&'a str, &Item<'a>>) -> BTreeSet<&'a str> {
     calls(item.text)
         .flat_map(names)
@@ -87,7 +87,8 @@ fn called<'a>(item: &Item<'a>, functions: &HashMap<&'a str, &Item<'a>>) -> BTree
         .collect()
 }
 
-/// Whether a register holds the address of what is called: after `call (retval0),` comes no name.
+/// Whether a call finds its function by an address in a register, which stands in the place of the name: `call
+/// (retval0), %rd5`.
 fn calls_by_address(text: &str) -> bool {
     calls(text).any(|call| {
         let call = call.trim_start_matches("call").trim_start_matches(".uni");
@@ -126,7 +127,7 @@ fn local_bytes(text: &str) -> u64 {
         .sum()
 }
 
-/// What in the source most likely makes the compiler call this function.
+/// The most likely cause, in the source, of a call of this function.
 fn cause_of_call(path: &str) -> &'static str {
     let is = |part: &str| path.contains(part);
     if is("panic_bounds_check") {

@@ -10,37 +10,37 @@
 //!     .build();
 //! ```
 //!
-//! The library embeds what came out, as a static `PTX` of type `cutlet_device::PtxLibrary`:
+//! The library embeds the PTX as a static `PTX` of type `cutlet_device::PtxLibrary`:
 //!
 //! ```ignore
 //! #[cfg(not(target_arch = "nvptx64"))]
 //! include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
 //! ```
 //!
-//! The build takes these steps, one module of this crate each:
+//! The build has these steps, with a module of this crate for each:
 //!
 //! 1. [`Toolchain::find`] looks for a rustc that has the source of its own `core`.
-//! 2. A nested cargo compiles the package for `nvptx64-nvidia-cuda`, once a target, into a PTX text
-//!    for each module; it shares no setting with the outer build. If a text cannot stand on its own,
-//!    everything is linked into one.
-//! 3. Comment lines that `#[kernel]` left in the text carry what rustc has no attribute for: launch
-//!    bounds, cluster size, alignment of parameters. They are written into the entries.
+//! 2. A nested cargo compiles the package for `nvptx64-nvidia-cuda`, once for each target, into a PTX
+//!    text for each module. It shares no setting with the outer build. If a text cannot stand on its
+//!    own, everything is linked into one text.
+//! 3. `#[kernel]` leaves comment lines in the text with what rustc has no attribute for: launch bounds,
+//!    cluster size and alignment of parameters. They are written into the entries.
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
-//!    compiles its own family only. It is of the version that the compiler writes, or of a later one that
-//!    assembly in it asks for (`// cutlet-isa 8.3`). Kernels that say so are written a second time with a word
-//!    replaced (`also = ["f16 for bf16"]`).
-//! 5. What slows kernels down unseen, such as a call that was not inlined, is reported.
+//!    compiles no other family. Its PTX version is the compiler's, or a later one that assembly asks
+//!    for (`// cutlet-isa 8.3`). Kernels with `also = ["f16 for bf16"]` are written a second time with
+//!    the word replaced.
+//! 5. Whatever slows kernels down unseen is reported, such as a call that was not inlined.
 //!
-//! The build script runs again when a source file of the package or of a path dependency changes, a
-//! manifest or lock file above, a variable that `env!` or `option_env!` reads in the kernels, or one of
-//! these:
+//! The build script runs again when a source file of the package or of a path dependency changes, a manifest or lock
+//! file above them, a variable that the kernels read by `env!` or `option_env!`, or one of these:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `CUTLET_RUSTC` | path of the rustc that compiles the kernels |
 //! | `CUTLET_LINE_INFO` | `1`: line information for profilers, as [`Builder::line_info`]; shipped PTX has none |
 //!
-//! A published package holds its PTX in a folder `ptx/`, and needs no device toolchain.
+//! A published package carries its PTX in a folder `ptx/` and needs no device toolchain. [`Builder::shipped_by`]
+//! refuses to package it without.
 
 mod at_once;
 mod builder;
@@ -58,6 +58,7 @@ mod leftovers;
 mod library;
 mod metadata;
 mod module;
+mod replacement;
 mod shipped;
 mod sources;
 mod toolchain;

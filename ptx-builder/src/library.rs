@@ -43,7 +43,7 @@ pub(crate) fn source(built: &Built, device_crate: &str) -> String {
     text
 }
 
-/// Writes the file unless it holds this text already, so that what depends on it stays fresh.
+/// Writes the file unless it has this text already, so that nothing is rebuilt because of its date.
 pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError
     fs::write(path, text).map_err(BuildError::io("writing", path))
 }
 
-/// Makes the folder hold exactly these files of PTX.
+/// Makes the folder hold these PTX files and no others.
 pub(crate) fn write_folder(folder: &Path, files: &[(String, String)]) -> Result<(), BuildError> {
     fs::create_dir_all(folder).map_err(BuildError::io("making the folder", folder))?;
     for entry in folder

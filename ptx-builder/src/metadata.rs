@@ -1,11 +1,11 @@
-//! The comment line that `#[kernel]` leaves in the PTX: what rustc has no attribute for.
+//! The comment line that `#[kernel]` leaves in the PTX, with what rustc has no attribute for.
 
-use crate::copies::Replacement;
+use crate::replacement::Replacement;
 
-/// Begins such a line.
+/// Begins the line.
 const MARK: &str = "// cutlet-kernel ";
 
-/// What the line says of one entry.
+/// What the line says about its entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelInfo {
     /// Name of the entry.
@@ -14,13 +14,13 @@ pub(crate) struct KernelInfo {
     pub module: String,
     /// Threads of a block.
     pub threads: u32,
-    /// Blocks that shall fit on a multiprocessor; 0 for no wish.
+    /// Blocks that must fit on a multiprocessor; 0 if it does not matter.
     pub min_blocks: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
-    /// The target it is for, and with it all newer ones if it has no letter: see [`fits`](Self::fits).
+    /// The target that the kernel is for, or none for all: see [`fits`](Self::fits).
     pub arch: Option<String>,
-    /// What makes the texts of other kernels of its own.
+    /// The replacements that make other kernels of this one.
     pub also: Vec<Replacement>,
     /// Alignments of its parameters, in bytes; arguments without bytes have no parameter.
     pub param_aligns: Vec<u32>,
@@ -89,10 +89,10 @@ impl KernelInfo {
             .map_or(&self.module, |(_, below)| below)
     }
 
-    /// Whether the kernel belongs into a module for this target.
+    /// Whether modules for this target hold the kernel.
     ///
-    /// A target with a letter (`sm_90a`) is for itself alone, one without for itself and all newer
-    /// ones. Clusters begin with `sm_90`.
+    /// A kernel for a target with a letter (`sm_90a`) is in that target's modules only. A kernel for a target without
+    /// one is in those of all newer targets as well. Clusters begin with `sm_90`.
     pub fn fits(&self, target: &str) -> bool {
         let fits_arch = match &self.arch {
             None => true,

@@ -1,4 +1,4 @@
-//! A PTX text taken apart into its header and module-level items.
+//! Takes a PTX text apart into its header and its module-level items.
 
 use crate::metadata::KernelInfo;
 
@@ -7,7 +7,7 @@ use crate::metadata::KernelInfo;
 pub(crate) struct Module<'a> {
     /// `.version`, `.target` and `.address_size`, a line each.
     pub header: Vec<&'a str>,
-    /// What `#[kernel]` said of the entries.
+    /// What `#[kernel]` said about the entries.
     pub kernels: Vec<KernelInfo>,
     /// Everything else, in order.
     pub items: Vec<Item<'a>>,
@@ -16,7 +16,7 @@ pub(crate) struct Module<'a> {
 /// One item at module level.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The name that it declares or defines; empty for an item without one.
     pub name: &'a str,
@@ -91,7 +91,7 @@ impl<'a> Item<'a> {
             Some(_) => Kind::Prototype,
             None => Kind::Variable,
         };
-        // After the directives, and for a function after what it returns, comes the name.
+        // The name follows the directives and, in a function, the return value.
         let from = function.map_or(0, |at| at + 1);
         let name = words[from..]
             .iter()
@@ -101,7 +101,7 @@ impl<'a> Item<'a> {
         Item { kind, name, text }
     }
 
-    /// Whether it is declared to be elsewhere: in another text, or made at the launch.
+    /// Whether the item is only declared: another text defines it, or the launch does.
     pub fn is_extern(&self) -> bool {
         self.text.starts_with(".extern")
     }
@@ -109,8 +109,8 @@ impl<'a> Item<'a> {
 
 /// The names in a text, in order.
 ///
-/// Texts are long, and a build script is compiled without optimisation as a rule: loops over bytes
-/// are then much faster than what `str` has for the purpose.
+/// Texts are long, and build scripts are usually not optimised. Loops over bytes are then much faster than the methods
+/// of `str`.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -141,7 +141,7 @@ fn is_name_start(first: u8) -> bool {
     matches!(first, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'%')
 }
 
-/// Where the name or number ends that `start` is in.
+/// The end of the name or number that contains `start`.
 fn name_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while at < bytes.len()
@@ -152,8 +152,8 @@ fn name_end(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-/// The directives and names of an item up to its parameters, size, value or body; what stands in
-/// parentheses before (what a function returns) is left out.
+/// The directives and names of an item, up to its parameters, size, value or body. The return value of a function, in
+/// parentheses before its name, is left out.
 fn head_words(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut words: Vec<&str> = Vec::new();
@@ -184,7 +184,7 @@ fn take_line<'a>(rest: &mut &'a str) -> &'a str {
     line
 }
 
-/// One item that ends with a `;`, or with the `}` of a body; and whether it has a body.
+/// Takes one item, up to its `;` or the `}` of its body. Also returns whether it has a body.
 fn take_item<'a>(rest: &mut &'a str) -> Result<(&'a str, bool), String> {
     let text = *rest;
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! What makes the kernels stale when it changes: files and variables.
+//! The files and variables that make the kernels stale when they change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::environment;
 use crate::error::BuildError;
 
-/// What went into a compilation.
+/// The inputs of a compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     /// Sources, the manifests above them, and the lock files above the package.
@@ -18,8 +18,8 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// The files in cargo's dep-info file, and the variables in rustc's, all of which are in this
-    /// folder of the nested build.
+    /// Reads the files from cargo's dep-info file, and the variables from those of rustc, which are in `folder`, the
+    /// target directory of the nested build.
     pub fn read(dep_info: &Path, package: &Path, folder: &Path) -> Result<Inputs, BuildError> {
         let text = fs::read_to_string(dep_info).map_err(BuildError::io("reading", dep_info))?;
         let mut files: BTreeSet<PathBuf> = dependencies(&text)
@@ -30,12 +30,12 @@ impl Inputs {
             let error = io::Error::new(io::ErrorKind::InvalidData, "it names no source");
             return Err(BuildError::io("reading", dep_info)(error));
         }
-        // What the nested build generates is always newer than the build script's start.
+        // Files that the nested build generates are always newer than the start of the build script.
         files.retain(|file| !file.starts_with(folder));
         let manifest = package.join("Cargo.toml");
         let manifests = above(files.iter().chain([&manifest]), "Cargo.toml");
         files.extend(manifests);
-        // Which of them is the workspace's, only cargo knows.
+        // Only cargo knows which of them is the workspace's.
         files.extend(above([&manifest], "Cargo.lock"));
         let mut variables = BTreeSet::new();
         add_variables(folder, &mut variables)?;
@@ -49,7 +49,7 @@ impl Inputs {
     }
 }
 
-/// The files after the `:` of a rule as `make` writes it; a space in a name follows a backslash.
+/// The files after the `:` of a rule as `make` writes it, with a backslash before each space in a name.
 fn dependencies(dep_info: &str) -> Vec<String> {
     let Some((_, list)) = dep_info
         .lines()
@@ -76,8 +76,8 @@ fn dependencies(dep_info: &str) -> Vec<String> {
     files
 }
 
-/// The files of this name in all folders above; cargo would run the build script each time for one that
-/// does not exist.
+/// The files of this name in all folders above. Missing ones are left out: cargo would run the build script each time
+/// for them.
 fn above<'a>(files: impl IntoIterator<Item = &'a PathBuf>, name: &str) -> BTreeSet<PathBuf> {
     let folders: BTreeSet<&Path> = files
         .into_iter()
@@ -90,8 +90,7 @@ fn above<'a>(files: impl IntoIterator<Item = &'a PathBuf>, name: &str) -> BTreeS
         .collect()
 }
 
-/// Adds the variables that rustc lists in the dep-info files of this folder and those in it, whichever
-/// crate they are of.
+/// Adds the variables that rustc lists in the dep-info files of all crates, in this folder and below.
 fn add_variables(folder: &Path, variables: &mut BTreeSet<String>) -> Result<(), BuildError> {
     for entry in folder
         .read_dir()
@@ -108,7 +107,7 @@ fn add_variables(folder: &Path, variables: &mut BTreeSet<String>) -> Result<(), 
     Ok(())
 }
 
-/// The variables in rustc's dep-info, without those that cargo sets.
+/// The variables in a dep-info file of rustc, without those that cargo sets.
 fn mentioned(dep_info: &str) -> impl Iterator<Item = &str> {
     dep_info
         .lines()

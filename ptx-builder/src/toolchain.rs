@@ -1,4 +1,4 @@
-//! Finds a rustc that can compile for the GPU: one that has the source of its own `core`.
+//! Finds a rustc that can compile for the GPU because it has the source of its own `core`.
 
 use std::env;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::environment;
 
-/// Names the rustc to use.
+/// Variable that names the rustc to use.
 pub(crate) const RUSTC_VARIABLE: &str = "CUTLET_RUSTC";
 
 /// The oldest release whose PTX is known to be right: 1.95.
@@ -18,15 +18,15 @@ const TARGET_CPU_FIXES_CORE: (u32, u32) = (1, 97);
 
 /// A rustc and cargo that compile kernels.
 ///
-/// They are looked for in this order, and the first that will do is taken:
+/// They are looked for in this order, and the first suitable one is taken:
 ///
-/// 1. the rustc that `CUTLET_RUSTC` names; if it will not do, nothing else is tried,
+/// 1. the rustc that `CUTLET_RUSTC` names; if that is set, nothing else is tried,
 /// 2. the toolchain in use,
 /// 3. rustup's other toolchains: `stable`, releases from new to old, the rest,
 /// 4. Debian's `/usr/bin/rustc`, with the source from the package `rust-web-src` or `rust-src`.
 ///
-/// A toolchain will do if it holds the source of its `core` (rustup's component `rust-src`), or,
-/// before Rust 1.97, a compiled `core` (rustup's target `nvptx64-nvidia-cuda`).
+/// A toolchain is suitable if it holds the source of its `core` (rustup's component `rust-src`), or, before Rust 1.97,
+/// a compiled `core` (rustup's target `nvptx64-nvidia-cuda`).
 ///
 /// ```no_run
 /// match cutlet_ptx_builder::Toolchain::find() {
@@ -43,10 +43,10 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The first toolchain that will do.
+    /// The first suitable toolchain.
     ///
     /// # Errors
-    /// If there is none: what was tried, why each will not do, and the command that fixes it.
+    /// If there is none. The error lists what was tried, why each one was refused, and the command that fixes it.
     pub fn find() -> Result<Toolchain, NoToolchain> {
         let mut tried = Vec::new();
         if let Some(rustc) = env::var_os(RUSTC_VARIABLE).filter(|rustc| !rustc.is_empty()) {
@@ -92,16 +92,16 @@ impl Toolchain {
         &self.version
     }
 
-    /// Whether `core` is compiled from source, rather than installed.
+    /// Whether `core` is compiled from source instead of installed.
     pub(crate) fn core_from_source(&self) -> bool {
         self.core_from_source
     }
 
-    /// The toolchain of this rustc, or why it will not do.
+    /// The toolchain of this rustc, or why it is not suitable.
     fn of(rustc: &Path) -> Result<Toolchain, String> {
         let sysroot = PathBuf::from(ask(rustc, &["--print", "sysroot"])?);
         let version = ask(rustc, &["--version"])?;
-        let release = release(&version).ok_or_else(|| format!("`{version}` is no release"))?;
+        let release = release(&version).ok_or_else(|| format!("`{version}` names no release"))?;
         if release < OLDEST {
             let (major, minor) = OLDEST;
             return Err(format!("{version} is older than {major}.{minor}"));
@@ -116,12 +116,12 @@ impl Toolchain {
             }
             if release >= TARGET_CPU_FIXES_CORE {
                 return Err(format!(
-                    "{version} has a compiled core for nvptx64, but since 1.97 it takes the source \
+                    "{version} has a compiled core for nvptx64, but from 1.97 on its source is needed \
                      (rust-src)"
                 ));
             }
         }
-        // A rustup proxy would set variables for another toolchain: the programs themselves are used.
+        // A proxy of rustup would set variables for another toolchain, so the programs themselves are used.
         let program =
             |name: &str| Some(sysroot.join("bin").join(name)).filter(|path| path.exists());
         Ok(Toolchain {
@@ -179,7 +179,7 @@ impl fmt::Display for NoToolchain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "compiling kernels takes a rustc with the source of its own `core`, and none was found:"
+            "compiling kernels needs a rustc with the source of its own `core`, and none was found:"
         )?;
         for Tried { what, refusal } in &self.tried {
             writeln!(f, "  {what}: {refusal}")?;
@@ -236,7 +236,7 @@ fn rustup_toolchains() -> Vec<PathBuf> {
         .collect()
 }
 
-/// `stable` first, releases from new to old, then the others by name.
+/// Sorts `stable` first, then releases from new to old, then the others by name.
 fn rank(name: &str) -> (u32, std::cmp::Reverse<(u32, u32)>, String) {
     let mut numbers = name.split(['.', '-']).map(str::parse);
     let (class, release) = match (numbers.next(), numbers.next()) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its profile would leave calls and source lines in the kernel; its build script fails if there are calls.
+/// A profile that would leave calls and source lines in the kernel. The build script fails if there are calls.
 const MANIFEST: &str = r#"
 [package]
 name = "NAME"
@@ -26,7 +26,7 @@ debug = true
 [workspace]
 "#;
 
-/// It shows the PTX to the test.
+/// A build script that copies the PTX to where the test reads it.
 const BUILD: &str = r#"
 use std::{env, fs, path::Path};
 
@@ -74,7 +74,7 @@ struct Small {
 }
 
 impl Small {
-    /// Of a name that no other has: their builds share a folder.
+    /// The name must differ from those of other tests: their builds share a folder.
     fn new(name: &str) -> Small {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         if folder.exists() {
@@ -106,6 +106,13 @@ impl Small {
 
     /// Builds it with this variable, and returns what cargo says of it.
     fn build(&self, name: &str, value: &str) -> String {
+        let (succeeds, said) = self.try_build(name, value);
+        assert!(succeeds, "{said}");
+        said
+    }
+
+    /// Whether it builds with this variable, and what cargo says of it.
+    fn try_build(&self, name: &str, value: &str) -> (bool, String) {
         let output = Command::new(env!("CARGO"))
             .current_dir(&self.folder)
             .args(["build", "--verbose", "--target-dir"])
@@ -119,8 +126,7 @@ impl Small {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
-        said
+        (output.status.success(), said)
     }
 
     fn ptx(&self) -> String {
@@ -153,6 +159,24 @@ fn ptx_that_a_package_ships_has_no_source_lines_and_the_build_says_so() {
     small.write("Cargo.toml.orig", MANIFEST);
     small.write("ptx/shipped.sm_80.ptx", "// shipped\n");
     let said = small.build("CUTLET_LINE_INFO", "1");
-    assert!(said.contains("shows no source lines"), "{said}");
+    assert!(said.contains("ships has no source lines"), "{said}");
+    assert_eq!(small.ptx(), "// shipped\n");
+}
+
+#[test]
+fn a_package_that_must_ship_its_ptx_does_not_build_without() {
+    let small = Small::new("unshipped");
+    let required = BUILD.replace(".build()", ".shipped_by(\"make ptx\").build()");
+    small.write("build.rs", &required);
+    small.write("Cargo.toml.orig", MANIFEST);
+    let (succeeds, said) = small.try_build("SMALL_LETTER", "A");
+    assert!(!succeeds, "{said}");
+    assert!(
+        said.contains("`unshipped` carries no PTX for sm_80: run `make ptx` in its repository"),
+        "{said}"
+    );
+
+    small.write("ptx/unshipped.sm_80.ptx", "// shipped\n");
+    small.build("SMALL_LETTER", "A");
     assert_eq!(small.ptx(), "// shipped\n");
 }

@@ -1,4 +1,4 @@
-//! Everything that must hold before a change lands, besides the tests.
+//! Everything that must hold before a change is merged, besides the tests.
 
 use crate::{
     examples::{Examples, UsersPackage},
@@ -26,9 +26,9 @@ pub fn run() -> Outcome {
         let package = UsersPackage::copy_of(package)?;
         process::run(&mut package.cargo("clippy --all-targets -- --deny warnings"))?;
     }
-    // The command and the library are both called `cutlet`, so only libraries are documented.
+    // Two packages have a target called `cutlet`, so only libraries are documented.
     process::run(cargo("doc --workspace --no-deps --lib").env("RUSTDOCFLAGS", "--deny warnings"))?;
-    // Compiling the kernels for nvptx64 also shows that layout-core and device need no std: it has none.
+    // This also shows that layout-core and device need no std: nvptx64 has none.
     ptx::run()?;
     package::run()
 }

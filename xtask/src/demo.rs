@@ -1,19 +1,19 @@
-//! What a newcomer sees first: a GEMM and a gather, checked and timed, on whatever backend there is.
+//! The first thing that a newcomer runs: a GEMM and a gather, checked and timed, on a GPU or on the CPU.
 
 use crate::{
     process::{self, Outcome, cargo},
     setup,
 };
 
-/// What the command runs with, one line each; its tests do so, too.
+/// The arguments of the command, a line for each run. The tests of the command run them as well.
 const DEMO: &str = include_str!("../../cli/tests/demo.txt");
 
-/// Sets up what is missing, then runs both.
+/// Sets up what is missing, then runs the command.
 pub fn run() -> Outcome {
     setup::run()?;
     println!(
-        "\nBuilding the kernels and the command line. The first build compiles Rust's core library for\n\
-         the GPU, which takes a minute or two."
+        "\nBuilding the kernels and the command. The first build takes a minute or two: it also compiles Rust's core\n\
+         library for the GPU."
     );
     for arguments in DEMO.lines() {
         process::run(&mut cargo(&format!(

@@ -1,4 +1,4 @@
-//! The examples: programs of the root package, and packages of their own, as their users would have them.
+//! The examples: programs of the root package, and packages of their own as a user would have them.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use crate::{
     workspace::{target_dir, test_profile},
 };
 
-/// The names of all examples, each kind in order.
+/// The names of all examples, each list in order.
 pub struct Examples {
     /// The numbered programs.
     pub programs: Vec<String>,
@@ -42,14 +42,14 @@ impl Examples {
     }
 }
 
-/// A package outside the repository, as its user would have it, for as long as this lives.
+/// A package outside the repository, as its user would have it. The value removes its folder when it is dropped.
 pub struct UsersPackage {
     folder: PathBuf,
     target_dir: PathBuf,
 }
 
 impl UsersPackage {
-    /// A copy of the example of this name.
+    /// Copies the example of this name.
     pub fn copy_of(name: &str) -> Outcome<Self> {
         let copy = Self {
             folder: std::env::temp_dir().join(format!("cutlet-{name}-{}", std::process::id())),
@@ -62,8 +62,8 @@ impl UsersPackage {
             folder,
             &test_profile()?,
         )?;
-        // With the versions, the target folder and the profile of the repository, nothing of the registry is compiled
-        // a second time.
+        // With the lock file, target folder and profile of the repository, no package of the registry is compiled a
+        // second time.
         std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))
             .map_err(|error| format!("cannot copy Cargo.lock to {}: {error}", folder.display()))?;
         Ok(copy)
@@ -81,13 +81,13 @@ impl UsersPackage {
 
 impl Drop for UsersPackage {
     fn drop(&mut self) {
-        // It holds nothing of value; a copy that can't be removed is the system's to clear.
+        // The copy holds nothing of value. If it cannot be removed, the system clears it.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Copies a package. In its manifest, the paths of its dependencies become absolute, so that they still lead here, and
-/// the profile is added.
+/// Copies a package. In the copied manifest, paths of dependencies are absolute, so that they still lead to the
+/// repository, and the profile is added.
 fn copy_package(from: &Path, to: &Path, profile: &str) -> Outcome {
     let failed = |error| {
         format!(
@@ -118,7 +118,7 @@ fn copy_package(from: &Path, to: &Path, profile: &str) -> Outcome {
     Ok(())
 }
 
-/// The manifest with every `path = "../../…"` below `root` instead.
+/// The manifest with `root` in place of `../..` in every `path`.
 fn absolute_paths(manifest: &str, root: &Path) -> String {
     manifest.replace("path = \"../..", &format!("path = \"{}", root.display()))
 }

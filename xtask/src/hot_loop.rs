@@ -1,30 +1,30 @@
-//! Finds, in machine code, the loops that issue `wgmma`, and what has no place in them.
+//! Finds the loops in machine code that issue `wgmma`, and instructions that slow such loops down.
 //!
-//! A memory barrier (`MEMBAR`) in such a loop costs a third of a GEMM's speed, and nothing in the
-//! source looks like one: an `mbarrier.arrive` of the wrong kind is enough. Nor does anything look like
-//! a `YIELD`, which costs a sixth where tiles are small: ptxas writes one into a loop that it does not know
-//! all lanes of a warp to take equally often. Where the loop waits, out of line, one is in its place.
+//! A memory barrier (`MEMBAR`) in such a loop costs a third of a GEMM's speed. An `mbarrier.arrive` of the wrong kind
+//! becomes one, which nobody sees in the source. A `YIELD` costs a sixth if tiles are small. ptxas puts it into a loop
+//! if it cannot tell that all lanes of a warp run the loop equally often. A `YIELD` after the loop's last `wgmma` is in
+//! order: code that waits is out of line there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `wgmma` is called in machine code.
+/// The instruction in machine code that `wgmma` becomes.
 const WGMMA: &str = "HGMMA";
 
-/// A loop that issues `wgmma`, and has no other such loop inside.
+/// A loop that issues `wgmma` and has no other such loop inside.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HotLoop {
     /// How many instructions it has.
     pub instructions: usize,
     /// How many of them are `wgmma`.
     pub wgmma: usize,
-    /// Line of the listing, and text, of what has no place in it.
+    /// Line in the listing and text of each instruction that does not belong in it.
     pub misplaced: Vec<(usize, String)>,
 }
 
 /// The hot loops of every entry in a listing of `nvdisasm` that issues `wgmma`.
 ///
 /// # Errors
-/// If an entry's branches or loops are not found.
+/// If the branches of an entry cannot be followed, or its `wgmma` is in no loop.
 pub fn find(listing: &str) -> Result<BTreeMap<String, Vec<HotLoop>>, String> {
     let mut entries = BTreeMap::new();
     for entry in read(listing) {
@@ -35,14 +35,14 @@ pub fn find(listing: &str) -> Result<BTreeMap<String, Vec<HotLoop>>, String> {
             .hot_loops()
             .map_err(|error| format!("{}: {error}", entry.name))?;
         if loops.is_empty() {
-            return Err(format!("{}: its {WGMMA} are in no loop", entry.name));
+            return Err(format!("{}: its {WGMMA} is in no loop", entry.name));
         }
         entries.insert(entry.name.to_owned(), loops);
     }
     Ok(entries)
 }
 
-/// An entry: its instructions, and which of them its labels stand before.
+/// An entry: its instructions, and the index of the instruction that follows each label.
 struct Entry<'l> {
     name: &'l str,
     code: Vec<Instruction<'l>>,
@@ -50,16 +50,16 @@ struct Entry<'l> {
 }
 
 struct Instruction<'l> {
-    /// Of the listing, from 1.
+    /// Number of its line in the listing, from 1.
     line: usize,
-    /// Whether a predicate decides if it is run.
+    /// Whether it runs only under a predicate.
     guarded: bool,
     /// Without the predicate.
     text: &'l str,
 }
 
 impl<'l> Instruction<'l> {
-    /// From the text between an instruction's address and its semicolon.
+    /// Reads the text between an instruction's address and its semicolon.
     fn read(line: usize, text: &'l str) -> Self {
         let text = text.trim();
         match text.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
@@ -157,15 +157,18 @@ impl Entry<'_> {
         if instruction.is("EXIT") || instruction.is("RET") {
             falls_through &= instruction.guarded;
         } else if instruction.is("BRX") || instruction.is("JMX") {
-            return Err(format!("where `{}` leads is not known", instruction.text));
+            return Err(format!(
+                "the destination of `{}` is not known",
+                instruction.text
+            ));
         } else if instruction.is("BRA") || instruction.is("JMP") {
             let label = instruction
                 .target()
                 .and_then(|label| self.labels.get(label))
-                .ok_or_else(|| format!("where `{}` leads is not known", instruction.text))?;
-            // A label at the end belongs to no instruction.
+                .ok_or_else(|| format!("the destination of `{}` is not known", instruction.text))?;
+            // A label at the end of the code has no instruction.
             found.extend(Some(*label).filter(|&label| label < self.code.len()));
-            // Conditions also stand before the label and in the mnemonic's parts.
+            // A condition may also stand before the label or in the parts of the mnemonic.
             let plain = instruction.text.starts_with("BRA `") || instruction.is("JMP");
             falls_through &= instruction.guarded || !plain;
         }
@@ -176,8 +179,7 @@ impl Entry<'_> {
     }
 }
 
-/// The natural loops of code that begins at 0: the head of each, and all that it consists of,
-/// whatever lies between in memory.
+/// The natural loops of code that starts at 0: the instructions of each, by its head. They may lie anywhere in memory.
 fn loops(successors: &[Vec<usize>]) -> BTreeMap<usize, BTreeSet<usize>> {
     let mut predecessors = vec![Vec::new(); successors.len()];
     for (at, next) in successors.iter().enumerate() {
@@ -189,7 +191,7 @@ fn loops(successors: &[Vec<usize>]) -> BTreeMap<usize, BTreeSet<usize>> {
     let mut loops: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (tail, next) in successors.iter().enumerate() {
         for &head in next.iter().filter(|&&head| head <= tail) {
-            // A jump back makes a loop if every way to it leads through where it jumps.
+            // A jump back closes a loop if every way to the jump leads through its destination.
             let dominated = reached.contains(&tail)
                 && (head == 0 || !closure(0, Some(head), successors).contains(&tail));
             if dominated {
@@ -204,7 +206,7 @@ fn loops(successors: &[Vec<usize>]) -> BTreeMap<usize, BTreeSet<usize>> {
     loops
 }
 
-/// All that is reached from `start`, itself included, by steps that do not enter `wall`.
+/// The indices that are reached from `start`, which is one of them, by steps that do not enter `wall`.
 fn closure(start: usize, wall: Option<usize>, steps: &[Vec<usize>]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::from([start]);
     let mut open = vec![start];
@@ -238,7 +240,7 @@ mod tests {
         listing
     }
 
-    /// A loop over tiles around a loop over k, whose wait is out of line, as ptxas lays it.
+    /// A loop over tiles around a loop over k, whose waiting code is out of line, as ptxas arranges it.
     fn gemm(in_loop: &str, in_wait: &str, in_tile: &str) -> String {
         listing(&[
             "MEMBAR.ALL.GPU",
@@ -294,9 +296,12 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_said() {
         let error = find(&listing(&["HGMMA R24, gdesc[UR20], RZ", "EXIT"])).unwrap_err();
-        assert_eq!(error, "gemm: its HGMMA are in no loop");
+        assert_eq!(error, "gemm: its HGMMA is in no loop");
         let error = find(&listing(&["HGMMA R24", "BRX R2 -0x40"])).unwrap_err();
-        assert_eq!(error, "gemm: where `BRX R2 -0x40` leads is not known");
+        assert_eq!(
+            error,
+            "gemm: the destination of `BRX R2 -0x40` is not known"
+        );
         let error = find(&listing(&["HGMMA R24", "BRA `(.L_nowhere)"])).unwrap_err();
         assert!(error.contains("is not known"), "{error}");
     }

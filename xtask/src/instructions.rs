@@ -1,5 +1,5 @@
-//! Assembles every instruction of the device crate: its instructions are texts, in which only an assembler finds a
-//! mistake.
+//! Assembles every instruction of the device crate. They are texts in the source, so only an assembler finds a mistake
+//! in them.
 
 use std::{
     path::Path,
@@ -11,7 +11,7 @@ use cutlet_ptx_builder::BuiltModule;
 
 use crate::{kernel_package::INSTRUCTIONS, process::Outcome, ptxas::Ptxas, workspace::target_dir};
 
-/// Compiles the kernels that have them, and assembles these without a complaint.
+/// Compiles the kernels with every instruction, and assembles them. Any complaint is an error.
 pub fn assemble(ptxas: &Ptxas) -> Outcome {
     let built = INSTRUCTIONS.build()?;
     let folder = target_dir()?.join("machine-code/instructions");
@@ -40,16 +40,17 @@ pub fn assemble(ptxas: &Ptxas) -> Outcome {
         Ok(())
     } else {
         Err(format!(
-            "ptxas refuses instructions of the device crate; it names lines of PTX, the text of which is in device/src:\n{}",
+            "ptxas refuses instructions of the device crate, whose text is in device/src. It names lines of the \
+             PTX:\n{}",
             faults.join("\n")
         ))
     }
 }
 
-/// Lines of a module's fault that are shown: one mistake may be in hundreds of instructions.
+/// Lines of a fault that are shown: one mistake may be in hundreds of instructions.
 const SHOWN: usize = 6;
 
-/// What the assembler has against a module.
+/// The assembler's complaint about a module.
 fn assemble_module(ptxas: &Ptxas, module: &BuiltModule, folder: &Path) -> Option<String> {
     let BuiltModule {
         family,
@@ -66,7 +67,7 @@ fn assemble_module(ptxas: &Ptxas, module: &BuiltModule, folder: &Path) -> Option
     Some(format!("{family} for {target}: {}", shortened(&fault)))
 }
 
-/// The fault's first lines, and how many more there are.
+/// The first lines of a fault, and how many more there are.
 fn shortened(fault: &str) -> String {
     let lines: Vec<&str> = fault.lines().collect();
     match lines.get(..SHOWN) {

@@ -1,4 +1,4 @@
-//! The packages of this repository with kernels that are assembled here, and the PTX that their build scripts make.
+//! The packages of this repository whose kernels are assembled here, and the PTX that their build scripts make.
 
 use std::{path::PathBuf, process::Command};
 
@@ -9,7 +9,7 @@ use crate::process::{self, Outcome, cargo, output, root};
 /// A package whose build script compiles kernels.
 pub struct KernelPackage {
     name: &'static str,
-    /// Where it is in the repository.
+    /// Its folder in the repository.
     folder: &'static str,
 }
 
@@ -19,20 +19,20 @@ pub const KERNELS: KernelPackage = KernelPackage {
     folder: "kernels",
 };
 
-/// Kernels that are only assembled, with every instruction of the device crate.
+/// Kernels with every instruction of the device crate, which are only assembled.
 pub const INSTRUCTIONS: KernelPackage = KernelPackage {
     name: "cutlet-instructions",
     folder: "device/instructions",
 };
 
 impl KernelPackage {
-    /// Compiles the kernels, those whose PTX could be made of others' included, and lists their PTX.
+    /// Compiles all kernels, also those whose PTX can be made of others', and lists their PTX.
     pub fn build(&self) -> Outcome<Built> {
         let Self { name, folder } = self;
         process::run(&mut self.cargo(""))?;
-        // Nothing is left to build, and the messages tell where it is.
+        // Everything is built now, and the messages tell where.
         let (messages, complaints) = output(&mut self.messages())?;
-        // That all kernels are compiled together, for example, which takes minutes at each edit.
+        // One warning is that all kernels are compiled together, which takes minutes at each edit.
         let warnings: Vec<_> = self.warnings(&complaints).collect();
         if !warnings.is_empty() {
             return Err(format!(
@@ -53,7 +53,8 @@ impl KernelPackage {
         Ok(built)
     }
 
-    /// The cargo that prints messages, and warnings as they are looked for, whatever the user's settings are.
+    /// The cargo that prints messages as JSON, and warnings in the form that is searched for, whatever the user's
+    /// settings are.
     fn messages(&self) -> Command {
         let mut command = self.cargo("--message-format json");
         command
@@ -65,12 +66,12 @@ impl KernelPackage {
     /// The cargo that builds the package.
     fn cargo(&self, options: &str) -> Command {
         let mut command = cargo(&format!("build --package {} {options}", self.name));
-        // Then the builder compares what is made with what is compiled.
+        // With it, the builder compares each compiled kernel with the one that it makes of another.
         command.env("CUTLET_EACH_FORMAT", "1");
         command
     }
 
-    /// What the package's build script warns of, from what cargo prints.
+    /// The warnings of the package's build script in the output of cargo.
     fn warnings<'a>(&self, complaints: &'a str) -> impl Iterator<Item = &'a str> {
         let start = format!("warning: {}@", self.name);
         complaints
@@ -78,7 +79,7 @@ impl KernelPackage {
             .filter(move |line| line.starts_with(&start))
     }
 
-    /// The `OUT_DIR` of the package, from cargo's messages.
+    /// The `OUT_DIR` of the package in cargo's messages.
     fn out_dir(&self, messages: &str) -> Option<PathBuf> {
         let package = format!("{}#", root().join(self.folder).display());
         messages

@@ -1,14 +1,13 @@
 //! Checks that kernels leave index arithmetic to layouts.
 //!
-//! A thread or block index has a type without arithmetic, so the compiler already refuses
-//! `thread_idx().x * 4`. What it can't refuse is a kernel that first takes the plain number out.
-//! This lint finds the ways to do that, in expressions and inside macro calls alike: `.get()` and
-//! `.index()`, casts and transmutes, the raw intrinsics, and the special registers in inline
-//! assembly. It also flags an operator applied to an index, in case an index type should ever grow one.
+//! A thread or block index has a type without arithmetic, so the compiler already refuses `thread_idx().x * 4`. The
+//! compiler cannot refuse a kernel that takes the plain number out first. This lint finds the ways to do that, in
+//! expressions and inside macro calls: `.get()` and `.index()`, casts and transmutes, the raw intrinsics, and the
+//! special registers in inline assembly. It also finds an operator that is applied to an index, in case an index type
+//! ever gets one.
 //!
-//! Some methods of the device crate return plain numbers, and the lint deliberately lets kernels compute with these:
-//! which part or share of something is the index's own (`part`, `own`, `share`), and which of a warpgroup's warps a
-//! thread is in (`warp`).
+//! Some methods of the device crate return plain numbers, and kernels may compute with these: which part or share of
+//! something is the index's own (`part`, `own`, `share`), and the number of a thread's warp in its warpgroup (`warp`).
 
 use std::{
     collections::HashSet,
@@ -40,7 +39,7 @@ const INDEX_FUNCTIONS: &[&str] = &[
     "warpgroup_thread_idx",
 ];
 
-/// The types of those indices, where they have one of their own.
+/// The types of these indices. Some indices have no type of their own.
 const INDEX_TYPES: &[&str] = &[
     "ThreadIdx",
     "LaneIdx",
@@ -52,10 +51,10 @@ const INDEX_TYPES: &[&str] = &[
     "WarpgroupThread",
 ];
 
-/// The methods that make an index of an index.
+/// The methods that return an index when called on one.
 const INDEX_METHODS: &[&str] = &["x", "y", "z", "clone", "after"];
 
-/// The methods that return an index as a plain number; layouts call them.
+/// The methods that return an index as a plain number, for layouts to call.
 const NUMBER_OF_AN_INDEX: &[&str] = &["get", "index"];
 
 /// Names that reach a raw index, or reinterpret a typed one.
@@ -66,7 +65,7 @@ const FORBIDDEN_NAMES: &[&str] = &[
     "nvptx",
 ];
 
-/// Names of raw index intrinsics begin like this (`_thread_idx_x`, `__nvvm_read_ptx_sreg_tid_x`).
+/// Beginnings of the names of raw index intrinsics (`_thread_idx_x`, `__nvvm_read_ptx_sreg_tid_x`).
 const FORBIDDEN_PREFIXES: &[&str] = &["_thread_idx", "_block_idx", "__nvvm_read"];
 
 /// Inline assembly and link names that read a raw index.
@@ -82,7 +81,7 @@ const FORBIDDEN_TEXT: &[&str] = &[
     "read.ptx.sreg",
 ];
 
-/// One offence against the rule.
+/// A violation of the rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     file: PathBuf,
@@ -181,7 +180,7 @@ fn report(found: &mut Found, span: Span, message: String) {
     found.insert((span.start().line, message));
 }
 
-/// What can be told from tokens alone, and so holds inside macro calls as well.
+/// Finds what tokens alone show, and so also what is inside macro calls.
 fn scan_tokens(tokens: TokenStream, found: &mut Found) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (place, token) in tokens.iter().enumerate() {
@@ -205,7 +204,7 @@ fn scan_tokens(tokens: TokenStream, found: &mut Found) {
             TokenTree::Literal(literal) => {
                 let text = literal.to_string();
                 for forbidden in FORBIDDEN_TEXT {
-                    // Doc comments arrive as literals too: `#[doc = "…"]` may speak of registers.
+                    // Doc comments are literals, too: `#[doc = "…"]` may mention registers.
                     if text.contains(forbidden) && !is_doc(&tokens, place) {
                         let message = format!("`{forbidden}` reads a raw index");
                         report(found, literal.span(), message);
@@ -217,7 +216,7 @@ fn scan_tokens(tokens: TokenStream, found: &mut Found) {
     }
 }
 
-/// Whether the name is called as a method without arguments, or stands at the end of a path.
+/// Whether the name is called as a method without arguments, or ends a path.
 fn is_called(tokens: &[TokenTree], place: usize) -> bool {
     let is_punct = |at: Option<usize>, sign: char| {
         at.and_then(|at| tokens.get(at)).is_some_and(
@@ -241,15 +240,15 @@ fn is_doc(tokens: &[TokenTree], place: usize) -> bool {
         .is_some_and(|at| matches!(&tokens[at], TokenTree::Ident(name) if name == "doc"))
 }
 
-/// Finds operators, casts and conversions applied to an index, by following `let` and parameter types.
+/// Finds operators, casts and conversions that are applied to an index. Follows `let` and the types of parameters.
 struct Arithmetic<'a> {
-    /// Names that hold an index in the function being visited.
+    /// Variables that hold an index in the current function.
     indices: HashSet<String>,
     found: &'a mut Found,
 }
 
 impl Arithmetic<'_> {
-    /// Whether the expression is an index: an index call or a name bound to one, and its fields.
+    /// Whether the expression is an index: a call that returns one, a variable that holds one, or a field of one.
     fn is_index(&self, expression: &Expr) -> bool {
         match expression {
             Expr::Call(call) => {
@@ -277,7 +276,7 @@ impl Arithmetic<'_> {
         }
     }
 
-    /// Binds what a `let` gives names to; of a tuple, each part by itself.
+    /// Binds the variables of a `let`. The parts of a tuple are bound one by one.
     fn bind_value(&mut self, pattern: &Pat, value: Option<&Expr>) {
         if let (Pat::Tuple(patterns), Some(Expr::Tuple(values))) = (pattern, value)
             && patterns.elems.len() == values.elems.len()
@@ -430,7 +429,7 @@ impl<'ast> Visit<'ast> for Arithmetic<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        // What reads as a list of expressions is checked as such; the token scan has seen the rest.
+        // Arguments that parse as expressions are checked as such. The scan of the tokens has seen the others.
         let arguments = Punctuated::<Expr, Token![,]>::parse_terminated;
         if let Ok(arguments) = arguments.parse2(call.tokens.clone()) {
             for argument in &arguments {

@@ -1,7 +1,8 @@
-//! Set-up, tests and everything that CI runs.
+//! Set-up, tests, and everything else that CI runs.
 //!
-//! `cargo xtask demo` and `cargo xtask test` each work first on a fresh clone: they set up what is missing.
+//! `cargo xtask demo` and `cargo xtask test` work in a fresh clone: they set up what is missing.
 
+mod archive;
 mod ci;
 mod demo;
 mod examples;
@@ -26,13 +27,13 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   demo          sets up what is missing, then runs a GEMM and a gather, on the GPU if there is one
-  test          sets up what is missing, then passes every test
+  test          sets up what is missing, then runs every test
   setup         finds a toolchain that compiles kernels to PTX, or installs one
-  ci            formatting, clippy, documentation, and the three tasks below
+  ci            checks formatting, clippy and documentation, then runs the three tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
                   spills, calls or local memory, no memory barrier in a loop with wgmma
-    package       packages every published crate as for a registry, PTX included, and builds the packages
+    package       packages every published crate as for a registry, with PTX, and builds the packages
   measured <results.csv>...
                 copies times of instances from results to the table that the choice among them reads";
 

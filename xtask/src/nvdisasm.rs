@@ -1,4 +1,4 @@
-//! NVIDIA's disassembler: what the GPU will run, as text.
+//! NVIDIA's disassembler, which prints machine code as text.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 const WHEEL: Wheel = Wheel {
-    // The oldest there is; it reads what older assemblers write.
+    // The oldest version there is. It reads the output of older assemblers.
     package: "nvidia-cuda-nvdisasm==13.2.51",
     program: "nvdisasm",
     instead: "CUTLET_NVDISASM",

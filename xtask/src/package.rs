@@ -1,8 +1,9 @@
-//! Packages every published crate as for a registry, with the kernels' PTX inside, and builds what was packaged.
+//! Packages every published crate as for a registry, with the PTX of the kernels inside, and builds the packages.
 
 use std::{path::Path, process::Command};
 
 use crate::{
+    archive,
     kernel_package::KERNELS,
     process::{self, Outcome, cargo, output, root},
     workspace::{self, Package, target_dir},
@@ -13,19 +14,20 @@ pub fn run() -> Outcome {
     ship_ptx()?;
     let target_dir = target_dir()?;
     let folder = target_dir.join("package");
-    // Archives of an earlier version would be taken for today's.
+    // An archive of an earlier version would be mistaken for a new one.
     remove_folder(&folder)?;
     let published = workspace::published()?;
-    // `--allow-dirty`, as what is shipped (the PTX) is not what is tracked.
+    // `--allow-dirty`, because git does not track the PTX that is shipped.
     let mut package = cargo("package --no-verify --allow-dirty");
     for Package { name, .. } in &published {
         package.args(["--package", name]);
     }
     process::run(&mut package)?;
+    archive::check(&published, &folder)?;
     verify(&published, &folder, &target_dir)
 }
 
-/// Fills `kernels/ptx`, from which a published kernels package takes its PTX; in the repository, nothing does.
+/// Fills `kernels/ptx`. Only a published package takes its PTX from there, not the repository.
 fn ship_ptx() -> Outcome {
     let folder = root().join("kernels/ptx");
     remove_folder(&folder)?;
@@ -50,16 +52,16 @@ fn remove_folder(folder: &Path) -> Outcome {
 
 /// Builds every package from its archive in `folder`, into the repository's target folder.
 ///
-/// `cargo package` verifies too, but it unpacks the packages into cargo's home folder by name and version, and
-/// on its next run builds against what it finds there, however old. So the archives are unpacked side by side
-/// here, in a workspace where they stand in for the registry's.
+/// `cargo package` can verify packages as well. But it unpacks them into cargo's home folder by name and version, and
+/// its next run builds against what it finds there, however old. So the archives are unpacked side by side here, in a
+/// workspace that uses them instead of the registry's.
 fn verify(published: &[Package], folder: &Path, target_dir: &Path) -> Outcome {
     let house = folder.join("unpacked");
     let failed = |error: std::io::Error| format!("cannot fill {}: {error}", house.display());
     std::fs::create_dir_all(&house).map_err(failed)?;
     for package in published {
         output(
-            // Archives carry a fixed date; files as old as the last run's would not be compiled anew.
+            // Archives carry a fixed date. Files that look as old as those of the last run would not be compiled again.
             Command::new("tar")
                 .arg("-xzmf")
                 .arg(package.archive(folder))
@@ -71,12 +73,12 @@ fn verify(published: &[Package], folder: &Path, target_dir: &Path) -> Outcome {
     std::fs::write(house.join("Cargo.toml"), manifest).map_err(failed)?;
     std::fs::copy(root().join("Cargo.lock"), house.join("Cargo.lock")).map_err(failed)?;
     for Package { name, .. } in published {
-        // One at a time, so that no package profits from a feature that only another one asks for.
+        // One at a time, so that no package uses a feature that only another one asks for.
         process::run(
             cargo(&format!("build --package {name}"))
                 .current_dir(&house)
                 .env("CARGO_TARGET_DIR", target_dir)
-                // No compiler is there, so a package that lacks its PTX fails here.
+                // This path names no compiler, so a package without its PTX fails here.
                 .env("CUTLET_RUSTC", house.join("no-device-toolchain")),
         )?;
     }
@@ -84,7 +86,7 @@ fn verify(published: &[Package], folder: &Path, target_dir: &Path) -> Outcome {
     Ok(())
 }
 
-/// The manifest of a workspace of the unpacked packages, compiled as the repository is.
+/// The manifest of a workspace of the unpacked packages, with the profile of the repository.
 fn workspace_manifest(published: &[Package], profile: &str) -> String {
     let members: Vec<String> = published
         .iter()
@@ -110,6 +112,7 @@ mod tests {
             .map(|name| Package {
                 name: name.to_owned(),
                 version: "0.1.0".to_owned(),
+                missing: Vec::new(),
             })
             .into();
         let manifest = workspace_manifest(&published, "[profile.dev]\nopt-level = 1\n");

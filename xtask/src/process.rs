@@ -1,4 +1,4 @@
-//! Runs other programs: prints what it runs, and turns a failure into a sentence.
+//! Runs other programs: prints each command, and turns a failure into a sentence.
 
 use std::{
     io::{BufRead, BufReader},
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What every step of xtask ends with: done, or a sentence that says what failed.
+/// The result of every step of xtask. An error is a sentence that says what failed.
 pub type Outcome<T = ()> = Result<T, String>;
 
 /// The repository's root folder.
@@ -22,7 +22,7 @@ pub fn cargo(line: &str) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(line.split_whitespace()).current_dir(root());
-    // cargo describes the package it runs (xtask) in these, which is of no concern to the cargo below.
+    // cargo describes the running package (xtask) in these variables. They do not concern the nested cargo.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -46,7 +46,7 @@ pub fn display(command: &Command) -> String {
         .join(" ")
 }
 
-/// Prints the command, runs it without standard input, and requires that it succeeds.
+/// Prints and runs the command without standard input, and returns an error unless it succeeds.
 pub fn run(command: &mut Command) -> Outcome {
     let shown = display(command);
     println!("\n$ {shown}");
@@ -57,7 +57,7 @@ pub fn run(command: &mut Command) -> Outcome {
     require(&shown, status)
 }
 
-/// Runs the command quietly and returns what it printed on standard output and on standard error.
+/// Runs the command quietly, and returns its standard output and its standard error.
 pub fn output(command: &mut Command) -> Outcome<(String, String)> {
     let shown = display(command);
     let output = command
@@ -70,7 +70,7 @@ pub fn output(command: &mut Command) -> Outcome<(String, String)> {
     Ok((printed, complained))
 }
 
-/// Like [`run`], and passes every line of standard output to `line` after printing it.
+/// Like [`run`], but also passes every line of standard output to `line`.
 pub fn run_and_read(command: &mut Command, mut line: impl FnMut(&str)) -> Outcome {
     let shown = display(command);
     println!("\n$ {shown}");
@@ -92,7 +92,7 @@ pub fn run_and_read(command: &mut Command, mut line: impl FnMut(&str)) -> Outcom
     require(&shown, status)
 }
 
-/// Like [`run`], but ends the command, as a failure, when it takes longer than `limit`.
+/// Like [`run`], but kills the command, which is a failure, if it takes longer than `limit`.
 pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
     let shown = display(command);
     println!("\n$ {shown}");
@@ -109,14 +109,14 @@ pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
     }
 }
 
-/// The exit status, or `None` when the child had to be killed at the deadline.
+/// The exit status, or `None` if the child had to be killed at the deadline.
 fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
             _ => {
-                // The child may have ended by itself in between, which is as good as killed.
+                // The child may have ended in the meantime, so errors of these calls do not matter.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;
@@ -143,7 +143,7 @@ mod tests {
         let error =
             run_within(Command::new("sleep").arg("600"), Duration::from_millis(200)).unwrap_err();
         assert!(error.contains("`sleep 600` was ended"), "{error}");
-        // Long, for machines that are slow or busy, but less than the command would have taken.
+        // A long limit, for slow or busy machines, but shorter than the command.
         assert!(started.elapsed() < Duration::from_secs(300));
     }
 

@@ -1,5 +1,4 @@
-//! Assembles every kernel's PTX for every target, and holds it, and the machine code, to what a fast
-//! kernel needs.
+//! Assembles every kernel's PTX for every target, and checks that PTX and machine code are those of fast kernels.
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use crate::{
     workspace::target_dir,
 };
 
-/// Assembles and checks them all, and before them the instructions that they are made of.
+/// Assembles the instructions of the device crate, then assembles and checks all kernels.
 pub fn run() -> Outcome {
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
     instructions::assemble(&ptxas)?;
@@ -65,7 +64,7 @@ pub fn run() -> Outcome {
     }
 }
 
-/// What was looked at, and what is wrong with it.
+/// The number of things that were checked, and the faults found.
 #[derive(Default)]
 struct Findings {
     entries: usize,
@@ -74,7 +73,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// Assembles a module, and prints what its entries use; whether there is a cubin now.
+    /// Assembles a module, and prints what its entries use. Returns whether there is a cubin now.
     fn assemble(&mut self, ptxas: &Ptxas, module: &BuiltModule, text: &str, cubin: &Path) -> bool {
         let (family, target) = (&module.family, &module.target);
         let of_module = |fault: String| format!("{family} for {target}: {fault}");
@@ -108,7 +107,7 @@ impl Findings {
         true
     }
 
-    /// Disassembles a cubin with `wgmma` into a listing beside it, and prints the loops with it.
+    /// Disassembles a cubin with `wgmma` into a listing beside it, and prints its loops with `wgmma`.
     fn disassemble(&mut self, nvdisasm: &Nvdisasm, cubin: &Path) -> Outcome {
         let text = nvdisasm.list(cubin)?;
         let listing = cubin.with_extension("sass");
@@ -134,7 +133,7 @@ impl Findings {
     }
 }
 
-/// The lines that no fast kernel has: local memory, functions, and calls of them.
+/// Lines with local memory, functions or calls, which no fast kernel has.
 fn slow_lines(ptx: &str) -> impl Iterator<Item = String> + '_ {
     ptx.lines().enumerate().filter_map(|(number, line)| {
         let code = line.split("//").next().unwrap_or_default();
@@ -151,9 +150,8 @@ fn slow_lines(ptx: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The entries with more than one cluster barrier, which no kernel here has in its source. The compiler
-/// knows only of a branch that the barrier follows, not that the threads of a warp must meet there: it
-/// may give some of them a barrier of their own.
+/// Entries with more than one cluster barrier. No kernel here has two in its source. But the compiler does not know
+/// that the threads of a warp must meet at the barrier: it may copy a barrier that follows a branch into both sides.
 fn doubled_barriers(ptx: &str) -> impl Iterator<Item = String> + '_ {
     ptx.split(".entry ").skip(1).filter_map(|entry| {
         let name = entry.split('(').next().unwrap_or_default();

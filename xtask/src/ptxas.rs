@@ -1,4 +1,4 @@
-//! NVIDIA's assembler: what it makes of a PTX module, and what it says about it.
+//! NVIDIA's assembler, and what it reports about a PTX module.
 
 use std::{
     collections::BTreeMap,
@@ -17,27 +17,27 @@ const WHEEL: Wheel = Wheel {
     instead: "CUTLET_PTXAS",
 };
 
-/// What `ptxas -v` tells of one entry.
+/// What `ptxas -v` reports about one entry.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Usage {
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes of stack a thread.
+    /// Bytes of stack per thread.
     pub stack: u32,
-    /// Bytes that a thread stores to memory for want of registers.
+    /// Bytes that a thread stores to memory because it has too few registers.
     pub spill_stores: u32,
-    /// Bytes that a thread loads back.
+    /// Bytes of these that a thread loads back.
     pub spill_loads: u32,
-    /// Bytes of statically sized shared memory a block.
+    /// Bytes of statically sized shared memory per block.
     pub shared: u32,
 }
 
-/// All that `ptxas -v` told of a module.
+/// What `ptxas -v` reports about a module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// By entry name.
+    /// The entries, by name.
     pub entries: BTreeMap<String, Usage>,
-    /// Lines with a warning, or with a note on lost performance.
+    /// Lines with a warning or with a note on lost performance.
     pub warnings: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Ptxas {
         })
     }
 
-    /// Assembles the PTX file for `target` (such as `sm_90a`) into a cubin, and says what came of it.
+    /// Assembles the PTX file for `target` (such as `sm_90a`) into a cubin, and returns the report.
     pub fn assemble(&self, ptx: &Path, target: &str, cubin: &Path) -> Outcome<Report> {
         let (printed, complained) = output(
             Command::new(&self.program)
@@ -70,7 +70,7 @@ fn read_report(text: &str) -> Report {
     let mut compiling = None;
     let mut described = None;
     for line in text.lines() {
-        // A `C75…` note ("Potential Performance Loss") comes as plain information.
+        // A `C75…` note ("Potential Performance Loss") is not marked as a warning.
         if line.contains("warning") || line.contains("(C75") {
             report.warnings.push(line.trim().to_owned());
         } else if let Some((_, rest)) = line.split_once("Compiling entry function '") {
@@ -81,7 +81,7 @@ fn read_report(text: &str) -> Report {
         } else if let Some((_, name)) = line.split_once("Function properties for ") {
             described = Some(name.trim().to_owned());
         } else if line.contains("bytes stack frame") {
-            // Functions that are not entries are described too; they have no row of their own.
+            // Functions that are not entries are described as well, but are not part of the report.
             if let Some(usage) = described
                 .as_ref()
                 .and_then(|name| report.entries.get_mut(name))
@@ -102,7 +102,7 @@ fn read_report(text: &str) -> Report {
     report
 }
 
-/// The number that stands right before `unit`, or 0 where the unit is not named.
+/// The number right before `unit`, or 0 if the line does not have the unit.
 fn number_before(line: &str, unit: &str) -> u32 {
     line.split_once(unit)
         .and_then(|(before, _)| before.rsplit([' ', ',']).next())

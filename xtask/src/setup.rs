@@ -1,7 +1,7 @@
-//! Sees to a device toolchain: a rustc with the source of its `core`, which compiles kernels to PTX.
+//! Finds or installs a device toolchain: a rustc with the source of its `core`, which compiles kernels to PTX.
 //!
-//! Where none is found, two ways to get one are tried in turn: rustup's component `rust-src` for the toolchain in
-//! use, and Debian's packages of a compiler with its source.
+//! If there is none, two ways to install one are tried in turn: rustup's component `rust-src` for the toolchain in use,
+//! and Debian's packages of a compiler with its source.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -9,22 +9,22 @@ use cutlet_ptx_builder::Toolchain;
 
 use crate::process::{self, Outcome, run_within};
 
-/// Names the one way to take (`rustup` or `debian`), whether or not a toolchain is there already.
+/// Variable that names the only way to take (`rustup` or `debian`), even if there is a toolchain already.
 const ROUTE: &str = "CUTLET_SETUP";
 
 /// Debian's compiler and its source.
 const DEBIAN_PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
-/// The component is a few megabytes; whoever waits longer has no connection.
+/// The component is a few megabytes. Whoever waits longer has no connection.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A way to a device toolchain: its name in [`ROUTE`], and what it does.
+/// A way to install a device toolchain: its name in [`ROUTE`], and the function that does it.
 type Route = (&'static str, fn() -> Outcome);
 
-/// All ways, in the order in which they are tried.
+/// All ways, in the order of trial.
 const ROUTES: [Route; 2] = [("rustup", rustup), ("debian", debian)];
 
-/// Finds a device toolchain or installs one, and says what it does.
+/// Finds a device toolchain or installs one, and prints what it does.
 pub fn run() -> Outcome {
     let chosen = std::env::var(ROUTE).unwrap_or_default();
     if chosen.is_empty() {
@@ -33,7 +33,7 @@ pub fn run() -> Outcome {
             return Ok(());
         }
         println!(
-            "No compiler here has the source of its `core`, which compiling for the GPU takes."
+            "No compiler here has the source of its `core`, which compiling for the GPU needs."
         );
     }
     let routes = ROUTES
@@ -55,7 +55,7 @@ pub fn run() -> Outcome {
     }
     if refusals.is_empty() {
         return Err(format!(
-            "{ROUTE} is `{chosen}`: it takes `rustup` or `debian`"
+            "{ROUTE} is `{chosen}`, but must be `rustup` or `debian`"
         ));
     }
     Err(format!(
@@ -65,7 +65,7 @@ pub fn run() -> Outcome {
 }
 
 fn rustup() -> Outcome {
-    // Its own retries would only make an unreachable server take longer to notice.
+    // With retries of its own, rustup would take longer to notice that its server is unreachable.
     run_within(
         Command::new("rustup")
             .args(["component", "add", "rust-src"])
@@ -78,14 +78,14 @@ fn rustup() -> Outcome {
 fn debian() -> Outcome {
     if !Path::new("/usr/bin/apt-get").exists() {
         return Err(format!(
-            "there is no apt-get to install {} with; where rustup works, run `rustup component add rust-src`",
+            "there is no apt-get to install {} with: if rustup works, run `rustup component add rust-src`",
             DEBIAN_PACKAGES.join(" and ")
         ));
     }
     if install().is_ok() {
         return Ok(());
     }
-    println!("Perhaps the list of packages is old or missing: fetching it and trying again.");
+    println!("The list of packages may be old or missing: fetching it and trying again.");
     process::run(&mut apt_get(&["update"]))?;
     install()
 }
@@ -96,7 +96,7 @@ fn install() -> Outcome {
     process::run(&mut apt_get(&arguments))
 }
 
-/// apt-get as root, through sudo where the user isn't root.
+/// apt-get as root, through sudo if the user is not root.
 fn apt_get(arguments: &[&str]) -> Command {
     let mut command = if is_root() {
         Command::new("apt-get")

@@ -1,4 +1,5 @@
-//! Passes every test: the workspace's, its documentation's, its examples', and users' packages elsewhere.
+//! Runs every test: of the workspace, its documentation and its examples, and of packages that stand outside as a
+//! user's would.
 
 use crate::{
     examples::{Examples, UsersPackage},
@@ -22,7 +23,7 @@ fn run_all(count: &mut Count) -> Outcome {
     run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
         count.add(line)
     })?;
-    // No package of the workspace turns this feature on.
+    // No package of the workspace turns on this feature.
     run_and_read(
         &mut cargo("test --package cutlet-layout-core --features serde --test serde"),
         |line| count.add(line),
@@ -39,7 +40,7 @@ fn run_all(count: &mut Count) -> Outcome {
     Ok(())
 }
 
-/// How many tests ran, summed over the closing lines of every test binary.
+/// How many tests ran, summed over the last lines of all test programs.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Count {
     passed: u32,

@@ -1,4 +1,4 @@
-//! Gets NVIDIA's programs from their Python wheels, so that no CUDA toolkit is needed.
+//! Fetches NVIDIA's programs from Python wheels, so that no CUDA toolkit is needed.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use crate::{
 
 /// A program in a wheel.
 pub struct Wheel {
-    /// The wheel, as pip knows it: one version for everybody, so that what the programs say compares.
+    /// The wheel in pip's notation. The version is fixed, so that the program's output can be compared.
     pub package: &'static str,
     /// The program's name.
     pub program: &'static str,
@@ -21,7 +21,7 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// Finds the program, or fetches it on first use and keeps it under the target folder.
+    /// Finds the program, or fetches it on first use into the target folder.
     pub fn get(&self) -> Outcome<PathBuf> {
         let Wheel {
             package,
@@ -37,7 +37,7 @@ impl Wheel {
             fetch(package, &folder).map_err(|error| {
                 format!(
                     "{error}\n{name} comes from the Python wheel {package}, which needs python3 with \
-                     pip; or set {instead} to the {name} of a CUDA 13 toolkit"
+                     pip. Or set {instead} to the {name} of a CUDA 13 toolkit"
                 )
             })?;
             make_executable(&program)?;
@@ -62,12 +62,12 @@ fn fetch(package: &str, folder: &Path) -> Outcome {
     run(Command::new("python3")
         .args(["-m", "zipfile", "-e"])
         .args([&wheel, folder]))?;
-    // Only its contents are needed from here on, and the wheel is as large as they are.
+    // Only the contents are needed from here on, and the wheel is as large as they are.
     std::fs::remove_file(&wheel)
         .map_err(|error| format!("cannot remove {}: {error}", wheel.display()))
 }
 
-/// A wheel is a zip archive, and Python's unpacking drops the run bits.
+/// A wheel is a zip archive. Python unpacks it without the permission to run.
 fn make_executable(program: &Path) -> Outcome {
     #[cfg(unix)]
     {

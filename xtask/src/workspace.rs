@@ -1,4 +1,4 @@
-//! The repository's workspace: where cargo builds it, what it publishes, and how its tests are compiled.
+//! The repository's workspace: its target folder, the packages that it publishes, and the profile of its tests.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::process::{Outcome, cargo, output, root};
 
-/// The folder that cargo builds into, whether a variable, a configuration file or nothing says so.
+/// The target folder, whether a variable, a configuration file or nothing sets it.
 pub fn target_dir() -> Outcome<PathBuf> {
     target_dir_of(&metadata()?)
 }
@@ -18,22 +18,35 @@ fn target_dir_of(metadata: &Value) -> Outcome<PathBuf> {
         .into())
 }
 
-/// A package as a registry has it.
+/// A published package.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Package {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
+    /// The keys of [`DESCRIBED_BY`] that its manifest lacks.
+    pub missing: Vec<&'static str>,
 }
 
+/// What a registry shows of a package: keys that every manifest must set.
+const DESCRIBED_BY: [&str; 7] = [
+    "categories",
+    "description",
+    "documentation",
+    "keywords",
+    "license",
+    "readme",
+    "repository",
+];
+
 impl Package {
-    /// What its archive unpacks to: `cutlet-host-0.1.0`.
+    /// The folder that its archive unpacks to: `cutlet-host-0.1.0`.
     pub fn folder(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Its archive, in the folder into which cargo packages.
+    /// The path of its archive, if cargo packages into `packages`.
     pub fn archive(&self, packages: &Path) -> PathBuf {
         packages.join(format!("{}.crate", self.folder()))
     }
@@ -44,7 +57,7 @@ pub fn published() -> Outcome<Vec<Package>> {
     published_of(&metadata()?)
 }
 
-/// Those that don't say `publish = false`.
+/// The packages without `publish = false`.
 fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut published = packages
@@ -57,6 +70,10 @@ fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
             Some(Package {
                 name: package["name"].as_str()?.to_owned(),
                 version: package["version"].as_str()?.to_owned(),
+                missing: DESCRIBED_BY
+                    .into_iter()
+                    .filter(|key| is_empty(&package[key]))
+                    .collect(),
             })
         })
         .collect::<Option<Vec<_>>>()
@@ -66,14 +83,23 @@ fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
     Ok(published)
 }
 
+/// Whether a manifest leaves this value out, or gives an empty one.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        _ => true,
+    }
+}
+
 fn metadata() -> Outcome<Value> {
     let (metadata, _) = output(&mut cargo("metadata --no-deps --format-version 1"))?;
     serde_json::from_str(&metadata)
         .map_err(|error| format!("cargo's metadata is not JSON: {error}"))
 }
 
-/// The lines of the manifest that say how tests are compiled. With them, a workspace elsewhere takes what was compiled
-/// here of the registry's packages, and as little disk for its own.
+/// The profile of tests, as lines of the manifest. With it, a workspace elsewhere reuses the registry's packages that
+/// were compiled here, and takes as little disk for its own.
 pub fn test_profile() -> Outcome<String> {
     let manifest = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest)
@@ -85,7 +111,9 @@ fn test_profile_of(manifest: &str) -> String {
     let mut within = false;
     let lines = manifest.lines().filter(|line| {
         if line.starts_with('[') {
-            within = line.starts_with("[profile.dev]") || line.starts_with("[profile.dev.");
+            // cargo warns of a profile for a package that a workspace lacks, as others lack xtask's.
+            within = line.starts_with("[profile.dev]")
+                || line.starts_with("[profile.dev.package.cutlet-");
         }
         within
     });
@@ -121,12 +149,26 @@ mod tests {
     }
 
     #[test]
-    fn the_test_profile_is_all_of_it_and_nothing_else() {
+    fn what_a_manifest_lacks_is_listed() {
+        let metadata = serde_json::json!({"packages": [{
+            "name": "a", "version": "0.1.0", "publish": null, "description": "A.", "documentation": null,
+            "keywords": [], "categories": ["science"], "license": "MIT", "readme": "README.md",
+        }]});
+        let published = published_of(&metadata).unwrap();
+        assert_eq!(
+            published[0].missing,
+            ["documentation", "keywords", "repository"]
+        );
+    }
+
+    #[test]
+    fn the_test_profile_is_that_of_the_published_packages() {
         let manifest = "[lints]\nworkspace = true\n\n[profile.dev]\nopt-level = 1\n\n\
-                        [profile.dev.package.a]\nopt-level = 0\n\n[profile.release]\ndebug = 1\n";
+                        [profile.dev.package.cutlet-a]\nopt-level = 0\n\n\
+                        [profile.dev.package.xtask]\nopt-level = 0\n\n[profile.release]\ndebug = 1\n";
         assert_eq!(
             test_profile_of(manifest),
-            "[profile.dev]\nopt-level = 1\n\n[profile.dev.package.a]\nopt-level = 0\n\n"
+            "[profile.dev]\nopt-level = 1\n\n[profile.dev.package.cutlet-a]\nopt-level = 0\n\n"
         );
         let ours = test_profile().unwrap();
         assert!(ours.contains("debug = \"line-tables-only\""), "{ours}");
