@@ -58,6 +58,6 @@ pub use warpgroup::{
     warpgroup_thread_idx,
 };
 pub use wgmma::{
-    Accumulator, AccumulatorLayout, Batch, WarpgroupThreads, Wgmma, WgmmaInstruction,
+    Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,
     warpgroup_arrive, warpgroup_wait,
 };

@@ -23,7 +23,7 @@ unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, sum: GlobalMut
         let mut sums = Accumulator::<I>::new();
         let batch = warpgroup_arrive();
         batch.mma(&mut sums, a, b, false);
-        batch.mma_four(&mut sums, [a; 4], [b; 4], true);
+        batch.mma_x4(&mut sums, [a; 4], [b; 4], true);
         batch.commit();
         sum.store(0, sums.wait().get(0));
     }
@@ -90,7 +90,7 @@ pub unsafe fn sums_with_values(a: u64, b: u64, values: [f32; 4], sums: GlobalMut
         let batch = warpgroup_arrive();
         batch.mma(&mut both[1], a, b, true);
         batch.commit();
-        let [first, second] = Accumulator::wait_several(both);
+        let [first, second] = Accumulator::wait_array(both);
         sums.store_vec(0, [first.get(0), second.get(0)]);
     }
 }

@@ -13,7 +13,7 @@ fn ptx() -> impl Iterator<Item = &'static str> {
     families.flat_map(|family| family.modules.iter().map(|module| module.ptx))
 }
 
-/// How often a kernel issues each instruction of a type: `Batch::mma` once, `Batch::mma_four` four times.
+/// How often a kernel issues each instruction of a type: `WgmmaGroup::mma` once, `WgmmaGroup::mma_x4` four times.
 const TIMES: usize = 5;
 
 /// Every instruction of the device crate's table, and the two numbers at its end, if there are any: whether A is
