@@ -1,7 +1,7 @@
 //! `wgmma`: matrix products of a warpgroup, from shared memory into registers.
 //!
-//! The instructions are asynchronous. [`warpgroup_arrive`] opens a group, [`WgmmaGroup::mma`] adds an instruction to it,
-//! and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most so many groups are pending.
+//! The instructions are asynchronous. [`warpgroup_arrive`] opens a group, [`WgmmaGroup::mma`] adds an instruction to
+//! it, and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most so many groups are pending.
 //! [`Accumulator::wait`] waits for all groups and returns the accumulators.
 
 use core::marker::PhantomData;
@@ -13,8 +13,8 @@ use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
 use super::{F8E4M3, F8E5M2, KMajor, Major};
 use crate::MmaInstruction;
 
-/// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in steps
-/// of 8.
+/// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
+/// steps of 8.
 ///
 /// | `TA`, `TB` | k | majors |
 /// |---|---|---|
@@ -49,8 +49,8 @@ pub trait WgmmaInstruction: MmaInstruction<Acc = f32> + imp::Instruction {
     type MajorB: Major;
 }
 
-/// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share a
-/// row, with two neighbouring columns each.
+/// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share
+/// a row, with two neighbouring columns each.
 pub type WarpgroupThreads = <WgmmaC<1> as ThreadValue>::Thr;
 
 /// Which thread holds which accumulators of the instruction `I`, for accesses of `WIDTH` values: 1, or 2 along a row.
@@ -130,12 +130,12 @@ impl WgmmaGroup {
     /// All threads of the warpgroup call it with the same descriptors.
     ///
     /// # Safety
-    /// The operands must be in the shared memory that the descriptors describe, and visible to the instruction: loaded by
-    /// TMA, or written before a [`fence_async_shared`](super::fence_async_shared). Nothing may overwrite them before the
-    /// group was waited for.
+    /// The operands must be in the shared memory that the descriptors describe, and visible to the instruction: loaded
+    /// by TMA, or written before a [`fence_async_shared`](super::fence_async_shared). Nothing may overwrite them before
+    /// the group was waited for.
     ///
-    /// The first instruction must replace [`new`](Accumulator::new) accumulators. Accumulators must not be waited for or
-    /// dropped before the group is committed.
+    /// The first instruction must replace [`new`](Accumulator::new) accumulators. Accumulators must not be waited for
+    /// or dropped before the group is committed.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn mma<I: WgmmaInstruction>(
@@ -149,11 +149,11 @@ impl WgmmaGroup {
         unsafe { accumulator.0.issue(a.bits(), b.bits(), accumulate) };
     }
 
-    /// Four instructions, as four calls of [`mma`](Self::mma) of which the last three accumulate: a k-tile of 64 elements of
-    /// 16 bits, for instance.
+    /// Four instructions, as four calls of [`mma`](Self::mma) of which the last three accumulate: a k-tile of 64
+    /// elements of 16 bits, for instance.
     ///
-    /// They are one `asm!`. The compiler passes all accumulators into each `asm!` and out again, so four of them take four
-    /// times as long to compile. The machine code is the same.
+    /// They are one `asm!`. The compiler passes all accumulators into each `asm!` and out again, so four of them take
+    /// four times as long to compile. The machine code is the same.
     ///
     /// # Safety
     /// As [`mma`](Self::mma).
@@ -234,8 +234,8 @@ macro_rules! __wgmma_n {
     };
 }
 
-/// The columns of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every pair
-/// of types: a name, k, the types of A and B, their names in PTX, and the majors that they may have, `any` or `k`.
+/// The columns of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every
+/// pair of types: a name, k, the types of A and B, their names in PTX, and the majors that they may have, `any` or `k`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_types {
@@ -389,8 +389,8 @@ mod imp {
                 I::settle(unsafe { accumulators[nth].0.0.assume_init_mut() });
                 nth += 1;
             }
-            // SAFETY: a fragment is an array of its values. There are as many registers, and the instructions wrote them
-            // all.
+            // SAFETY: a fragment is an array of its values. There are as many registers, and the instructions wrote
+            // them all.
             unsafe {
                 (&raw const accumulators)
                     .cast::<[Fragment<f32, I::Values>; COUNT]>()

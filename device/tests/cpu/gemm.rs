@@ -7,7 +7,8 @@ use half::bf16;
 
 use crate::fixture::{Matrix, launch};
 
-/// Computes C as a GEMM kernel does: a producer and two consumers share a pipeline, and TMA stores C from shared memory.
+/// Computes C as a GEMM kernel does: a producer and two consumers share a pipeline, and TMA stores C from shared
+/// memory.
 fn check_gemm<JA: Major, JB: Major>(m: usize, n: usize, k: usize)
 where
     Wgmma<64, bf16, bf16, JA, JB>: WgmmaInstruction<A = bf16, B = bf16, MajorA = JA, MajorB = JB>,

@@ -9,8 +9,8 @@ use cutlet_layout_core::{Fragment, L, StaticLayout, each};
 
 use crate::fixture::launch;
 
-/// Adds these partials, one for each split, at each of several M atoms. Each split is the last block to arrive in one of
-/// the launches. Checks that one block has `sum`, by warps.
+/// Adds these partials, one for each split, at each of several M atoms. Each split is the last block to arrive in one
+/// of the launches. Checks that one block has `sum`, by warps.
 fn check_fixup<Values: StaticLayout>(partials: &[f32], sum: f32) {
     const TILES: u32 = 3;
     const M_ATOMS: u32 = 2;
