@@ -20,6 +20,7 @@ mod descriptor;
 mod elect;
 mod float8;
 mod mbarrier;
+mod operand;
 mod proxy;
 mod reduce_add;
 mod registers;

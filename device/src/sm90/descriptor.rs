@@ -22,7 +22,7 @@ use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
 use crate::DeviceData;
 
-use super::{Major, SharedTile, WgmmaInstruction};
+use super::{Major, SharedTile};
 
 /// An operand of an instruction: [`OperandA`] or [`OperandB`].
 pub trait OperandKind: Copy + 'static {
@@ -43,20 +43,6 @@ pub struct OperandA<I>(PhantomData<I>);
 /// Operand B of the instruction `I`: N rows.
 #[derive(Clone, Copy, Debug)]
 pub struct OperandB<I>(PhantomData<I>);
-
-impl<I: WgmmaInstruction> OperandKind for OperandA<I> {
-    type Element = I::A;
-    type Major = I::MajorA;
-    const MN: usize = I::M;
-    const K: usize = I::K;
-}
-
-impl<I: WgmmaInstruction> OperandKind for OperandB<I> {
-    type Element = I::B;
-    type Major = I::MajorB;
-    const MN: usize = I::N;
-    const K: usize = I::K;
-}
 
 /// A descriptor of one instruction's operand `Q`. Descriptors of A and B have different types.
 pub struct MatrixDescriptor<Q> {
@@ -148,20 +134,6 @@ impl<Q, L, W> fmt::Debug for Operand<Q, L, W> {
     }
 }
 
-impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
-    /// The tile as operand A of the instruction `I`.
-    #[inline(always)]
-    pub fn operand_a<I: WgmmaInstruction<A = T>>(self) -> Operand<OperandA<I>, L, W> {
-        Operand::at(self.start().address())
-    }
-
-    /// The tile as operand B of the instruction `I`.
-    #[inline(always)]
-    pub fn operand_b<I: WgmmaInstruction<B = T>>(self) -> Operand<OperandB<I>, L, W> {
-        Operand::at(self.start().address())
-    }
-}
-
 impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     /// The number of instructions along the tile's k.
     pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
@@ -181,8 +153,9 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
         Q::K as i64,
     );
 
+    /// The operand at an address in shared memory.
     #[inline(always)]
-    fn at(address: u32) -> Self {
+    pub(super) fn at(address: u32) -> Self {
         Self {
             // In a cluster, the upper bits are the block's rank. They must not reach the next field.
             low: (address & 0x3_FFFF) / 16 + const { Self::DERIVED.fields as u32 },
