@@ -1,4 +1,4 @@
-//! Compiles the kernels for the GPU, for the same targets as the library's.
+//! Compiles the kernels to PTX, for the same targets as the library's kernels.
 
 use cutlet_ptx_builder::{Builder, Leftovers};
 

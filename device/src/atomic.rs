@@ -1,7 +1,7 @@
-//! Atomic operations on global and shared memory, and flags by which blocks signal each other.
+//! Atomic operations on global and shared memory, and flags for signals between blocks.
 //!
-//! The operations are relaxed: they order nothing but themselves. [`atomic_load`], [`atomic_store`] and
-//! [`atomic_count`] order the memory accesses around them, for one block to hand data to another.
+//! The operations are relaxed: they do not order other accesses. [`atomic_load`], [`atomic_store`] and [`atomic_count`]
+//! order the accesses around them, so that one block can pass data to another.
 
 use crate::{DeviceData, GlobalMut, Shared};
 
@@ -14,11 +14,11 @@ impl<T: DeviceData> AtomicMemory for Shared<T> {}
 mod sealed {
     use crate::{DeviceData, GlobalMut, Shared};
 
-    /// Where an element is.
+    /// The address of an element.
     pub enum Address<T> {
-        /// In global memory, or in the memory of the host that stands for global or shared memory.
+        /// In global memory, or in host memory that models global or shared memory.
         Generic(*mut T),
-        /// At a shared-memory address.
+        /// In shared memory.
         #[cfg(target_arch = "nvptx64")]
         Shared(u32),
     }
@@ -41,7 +41,7 @@ mod sealed {
         }
     }
 
-    /// Where an element is, for a thread that may not have waited for the kernels before.
+    /// The address of an element, for a thread that may not have waited for the kernels before.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn early<T: DeviceData>(memory: GlobalMut<T>, index: i64) -> Address<T> {
@@ -49,7 +49,7 @@ mod sealed {
         #[cfg(not(target_arch = "nvptx64"))]
         assert!(
             ptr.is_aligned(),
-            "atomic operation at {ptr:p}, which is not aligned"
+            "atomic operation at {ptr:p}, which is not aligned to its element"
         );
         Address::Generic(ptr)
     }
@@ -83,8 +83,7 @@ macro_rules! operation {
         $(#[$docs])*
         ///
         /// # Safety
-        /// The element must exist, and other threads may access it meanwhile by atomic operations
-        /// only.
+        /// The element must exist. Other threads may access it at the same time only by atomic operations.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $function<M: AtomicMemory>(memory: M, index: i64, $($value: M::Element),*) -> M::Element
@@ -105,37 +104,37 @@ macro_rules! operation {
 }
 
 operation! {
-    /// Adds `value` to element `index` and returns what was there before.
+    /// Adds `value` to element `index`, and returns the old value.
     atomic_add(value),
     /// A type that [`atomic_add`] can add: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
     AtomicAdd::add
 }
 operation! {
-    /// Makes element `index` the smaller of itself and `value`, and returns what was there before.
+    /// Replaces element `index` by the minimum of it and `value`, and returns the old value.
     atomic_min(value),
     /// A type that [`atomic_min`] can compare: `u32`, `i32`, `u64`, `i64`.
     AtomicMin::min
 }
 operation! {
-    /// Makes element `index` the larger of itself and `value`, and returns what was there before.
+    /// Replaces element `index` by the maximum of it and `value`, and returns the old value.
     atomic_max(value),
     /// A type that [`atomic_max`] can compare: `u32`, `i32`, `u64`, `i64`.
     AtomicMax::max
 }
 operation! {
-    /// Makes element `index` `value`, and returns what was there before.
+    /// Replaces element `index` by `value`, and returns the old value.
     atomic_exchange(value),
     /// A type that [`atomic_exchange`] can exchange: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
     AtomicExchange::exchange
 }
 operation! {
-    /// Makes element `index` `value` if it was `expected`, and returns what was there before.
+    /// Replaces element `index` by `value` if it is `expected`, and returns the old value.
     atomic_cas(expected, value),
     /// A type that [`atomic_cas`] can compare bit by bit: `u32`, `i32`, `u64`, `i64`.
     AtomicCas::compare_and_swap
 }
 
-/// [`atomic_add`] by a thread that may not have waited for the kernels before, to memory that these do not use.
+/// [`atomic_add`] by a thread that may not have waited for the kernels before, to memory that they do not use.
 ///
 /// # Safety
 /// As [`atomic_add`].
@@ -149,11 +148,11 @@ where
     unsafe { T::add(sealed::early(memory, index), value) }
 }
 
-/// Reads element `index`. What the thread that wrote it with [`atomic_store`] did before, this
-/// thread sees after.
+/// Reads element `index` with acquire ordering: this thread then sees the writes before the [`atomic_store`] that it
+/// reads.
 ///
 /// # Safety
-/// The element must exist, and other threads may write it meanwhile by atomic operations only.
+/// The element must exist. Other threads may write it at the same time only by atomic operations.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn atomic_load<T: AtomicCell>(memory: GlobalMut<T>, index: i64) -> T {
@@ -161,11 +160,11 @@ pub unsafe fn atomic_load<T: AtomicCell>(memory: GlobalMut<T>, index: i64) -> T 
     unsafe { T::load(Place::at(memory, index)) }
 }
 
-/// Writes element `index`. Whoever then reads it with [`atomic_load`] sees all that this thread
-/// wrote before.
+/// Writes element `index` with release ordering: a thread that reads it by [`atomic_load`] sees this thread's earlier
+/// writes.
 ///
 /// # Safety
-/// The element must exist, and other threads may access it meanwhile by atomic operations only.
+/// The element must exist. Other threads may access it at the same time only by atomic operations.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn atomic_store<T: AtomicCell>(memory: GlobalMut<T>, index: i64, value: T) {
@@ -173,11 +172,11 @@ pub unsafe fn atomic_store<T: AtomicCell>(memory: GlobalMut<T>, index: i64, valu
     unsafe { T::store(Place::at(memory, index), value) };
 }
 
-/// Adds 1 to element `index`, or makes it 0 if it is `last`, and returns what was there before. What
-/// threads wrote before they counted, whoever counts after them sees.
+/// Adds 1 to element `index`, or resets it to 0 if it is `last`, and returns the old value. A thread that counts sees
+/// the writes of other threads before their counts.
 ///
 /// # Safety
-/// The element must exist, and other threads may access it meanwhile by atomic operations only.
+/// The element must exist. Other threads may access it at the same time only by atomic operations.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn atomic_count(memory: GlobalMut<u32>, index: i64, last: u32) -> u32 {
@@ -185,7 +184,7 @@ pub unsafe fn atomic_count(memory: GlobalMut<u32>, index: i64, last: u32) -> u32
     unsafe { imp::count(Place::at(memory, index), last) }
 }
 
-/// A type that [`atomic_load`] and [`atomic_store`] can move: `u32`, `i32`, `u64`, `i64`.
+/// A type that [`atomic_load`] and [`atomic_store`] can access: `u32`, `i32`, `u64`, `i64`.
 pub trait AtomicCell: DeviceData {
     #[doc(hidden)]
     #[allow(clippy::missing_safety_doc, private_interfaces)]
@@ -301,10 +300,10 @@ mod ptx {
 
     cell! { u32: "b32" reg32; i32: "b32" reg32; u64: "b64" reg64; i64: "b64" reg64; }
 
-    /// Flags are in global memory only.
+    /// The operations on flags act on global memory only.
     #[inline(always)]
     fn unreachable() -> ! {
-        // SAFETY: those for flags take a `GlobalMut`.
+        // SAFETY: the operations on flags take a `GlobalMut`.
         unsafe { core::hint::unreachable_unchecked() }
     }
 }
@@ -317,19 +316,20 @@ mod cpu {
 
     use super::*;
 
-    /// A type whose elements can be cells.
+    /// A type with an atomic of the host.
     trait Cell {
-        /// The host's atomic of its size.
+        /// The host's atomic of the same size.
         type Atomic;
     }
 
-    /// The element, as others may access it meanwhile.
+    /// The element as an atomic.
     ///
     /// # Safety
     /// The element must exist.
     unsafe fn cell<'a, T: Cell>(at: Address<T>) -> &'a T::Atomic {
         let Address::Generic(ptr) = at;
-        // SAFETY: the caller promises that the element exists; its alignment was checked, and it is as large.
+        // SAFETY: the caller promises that the element exists. It was checked to be aligned, and has the size of the
+        // atomic.
         unsafe { &*ptr.cast() }
     }
 

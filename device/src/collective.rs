@@ -1,13 +1,14 @@
-//! Collectives: what kernels are built of. Each is made of several instructions and used by many threads together.
+//! Collectives: the parts that kernels are built of. Each combines several instructions, and many threads use it
+//! together.
 //!
 //! | topic | types |
 //! |---|---|
 //! | which tiles a block computes | [`PersistentTileScheduler`], [`WorkTile`], [`Cluster`] |
-//! | tiles on their way through shared memory | [`Pipeline`], [`Stages`], [`TileRing`] |
+//! | stages of tiles in shared memory | [`Pipeline`], [`Stages`], [`TileRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
-//! | adding partial accumulators | [`ClusterReduce`] over distributed shared memory, [`Fixup`] over global memory |
-//! | work for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
-//! | fetching operands into the L2 cache | [`Prefetch`] |
+//! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
+//! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
+//! | operands fetched into the L2 cache | [`Prefetch`] |
 
 mod cluster_reduce;
 mod cluster_shape;

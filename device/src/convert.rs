@@ -1,7 +1,6 @@
-//! Conversions between `f32` and the 16-bit floats, with the instructions that GPUs have for them.
+//! Conversions between `f32` and the 16-bit floats, by the GPU's instructions.
 //!
-//! The `half` crate's own conversions work in a kernel too, but are written for processors without
-//! such instructions.
+//! The conversions of the `half` crate work in a kernel too, but compute what the instructions do.
 
 use half::{bf16, f16};
 
@@ -23,7 +22,7 @@ pub trait Float: DeviceData {
     /// The nearest value to `value`, ties to even.
     fn from_f32(value: f32) -> Self;
 
-    /// [`from_f32`](Self::from_f32) of two values, by one instruction where there is one.
+    /// [`from_f32`](Self::from_f32) of two values, by one instruction if there is one.
     fn pair_from_f32(values: [f32; 2]) -> [Self; 2];
 }
 
@@ -78,7 +77,8 @@ impl Float for bf16 {
     }
 }
 
-/// A bf16 is the upper half of an f32: a shift for the first of a pair, a mask for the second.
+/// A bf16 is the upper half of an f32. It takes a shift for the first bf16 of a pair, and a mask for the second.
+#[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90")))]
 #[inline(always)]
 fn upper_half_of_f32(value: bf16) -> f32 {
     f32::from_bits(u32::from(value.to_bits()) << 16)
@@ -105,7 +105,7 @@ mod imp {
         };
     }
     widen!(f16, f16_to_f32, "f16");
-    // Hopper's instruction is a shift, too, and one for which PTX is as it is for f16.
+    // On Hopper this instruction is a shift too, and its PTX has the form of f16's.
     #[cfg(target_feature = "sm_90")]
     widen!(bf16, bf16_to_f32, "bf16");
     #[cfg(not(target_feature = "sm_90"))]
@@ -127,7 +127,7 @@ mod imp {
             #[inline(always)]
             pub fn $pair([low, high]: [f32; 2]) -> [$type; 2] {
                 let bits: u32;
-                // SAFETY: arithmetic. The instruction takes the upper half first.
+                // SAFETY: arithmetic. The upper half is the first operand.
                 unsafe {
                     asm!(concat!("cvt.rn.", $ptx, "x2.f32 {}, {}, {};"), out(reg32) bits,
                         in(reg32) high, in(reg32) low, options(pure, nomem, nostack));

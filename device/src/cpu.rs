@@ -1,8 +1,8 @@
-//! The processor that runs kernels on the CPU backend.
+//! Features of the processor that runs the CPU backend.
 
-/// Whether the processor has the instructions for which [`#[kernel]`](macro@crate::kernel) compiles
-/// a kernel's body a second time: AVX2 and fused multiply-add. Without the latter, every
-/// [`fma`](crate::fma) is a call into the C library, which makes a GEMM 14 times slower.
+/// Whether the processor has AVX2 and fused multiply-add. [`#[kernel]`](macro@crate::kernel) compiles a kernel's body a
+/// second time for these. Without fused multiply-add, every [`fma`](crate::fma) calls the C library, which makes a GEMM
+/// 14 times slower.
 #[doc(hidden)]
 #[cfg(target_arch = "x86_64")]
 #[inline]

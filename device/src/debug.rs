@@ -1,6 +1,6 @@
-//! Printing and asserting in a kernel: `debug::print!` and `debug::assert!` name block and thread.
+//! Printing and asserting in a kernel, with block and thread: `debug::print!` and `debug::assert!`.
 //!
-//! Both are for debugging: on a GPU they take registers and call into the driver.
+//! Both are for debugging only: on a GPU they take registers and call the driver.
 
 #[doc(inline)]
 pub use crate::{__assert as assert, __print as print};
@@ -8,10 +8,9 @@ use crate::{BlockCoord, ClusterRank, LaneIdx, ThreadIdx, WarpIdx};
 
 /// Prints one line from the running thread: its block, its thread, and the text.
 ///
-/// `{}` stands for the next argument and `{:x}` for the next integer in hexadecimal; `{{` and `}}`
-/// are braces. Up to eight arguments can follow: integers, floats, and indices such as
-/// [`ThreadIdx`] ([`PrintArg`]). Lines of different threads come in no particular order; on a GPU
-/// they appear when the host next waits for the device.
+/// `{}` stands for the next argument, and `{:x}` for the next integer in hexadecimal. `{{` and `}}` are braces. Up to
+/// eight arguments can follow: integers, floats, and indices such as [`ThreadIdx`] ([`PrintArg`]). Lines of different
+/// threads come in no particular order. On a GPU they appear when the host next waits for the device.
 ///
 /// ```no_run
 /// use cutlet_device::debug;
@@ -34,9 +33,8 @@ macro_rules! __print {
 
 /// Ends the kernel with an error if the condition does not hold.
 ///
-/// A text with arguments may follow, as for [`print!`]. On the CPU the launch returns the error; on
-/// a GPU the thread prints it and traps, after which the process can only give up the device's
-/// context.
+/// A text with arguments may follow, as for [`print!`]. On the CPU the launch returns the error. On a GPU the thread
+/// prints it and traps. The process can then only destroy the device's context.
 ///
 /// ```no_run
 /// use cutlet_device::debug;
@@ -70,17 +68,17 @@ macro_rules! __assert {
     };
 }
 
-/// The text of a [`print!`], as a type, so that it is known when the kernel is compiled.
+/// The text of a [`print!`], as a type, so that it is known at compile time.
 #[doc(hidden)]
 pub trait PrintText {
     const TEXT: &'static str;
     /// `file:line` of an assertion.
     const PLACE: &'static str = "";
-    /// Braces stand for themselves.
+    /// Whether braces stand for themselves.
     const VERBATIM: bool = false;
 }
 
-/// How an argument's 64 bits are printed.
+/// The type as which an argument's 64 bits are printed.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PrintKind {
@@ -92,7 +90,7 @@ pub enum PrintKind {
     Single,
 }
 
-/// What [`print!`] can print: integers, floats, and the indices of this crate.
+/// A type that [`print!`] can print: integers, floats, and the indices of this crate.
 pub trait PrintArg: Copy {
     #[doc(hidden)]
     const KIND: PrintKind;
@@ -122,10 +120,10 @@ print_arg! {
     Unsigned: ThreadIdx LaneIdx WarpIdx BlockCoord ClusterRank, |value| u64::from(value.get());
 }
 
-/// Most arguments of a line.
+/// The most arguments of a line.
 const MAX_ARGS: usize = 8;
 
-/// The arguments of a line: a tuple of up to eight.
+/// The arguments of a line: a tuple of at most eight.
 #[doc(hidden)]
 pub trait PrintArgs {
     const KINDS: &'static [PrintKind];
@@ -165,7 +163,7 @@ print_args!(A B C D E F G H);
 enum Piece {
     /// A byte that stands for itself.
     Byte(u8),
-    /// The place of the next argument.
+    /// A placeholder for the next argument.
     Argument { hex: bool },
 }
 
@@ -187,13 +185,13 @@ const fn piece(text: &[u8], at: usize, verbatim: bool) -> (Piece, usize) {
             (Piece::Argument { hex: true }, at + 4)
         }
         b'{' | b'}' => {
-            panic!("a kernel's text can hold {{}} and {{:x}}, and braces only as {{{{ and }}}}")
+            panic!("a text's placeholders are {{}} and {{:x}}: write braces as {{{{ and }}}}")
         }
         byte => (Piece::Byte(byte), at + 1),
     }
 }
 
-/// Refuses a text that does not fit its arguments.
+/// Checks that a text fits its arguments.
 const fn check(text: &str, verbatim: bool, kinds: &[PrintKind]) {
     let text = text.as_bytes();
     let (mut at, mut arguments) = (0, 0);
@@ -202,7 +200,7 @@ const fn check(text: &str, verbatim: bool, kinds: &[PrintKind]) {
         if let Piece::Argument { hex } = piece {
             core::assert!(
                 arguments < kinds.len(),
-                "the text has a place for which there is no argument"
+                "the text has more placeholders than arguments"
             );
             core::assert!(
                 !hex || matches!(kinds[arguments], PrintKind::Signed | PrintKind::Unsigned),
@@ -214,7 +212,7 @@ const fn check(text: &str, verbatim: bool, kinds: &[PrintKind]) {
     }
     core::assert!(
         arguments == kinds.len(),
-        "there is an argument for which the text has no place"
+        "there are more arguments than placeholders in the text"
     );
 }
 
@@ -243,10 +241,10 @@ mod imp {
     use super::{MAX_ARGS, Piece, PrintArgs, PrintKind, PrintText, piece};
     use crate::{block_idx, thread_idx};
 
-    /// The longest format of a line, with its end.
+    /// The most bytes of a format, with the zero at its end.
     const CAPACITY: usize = 1024;
 
-    /// A line's format in the language of `printf`.
+    /// A line's format for `printf`.
     struct Format<L, A>(PhantomData<(L, A)>);
 
     struct Writer {
@@ -256,10 +254,10 @@ mod imp {
 
     impl Writer {
         const fn push(&mut self, byte: u8) {
-            // The last byte stays zero, the end of a C string.
+            // The last byte stays zero: it ends the C string.
             core::assert!(
                 self.len + 1 < CAPACITY,
-                "the text of a kernel's line is too long"
+                "the text of a line is longer than 1023 bytes"
             );
             self.bytes[self.len] = byte;
             self.len += 1;
@@ -329,8 +327,7 @@ mod imp {
         first[..3].copy_from_slice(&who);
         first[3] = u64::from(thread_idx().get());
         rest.copy_from_slice(&arguments.all_bits());
-        // SAFETY: the format ends with a zero and takes 64 bits for each value, of which there are
-        // enough.
+        // SAFETY: the format ends with a zero, and takes 64 bits for each value. There are as many values as it takes.
         unsafe {
             nvptx::vprintf(
                 (&raw const *const { &Format::<L, A>::PRINTF }).cast(),

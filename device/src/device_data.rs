@@ -1,11 +1,11 @@
-//! What may cross from host to kernel by value: plain data with the same bytes on both sides.
+//! Plain data with the same bytes on host and device, which a launch passes by value.
 
 use core::marker::PhantomData;
 
-/// Plain data that a kernel takes by value or that fills a device buffer.
+/// Plain data that a kernel takes by value, or of which a device buffer consists.
 ///
-/// The primitive numbers, the `half` types, arrays and [`PhantomData`] are device data; the device
-/// pointers of this crate are too. For a struct of your own, derive it:
+/// Primitive numbers, the `half` types, arrays, [`PhantomData`] and the device pointers of this crate are device data.
+/// For a struct of your own, derive it:
 ///
 /// ```
 /// use cutlet_device::DeviceData;
@@ -21,9 +21,9 @@ use core::marker::PhantomData;
 /// ```
 ///
 /// # Safety
-/// The type has the same size, alignment and field offsets on the host and on `nvptx64`, has no
-/// padding, holds no reference to host memory, and every bit pattern of its size is a value of it
-/// (a device buffer holds whatever a kernel wrote there).
+/// The type has the same size, alignment and field offsets on the host and on `nvptx64`. It has no padding and no
+/// reference to host memory. Every bit pattern of its size is a value, because a device buffer holds whatever a kernel
+/// wrote.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not plain device data, so a kernel cannot take it",
     label = "a kernel argument must be plain data with the same bytes on host and device",
@@ -31,23 +31,23 @@ use core::marker::PhantomData;
     note = "for your own `#[repr(C)]` struct: `#[derive(Clone, Copy, cutlet_device::DeviceData)]`"
 )]
 pub unsafe trait DeviceData: Copy + Send + Sync + 'static {
-    /// Alignment in bytes that the PTX parameter of this type must have, where that is more than
-    /// Rust's alignment of it: 64 for a tensor map and for structs that hold one.
+    /// The alignment of the PTX parameter in bytes, if it is more than Rust's alignment: 64 for a tensor map and for
+    /// structs that contain one.
     const PARAM_ALIGN: usize = align_of::<Self>();
 
-    /// Whether a kernel takes it only where the launch put it, `#[grid_constant]`: a tensor map and structs that hold
-    /// one, as a copy is no place that TMA reads.
+    /// Whether a kernel takes it only in place, by `#[grid_constant]`: a tensor map and structs that contain one,
+    /// because TMA cannot read a copy.
     const IN_PLACE: bool = false;
 
-    /// Evaluated for every kernel argument, and for what a device pointer or a buffer is made for, on the host too: a
-    /// layout that is not plain data stops the build here.
+    /// Evaluated for every type of kernel arguments, device pointers and buffers, on the host too. It stops the build
+    /// if the type's layout is not plain data.
     const CHECK: () = ();
 }
 
 macro_rules! plain_numbers {
     ($($number:ty),*) => {$(
-        // SAFETY: a primitive number (or a transparent wrapper of one) of the same size and
-        // alignment on 64-bit hosts and on nvptx64, without padding; every bit pattern is a value.
+        // SAFETY: a primitive number, or a transparent wrapper of one, without padding. Size and alignment are the same
+        // on 64-bit hosts and on nvptx64, and every bit pattern is a value.
         #[diagnostic::do_not_recommend]
         unsafe impl DeviceData for $number {}
     )*};
@@ -82,7 +82,7 @@ unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
         let () = T::CHECK;
         assert!(
             size_of::<T>().is_multiple_of(T::PARAM_ALIGN),
-            "an array of this element type would leave its elements unaligned in a kernel parameter"
+            "the elements of an array of this type would not be aligned in a kernel parameter"
         );
     };
 }
@@ -91,8 +91,8 @@ unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
 #[diagnostic::do_not_recommend]
 unsafe impl<T: Copy + Send + Sync + 'static> DeviceData for PhantomData<T> {}
 
-/// For the macros: stops the build where an argument's type is not plain data, and says whether a kernel may take a
-/// copy of it.
+/// For the macros: stops the build if an argument's type is not plain data. Returns whether a kernel may take a copy of
+/// it.
 #[doc(hidden)]
 pub const fn __check_argument<T: DeviceData>() -> bool {
     let () = T::CHECK;

@@ -1,5 +1,5 @@
-//! What the crate's pointers and indices are to `cutlet-layout-core`: engines of tensors, and
-//! indices of threads and tiles.
+//! `cutlet-layout-core`'s traits for this crate's types: pointers are engines of tensors, and indices are those of
+//! threads and tiles.
 
 use cutlet_layout_core::{Engine, EngineMut, ThreadIndex, TileIndex};
 

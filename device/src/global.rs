@@ -1,19 +1,18 @@
-//! Global memory: typed device pointers, with accesses of one element or of a vector of up to 16
-//! bytes.
+//! Global memory: typed device pointers, with accesses of one element or of a vector of at most 16 bytes.
 
 use core::fmt;
 use core::marker::PhantomData;
 
 use crate::DeviceData;
 
-/// Pointer to elements in global memory that a kernel reads.
+/// A pointer to elements in global memory that a kernel reads.
 ///
-/// A kernel takes it by value; on the host, a buffer hands it out. It has no length: whoever calls
-/// [`load`](Self::load) must know what is there.
+/// A kernel takes it by value. On the host, a buffer makes it. It has no length: the caller of [`load`](Self::load)
+/// must know that the element exists.
 #[repr(transparent)]
 pub struct Global<T>(*const T, PhantomData<T>);
 
-/// Pointer to elements in global memory that a kernel reads and writes.
+/// A pointer to elements in global memory that a kernel reads and writes.
 #[repr(transparent)]
 pub struct GlobalMut<T>(*mut T, PhantomData<T>);
 
@@ -39,15 +38,14 @@ macro_rules! pointer {
         // SAFETY: as above.
         unsafe impl<T: Sync> Sync for $name<T> {}
 
-        // SAFETY: a 64-bit address on both sides; any bits are an address.
+        // SAFETY: a 64-bit address on both sides, of which every bit pattern is a value.
         #[diagnostic::do_not_recommend]
         unsafe impl<T: DeviceData> DeviceData for $name<T> {
             const CHECK: () = T::CHECK;
         }
 
         impl<T: DeviceData> $name<T> {
-            /// The pointer to the element at `ptr`: an address in the device's memory, or, for the
-            /// CPU backend, in the host's.
+            /// The pointer to the element at `ptr`, an address in device memory, or in host memory for the CPU backend.
             #[inline(always)]
             pub const fn from_ptr(ptr: $pointer) -> Self {
                 const { T::CHECK }
@@ -60,7 +58,7 @@ macro_rules! pointer {
                 self.0
             }
 
-            /// The pointer whose element 0 is this one's element `index`.
+            /// The pointer to element `index`.
             #[inline(always)]
             pub const fn offset(self, index: i64) -> Self {
                 Self(self.0.wrapping_offset(index as isize), PhantomData)
@@ -69,7 +67,7 @@ macro_rules! pointer {
             /// Reads element `index`.
             ///
             /// # Safety
-            /// The element must exist, and no other thread may be writing it.
+            /// The element must exist, and no other thread may write it at the same time.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn load(self, index: i64) -> T {
@@ -81,8 +79,8 @@ macro_rules! pointer {
             /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
             ///
             /// # Safety
-            /// As [`load`](Self::load) for each of them; the first one's address must be a multiple
-            /// of the bytes read.
+            /// As [`load`](Self::load) for each element. The first element's address must be a multiple of the bytes
+            /// read.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
@@ -97,10 +95,10 @@ pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
 impl<T: DeviceData> Global<T> {
-    /// Has the second-level cache fetch the line that element `index` is in.
+    /// Fetches the line of element `index` into the L2 cache.
     ///
-    /// Nothing is read for the kernel: what is written to the line before it is loaded is loaded. So a
-    /// kernel may call it before it waits for the kernels before it.
+    /// The kernel reads nothing: a later load sees writes to the line after the prefetch. So a kernel may call it
+    /// before it waits for the kernels before it.
     ///
     /// # Safety
     /// The element must exist.
@@ -110,40 +108,40 @@ impl<T: DeviceData> Global<T> {
         unsafe { imp::prefetch(self.0.offset(index as isize)) };
     }
 
-    /// [`load_vec`](Self::load_vec) of memory that no thread writes while the kernel runs, through
-    /// the read-only cache (`ld.global.nc`).
+    /// [`load_vec`](Self::load_vec) through the read-only cache (`ld.global.nc`), of memory that no thread writes while
+    /// the kernel runs.
     ///
     /// # Safety
-    /// As [`load_vec`](Self::load_vec), and nothing writes the elements before the kernel ends.
+    /// As [`load_vec`](Self::load_vec). Nothing may write the elements before the kernel ends.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec_read_only<const N: usize>(self, index: i64) -> [T; N] {
-        // SAFETY: the caller promises that the elements can be read and stay as they are.
+        // SAFETY: the caller promises that the elements can be read and do not change.
         unsafe { imp::read_only(self.0.offset(index as isize)) }
     }
 
-    /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once: it does not
-    /// displace other data from the first-level cache.
+    /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once. It does not displace other data
+    /// from the L1 cache.
     ///
     /// # Safety
     /// As [`load_vec_read_only`](Self::load_vec_read_only).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec_once<const N: usize>(self, index: i64) -> [T; N] {
-        // SAFETY: the caller promises that the elements can be read and stay as they are.
+        // SAFETY: the caller promises that the elements can be read and do not change.
         unsafe { imp::read_once(self.0.offset(index as isize)) }
     }
 }
 
 impl<T: DeviceData> GlobalMut<T> {
-    /// The same elements, only to be read.
+    /// The same elements, for reading only.
     #[inline(always)]
     pub const fn as_global(self) -> Global<T> {
         Global::from_ptr(self.0)
     }
 
-    /// [`load`](Self::load) by a thread that may not have waited for the kernels before, of memory that these
-    /// do not write.
+    /// [`load`](Self::load) by a thread that may not have waited for the kernels before, of memory that they do not
+    /// write.
     ///
     /// # Safety
     /// As [`load`](Self::load).
@@ -155,8 +153,8 @@ impl<T: DeviceData> GlobalMut<T> {
         value
     }
 
-    /// [`store`](Self::store) by a thread that may not have waited for the kernels before, to memory that
-    /// these do not use.
+    /// [`store`](Self::store) by a thread that may not have waited for the kernels before, to memory that they do not
+    /// use.
     ///
     /// # Safety
     /// As [`store`](Self::store).
@@ -170,7 +168,7 @@ impl<T: DeviceData> GlobalMut<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The element must exist, and no other thread may be reading or writing it.
+    /// The element must exist, and no other thread may access it at the same time.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store(self, index: i64, value: T) {
@@ -181,8 +179,7 @@ impl<T: DeviceData> GlobalMut<T> {
     /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of
-    /// the bytes written.
+    /// As [`store`](Self::store) for each element. The first element's address must be a multiple of the bytes written.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
@@ -190,8 +187,7 @@ impl<T: DeviceData> GlobalMut<T> {
         unsafe { imp::write(self.0.offset(index as isize), values) };
     }
 
-    /// [`store_vec`](Self::store_vec) of values that nobody will read soon: they leave the caches
-    /// first.
+    /// [`store_vec`](Self::store_vec) of values that are not read soon: the caches evict them first.
     ///
     /// # Safety
     /// As [`store_vec`](Self::store_vec).
@@ -211,7 +207,7 @@ mod imp {
     load_instruction!(ld_global_nc, "ld.global.nc", reg64: *const T);
     #[cfg(target_feature = "sm_90")]
     load_instruction!(ld_global_once, "ld.global.nc.L1::no_allocate", reg64: *const T);
-    // The version of PTX that is written for older targets lacks the hint.
+    // PTX versions for older targets lack the hint.
     #[cfg(not(target_feature = "sm_90"))]
     load_instruction!(ld_global_once, "ld.global.nc", reg64: *const T);
     store_instruction!(st_global, "st.global", reg64: *mut T);
@@ -242,7 +238,7 @@ mod imp {
 
     #[inline(always)]
     pub unsafe fn prefetch<T>(ptr: *const T) {
-        // SAFETY: nothing that a program sees is changed.
+        // SAFETY: a hint.
         unsafe {
             core::arch::asm!("prefetch.global.L2 [{}];", in(reg64) ptr, options(nostack));
         }
@@ -257,6 +253,6 @@ mod imp {
         write_vector_early as write_early,
     };
 
-    /// There is no cache.
+    /// The CPU backend has no cache.
     pub unsafe fn prefetch<T>(_: *const T) {}
 }

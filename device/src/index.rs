@@ -1,7 +1,6 @@
-//! Who is running: indices of thread, lane, warp and block.
+//! Indices of threads, lanes, warps and blocks, and the extents of a launch.
 //!
-//! The index types have no arithmetic. A layout takes them and says what the thread does; that
-//! keeps index arithmetic out of kernels.
+//! The index types have no arithmetic. A layout takes them as coordinates, which keeps index arithmetic out of kernels.
 
 /// Threads of a warp.
 pub const WARP_SIZE: u32 = 32;
@@ -15,20 +14,19 @@ macro_rules! index {
         pub struct $name(u32);
 
         impl $name {
-            /// The index as a number, for code that is below layouts.
+            /// The index as a number, for code below layouts.
             #[inline(always)]
             pub const fn get(self) -> u32 {
                 self.0
             }
 
-            /// Whether this is number 0: the one that does what is to be done once.
+            /// Whether the index is 0, for work that one of them does.
             #[inline(always)]
             pub const fn is_first(self) -> bool {
                 self.0 == 0
             }
 
-            /// Whether this is that number, counted from 0: another one than the first, for something else
-            /// that is to be done once.
+            /// Whether the index is `number`, for work that one of them does, and not the first.
             #[inline(always)]
             pub const fn is(self, number: u32) -> bool {
                 self.0 == number
@@ -61,7 +59,8 @@ index! {
 }
 
 impl ClusterRank {
-    /// Which of `parts` parts of something that the cluster shares is this block's: where there is one, that.
+    /// The index of this block's part, if the cluster divides something into `parts` parts. It is 0 if there is one
+    /// part.
     #[inline(always)]
     pub const fn part(self, parts: usize) -> u32 {
         match parts {
@@ -70,7 +69,7 @@ impl ClusterRank {
         }
     }
 
-    /// The block's row in a cluster of so many rows and columns of blocks: ranks go along rows.
+    /// The block's row in a cluster of `rows` × `columns` blocks. Ranks run along rows.
     #[inline(always)]
     pub const fn row(self, rows: usize, columns: usize) -> u32 {
         match columns {
@@ -80,7 +79,7 @@ impl ClusterRank {
         }
     }
 
-    /// The block's column in such a cluster.
+    /// The block's column in a cluster of `rows` × `columns` blocks.
     #[inline(always)]
     pub const fn column(self, rows: usize, columns: usize) -> u32 {
         match rows {
@@ -94,7 +93,7 @@ impl ClusterRank {
 /// Index of a block in the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockIdx {
-    /// Along x, the direction in which neighbouring blocks usually start one after the other.
+    /// Along x. Neighbouring blocks along x usually start one after the other.
     pub x: BlockCoord,
     /// Along y.
     pub y: BlockCoord,
@@ -131,8 +130,8 @@ pub fn warp_idx() -> WarpIdx {
     WarpIdx(imp::thread_idx() / WARP_SIZE)
 }
 
-/// [`warp_idx`], read from the warp's first lane, so that the compiler knows it to be the same for
-/// all lanes: branches on it cost no divergence. All lanes of the warp must call it.
+/// [`warp_idx`], read from the warp's first lane. The compiler then knows it to be uniform, so branches on it do not
+/// diverge. All lanes of the warp must call it.
 #[inline(always)]
 pub fn warp_idx_sync() -> WarpIdx {
     WarpIdx(crate::shfl(warp_idx().0, 0))
@@ -149,23 +148,22 @@ pub fn block_idx() -> BlockIdx {
     }
 }
 
-/// The running block's index in its cluster; 0 in launches without clusters.
+/// The running block's index in its cluster. It is 0 in launches without clusters.
 #[inline(always)]
 pub fn cluster_rank() -> ClusterRank {
     ClusterRank(imp::cluster_rank())
 }
 
-/// How many blocks a cluster has; 1 in launches without clusters.
+/// The number of blocks of a cluster. It is 1 in launches without clusters.
 #[inline(always)]
 pub fn cluster_size() -> u32 {
     imp::cluster_size()
 }
 
-/// The multiprocessor that the running block is on; on the CPU, each block of the first dimension has
-/// one of its own.
+/// The multiprocessor that the running block is on. On the CPU, it is the block's index along x.
 ///
-/// Nothing says that no other block of the launch runs there, or will: it is for where to look first,
-/// not for whose something is.
+/// Other blocks of the launch may run on the same multiprocessor, at the same time or later. So the index is a hint,
+/// and not a unique owner.
 #[inline(always)]
 pub fn multiprocessor_idx() -> u32 {
     imp::multiprocessor_idx()
@@ -279,7 +277,7 @@ mod imp {
     #[inline(always)]
     pub fn multiprocessor_idx() -> u32 {
         let idx;
-        // SAFETY: reads a special register, which a block that was interrupted may find changed.
+        // SAFETY: reads a special register. It may change when the block is preempted.
         unsafe { asm!("mov.u32 {}, %smid;", out(reg32) idx, options(nomem, nostack)) };
         idx
     }
@@ -307,7 +305,7 @@ mod tests {
     use super::ClusterRank;
 
     #[test]
-    fn ranks_go_along_the_rows_of_a_cluster() {
+    fn ranks_run_along_the_rows_of_a_cluster() {
         let places = |rows: usize, columns: usize| {
             let ranks = (0..(rows * columns) as u32).map(ClusterRank);
             let places = ranks.map(|it| (it.row(rows, columns), it.column(rows, columns)));
@@ -319,7 +317,7 @@ mod tests {
         );
         assert_eq!(places(3, 1), [(0, 0), (1, 0), (2, 0)]);
         assert_eq!(places(1, 3), [(0, 0), (0, 1), (0, 2)]);
-        // A block of a cluster whose tiles do not lie beside each other.
+        // A cluster whose blocks share one tile.
         let alone = ClusterRank(1);
         assert_eq!((alone.row(1, 1), alone.column(1, 1)), (0, 0));
     }

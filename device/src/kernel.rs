@@ -1,30 +1,29 @@
-//! The typed handle of a kernel: its name, argument types, launch bounds and, on the CPU, its body.
+//! The typed handle of a kernel: name, argument types, launch bounds and, on the CPU, the body.
 
 use core::ffi::c_void;
 use core::fmt;
 
 use crate::DeviceData;
 
-/// How a kernel is compiled to be launched; written in `#[kernel(…)]`, held by its [`Kernel`].
+/// The launch bounds for which a kernel is compiled. They are written in `#[kernel(…)]`, and its [`Kernel`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
-    /// Threads of a block, 1 to 1024. Every launch of the kernel uses exactly this many.
+    /// Threads of a block, 1 to 1024. Every launch of the kernel has exactly this many.
     pub threads: u32,
-    /// Blocks that shall fit on one multiprocessor at a time: the compiler limits registers
-    /// accordingly. 0 leaves it open.
+    /// The least number of blocks that fit on a multiprocessor at a time, for which the compiler limits registers. 0 is
+    /// no limit.
     pub min_blocks: u32,
-    /// Blocks of a cluster, along x; 1 is a launch without clusters.
+    /// Blocks of a cluster, along x. 1 is a launch without clusters.
     pub cluster: u32,
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
 }
 
 impl LaunchBounds {
-    /// The most shared memory that a block of any kernel may ask for, in bytes: 227 KiB, what GPUs of compute
-    /// capability 9.0 and 10.0 have.
+    /// The most shared memory of a block in bytes: 227 KiB, the limit of compute capability 9.0 and 10.0.
     pub const MOST_SHARED_BYTES: u32 = 227 * 1024;
 
-    /// Bounds that a device can satisfy, checked where `#[kernel]` evaluates them: at compile time.
+    /// Bounds that a device can satisfy. `#[kernel]` checks them at compile time.
     ///
     /// ```compile_fail
     /// # use cutlet_device::kernel;
@@ -33,8 +32,8 @@ impl LaunchBounds {
     /// ```
     ///
     /// # Panics
-    /// On a number of threads outside 1 to 1024, a cluster outside 1 to 16, or more than 227 KiB of
-    /// shared memory.
+    /// If the number of threads is not 1 to 1024, `min_blocks` is more than 32, the cluster is not 1 to 16, or there
+    /// are more than 227 KiB of shared memory.
     pub const fn new(threads: u32, min_blocks: u32, cluster: u32, shared_bytes: u32) -> Self {
         assert!(
             0 < threads && threads <= 1024,
@@ -58,12 +57,10 @@ impl LaunchBounds {
     }
 }
 
-/// A kernel as the host knows it, made by [`#[kernel]`](macro@crate::kernel) or
-/// [`instantiate!`](crate::instantiate).
+/// The host's handle of a kernel, made by [`#[kernel]`](macro@crate::kernel) or [`instantiate!`](crate::instantiate).
 ///
-/// `A` is the tuple of the kernel's argument types ([`KernelArgs`]), so that a launch with other
-/// arguments does not compile. Name and family agree with the PTX by construction: both come from
-/// the same macro.
+/// `A` is the tuple of the kernel's argument types ([`KernelArgs`]), so a launch with other arguments does not compile.
+/// The macro that makes the handle also makes the PTX entry, so name and family agree.
 pub struct Kernel<A> {
     name: &'static str,
     module: &'static str,
@@ -72,8 +69,8 @@ pub struct Kernel<A> {
 }
 
 impl<A> Kernel<A> {
-    /// For the macros: a handle of the kernel `name` in the module of path `module` (with the
-    /// crate's name in front). `body` runs one thread of it on the CPU.
+    /// For the macros: the handle of the kernel `name` in the module with path `module`, which begins with the crate's
+    /// name. `body` runs one thread on the CPU.
     pub const fn new(
         name: &'static str,
         module: &'static str,
@@ -88,13 +85,13 @@ impl<A> Kernel<A> {
         }
     }
 
-    /// The name of the function, which is also the name of the PTX entry.
+    /// The name of the function and of the PTX entry.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The family: the path of the kernel's module below its crate (`gemm`), or the crate's name for
-    /// a kernel at the crate root. [`PtxLibrary::family`](crate::PtxLibrary::family) takes it.
+    /// The family: the path of the kernel's module in its crate (`gemm`), or the crate's name for a kernel at the crate
+    /// root. [`PtxLibrary::family`](crate::PtxLibrary::family) takes it.
     pub const fn family(&self) -> &'static str {
         let path = self.module.as_bytes();
         let mut at = 0;
@@ -112,11 +109,11 @@ impl<A> Kernel<A> {
         self.bounds
     }
 
-    /// The body: one call runs one thread of one block on the CPU, with the device pointers among
-    /// the arguments taken as host addresses.
+    /// The body. One call runs one thread of one block on the CPU. Device pointers among the arguments are host
+    /// addresses.
     ///
-    /// It is unsafe because a kernel accesses memory through the pointers it is given. Meant for the
-    /// CPU backend, which first sets up the thread's indices, barriers and shared memory.
+    /// It is unsafe because the kernel accesses memory through its pointers. It is for the CPU backend, which first
+    /// sets up the thread's indices, barriers and shared memory.
     pub const fn body(&self) -> unsafe fn(A) {
         self.body
     }
@@ -132,10 +129,10 @@ impl<A> fmt::Debug for Kernel<A> {
     }
 }
 
-/// The most arguments that a kernel can have.
+/// The most arguments of a kernel.
 pub const MAX_ARGS: usize = 12;
 
-/// The arguments of a kernel: a tuple of up to [`MAX_ARGS`] values of [`DeviceData`].
+/// The arguments of a kernel: a tuple of at most [`MAX_ARGS`] values of [`DeviceData`].
 ///
 /// # Safety
 /// [`for_each`](KernelArgs::for_each) visits exactly the parameters of the PTX entry, in order.
@@ -145,15 +142,15 @@ pub const MAX_ARGS: usize = 12;
     note = "more arguments than that: put them into a `#[repr(C)]` struct that derives `DeviceData`"
 )]
 pub unsafe trait KernelArgs: Copy + Send + Sync + 'static {
-    /// Calls `visit` with the address of each argument, in order: what a launch hands to the driver.
-    /// Arguments without bytes have no parameter in the PTX and are left out.
+    /// Calls `visit` with the address of each argument in order, which a launch passes to the driver. It skips
+    /// arguments of size 0, which have no parameter in the PTX.
     fn for_each(&self, visit: impl FnMut(*const c_void));
 }
 
 macro_rules! kernel_args {
     ($($arg:ident)*) => {
-        // SAFETY: rustc makes one PTX parameter for each argument of the entry, in order, except
-        // for arguments of size 0, which get none.
+        // SAFETY: rustc makes one PTX parameter for each argument of the entry in order, except for arguments of size
+        // 0.
         #[allow(non_snake_case, unused_mut, unused_variables)]
         unsafe impl<$($arg: DeviceData),*> KernelArgs for ($($arg,)*) {
             fn for_each(&self, mut visit: impl FnMut(*const c_void)) {

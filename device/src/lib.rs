@@ -1,19 +1,19 @@
-//! The vocabulary of a kernel body: what a Rust function needs to be a GPU kernel.
+//! The vocabulary of a kernel body: everything that a Rust function needs to be a GPU kernel.
 //!
-//! One API, two implementations: on `nvptx64` each function is one or a few PTX instructions,
-//! elsewhere it runs on `cutlet-simt`, which executes every GPU thread as a coroutine on the CPU.
+//! The API has two implementations. On `nvptx64`, a function is one or a few PTX instructions. Elsewhere it runs on
+//! `cutlet-simt`, which executes every GPU thread as a coroutine on the CPU.
 //!
 //! | topic | functions and types |
 //! |---|---|
-//! | who is running | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
-//! | waiting for each other | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
+//! | indices and extents | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
+//! | barriers | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
-//! | Hopper: TMA, `wgmma`, clusters | [`sm90`] |
-//! | what kernels are built of: schedulers, pipelines, reductions | [`collective`] |
+//! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
+//! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
 //! | matrix instructions of every architecture | [`MmaInstruction`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
 #![no_std]

@@ -1,8 +1,8 @@
-//! Arithmetic that has an instruction of its own.
+//! Arithmetic functions that are one instruction each.
 
 /// `a * b + c`, rounded once.
 ///
-/// The compiler never makes one of `a * b + c` by itself.
+/// The compiler does not fuse `a * b + c` by itself.
 #[inline(always)]
 pub fn fma<F: Fma>(a: F, b: F, c: F) -> F {
     F::fma(a, b, c)
@@ -43,8 +43,7 @@ macro_rules! approximate {
     ($($(#[$docs:meta])* $name:ident = $instruction:literal, |$x:ident| $cpu:expr;)*) => {$(
         $(#[$docs])*
         ///
-        /// On a GPU this is one instruction, with an error of a few units in the last place; the
-        /// CPU is more exact.
+        /// On a GPU this is one instruction, with an error of a few units in the last place. The CPU is more exact.
         #[inline(always)]
         pub fn $name($x: f32) -> f32 {
             #[cfg(target_arch = "nvptx64")]
@@ -74,12 +73,12 @@ approximate! {
     rcp_approx = "rcp.approx.ftz.f32", |x| x.recip();
     /// `1 / sqrt(x)`.
     rsqrt_approx = "rsqrt.approx.ftz.f32", |x| x.sqrt().recip();
-    /// The hyperbolic tangent of `x`. The GPU's has a relative error of up to 2^-11.
+    /// The hyperbolic tangent of `x`. On a GPU it has a relative error of at most 2^-11.
     tanh_approx = "tanh.approx.f32", |x| x.tanh();
 }
 
-/// The hyperbolic tangents of two numbers, computed as f16: half the time of two
-/// [`tanh_approx`], and off by up to 2^-10.
+/// The hyperbolic tangents of two numbers, computed in f16. It takes half the time of two [`tanh_approx`], and has an
+/// error of at most 2^-10.
 #[inline(always)]
 pub fn tanh_approx_f16([first, second]: [f32; 2]) -> [f32; 2] {
     #[cfg(target_arch = "nvptx64")]
@@ -110,7 +109,7 @@ pub fn tanh_approx_f16([first, second]: [f32; 2]) -> [f32; 2] {
     }
 }
 
-/// The larger of two numbers, or NaN if one of them is none: one instruction.
+/// The larger of two numbers. Returns NaN if either argument is NaN.
 #[inline(always)]
 pub fn max_nan(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -1,25 +1,25 @@
-//! Matrix instructions: what a kernel needs to know of one, whichever architecture has it.
+//! Matrix instructions of every architecture, as a kernel sees them.
 
 use cutlet_layout_core::StaticLayout;
 
 use crate::DeviceData;
 
-/// A matrix instruction, or several that are issued as one: `M × N` accumulators, each of which gets `K` products.
+/// A matrix instruction, or several that are issued together. It adds `K` products to each of `M × N` accumulators.
 ///
-/// A kernel that takes its types and extents from here holds for every instruction.
+/// A kernel that takes its types and extents from this trait works with every instruction.
 pub trait MmaInstruction: Copy + 'static {
-    /// Elements of A.
+    /// The element type of A.
     type A: DeviceData;
-    /// Elements of B.
+    /// The element type of B.
     type B: DeviceData;
-    /// Accumulators.
+    /// The type of the accumulators.
     type Acc: DeviceData;
     /// Rows of accumulators.
     const M: usize;
     /// Columns of accumulators.
     const N: usize;
-    /// Products that one instruction adds to each accumulator.
+    /// The products that the instruction adds to each accumulator.
     const K: usize;
-    /// Which of the accumulators are a thread's, counted from its first.
+    /// The coordinates of a thread's accumulators, relative to its first one.
     type Values: StaticLayout;
 }

@@ -1,46 +1,44 @@
-//! The compiled kernels of a package: one PTX text for each family and target.
+//! The compiled kernels of a package: a PTX text for each family and target.
 
-/// The PTX of a package's kernels, as `cutlet-ptx-builder` writes it into the package.
+/// The PTX of a package's kernels, which `cutlet-ptx-builder` writes.
 #[derive(Debug)]
 pub struct PtxLibrary {
     /// The families, sorted by name.
     pub families: &'static [PtxFamily],
 }
 
-/// The kernels of one module of the package, loaded into a device as one unit.
+/// The kernels of one module of the package, which a device loads together.
 #[derive(Debug)]
 pub struct PtxFamily {
-    /// The module's path below the crate (`gemm`, `gather::by_rows`); the crate's name for kernels
-    /// at the crate root. Equals [`Kernel::family`](crate::Kernel::family) of its kernels.
+    /// The module's path in the crate (`gemm`, `gather::by_rows`), or the crate's name for kernels at the crate root.
+    /// It is the [`Kernel::family`](crate::Kernel::family) of its kernels.
     pub name: &'static str,
-    /// One module for each target it was built for, in ascending order of compute capability.
+    /// One module for each target, in ascending order of compute capability.
     pub modules: &'static [PtxModule],
 }
 
-/// One PTX text.
+/// The PTX of a family for one target.
 #[derive(Debug)]
 pub struct PtxModule {
-    /// The target of the PTX, as in its `.target` line: `sm_80`, `sm_90a`.
+    /// The target in the `.target` line of the PTX: `sm_80`, `sm_90a`.
     pub target: &'static str,
-    /// The text, to be handed to the driver's or ptxas' compiler.
+    /// The text, which the driver or ptxas compiles.
     pub ptx: &'static str,
 }
 
 impl PtxLibrary {
-    /// The family of this name.
+    /// The family with this name.
     pub fn family(&self, name: &str) -> Option<&'static PtxFamily> {
         self.families.iter().find(|family| family.name == name)
     }
 }
 
 impl PtxFamily {
-    /// The best module for a device of compute capability `major.minor`, or `None` when the family
-    /// was built for newer or other devices only.
+    /// The best module for a device of compute capability `major.minor`, or `None` if no module runs on it.
     ///
-    /// Plain targets (`sm_80`) run on their capability and every later one, targets with an `a`
-    /// (`sm_90a`) on exactly theirs, targets with an `f` (`sm_100f`) on theirs and later minors of
-    /// the same major. Among those that run, the highest capability wins, and at equal
-    /// capability the more specific target.
+    /// A plain target (`sm_80`) runs on its capability and on every later one. A target with an `a` (`sm_90a`) runs on
+    /// exactly its capability. A target with an `f` (`sm_100f`) runs on its capability and on later minors of the same
+    /// major. The best module has the highest capability and, at equal capability, the more specific target.
     ///
     /// ```
     /// use cutlet_device::{PtxFamily, PtxModule};
@@ -64,7 +62,7 @@ impl PtxFamily {
     }
 }
 
-/// A target's name taken apart: `sm_90a` is 9, 0, `Arch`.
+/// A parsed target: `sm_90a` is 9, 0, `Arch`.
 struct Target {
     major: u32,
     minor: u32,

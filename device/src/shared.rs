@@ -1,14 +1,13 @@
-//! Shared memory: typed pieces of the block's dynamic shared memory.
+//! Shared memory: typed allocations of the block's dynamic shared memory.
 
 use core::fmt;
 use core::marker::PhantomData;
 
 use crate::DeviceData;
 
-/// Hands out the block's shared memory, piece by piece.
+/// Allocates the block's shared memory, one array after the other.
 ///
-/// A kernel makes one at its start. The pieces' places are constants after compilation, as long as
-/// the counts are.
+/// A kernel makes one at its start. The addresses are constants if the counts are.
 ///
 /// ```no_run
 /// use cutlet_device::{Shared, SharedMemory};
@@ -23,25 +22,23 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// All of the block's dynamic shared memory, the size of which the kernel's `shared` attribute
-    /// says.
+    /// All of the block's dynamic shared memory. The kernel's `shared` attribute is its size.
     #[inline(always)]
     #[allow(
         clippy::new_without_default,
-        reason = "there is nothing default about a block's only shared memory"
+        reason = "a block has only one shared memory, which is no default"
     )]
     pub const fn new() -> Self {
         Self { used: 0 }
     }
 
-    /// The next `count` elements, aligned to 16 bytes.
+    /// Takes the next `count` elements, aligned to 16 bytes.
     #[inline(always)]
     pub fn take<T: DeviceData>(&mut self, count: usize) -> Shared<T> {
         self.take_aligned::<T, 16>(count)
     }
 
-    /// The next `count` elements, aligned to `ALIGN` bytes: a power of two, at least 16 and at most
-    /// 1024.
+    /// Takes the next `count` elements, aligned to `ALIGN` bytes: a power of two from 16 to 1024.
     #[inline(always)]
     pub fn take_aligned<T: DeviceData, const ALIGN: u32>(&mut self, count: usize) -> Shared<T> {
         const {
@@ -55,16 +52,16 @@ impl SharedMemory {
         Shared::from_address(imp::base() + start)
     }
 
-    /// Bytes handed out so far.
+    /// Bytes taken so far.
     #[inline(always)]
     pub const fn used(&self) -> u32 {
         self.used
     }
 }
 
-/// Pointer to elements in shared memory: a 32-bit address.
+/// A pointer to elements in shared memory: a 32-bit address.
 ///
-/// On the CPU every access is checked to be aligned and inside the block's shared memory.
+/// The CPU backend checks that every access is aligned and within the block's shared memory.
 #[repr(transparent)]
 pub struct Shared<T>(u32, PhantomData<*mut T>);
 
@@ -84,7 +81,7 @@ impl<T> fmt::Debug for Shared<T> {
 }
 
 impl<T: DeviceData> Shared<T> {
-    /// The pointer to the element at a shared-memory address.
+    /// The pointer to the element at an address in shared memory.
     #[inline(always)]
     pub const fn from_address(address: u32) -> Self {
         const { T::CHECK }
@@ -103,11 +100,10 @@ impl<T: DeviceData> Shared<T> {
         Shared::from_address(self.0)
     }
 
-    /// The pointer whose element 0 is this one's element `index`.
+    /// The pointer to element `index`.
     #[inline(always)]
     pub const fn offset(self, index: i64) -> Self {
-        // Shared memory is far smaller than 2^31 bytes, so the index fits and wrapping does the
-        // right thing with negative ones.
+        // Shared memory is much smaller than 2^31 bytes, so the index fits. Wrapping is right for a negative index.
         let bytes = (index as u32).wrapping_mul(size_of::<T>() as u32);
         Self(self.0.wrapping_add(bytes), PhantomData)
     }
@@ -115,8 +111,7 @@ impl<T: DeviceData> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The element must be inside shared memory and written before, and no other thread may be
-    /// writing it.
+    /// The element must be within shared memory, and written before. No other thread may write it at the same time.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load(self, index: i64) -> T {
@@ -128,8 +123,7 @@ impl<T: DeviceData> Shared<T> {
     /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`load`](Self::load) for each of them; the first one's address must be a multiple of the
-    /// bytes read.
+    /// As [`load`](Self::load) for each element. The first element's address must be a multiple of the bytes read.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
@@ -137,8 +131,8 @@ impl<T: DeviceData> Shared<T> {
         unsafe { imp::load::<T, N, 0>(self.offset(index).0) }
     }
 
-    /// [`load_vec`](Self::load_vec) of the elements that start `OFFSET` bytes after the pointer:
-    /// the offset is part of the instruction.
+    /// [`load_vec`](Self::load_vec) of the elements `OFFSET` bytes after the pointer. The offset is part of the
+    /// instruction.
     ///
     /// # Safety
     /// As [`load_vec`](Self::load_vec).
@@ -152,7 +146,7 @@ impl<T: DeviceData> Shared<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The element must be inside shared memory, and no other thread may be reading or writing it.
+    /// The element must be within shared memory, and no other thread may access it at the same time.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store(self, index: i64, value: T) {
@@ -163,8 +157,7 @@ impl<T: DeviceData> Shared<T> {
     /// Writes elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
-    /// As [`store`](Self::store) for each of them; the first one's address must be a multiple of
-    /// the bytes written.
+    /// As [`store`](Self::store) for each element. The first element's address must be a multiple of the bytes written.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
@@ -172,8 +165,8 @@ impl<T: DeviceData> Shared<T> {
         unsafe { imp::store::<T, N, 0>(self.offset(index).0, values) };
     }
 
-    /// [`store_vec`](Self::store_vec) to the elements that start `OFFSET` bytes after the pointer:
-    /// the offset is part of the instruction.
+    /// [`store_vec`](Self::store_vec) to the elements `OFFSET` bytes after the pointer. The offset is part of the
+    /// instruction.
     ///
     /// # Safety
     /// As [`store_vec`](Self::store_vec).
@@ -191,7 +184,7 @@ mod imp {
 
     use crate::vector::{load_instruction, store_instruction};
 
-    /// Where the memory begins that `#[kernel]` declares.
+    /// The start of the memory that `#[kernel]` declares.
     #[inline(always)]
     pub fn base() -> u32 {
         let address;
@@ -222,8 +215,8 @@ mod imp {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load<T: Copy, const N: usize, const OFFSET: u32>(address: u32) -> [T; N] {
-        // SAFETY: the range was just checked; shared memory is filled before a block starts, and
-        // what fills it is a value of any type of device data.
+        // SAFETY: the range was just checked. Shared memory is initialised before a block starts, and every bit pattern
+        // is a value of device data.
         unsafe { at::<T, N>(address, OFFSET).read() }
     }
 

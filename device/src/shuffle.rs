@@ -1,15 +1,15 @@
 //! Warp shuffles: every lane reads a value of another lane.
 //!
-//! All 32 lanes of the warp must call a shuffle together. In the last warp of a block whose size is
-//! not a multiple of 32, values read from lanes that do not exist are meaningless.
+//! All 32 lanes of the warp must call a shuffle together. If the block's size is not a multiple of 32, values from
+//! missing lanes of the last warp are meaningless.
 
 use half::{bf16, f16};
 
-/// A value that lanes can pass to each other: 32 bits or less.
+/// A type of at most 32 bits that lanes can shuffle.
 pub trait Shuffle: Copy {
     /// The value as bits, in the lower part of a register.
     fn to_bits(self) -> u32;
-    /// The value of these bits.
+    /// The value with these bits.
     fn from_bits(bits: u32) -> Self;
 }
 
@@ -44,30 +44,29 @@ pub fn shfl<T: Shuffle>(value: T, lane: u32) -> T {
     T::from_bits(imp::idx(value.to_bits(), lane))
 }
 
-/// `value`, which is the same for all lanes: read from the first, so that the compiler knows that, too, and neither
-/// keeps it once a lane nor works it out once a lane.
+/// `value`, which is the same for all lanes, read from the first lane. The compiler then knows it to be uniform, and
+/// keeps and computes it once per warp.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn uniform<T: Shuffle>(value: T) -> T {
     shfl(value, 0)
 }
 
-/// The value of the lane whose number differs from this lane's by the bits of `mask`, which is
-/// below 32.
+/// The value of the lane whose index is this lane's index xor `mask`, which is below 32.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
     T::from_bits(imp::xor(value.to_bits(), mask))
 }
 
-/// The value of the lane `delta` below this one; lanes that have none get their own value back.
+/// The value of the lane `delta` below this one. A lane without such a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_up<T: Shuffle>(value: T, delta: u32) -> T {
     T::from_bits(imp::up(value.to_bits(), delta))
 }
 
-/// The value of the lane `delta` above this one; lanes that have none get their own value back.
+/// The value of the lane `delta` above this one. A lane without such a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {
@@ -76,8 +75,7 @@ pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {
 
 #[cfg(target_arch = "nvptx64")]
 mod imp {
-    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would
-    // not be.
+    // The intrinsics are convergent: LLVM does not move them into divergent code. Inline assembly is not.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
         fn shfl_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
@@ -120,7 +118,7 @@ mod imp {
 mod imp {
     use cutlet_simt::{Lanes, warp_exchange};
 
-    /// What lanes that do not exist seem to hold: a NaN, so that using it shows.
+    /// The value of missing lanes: a NaN, so that its use shows.
     const MEANINGLESS: u32 = u32::MAX;
 
     fn read(lanes: Lanes, lane: u32) -> u32 {
@@ -136,7 +134,7 @@ mod imp {
     pub fn xor(bits: u32, mask: u32) -> u32 {
         assert!(
             mask < 32,
-            "shfl_xor with mask {mask}: a warp has 32 lanes, the mask must be below 32"
+            "shfl_xor with mask {mask}: the mask must be below 32"
         );
         let lanes = warp_exchange("shfl_xor", bits);
         read(lanes, lanes.lane() ^ mask)

@@ -1,18 +1,18 @@
-//! The instructions of NVIDIA's Hopper: kernels that use them say `arch = "sm_90a"`.
+//! The instructions of Hopper. Kernels that use them have `arch = "sm_90a"`.
 //!
 //! | topic | functions and types |
 //! |---|---|
 //! | tiles in shared memory | [`SharedTile`], [`KMajorTile`], [`MnMajorTile`] |
 //! | tensor memory access | [`TensorMap`], [`SharedTile::load`], [`SharedTile::store`], [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
-//! | barriers in shared memory | [`Mbarrier`] |
-//! | matrix instructions | [`Wgmma`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
-//! | from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
+//! | mbarriers | [`Mbarrier`] |
+//! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
+//! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Multicast`] |
-//! | reductions in the L2 cache | [`ReduceAdd`] |
+//! | additions in the L2 cache | [`ReduceAdd`] |
 //! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 //!
-//! [`collective`](crate::collective) combines them.
+//! [`collective`](crate::collective) builds on them.
 
 mod cluster;
 mod dependent_launch;
@@ -20,6 +20,7 @@ mod descriptor;
 mod elect;
 mod float8;
 mod mbarrier;
+mod operand;
 mod proxy;
 mod reduce_add;
 mod registers;
@@ -58,6 +59,6 @@ pub use warpgroup::{
     warpgroup_thread_idx,
 };
 pub use wgmma::{
-    Accumulator, AccumulatorLayout, Batch, WarpgroupThreads, Wgmma, WgmmaInstruction,
+    Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,
     warpgroup_arrive, warpgroup_wait,
 };

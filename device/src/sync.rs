@@ -1,60 +1,54 @@
 //! Barriers of a block and of a warp, and memory fences.
 
-/// Waits until all threads of the block are here. What any of them wrote before, all of them see
-/// after.
+/// The barrier of all threads of the block. Each thread then sees the earlier writes of all threads.
 ///
-/// Every thread of the block must call it; on the CPU, a launch where one does not ends in an error
-/// that names it.
+/// Every thread of the block must call it. The CPU backend reports a thread that does not.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_threads() {
     imp::sync_threads();
 }
 
-/// Waits until all lanes of the warp are here. What any of them wrote before, all of them see
-/// after.
+/// The barrier of all lanes of the warp. Each lane then sees the earlier writes of all lanes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_warp() {
     imp::sync_warp();
 }
 
-/// Waits at barrier `id` (0 to 15; 0 is the one of [`sync_threads`]) until `threads` threads of the
-/// block are there, by this function or by [`barrier_arrive`]. `threads` is a multiple of 32, and
-/// whole warps call it.
+/// Waits at named barrier `id` until `threads` threads of the block have called this function or [`barrier_arrive`].
+/// `id` is 0 to 15, and 0 is the barrier of [`sync_threads`]. `threads` is a multiple of 32, and whole warps call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn barrier_sync(id: u32, threads: u32) {
     imp::barrier_sync(id, threads);
 }
 
-/// Tells barrier `id` that this thread is there, without waiting; see [`barrier_sync`].
+/// Arrives at named barrier `id` without waiting. See [`barrier_sync`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn barrier_arrive(id: u32, threads: u32) {
     imp::barrier_arrive(id, threads);
 }
 
-/// Waits until `condition` holds, which other blocks bring about: it reads memory with
+/// Waits until `condition` holds. The condition reads memory that other blocks write, by
 /// [`atomic_load`](crate::atomic_load).
 ///
-/// The blocks waited for must be able to run meanwhile. On the CPU they are, and a wait that nobody
-/// can end any more ends in an error; a GPU needs them to be resident, and hangs.
+/// The other blocks must be able to run at the same time. On a GPU they must be resident, or the kernel hangs. The CPU
+/// backend always runs them, and reports a wait that never ends.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn wait_until(condition: impl Fn() -> bool) {
     imp::wait_until(condition);
 }
 
-/// Makes what this thread wrote before visible to all threads of the block before what it writes
-/// after.
+/// Makes this thread's earlier writes visible to all threads of the block before its later writes.
 #[inline(always)]
 pub fn thread_fence_block() {
     imp::fence_block();
 }
 
-/// Makes what this thread wrote before visible to all threads of the device before what it writes
-/// after.
+/// Makes this thread's earlier writes visible to all threads of the device before its later writes.
 #[inline(always)]
 pub fn thread_fence() {
     imp::fence_device();
@@ -64,8 +58,7 @@ pub fn thread_fence() {
 mod imp {
     use core::arch::asm;
 
-    // The intrinsics are convergent: LLVM keeps them where all threads meet. Inline assembly would
-    // not be.
+    // The intrinsics are convergent: LLVM does not move them into divergent code. Inline assembly is not.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.bar.warp.sync"]
         fn bar_warp_sync(mask: u32);
@@ -121,7 +114,7 @@ mod imp {
 mod imp {
     use core::sync::atomic::{Ordering, fence};
 
-    /// Threads of a block take turns on one core and see each other's writes without more.
+    /// The threads of a block take turns on one core, so they see each other's writes.
     pub use cutlet_simt::fence as fence_block;
     use cutlet_simt::{WaitKind, yield_until};
     pub use cutlet_simt::{barrier_arrive, barrier_sync, sync_threads, sync_warp};

@@ -1,4 +1,4 @@
-//! Vector accesses: several elements in one load or store of up to 16 bytes.
+//! Vector accesses: several elements in one load or store of at most 16 bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use cpu::{
@@ -7,17 +7,17 @@ pub(crate) use cpu::{
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
 
-/// Bytes of `[T; N]`, checked to be what one access can move.
+/// Bytes of `[T; N]`. Checks that one access can move them.
 pub(crate) const fn vector_bytes<T, const N: usize>() -> usize {
     let bytes = size_of::<[T; N]>();
     assert!(
         matches!(bytes, 1 | 2 | 4 | 8 | 16),
-        "one access moves 1, 2, 4, 8 or 16 bytes: choose an element type, and a number of elements, of such a size"
+        "one access moves 1, 2, 4, 8 or 16 bytes: choose the element type and the number of elements accordingly"
     );
     bytes
 }
 
-/// Whether the elements are moved as 64-bit words; smaller ones travel in 32-bit words.
+/// Whether the elements are moved in 64-bit registers. Smaller elements are moved in 32-bit registers.
 #[cfg(target_arch = "nvptx64")]
 pub(crate) const fn in_double_words<T>() -> bool {
     size_of::<T>() == 8
@@ -27,9 +27,8 @@ pub(crate) const fn in_double_words<T>() -> bool {
 mod ptx {
     //! The registers of an access, and the inline assembly that fills or empties them.
     //!
-    //! A plain Rust load would leave the choice of instruction to the compiler, which knows the
-    //! address space only of pointers that are kernel parameters by themselves, not of those in a
-    //! struct, and splits vectors that are just copied.
+    //! For a plain Rust load, the compiler chooses the instruction. It knows the address space of a pointer that is a
+    //! kernel parameter, but not of a pointer in a struct. And it splits vectors that are only copied.
 
     /// The registers of an access to elements of up to 4 bytes.
     #[derive(Clone, Copy, Default)]
@@ -41,16 +40,15 @@ mod ptx {
     #[repr(C, align(16))]
     pub(crate) struct DoubleWords(pub(crate) [u64; 2]);
 
-    /// The elements whose bits are in the first registers.
+    /// The elements with the bits of the first registers.
     #[inline(always)]
     pub(crate) fn from_bits<R: Copy, T: Copy, const N: usize>(registers: R) -> [T; N] {
         const { assert!(super::vector_bytes::<T, N>() <= size_of::<R>()) };
-        // SAFETY: the array is no larger than the registers, whose bits came from values of this
-        // type.
+        // SAFETY: the array is no larger than the registers, whose bits are those of values of this type.
         unsafe { core::mem::transmute_copy(&registers) }
     }
 
-    /// The bits of the elements in the first registers, the rest zero.
+    /// The registers with the bits of the elements, and zeros after them.
     #[inline(always)]
     pub(crate) fn to_bits<R: Copy + Default, T: Copy, const N: usize>(values: [T; N]) -> R {
         const { assert!(super::vector_bytes::<T, N>() <= size_of::<R>()) };
@@ -64,9 +62,9 @@ mod ptx {
         registers
     }
 
-    /// Defines a function that loads `[T; N]` from an address plus `OFFSET` bytes with the given
-    /// `ld` instruction. Its result depends on the address and on memory only, so that equal loads
-    /// with no store or barrier between them are one.
+    /// Defines a function that loads `[T; N]` from an address plus `OFFSET` bytes by the given `ld` instruction. The
+    /// result depends only on the address and on memory, so the compiler merges equal loads without a store or barrier
+    /// between them.
     macro_rules! load_instruction {
         ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
             $(#[$docs])*
@@ -117,8 +115,7 @@ mod ptx {
     }
     pub(crate) use load_instruction;
 
-    /// Defines a function that stores `[T; N]` to an address plus `OFFSET` bytes with the given
-    /// `st` instruction.
+    /// Defines a function that stores `[T; N]` to an address plus `OFFSET` bytes by the given `st` instruction.
     macro_rules! store_instruction {
         ($(#[$docs:meta])* $name:ident, $instruction:literal, $address:ident: $address_type:ty) => {
             $(#[$docs])*
@@ -167,10 +164,10 @@ mod ptx {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu {
-    //! Plain loads and stores, checked to be aligned as a GPU needs them.
+    //! Plain loads and stores, with the alignment checks of a GPU.
 
-    /// Reads `N` elements in one access. A pointer that is not a multiple of their joint size ends
-    /// the kernel, and so does a thread that has not waited for the kernel before.
+    /// Reads `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
+    /// the thread has not waited for the kernels before.
     ///
     /// # Safety
     /// The elements can be read.
@@ -182,7 +179,7 @@ mod cpu {
         unsafe { read_vector_early(ptr) }
     }
 
-    /// [`read_vector`] by a thread that may not have waited.
+    /// [`read_vector`] by a thread that may not have waited for the kernels before.
     ///
     /// # Safety
     /// As [`read_vector`].
@@ -190,13 +187,12 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         check_alignment::<T, N>(ptr);
-        // SAFETY: the caller promises that the memory can be read; it is aligned to more than an
-        // element needs.
+        // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
         unsafe { ptr.cast::<[T; N]>().read() }
     }
 
-    /// Writes `N` elements in one access. A pointer that is not a multiple of their joint size ends
-    /// the kernel, and so does a thread that has not waited for the kernel before.
+    /// Writes `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
+    /// the thread has not waited for the kernels before.
     ///
     /// # Safety
     /// The elements can be written.
@@ -208,7 +204,7 @@ mod cpu {
         unsafe { write_vector_early(ptr, values) };
     }
 
-    /// [`write_vector`] by a thread that may not have waited.
+    /// [`write_vector`] by a thread that may not have waited for the kernels before.
     ///
     /// # Safety
     /// As [`write_vector`].
@@ -216,12 +212,11 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
         check_alignment::<T, N>(ptr);
-        // SAFETY: the caller promises that the memory can be written; it is aligned to more than an
-        // element needs.
+        // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
         unsafe { ptr.cast::<[T; N]>().write(values) };
     }
 
-    /// Ends the kernel at a pointer that is not a multiple of the elements' joint size.
+    /// Ends the kernel if the address is not a multiple of the elements' joint size.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn check_alignment<T, const N: usize>(ptr: *const T) {

@@ -1,7 +1,7 @@
-//! Warp votes: what the lanes of a warp agree on.
+//! Warp votes: conditions of all lanes of a warp.
 //!
-//! All lanes of the warp must call a vote together. Lanes that do not exist, in the last warp of a
-//! block whose size is not a multiple of 32, do not vote.
+//! All lanes of the warp must call a vote together. If the block's size is not a multiple of 32, missing lanes of the
+//! last warp do not vote.
 
 /// Whether `condition` holds in any lane of the warp.
 #[inline(always)]
@@ -17,7 +17,7 @@ pub fn all(condition: bool) -> bool {
     imp::all(condition)
 }
 
-/// Bit `i` says whether `condition` holds in lane `i`.
+/// A mask in which bit `i` is set if `condition` holds in lane `i`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn ballot(condition: bool) -> u32 {
@@ -26,8 +26,7 @@ pub fn ballot(condition: bool) -> u32 {
 
 #[cfg(target_arch = "nvptx64")]
 mod imp {
-    // The intrinsics are convergent: LLVM keeps them where all lanes meet. Inline assembly would
-    // not be.
+    // The intrinsics are convergent: LLVM does not move them into divergent code. Inline assembly is not.
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.vote.any.sync"]
         fn vote_any(mask: u32, condition: bool) -> bool;

@@ -1,4 +1,4 @@
-//! `#[kernel]`, `instantiate!` and `derive(DeviceData)`: what they make, and what they refuse.
+//! `#[kernel]`, `instantiate!` and `derive(DeviceData)`: their expansions and their errors.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ struct Problem<T: DeviceData> {
     columns: u32,
 }
 
-/// Aligned like a tensor map, and taken like one.
+/// It has the alignment of a tensor map, and is taken in place like one.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Map([u64; 16]);
@@ -41,7 +41,7 @@ mod dense {
 
 const WARPS: u32 = 4;
 
-/// Kernels, and what they call, with names that the macro could have given to something itself.
+/// Kernels and functions with names that the macro could use itself.
 mod names {
     use cutlet_device::kernel;
 
@@ -63,7 +63,7 @@ mod names {
     pub fn argument_0() {}
 }
 
-/// Panics with its arguments, so that a test sees that the body ran with them.
+/// Panics with its arguments, so that a test sees them.
 #[kernel(threads = WARPS * 32, min_blocks = 2, cluster = 2, shared = 1024, arch = "sm_90a")]
 fn report(mut n: u32, [a, b]: [u32; 2], _: u8) {
     n += 1;
@@ -107,12 +107,12 @@ fn message_of(run: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_handle_knows_name_family_and_bounds() {
+fn a_handle_has_name_family_and_bounds() {
     assert_eq!(report.name(), "report");
     assert_eq!(
         report.family(),
         "kernel_macro",
-        "the crate, for a kernel at its root"
+        "the family of a kernel at the root is the crate"
     );
     assert_eq!(report.bounds(), LaunchBounds::new(128, 2, 2, 1024));
     assert_eq!(dense::small::nested.family(), "dense::small");
@@ -134,13 +134,13 @@ fn the_body_runs_with_the_arguments() {
 }
 
 #[test]
-fn a_kernel_is_there_where_its_condition_holds() {
+fn a_kernel_exists_if_its_cfg_holds() {
     assert_eq!(configured.bounds().threads, 96);
     assert_eq!(promised_here.bounds().threads, 96);
 }
 
 #[test]
-fn names_of_kernels_and_of_what_they_call_are_the_users() {
+fn the_macro_does_not_capture_names() {
     for kernel in [&names::body, &names::arguments] {
         // SAFETY: the body only panics.
         let message = message_of(|| unsafe { kernel.body()((3,)) });
@@ -150,11 +150,11 @@ fn names_of_kernels_and_of_what_they_call_are_the_users() {
 }
 
 #[test]
-fn a_launch_sees_each_argument_that_has_bytes() {
+fn a_launch_visits_each_argument_with_bytes() {
     let arguments = (1u32, problem(), PhantomData::<u32>, 2u8);
     let mut seen = Vec::new();
     arguments.for_each(|pointer| seen.push(pointer.cast::<u8>()));
-    assert_eq!(seen.len(), 3, "an argument without bytes has no parameter");
+    assert_eq!(seen.len(), 3, "an argument of size 0 has no parameter");
     // SAFETY: `for_each` hands out pointers to the arguments, in order.
     unsafe {
         assert_eq!(*seen[0].cast::<u32>(), 1);
@@ -170,7 +170,7 @@ fn a_struct_is_aligned_like_its_most_aligned_field() {
 }
 
 #[test]
-fn what_holds_a_map_is_taken_in_place() {
+fn a_struct_with_a_map_is_taken_in_place() {
     const {
         assert!(WithMap::IN_PLACE && <[WithMap; 2]>::IN_PLACE);
         assert!(!Problem::<f32>::IN_PLACE);
@@ -185,7 +185,7 @@ fn problem() -> Problem<f32> {
     }
 }
 
-/// Not among the programs below: rustc's message has more lines where the source of `core` is installed.
+/// It is none of the programs below, because rustc's message has more lines if the source of `core` is installed.
 #[test]
 fn bounds_that_no_device_can_satisfy_are_refused_in_words() {
     let words = |threads, min_blocks, cluster, shared| {
@@ -206,7 +206,7 @@ fn bounds_that_no_device_can_satisfy_are_refused_in_words() {
 
 #[test]
 fn wrong_use_is_refused_at_the_users_line() {
-    // A pattern that nothing matches would pass.
+    // A pattern without a match would pass.
     assert!(std::fs::read_dir("tests/kernel_macro").is_ok_and(|mut cases| cases.next().is_some()));
     trybuild::TestCases::new().compile_fail("tests/kernel_macro/*.rs");
 }

@@ -4,7 +4,7 @@ use cutlet_device::*;
 use cutlet_simt::{LaunchSpec, SimtError, launch};
 use half::{bf16, f16};
 
-/// Runs `body` with blocks of the given number of threads and 4 KiB of shared memory.
+/// Runs `body` on `blocks` blocks of `threads` threads with 4 KiB of shared memory.
 fn run(blocks: u32, threads: u32, body: impl Fn() + Sync) -> Result<(), SimtError> {
     let spec = LaunchSpec {
         kernel: "vocabulary",
@@ -17,7 +17,7 @@ fn run(blocks: u32, threads: u32, body: impl Fn() + Sync) -> Result<(), SimtErro
     launch(&spec, &body)
 }
 
-/// What `each` returns, for every thread of one block.
+/// The result of `each` for every thread of one block.
 fn of_each_thread<T: DeviceData + Default>(threads: u32, each: impl Fn() -> T + Sync) -> Vec<T> {
     let mut results = vec![T::default(); threads as usize];
     let out = GlobalMut::from_ptr(results.as_mut_ptr());
@@ -41,7 +41,7 @@ fn assert_panics(result: Result<(), SimtError>, expected: &str) {
     assert!(message.contains(expected), "{message}");
     assert!(
         location.contains("vocabulary.rs:"),
-        "the place is the caller's, not {location}"
+        "the location is {location}, and not the caller's"
     );
 }
 
@@ -112,7 +112,7 @@ fn shuffles() {
         of_each_thread(32, || shfl(f16::from_f32(lane() as f32), 4))[0],
         f16::from_f32(4.0)
     );
-    // A sum over the warp, as kernels do it.
+    // A sum over the warp.
     let sums = of_each_thread(64, || {
         [16, 8, 4, 2, 1]
             .into_iter()
@@ -122,7 +122,7 @@ fn shuffles() {
 }
 
 #[test]
-fn lanes_that_do_not_exist_hold_nothing_and_do_not_vote() {
+fn missing_lanes_have_no_value_and_do_not_vote() {
     // The second warp has 8 lanes.
     let found = of_each_thread(40, || shfl_down(lane_idx().get() as f32, 4));
     assert_eq!(found[32..36], [4.0, 5.0, 6.0, 7.0]);
@@ -158,7 +158,7 @@ fn global_memory_in_vectors() {
         let (from, to) = (source.as_ptr().cast::<T>(), target.as_mut_ptr().cast::<T>());
         let (from, to) = (Global::from_ptr(from), GlobalMut::from_ptr(to));
         let vectors = 64 / size_of::<[T; N]>();
-        // SAFETY: the vectors are inside the arrays and each thread has its own.
+        // SAFETY: the vectors are within the arrays, and each thread has its own.
         run(1, vectors as u32, || unsafe {
             let at = i64::from(thread_idx().get()) * N as i64;
             let values: [T; N] = from.load_vec(at);
@@ -180,7 +180,7 @@ fn global_memory_in_vectors() {
     copy::<f64, 2>(&source.0, &mut target.0);
 
     let misaligned = Global::from_ptr(source.0.as_ptr().cast::<u32>()).offset(1);
-    // SAFETY: the address is in the array; that it is not aligned is what is tested.
+    // SAFETY: the address is in the array. It is not aligned on purpose.
     let result = run(1, 1, || unsafe {
         misaligned.load_vec::<4>(0);
     });
@@ -188,7 +188,7 @@ fn global_memory_in_vectors() {
 }
 
 #[test]
-fn shared_memory_is_handed_out_in_aligned_pieces() {
+fn shared_memory_is_taken_in_aligned_arrays() {
     run(1, 64, || {
         let mut memory = SharedMemory::new();
         let bytes: Shared<u8> = memory.take(3);
@@ -226,9 +226,9 @@ fn shared_memory_is_handed_out_in_aligned_pieces() {
 }
 
 #[test]
-fn shared_memory_outside_of_the_blocks_is_an_error() {
+fn an_access_outside_the_blocks_shared_memory_is_an_error() {
     let words = || SharedMemory::new().take::<u32>(1024);
-    // SAFETY: accesses outside are what is tested; they end the kernel first.
+    // SAFETY: the accesses are outside on purpose. The CPU backend ends the kernel before them.
     unsafe {
         assert_panics(
             run(1, 1, || {
@@ -257,7 +257,7 @@ fn shared_memory_outside_of_the_blocks_is_an_error() {
 
 #[test]
 fn unwritten_shared_memory_reads_as_nan() {
-    // SAFETY: the element is inside shared memory; that it is not written yet is what is tested.
+    // SAFETY: the element is within shared memory. It is not written on purpose.
     let found = of_each_thread(4, || unsafe { SharedMemory::new().take::<f32>(4).load(2) });
     assert!(found.iter().all(|value| value.is_nan()));
 }
@@ -292,7 +292,7 @@ fn atomics_of_all_blocks_add_up() {
 }
 
 #[test]
-fn atomics_return_what_was_there() {
+fn atomics_return_the_old_value() {
     macro_rules! check {
         ($($type:ty)*) => {$({
             let mut cell: [$type; 1] = [5 as $type];
@@ -327,7 +327,7 @@ fn atomics_return_what_was_there() {
 }
 
 #[test]
-fn blocks_hand_on_data_through_flags() {
+fn blocks_pass_data_by_flags() {
     let mut flags = vec![0u32; 33];
     let mut data = vec![0u32; 33];
     let (flags, values) = (
@@ -336,7 +336,7 @@ fn blocks_hand_on_data_through_flags() {
     );
     // SAFETY: the flags order the accesses to the values.
     run(32, 32, || unsafe {
-        // The block that all others wait for comes last, so that they poll often.
+        // The block that all others wait for runs last, so that they poll often.
         let block = i64::from(31 - block_idx().x.get());
         if thread_idx().get() == 0 {
             if block > 0 {
@@ -361,8 +361,8 @@ fn spinning_on_an_atomic_lets_others_run() {
     run(8, 8, || unsafe {
         while atomic_cas(lock, 0, 0, 1) != 0 {}
         total.store(0, total.load(0) + 1);
-        // Holds the lock while other threads of the block try to take it.
-        sync_warp_of_one();
+        // Other threads of the block try to take the lock meanwhile.
+        let_others_run();
         atomic_store(lock, 0, 0);
         while atomic_load(lock, 0) == 2 {}
     })
@@ -378,7 +378,7 @@ fn spinning_on_an_atomic_lets_others_run() {
 }
 
 /// Lets the other threads run once.
-fn sync_warp_of_one() {
+fn let_others_run() {
     let polls = std::cell::Cell::new(0);
     wait_until(|| polls.replace(polls.get() + 1) > 0);
 }
@@ -409,7 +409,7 @@ fn floats_convert_to_nearest_even() {
 
 #[test]
 fn arithmetic() {
-    // Rounded twice, the product's last bits would be lost.
+    // With two roundings, the product's last bits would be lost.
     let x = 1.0 + f32::EPSILON;
     assert_eq!(
         fma(x, x, -(1.0 + 2.0 * f32::EPSILON)),

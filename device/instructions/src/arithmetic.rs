@@ -1,4 +1,4 @@
-//! Conversions of floats, and arithmetic that has an instruction of its own.
+//! Float conversions, and the functions that are one instruction each.
 
 use cutlet_device::{
     Float, GlobalMut, exp2_approx, fma, kernel, log2_approx, max_nan, rcp_approx, rsqrt_approx,
@@ -6,10 +6,10 @@ use cutlet_device::{
 };
 use half::{bf16, f16};
 
-/// Conversions from `T` and to it.
+/// Conversions from and to `T`.
 ///
 /// # Safety
-/// There are places for a value at `wide`, and for three at `narrow`.
+/// `wide` has one element, and `narrow` has three.
 #[inline(always)]
 unsafe fn conversions<T: Float>(wide: GlobalMut<f32>, narrow: GlobalMut<T>) {
     // SAFETY: as promised by the caller.
@@ -24,7 +24,7 @@ unsafe fn conversions<T: Float>(wide: GlobalMut<f32>, narrow: GlobalMut<T>) {
 /// Conversions between `f32` and the 16-bit floats.
 ///
 /// # Safety
-/// There are places for two values at `wide`, and for three each at `halves` and `brains`.
+/// `wide` has two elements. `halves` and `brains` have three each.
 #[kernel(threads = 32)]
 pub unsafe fn floats(wide: GlobalMut<f32>, halves: GlobalMut<f16>, brains: GlobalMut<bf16>) {
     // SAFETY: as promised by the caller.
@@ -34,10 +34,10 @@ pub unsafe fn floats(wide: GlobalMut<f32>, halves: GlobalMut<f16>, brains: Globa
     }
 }
 
-/// Functions of one number and of several.
+/// Functions of one number and of several numbers.
 ///
 /// # Safety
-/// There are places for eight values at `values`, and for one at `double`.
+/// `values` has eight elements, and `double` has one.
 #[kernel(threads = 32)]
 pub unsafe fn functions(x: f32, values: GlobalMut<f32>, double: GlobalMut<f64>) {
     // SAFETY: as promised by the caller.

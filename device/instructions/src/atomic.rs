@@ -1,4 +1,4 @@
-//! Atomic operations on global and shared memory, of every type that each takes.
+//! Atomic operations on global and shared memory, of every type.
 
 use cutlet_device::{
     AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
@@ -6,7 +6,7 @@ use cutlet_device::{
     atomic_load, atomic_max, atomic_min, atomic_store, kernel, wait_until,
 };
 
-/// What the first element of each is, or was.
+/// A pointer to one element of each type.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Cells {
@@ -18,10 +18,10 @@ pub struct Cells {
     f64: GlobalMut<f64>,
 }
 
-/// Operations of numbers.
+/// The operations of all numbers.
 ///
 /// # Safety
-/// There is an element at `memory`.
+/// `memory` has an element.
 #[inline(always)]
 unsafe fn of_numbers<M: AtomicMemory>(memory: M, value: M::Element)
 where
@@ -34,10 +34,10 @@ where
     }
 }
 
-/// Operations of integers.
+/// The operations of integers.
 ///
 /// # Safety
-/// There is an element at `memory`.
+/// `memory` has an element.
 #[inline(always)]
 unsafe fn of_integers<M: AtomicMemory>(memory: M, value: M::Element)
 where
@@ -52,10 +52,10 @@ where
     }
 }
 
-/// A flag is waited for, and raised.
+/// Waits for a flag, and sets it.
 ///
 /// # Safety
-/// There is an element at `flag`.
+/// `flag` has an element.
 #[inline(always)]
 unsafe fn signal<T: AtomicCell + PartialEq>(flag: GlobalMut<T>, value: T) {
     // SAFETY: as promised by the caller.
@@ -65,10 +65,10 @@ unsafe fn signal<T: AtomicCell + PartialEq>(flag: GlobalMut<T>, value: T) {
     }
 }
 
-/// On global memory.
+/// Operations on global memory.
 ///
 /// # Safety
-/// There is an element in each of the cells.
+/// Each pointer has an element.
 #[kernel(threads = 32)]
 pub unsafe fn atomic_in_global(cells: Cells) {
     // SAFETY: as promised by the caller.
@@ -82,11 +82,11 @@ pub unsafe fn atomic_in_global(cells: Cells) {
     }
 }
 
-/// On shared memory.
+/// Operations on shared memory.
 #[kernel(threads = 32, shared = 96)]
 pub fn atomic_in_shared() {
     let mut shared = SharedMemory::new();
-    // SAFETY: each piece has an element.
+    // SAFETY: each pointer has an element.
     unsafe {
         of_integers(shared.take::<u32>(1), 1);
         of_integers(shared.take::<i32>(1), 1);
@@ -97,10 +97,10 @@ pub fn atomic_in_shared() {
     }
 }
 
-/// Between blocks.
+/// Signals between blocks.
 ///
 /// # Safety
-/// There is an element in each of the cells.
+/// Each pointer has an element.
 #[kernel(threads = 32)]
 pub unsafe fn atomic_signals(cells: Cells) {
     // SAFETY: as promised by the caller.

@@ -1,4 +1,4 @@
-//! Clusters: their barrier, and each other's shared memory.
+//! Clusters: their barrier, and accesses to the shared memory of other blocks.
 
 use cutlet_device::sm90::{
     cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared,
@@ -16,12 +16,12 @@ pub fn cluster_barrier() {
     cluster_sync();
 }
 
-/// One access each way.
+/// A load and a store.
 ///
 /// # Safety
-/// There are two times `N` elements at `shared`, which another block owns.
+/// `shared` has `2 N` elements of another block.
 #[inline(always)]
-unsafe fn exchange<T: DeviceData, const N: usize>(shared: Shared<T>) {
+unsafe fn copy_cluster<T: DeviceData, const N: usize>(shared: Shared<T>) {
     // SAFETY: as promised by the caller.
     unsafe {
         let values: [T; N] = load_cluster(shared);
@@ -36,15 +36,15 @@ pub fn cluster_accesses() {
     let bytes = map_shared(shared.take::<u8>(32), 1);
     let words = map_shared(shared.take::<u64>(4), 1);
     cluster_sync();
-    // SAFETY: there is so much, and no block ends before all have met again.
+    // SAFETY: the memory was taken, and no block ends before the cluster has met again.
     unsafe {
-        exchange::<u8, 1>(bytes);
-        exchange::<u8, 2>(bytes);
-        exchange::<u8, 4>(bytes);
-        exchange::<u8, 8>(bytes);
-        exchange::<u8, 16>(bytes);
-        exchange::<u64, 1>(words);
-        exchange::<u64, 2>(words);
+        copy_cluster::<u8, 1>(bytes);
+        copy_cluster::<u8, 2>(bytes);
+        copy_cluster::<u8, 4>(bytes);
+        copy_cluster::<u8, 8>(bytes);
+        copy_cluster::<u8, 16>(bytes);
+        copy_cluster::<u64, 1>(words);
+        copy_cluster::<u64, 2>(words);
     }
     cluster_sync();
 }
@@ -52,7 +52,7 @@ pub fn cluster_accesses() {
 /// Stores of every width that count at a barrier of another block.
 ///
 /// # Safety
-/// The cluster's other block has initialised the barrier, told it what will come, and waits for it.
+/// The other block of the cluster has initialised the barrier, announced the bytes, and waits for them.
 #[kernel(threads = 32, cluster = 2, shared = 48, arch = "sm_90a")]
 pub unsafe fn cluster_stores() {
     let mut shared = SharedMemory::new();

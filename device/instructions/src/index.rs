@@ -1,20 +1,20 @@
-//! Who is running: every index and extent.
+//! Every index and extent.
 
 use cutlet_device::{
     Dim3, GlobalMut, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, kernel, lane_idx,
     multiprocessor_idx, thread_idx, warp_idx,
 };
 
-/// All of them; where a target has no clusters, those of clusters are constants.
+/// All indices and extents. On a target without clusters, those of the cluster are constants.
 ///
 /// # Safety
-/// There are places for 15 numbers at `numbers`.
+/// `numbers` has 15 elements.
 #[kernel(threads = 64)]
 pub unsafe fn indices(numbers: GlobalMut<u32>) {
-    let store = |place: i64, values: &[u32]| {
+    let store = |first: i64, values: &[u32]| {
         for (nth, value) in values.iter().enumerate() {
-            // SAFETY: the caller promises that there is a place.
-            unsafe { numbers.store(place + nth as i64, *value) };
+            // SAFETY: the caller promises that the element exists.
+            unsafe { numbers.store(first + nth as i64, *value) };
         }
     };
     let (Dim3 { x, y, z }, block) = (block_dim(), block_idx());

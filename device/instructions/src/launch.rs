@@ -1,4 +1,4 @@
-//! What a launch's warps do besides computing: registers change hands, one lane is elected, the next launch begins.
+//! Register reallocation, dependent launch, and the election of a lane.
 
 use cutlet_device::sm90::{
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
@@ -6,7 +6,7 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{Global, GlobalMut, kernel};
 
-/// A warpgroup gives up registers, another takes them.
+/// One warpgroup releases registers, and another one requests them.
 #[kernel(threads = 256, min_blocks = 1, arch = "sm_90a")]
 pub fn registers() {
     if warpgroup_idx().is_first() {
@@ -16,10 +16,10 @@ pub fn registers() {
     }
 }
 
-/// Begins while the launch before it ends.
+/// A kernel that may begin while the kernel before it ends.
 ///
 /// # Safety
-/// There is a value at `from`, and a place for one at `to`.
+/// `from` and `to` have an element each.
 #[kernel(threads = 32, arch = "sm_90a")]
 pub unsafe fn dependent(from: Global<f32>, to: GlobalMut<f32>) {
     // SAFETY: as promised by the caller.

@@ -1,9 +1,9 @@
 //! Kernels that are never launched: together they have every instruction that `cutlet-device` can
 //! write into PTX.
 //!
-//! Instructions of the device crate are texts, which rustc does not read. `cargo xtask ptx` has
-//! NVIDIA's assembler read these kernels, so that a mistake in one of the texts shows there, and not when the
-//! driver compiles a user's kernel. The tests see to it that no text is missing.
+//! The device crate writes instructions as text, which rustc does not check. `cargo xtask ptx` runs NVIDIA's assembler
+//! on these kernels, so that it finds a mistake before a user's driver does. The tests check that no instruction is
+//! missing.
 #![no_std]
 
 pub mod argument;

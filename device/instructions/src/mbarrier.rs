@@ -1,15 +1,15 @@
-//! Barriers in shared memory.
+//! Mbarriers.
 
 use cutlet_device::sm90::{Mbarrier, fence_mbarrier_init};
 use cutlet_device::{SharedMemory, kernel, sync_threads, thread_idx};
 
-/// A barrier's life.
+/// Every operation on an mbarrier.
 #[kernel(threads = 32, cluster = 2, shared = 16, arch = "sm_90a")]
 pub fn mbarriers() {
     let barrier = Mbarrier::take(&mut SharedMemory::new());
     let first = thread_idx().is_first();
     if first {
-        // SAFETY: nobody uses it before the barrier of the block.
+        // SAFETY: nobody uses the mbarrier before the block's barrier.
         unsafe { barrier.init(5) };
         fence_mbarrier_init();
     }
@@ -26,7 +26,7 @@ pub fn mbarriers() {
     barrier.wait(1);
     sync_threads();
     if first {
-        // SAFETY: everybody is done with it.
+        // SAFETY: nobody uses the mbarrier any more.
         unsafe { barrier.invalidate() };
     }
 }

@@ -1,11 +1,11 @@
-//! Accesses to global and shared memory, of every width.
+//! Loads from and stores to global and shared memory, of every width.
 
 use cutlet_device::sm90::ReduceAdd;
 use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedMemory, kernel};
 use cutlet_layout_core::EngineMut;
 
-/// Expands `$copy!` for each access that has an instruction of its own: by its bytes, which lie in 32-bit
-/// registers, or in 64-bit ones if the elements are so large.
+/// Calls `$copy` for each width. Elements of 8 bytes are moved in 64-bit registers, and smaller ones in 32-bit
+/// registers.
 macro_rules! every_width {
     ($copy:ident, $bytes:tt, $words:tt) => {
         $copy::<u8, 1> $bytes;
@@ -21,22 +21,22 @@ macro_rules! every_width {
 /// Each kind of load and of store.
 ///
 /// # Safety
-/// There are `N` elements at `from`, and places for three times as many at `to`.
+/// `from` has `N` elements, and `to` has `3 N`.
 #[inline(always)]
 unsafe fn copy_global<T: DeviceData, const N: usize>(from: Global<T>, to: GlobalMut<T>) {
-    let place = |nth: usize| (nth * N) as i64;
+    let at = |nth: usize| (nth * N) as i64;
     // SAFETY: as promised by the caller.
     unsafe {
-        to.store_vec(place(0), from.load_vec::<N>(0));
-        to.store_vec(place(1), from.load_vec_read_only::<N>(0));
-        to.store_vec_streaming(place(2), from.load_vec_once::<N>(0));
+        to.store_vec(at(0), from.load_vec::<N>(0));
+        to.store_vec(at(1), from.load_vec_read_only::<N>(0));
+        to.store_vec_streaming(at(2), from.load_vec_once::<N>(0));
     }
 }
 
 /// Loads from global memory and stores to it.
 ///
 /// # Safety
-/// There are 16 bytes, and two words; and places for three times as many.
+/// `bytes` has 16 elements, and `words` has two. The targets have three times as many.
 #[kernel(threads = 32)]
 pub unsafe fn global_accesses(
     bytes: Global<u8>,
@@ -53,7 +53,7 @@ pub unsafe fn global_accesses(
 /// A load and a store, both with an offset.
 ///
 /// # Safety
-/// There are three times 16 bytes at `shared`.
+/// `shared` has 48 bytes.
 #[inline(always)]
 unsafe fn copy_shared<T: DeviceData, const N: usize>(shared: Shared<T>) {
     // SAFETY: as promised by the caller.
@@ -69,7 +69,7 @@ unsafe fn copy_shared<T: DeviceData, const N: usize>(shared: Shared<T>) {
 pub fn shared_accesses() {
     let mut shared = SharedMemory::new();
     let (bytes, words) = (shared.take::<u8>(48), shared.take::<u64>(6));
-    // SAFETY: there is so much.
+    // SAFETY: each pointer has 48 bytes.
     unsafe {
         every_width!(copy_shared, (bytes), (words));
     }
@@ -78,7 +78,7 @@ pub fn shared_accesses() {
 /// Additions to global memory, or stores.
 ///
 /// # Safety
-/// There are three elements.
+/// `to` has three elements.
 #[kernel(threads = 32, arch = "sm_90a")]
 pub unsafe fn additions(to: GlobalMut<f32>, adds: u32) {
     let to = ReduceAdd::to_if(adds != 0, to);

@@ -1,13 +1,13 @@
-//! Matrices from registers to shared memory.
+//! `stmatrix`.
 
 use cutlet_device::sm90::{stmatrix, stmatrix_transposed};
 use cutlet_device::{SharedMemory, kernel};
 
-/// Two and four matrices, as they are and transposed.
+/// Stores of two and four matrices, by rows and transposed.
 #[kernel(threads = 32, shared = 16, arch = "sm_90a")]
 pub fn matrices(register: u32) {
     let row = SharedMemory::new().take::<u16>(8);
-    // SAFETY: there is room for a row, and all rows are the same one.
+    // SAFETY: there is room for one row, which all lanes write.
     unsafe {
         stmatrix(row, [register; 2]);
         stmatrix(row, [register; 4]);

@@ -1,4 +1,4 @@
-//! Barriers of a block, of its warps and warpgroups, and fences.
+//! Barriers of blocks, warps and warpgroups, and fences.
 
 use cutlet_device::sm90::{fence_async_shared, warpgroup_idx, warpgroup_sync};
 use cutlet_device::{
@@ -20,7 +20,7 @@ pub fn barriers() {
     }
 }
 
-/// Those of a warpgroup, and of what it gives to the asynchronous units.
+/// The barrier of a warpgroup, and the fence for the asynchronous proxy.
 #[kernel(threads = 256, arch = "sm_90a")]
 pub fn barriers_of_warpgroups() {
     fence_async_shared();

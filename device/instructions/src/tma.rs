@@ -1,4 +1,4 @@
-//! Tensor maps, and loads and stores of boxes of every rank.
+//! TMA: tensor maps, and loads and stores of boxes of every rank.
 
 use cutlet_device::sm90::{
     CacheHint, LoadOptions, Mbarrier, Multicast, TensorMap, prefetch_tensor_map, tma_load,
@@ -6,10 +6,10 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{Global, Shared, SharedMemory, kernel};
 
-/// A box to shared memory, in each way, and back.
+/// Loads a box in each way, and stores it.
 ///
 /// # Safety
-/// The map's boxes fit `shared`, and there is a box at `at`.
+/// `shared` has room for the map's box, and the tensor has a box at `at`.
 #[inline(always)]
 unsafe fn boxes<const R: usize>(
     map: &TensorMap,
@@ -37,10 +37,10 @@ unsafe fn boxes<const R: usize>(
     tma_store_wait::<0>();
 }
 
-/// Boxes of matrices, and of stacks of them.
+/// Boxes of tensors of rank 2 and 3.
 ///
 /// # Safety
-/// The first map is of rank 2, the second of rank 3, and their boxes are of 128 bytes.
+/// `matrix` has rank 2, and `stack` has rank 3. Their boxes have 128 bytes.
 #[kernel(threads = 32, cluster = 4, shared = 144, arch = "sm_90a")]
 pub unsafe fn boxes_of_every_rank(
     #[grid_constant] matrix: &TensorMap,
@@ -57,10 +57,10 @@ pub unsafe fn boxes_of_every_rank(
     }
 }
 
-/// A map in global memory.
+/// A tensor map in global memory.
 ///
 /// # Safety
-/// There is a map.
+/// `map` has an element.
 #[kernel(threads = 32, arch = "sm_90a")]
 pub unsafe fn map_in_global(map: Global<TensorMap>) {
     // SAFETY: as promised by the caller.

@@ -1,4 +1,4 @@
-//! What the lanes of a warp tell each other.
+//! Shuffles and votes.
 
 use cutlet_device::{
     GlobalMut, all, any, ballot, kernel, lane_idx, shfl, shfl_down, shfl_up, shfl_xor,
@@ -7,7 +7,7 @@ use cutlet_device::{
 /// Shuffles.
 ///
 /// # Safety
-/// There are places for four values at `values`.
+/// `values` has four elements.
 #[kernel(threads = 32)]
 pub unsafe fn shuffles(value: f32, values: GlobalMut<f32>) {
     let own = if lane_idx().is_first() { value } else { 0.0 };
@@ -24,14 +24,14 @@ pub unsafe fn shuffles(value: f32, values: GlobalMut<f32>) {
 /// Votes.
 ///
 /// # Safety
-/// There are places for three numbers at `numbers`.
+/// `numbers` has three elements.
 #[kernel(threads = 32)]
 pub unsafe fn votes(value: f32, numbers: GlobalMut<u32>) {
-    let mine = lane_idx().is_first() && value > 0.0;
+    let condition = lane_idx().is_first() && value > 0.0;
     // SAFETY: as promised by the caller.
     unsafe {
-        numbers.store(0, u32::from(any(mine)));
-        numbers.store(1, u32::from(all(mine)));
-        numbers.store(2, ballot(mine));
+        numbers.store(0, u32::from(any(condition)));
+        numbers.store(1, u32::from(all(condition)));
+        numbers.store(2, ballot(condition));
     }
 }

@@ -1,21 +1,20 @@
-//! Matrix instructions: a kernel for each column of the device crate's table, with every row of it in every
-//! major.
+//! `wgmma`: a kernel for each pair of types of the device crate's table, with every N in every major.
 
 use cutlet_device::sm90::{
     Accumulator, F8E4M3, F8E5M2, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma,
     WgmmaInstruction, warpgroup_arrive, warpgroup_wait,
 };
-use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, kernel};
+use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, MmaInstruction, kernel};
 use cutlet_layout_core::Fragment;
 use half::{bf16, f16};
 
-/// One product, and then four, by the instruction `I`, if that is the one of this `n`: the branch keeps the registers
-/// of one instruction's sums free of those of the next.
+/// Issues the instruction `I` once and then four times, if its N is `n`. The branch keeps the accumulators of different
+/// instructions from being live at the same time.
 ///
 /// # Safety
-/// The descriptors describe operands of `I` in shared memory, and there is a place for a value at `sum`.
+/// The descriptors describe operands of `I` in shared memory. `result` has room for a value.
 #[inline(always)]
-unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, sum: GlobalMut<f32>) {
+unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, result: GlobalMut<f32>) {
     if n != I::N {
         return;
     }
@@ -23,16 +22,16 @@ unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, sum: GlobalMut
     unsafe {
         let a = MatrixDescriptor::<OperandA<I>>::from_bits(a);
         let b = MatrixDescriptor::<OperandB<I>>::from_bits(b);
-        let mut sums = Accumulator::<I>::new();
-        let batch = warpgroup_arrive();
-        batch.mma(&mut sums, a, b, false);
-        batch.mma_four(&mut sums, [a; 4], [b; 4], true);
-        batch.commit();
-        sum.store(0, sums.wait().get(0));
+        let mut accumulator = Accumulator::<I>::new();
+        let group = warpgroup_arrive();
+        group.mma(&mut accumulator, a, b, false);
+        group.mma_x4(&mut accumulator, [a; 4], [b; 4], true);
+        group.commit();
+        result.store(0, accumulator.wait().get(0));
     }
 }
 
-/// [`products`] of these types for every N, in the majors that they may have.
+/// [`products`] of a pair of types for every N, in the majors that it may have.
 macro_rules! every_n {
     ({ any, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
         every_n! { @ $a, $b, KMajor, KMajor, $arguments $($row)* }
@@ -58,10 +57,10 @@ macro_rules! kernels {
             #[doc = concat!("Products of ", $types, ", of every N and in every major.")]
             ///
             /// # Safety
-            /// The descriptors describe operands in shared memory, and there is a place for a value at `sum`.
+            /// The descriptors describe operands in shared memory. `result` has room for a value.
             #[kernel(threads = 128, arch = "sm_90a")]
-            pub unsafe fn $name(n: usize, a: u64, b: u64, sum: GlobalMut<f32>) {
-                __wgmma_n! { every_n! { $majors, $a, $b, (n, a, b, sum) } }
+            pub unsafe fn $name(n: usize, a: u64, b: u64, result: GlobalMut<f32>) {
+                __wgmma_n! { every_n! { $majors, $a, $b, (n, a, b, result) } }
             }
         }
     )*};
@@ -69,14 +68,14 @@ macro_rules! kernels {
 
 __wgmma_types! { kernels! {} }
 
-/// Products that are added to values, and a batch that is left under way.
+/// Products added to initial values, with one group left pending.
 ///
 /// # Safety
-/// The descriptors describe operands in shared memory, and there are places for two values at `sums`.
+/// The descriptors describe operands in shared memory. `results` has room for two values.
 #[kernel(threads = 128, arch = "sm_90a")]
-pub unsafe fn sums_with_values(a: u64, b: u64, values: [f32; 4], sums: GlobalMut<f32>) {
+pub unsafe fn accumulators_with_values(a: u64, b: u64, values: [f32; 4], results: GlobalMut<f32>) {
     type Mma = Wgmma<8, bf16>;
-    type Values = <Mma as WgmmaInstruction>::Values;
+    type Values = <Mma as MmaInstruction>::Values;
     // SAFETY: as promised by the caller.
     unsafe {
         let a = MatrixDescriptor::from_bits(a);
@@ -86,14 +85,14 @@ pub unsafe fn sums_with_values(a: u64, b: u64, values: [f32; 4], sums: GlobalMut
             Accumulator::<Mma>::from_values(&values),
             Accumulator::<Mma>::from_values(&values),
         ];
-        let batch = warpgroup_arrive();
-        batch.mma(&mut both[0], a, b, true);
-        batch.commit();
+        let group = warpgroup_arrive();
+        group.mma(&mut both[0], a, b, true);
+        group.commit();
         warpgroup_wait::<1>();
-        let batch = warpgroup_arrive();
-        batch.mma(&mut both[1], a, b, true);
-        batch.commit();
-        let [first, second] = Accumulator::wait_several(both);
-        sums.store_vec(0, [first.get(0), second.get(0)]);
+        let group = warpgroup_arrive();
+        group.mma(&mut both[1], a, b, true);
+        group.commit();
+        let [first, second] = Accumulator::wait_array(both);
+        results.store_vec(0, [first.get(0), second.get(0)]);
     }
 }

@@ -1,4 +1,5 @@
-//! Whether every instruction of the device crate is in the PTX of the kernels: what is not there, no assembler reads.
+//! Checks that every instruction of the device crate is in the PTX of the kernels, so that the assembler checks all of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,16 +8,16 @@ use std::path::{Path, PathBuf};
 use cutlet_device::{__wgmma_n, __wgmma_types};
 use proc_macro2::{TokenStream, TokenTree};
 
-/// All PTX, for every target.
+/// The PTX of all families and targets.
 fn ptx() -> impl Iterator<Item = &'static str> {
     let families = cutlet_instructions::PTX.families.iter();
     families.flat_map(|family| family.modules.iter().map(|module| module.ptx))
 }
 
-/// How often a kernel issues each instruction of a type: `Batch::mma` once, `Batch::mma_four` four times.
+/// How often a kernel issues each instruction: once by `WgmmaGroup::mma`, and four times by `WgmmaGroup::mma_x4`.
 const TIMES: usize = 5;
 
-/// Every instruction of the device crate's table, and the two numbers at its end, if there are any: whether A is
+/// Every instruction of the device crate's table. If it has majors, its last two operands are numbers: whether A is
 /// MN-major, and whether B is.
 fn table() -> Vec<(String, Option<[u32; 2]>)> {
     let mut all = Vec::new();
@@ -27,7 +28,7 @@ fn table() -> Vec<(String, Option<[u32; 2]>)> {
                 all.extend([[0, 0], [0, 1], [1, 0], [1, 1]].map(|of| (name.clone(), Some(of))))
             }
             "k" => all.push((name, None)),
-            _ => panic!("{name} may have majors `{majors}`, which this test does not know"),
+            _ => panic!("{name} may have majors `{majors}`, which is unknown"),
         }
     };
     macro_rules! of_n {
@@ -44,7 +45,7 @@ fn table() -> Vec<(String, Option<[u32; 2]>)> {
     all
 }
 
-/// The instruction of a line of PTX, as the table has it.
+/// The instruction of a line of PTX, in the form of [`table`].
 fn wgmma(line: &str) -> Option<(String, Option<[u32; 2]>)> {
     let line = line.strip_suffix(';')?;
     if !line.starts_with("wgmma.mma_async") {
@@ -64,11 +65,11 @@ fn every_row_of_the_table_is_issued_in_every_major() {
         let before = expected.insert(instruction.clone(), TIMES);
         assert_eq!(before, None, "{instruction:?} is in the table twice");
     }
-    // Every N, in four majors of each 16-bit type, and in one of tf32 and of each pair of 8-bit types.
+    // For every N: two 16-bit types in four majors each; tf32 and four pairs of 8-bit types in one.
     assert!(expected.len() >= 32 * (2 * 4 + 5), "{}", expected.len());
 
     let mut found = BTreeMap::new();
-    // The family `wgmma` has instructions that are issued once more.
+    // The family `wgmma` itself issues some instructions again.
     let families = cutlet_instructions::PTX.families.iter();
     for family in families.filter(|family| family.name.starts_with("wgmma::")) {
         for module in family.modules {
@@ -81,10 +82,13 @@ fn every_row_of_the_table_is_issued_in_every_major() {
         let found = found.get(instruction).copied().unwrap_or(0);
         assert_eq!(found, *times, "{instruction:?} is not issued {times} times");
     }
-    assert_eq!(found, expected, "something is issued that the table lacks");
+    assert_eq!(
+        found, expected,
+        "an instruction is issued that the table lacks"
+    );
 }
 
-/// The Rust files in a folder and those within.
+/// Collects the Rust files in a folder and its subfolders.
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -96,14 +100,14 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Calls `each` with every string of the code, but not with documentation.
+/// Calls `each` with every string literal of the code, except doc comments.
 fn strings(code: TokenStream, each: &mut impl FnMut(&str)) {
-    let mut documents = false;
+    let mut in_doc = false;
     for token in code {
         match token {
             TokenTree::Group(group) => strings(group.stream(), each),
-            TokenTree::Ident(name) => documents = name == "doc",
-            TokenTree::Literal(literal) if !documents => {
+            TokenTree::Ident(name) => in_doc = name == "doc",
+            TokenTree::Literal(literal) if !in_doc => {
                 let text = literal.to_string();
                 if let Some(text) = text
                     .strip_prefix('"')
@@ -117,7 +121,7 @@ fn strings(code: TokenStream, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a string of the code is assembly that begins with an instruction, or a part of an instruction's name.
+/// Whether a string is assembly that begins with an instruction, or a part of an instruction's name.
 fn is_instruction(text: &str) -> bool {
     let text = match text.strip_prefix('@') {
         Some(predicated) => predicated.split_once(' ').map_or("", |(_, rest)| rest),
@@ -125,14 +129,14 @@ fn is_instruction(text: &str) -> bool {
     };
     let name = text.split([' ', ';']).next().unwrap_or_default();
     let in_names = |letter: char| letter.is_ascii_alphanumeric() || "_.:".contains(letter);
-    // Those that begin with `llvm.` are names for rustc, which knows them.
+    // Names that begin with `llvm.` are intrinsics, which rustc checks.
     name.contains('.')
         && name.contains(char::is_alphabetic)
         && name.chars().all(in_names)
         && !name.starts_with("llvm.")
 }
 
-/// What stands between the operands of a piece of assembly.
+/// The pieces of assembly between its operands.
 fn between_operands(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -148,7 +152,7 @@ fn between_operands(text: &str) -> Vec<String> {
     pieces
 }
 
-/// Whether the line has these pieces, in this order.
+/// Whether the line contains these pieces, in this order.
 fn has(line: &str, pieces: &[String]) -> bool {
     let mut rest = line;
     pieces.iter().all(|piece| match rest.split_once(piece) {
@@ -161,7 +165,7 @@ fn has(line: &str, pieces: &[String]) -> bool {
 }
 
 #[test]
-fn instructions_are_told_from_other_strings_and_found() {
+fn instructions_are_distinguished_from_other_strings_and_found() {
     for (text, line) in [
         ("fence.acq_rel.cta;", "fence.acq_rel.cta;"),
         ("@!p bra.uni AGAIN;", "@!p bra.uni AGAIN;"),
@@ -193,7 +197,7 @@ fn instructions_are_told_from_other_strings_and_found() {
 }
 
 #[test]
-fn every_instruction_of_the_source_is_there() {
+fn every_instruction_of_the_source_is_in_the_ptx() {
     let lines: Vec<&str> = ptx().flat_map(str::lines).collect();
     let mut files = Vec::new();
     sources(
@@ -219,7 +223,7 @@ fn every_instruction_of_the_source_is_there() {
     assert!(count > 100, "only {count} instructions were found");
     assert!(
         missing.is_empty(),
-        "kernels of `cutlet-instructions` must use what these belong to:\n{}",
+        "kernels of `cutlet-instructions` must use the functions that write these instructions:\n{}",
         missing.join("\n")
     );
 }

@@ -1,7 +1,7 @@
 //! Cluster reduction: the two blocks of a cluster add their accumulators over distributed shared memory (DSMEM).
 //!
-//! A warpgroup of one block sends fragments into a [`DsmemBuffer`] of the other block. Two barriers say when the buffer is
-//! full and when it is empty. [`DsmemSender`] and [`DsmemReceiver`] know which phase they are at.
+//! A warpgroup of one block sends fragments to a [`DsmemBuffer`] of the other block. One mbarrier completes when the
+//! buffer is full, and another one when it is empty. [`DsmemSender`] and [`DsmemReceiver`] keep count of the phases.
 
 use core::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use crate::sm90::{
 };
 use crate::{Shared, SharedMemory, cluster_rank, lane_idx, sync_warp};
 
-/// Shared memory for a fragment of layout `L` of each thread of a warpgroup, which another block of the cluster fills.
+/// Shared memory for a fragment of layout `L` per thread of a warpgroup, which another block of the cluster fills.
 #[derive(Debug)]
 pub struct DsmemBuffer<L> {
     /// The fragments, word by word.
@@ -40,7 +40,7 @@ impl<L: StaticLayout> DsmemBuffer<L> {
     pub const BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
     const WORDS: usize = words::<L>();
 
-    /// Takes the buffer's memory. Every thread of every block of the cluster takes it at the same place.
+    /// Takes the buffer's memory. It must have the same address for every thread of every block of the cluster.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl<L: StaticLayout> DsmemBuffer<L> {
         }
     }
 
-    /// Prepares the barriers. One thread of the block calls it. Then all threads of the cluster meet at the cluster's barrier
-    /// before any thread uses a buffer.
+    /// Initialises the barriers. One thread of the block calls it. Then all threads of the cluster meet at the
+    /// cluster's barrier before any thread uses a buffer.
     ///
     /// # Safety
     /// The barriers' memory must not be in use.
@@ -67,22 +67,22 @@ impl<L: StaticLayout> DsmemBuffer<L> {
         fence_mbarrier_init();
     }
 
-    /// The sending side, for a warpgroup that sends to the block with rank `to`. Each of its threads has one.
+    /// The sender of a warpgroup that sends to the block with rank `to`. Each thread of the warpgroup has one.
     ///
     /// # Safety
-    /// The cluster must have a block of that rank, which has prepared this buffer before anything is sent. No other warpgroup
-    /// may send to the buffer. The block must receive everything before it ends.
+    /// The cluster must have a block with this rank. The block must initialise this buffer before anything is sent, and
+    /// receive everything before it ends. No other warpgroup may send to the buffer.
     #[inline(always)]
     pub unsafe fn sender(self, to: u32) -> DsmemSender<L> {
         DsmemSender {
             buffer: self,
             to,
-            // A new buffer is empty: the phase before the first counts as ended.
+            // A new buffer is empty: the phase before the first one counts as ended.
             parity: 1,
         }
     }
 
-    /// The receiving side, for a warpgroup to which the block with rank `from` sends. Each of its threads has one.
+    /// The receiver of a warpgroup to which the block with rank `from` sends. Each thread of the warpgroup has one.
     #[inline(always)]
     pub fn receiver(self, from: u32) -> DsmemReceiver<L> {
         DsmemReceiver {
@@ -95,8 +95,9 @@ impl<L: StaticLayout> DsmemBuffer<L> {
     /// The part of warpgroup `warpgroup` in a reduction over two blocks.
     ///
     /// # Safety
-    /// Where [`add`](ClusterReduce::add) is called, the cluster must have two blocks, which have met after both prepared this
-    /// buffer. Two warpgroups of each block must call it equally often, and then [`drain`](ClusterReduce::drain).
+    /// If [`add`](ClusterReduce::add) is called, the cluster must have two blocks. Both must have initialised this
+    /// buffer before the cluster met. Two warpgroups of each block must call `add` equally often, and then
+    /// [`drain`](ClusterReduce::drain).
     #[inline(always)]
     pub unsafe fn cluster_reduce(self, warpgroup: WarpgroupIdx) -> ClusterReduce<L> {
         let rank = cluster_rank().get();
@@ -129,8 +130,8 @@ pub struct DsmemSender<L> {
 }
 
 impl<L: StaticLayout> DsmemSender<L> {
-    /// Sends the fragment of each thread of the warpgroup to the thread with the same index, once the fragments before have
-    /// been received.
+    /// Sends each thread's fragment to the thread of the receiving warpgroup with the same index. It first waits until
+    /// the previous fragments have been received. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn send(&mut self, thread: WarpgroupThread, values: &Fragment<f32, L>) {
@@ -140,13 +141,13 @@ impl<L: StaticLayout> DsmemSender<L> {
         let full = map_shared(buffer.full, to);
         for word in 0..DsmemBuffer::<L>::WORDS {
             let four = word_of(values, word);
-            // SAFETY: the buffer is empty, and its block does not end before it has received, as was promised.
+            // SAFETY: the buffer is empty. The caller of `sender` promised that its block receives before it ends.
             unsafe { store_async(words.offset(first_of_word(word, thread)), four, full) };
         }
     }
 
-    /// Waits until the last fragments have been received. A block calls it before it ends: until then the other block may
-    /// still signal its barrier.
+    /// Waits until the last fragments have been received. A block calls it before it ends, because the other block
+    /// signals its barrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn drain(mut self) {
@@ -171,7 +172,7 @@ pub struct DsmemReceiver<L> {
 }
 
 impl<L: StaticLayout> DsmemReceiver<L> {
-    /// Waits for the fragment that the thread with the same index sends. All threads of the warpgroup call it.
+    /// Waits for the fragment from the thread with the same index. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn receive(&mut self, thread: WarpgroupThread) -> Fragment<f32, L> {
@@ -193,18 +194,18 @@ impl<L: StaticLayout> DsmemReceiver<L> {
     }
 }
 
-/// The reduction between the two blocks of a cluster that work at the same tile, each of which has two warpgroups. The
-/// warpgroup whose index is its block's rank receives and adds. The other one sends.
+/// The reduction between the two blocks of a cluster that share a tile. Each block has two warpgroups. The warpgroup
+/// whose index is its block's rank receives and adds, and the other one sends.
 ///
 /// ```no_run
-/// use cutlet_device::collective::{DsmemBuffer};
+/// use cutlet_device::collective::DsmemBuffer;
 /// use cutlet_device::sm90::{cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx};
 /// use cutlet_device::{SharedMemory, thread_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///
 /// let buffer = DsmemBuffer::<L!(8:1)>::take(&mut SharedMemory::new());
 /// if thread_idx().is_first() {
-///     // SAFETY: nobody uses the barriers before the cluster has met.
+///     // SAFETY: no thread uses the barriers before the cluster has met.
 ///     unsafe { buffer.init() };
 /// }
 /// cluster_arrive_relaxed();
@@ -213,7 +214,7 @@ impl<L: StaticLayout> DsmemReceiver<L> {
 /// let mut reduce = unsafe { buffer.cluster_reduce(warpgroup_idx()) };
 /// let mut accumulators = Fragment::filled(1.0);
 /// if reduce.add(warpgroup_thread_idx(), &mut accumulators) {
-///     // They are 2.0 here. The other warpgroup has nothing more to do.
+///     // The accumulators are 2.0. The other warpgroup has nothing more to do.
 /// }
 /// reduce.drain();
 /// ```
@@ -225,14 +226,14 @@ pub struct ClusterReduce<L> {
 }
 
 impl<L: StaticLayout> ClusterReduce<L> {
-    /// Adds the other block's accumulators to these, or sends these to it. Returns whether these are complete now. All
-    /// threads of the warpgroup call it.
+    /// Adds the other block's accumulators to these, or sends these to the other block. Returns whether these are now
+    /// complete. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn add(&mut self, thread: WarpgroupThread, accumulators: &mut Fragment<f32, L>) -> bool {
         if self.receives {
-            let more: Fragment<f32, L> = self.receiver.receive(thread);
-            *accumulators = accumulators.map(|v, own| own + more.get(v));
+            let partials: Fragment<f32, L> = self.receiver.receive(thread);
+            *accumulators = accumulators.map(|v, own| own + partials.get(v));
         } else {
             self.sender.send(thread, accumulators);
         }

@@ -1,6 +1,6 @@
 //! The shape of a cluster, as a type.
 
-/// A cluster of `M × N` blocks with neighbouring tiles of C, or of `K` blocks that share one tile's k-tiles.
+/// A cluster of `M × N` blocks with neighbouring tiles of C, or of `K` blocks that share the k-tiles of one tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Cluster<const M: usize, const N: usize, const K: usize = 1>;
 
@@ -10,9 +10,9 @@ pub trait ClusterShape: Copy + 'static {
     const M: usize;
     /// Columns of tiles.
     const N: usize;
-    /// Blocks at the same tile.
+    /// Blocks that share the k-tiles of one tile.
     const K: usize;
-    /// Tiles: blocks that share what they load.
+    /// Tiles of C. Their blocks multicast operands to each other.
     const TILES: usize = Self::M * Self::N;
     /// Blocks.
     const BLOCKS: usize = Self::TILES * Self::K;
@@ -24,7 +24,7 @@ impl<const M: usize, const N: usize, const K: usize> ClusterShape for Cluster<M,
     const K: usize = {
         assert!(
             K == 1 || M * N == 1,
-            "the blocks of a cluster have a tile each, or one together"
+            "the blocks of a cluster have a tile each, or share one tile"
         );
         K
     };

@@ -1,7 +1,7 @@
 //! The fixup of split-K and stream-K: the last block to finish a split of a tile adds the partials of all splits.
 //!
-//! Each warp writes its partials to global memory, and the last warp to arrive adds them. No warp waits for another, so the
-//! blocks need not run at the same time. Partials are added in the order of the splits, whichever block comes last, so the
+//! Each warp writes its partials to global memory, and the last warp to arrive adds them. No warp waits for another
+//! one, so the blocks need not run at the same time. The last warp adds the partials in the order of the splits, so the
 //! result is deterministic.
 
 use core::marker::PhantomData;
@@ -12,11 +12,11 @@ use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
 use crate::sm90::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupThread};
 use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
 
-/// Registers for the accumulators and for the partials that a thread reads at a time, so that reads overlap. With more
-/// registers, kernels are slower even where nothing is added.
+/// Registers for the accumulators and for the partials that a thread reads at a time. Several reads at a time overlap.
+/// With more registers, kernels are slower even if nothing is added.
 const REGISTERS: usize = 128;
 
-/// Counters in global memory: how many splits have arrived, for each warp's part of a tile.
+/// Counters in global memory: for each warp's part of a tile, the number of splits that have arrived.
 ///
 /// All of them are zero before and after each launch.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct ArrivalCounters(GlobalMut<u32>);
 unsafe impl DeviceData for ArrivalCounters {}
 
 impl ArrivalCounters {
-    /// No counters: nothing is split.
+    /// No counters, for tiles that are not split.
     pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
 
     /// The counters at `words`: [`WARPS`](Self::WARPS) for each warpgroup's part of each tile.
@@ -41,30 +41,29 @@ impl ArrivalCounters {
     pub const WARPS: u32 = WARPGROUP_WARPS;
 }
 
-/// Partials in global memory: for each split, a fragment of layout `L` of each thread of a warpgroup.
+/// Partials in global memory: for each split, a fragment of layout `L` per thread of a warpgroup.
 ///
 /// ```no_run
-/// use cutlet_device::GlobalMut;
 /// use cutlet_device::collective::{ArrivalCounters, Fixup};
-/// use cutlet_device::sm90::{warpgroup_thread_idx};
-/// use cutlet_device::block_idx;
+/// use cutlet_device::sm90::warpgroup_thread_idx;
+/// use cutlet_device::{GlobalMut, block_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///
 /// # let (memory, words) = (GlobalMut::<f32>::from_ptr(core::ptr::null_mut()), GlobalMut::<u32>::from_ptr(core::ptr::null_mut()));
 /// // Three blocks of one warpgroup each have a split of the only tile.
 /// let fixup = Fixup::<L!(8:1)>::new(memory, ArrivalCounters::at(words), 1, 3);
 /// let mut accumulators = Fragment::filled(1.0);
-/// // SAFETY: the memory is there, and no other block has this split.
+/// // SAFETY: the memory exists, and no other block has this split.
 /// if unsafe { fixup.add((0, 0), block_idx().x.get(), warpgroup_thread_idx(), &mut accumulators) } {
-///     // They are 3.0 here. The warps of two blocks have nothing more to do.
+///     // The accumulators are 3.0. The warps of the other two blocks have nothing more to do.
 /// }
 /// ```
 #[derive(Debug)]
 pub struct Fixup<L> {
-    /// The partials: by tile, M atom and split.
+    /// The partials, by tile, M atom and split.
     memory: GlobalMut<f32>,
     arrivals: ArrivalCounters,
-    /// M atoms of a tile: each is a warpgroup's.
+    /// M atoms of a tile. A warpgroup computes each of them.
     m_atoms: u32,
     /// Splits of each tile.
     splits: u32,
@@ -72,12 +71,12 @@ pub struct Fixup<L> {
 }
 
 impl<L: StaticLayout> Fixup<L> {
-    /// Values of a warpgroup's partials.
+    /// Values of an M atom's partials.
     pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
     const WORDS: usize = words::<L>();
 
-    /// For `splits` splits of tiles that have `m_atoms` M atoms. The partials of an M atom take [`VALUES`](Self::VALUES)
-    /// elements of `memory`.
+    /// The fixup of tiles with `m_atoms` M atoms and `splits` splits. The partials of each M atom of each split take
+    /// [`VALUES`](Self::VALUES) elements of `memory`.
     #[inline(always)]
     pub fn new(
         memory: GlobalMut<f32>,
@@ -94,13 +93,13 @@ impl<L: StaticLayout> Fixup<L> {
         }
     }
 
-    /// Writes the accumulators of split `split` for an M atom of a tile, or completes them if this split is the last to
-    /// arrive. Returns whether they are complete. All threads of the warpgroup call it; the answer may differ between its
-    /// warps.
+    /// Writes the accumulators of split `split` of an M atom of a tile. If this split is the last to arrive, it then
+    /// adds the partials of all splits. Returns whether the accumulators are complete. All threads of the warpgroup
+    /// call it. The result may differ between its warps.
     ///
     /// # Safety
-    /// There must be memory for the M atom's partials, 16-byte aligned, and for its counters, which nobody else uses. Each
-    /// split must be added once.
+    /// There must be memory for the M atom's partials, 16-byte aligned, and for its counters. Nothing else may use it.
+    /// Each split must be added once.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn add(
@@ -117,7 +116,7 @@ impl<L: StaticLayout> Fixup<L> {
         };
         let own = partials_of(split);
         for word in 0..Self::WORDS {
-            // SAFETY: the caller promises that it is there, and nobody reads it before it has arrived.
+            // SAFETY: the caller promises that the memory exists, and no thread reads it before this warp arrives.
             unsafe { own.store_vec(first_of_word(word, thread), word_of(accumulators, word)) };
         }
         let counter = i64::from(m_atom * ArrivalCounters::WARPS + thread.warp());
@@ -134,7 +133,7 @@ impl<L: StaticLayout> Fixup<L> {
                 set_word(values, word, four);
             }
         };
-        // As many fragments as there are registers for, the accumulators among them.
+        // The accumulators and the partials read at a time fit the registers.
         match const { REGISTERS / L::SIZE } {
             0..=2 => self.sum::<1>(accumulators, read),
             3 => self.sum::<2>(accumulators, read),
@@ -145,7 +144,7 @@ impl<L: StaticLayout> Fixup<L> {
         true
     }
 
-    /// Adds the partials of all splits, which `read` reads, in their order, `AT_A_TIME` at a time.
+    /// Adds the partials of all splits in their order. `read` reads them, `AT_A_TIME` at a time.
     #[inline(always)]
     fn sum<const AT_A_TIME: usize>(
         &self,
@@ -167,8 +166,8 @@ impl<L: StaticLayout> Fixup<L> {
         }
     }
 
-    /// Counts the running warp's arrival. Returns whether it is the last one, which then sees what the others wrote before
-    /// they arrived.
+    /// Counts the running warp's arrival. Returns whether it is the last one. The last warp sees the other warps'
+    /// writes before their arrivals.
     ///
     /// # Safety
     /// The counter must exist.
@@ -183,7 +182,7 @@ impl<L: StaticLayout> Fixup<L> {
             // SAFETY: as promised by the caller.
             before = unsafe { atomic_count(words, counter, last) };
         }
-        // A shuffle alone would not let the other lanes see what the first one does.
+        // A shuffle alone would not make the writes visible to the other lanes.
         sync_warp();
         shfl(before, 0) == last
     }

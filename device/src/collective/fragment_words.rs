@@ -1,5 +1,5 @@
-//! How the fragments of a warpgroup lie in memory where another warpgroup reads them: the first four values of each thread,
-//! then the next four, so that neighbouring threads move neighbouring words of 16 bytes.
+//! The memory layout of a warpgroup's fragments that another warpgroup reads: the first four values of each thread,
+//! then the next four. So neighbouring threads access neighbouring words of 16 bytes.
 
 use cutlet_layout_core::{Fragment, StaticLayout};
 
@@ -8,16 +8,16 @@ use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
 /// Values of a word: 16 bytes.
 pub(super) const WORD: usize = 4;
 
-/// Words that a thread has of a fragment of layout `L`.
+/// The words of a fragment of layout `L`.
 pub(super) const fn words<L: StaticLayout>() -> usize {
     assert!(
         L::SIZE.is_multiple_of(WORD),
-        "a partial fragment has a multiple of four values for each thread"
+        "a fragment of partials has a multiple of four values"
     );
     L::SIZE / WORD
 }
 
-/// The index of the first value of a thread's word among the values of all threads.
+/// The index of the first value of a thread's word `word` in memory.
 #[inline(always)]
 pub(super) fn first_of_word(word: usize, thread: WarpgroupThread) -> i64 {
     let word = word as u32 * WARPGROUP_SIZE + thread.get();

@@ -1,14 +1,14 @@
-//! The ordered barrier: two ping-pong warpgroups enter a section one after the other.
+//! The ordered barrier: two ping-pong warpgroups take turns to enter a section.
 
 use crate::sm90::{WARPGROUP_SIZE, WarpgroupIdx};
 use crate::{barrier_arrive, barrier_sync};
 
-/// The named barrier of the first warpgroup; the second warpgroup's follows. They are the last two that a block has.
+/// The named barrier of the first warpgroup. The second warpgroup has the next one. They are the last two of a block.
 const FIRST_BARRIER: u32 = 14;
 
-/// One of two ping-pong warpgroups. The first one begins.
+/// The ordered barrier of one of two ping-pong warpgroups. The first warpgroup enters first.
 ///
-/// The barrier orders the two in time. It does not make one warpgroup's writes visible to the other.
+/// It orders the warpgroups in time. It does not make the writes of one visible to the other.
 #[derive(Debug)]
 pub struct OrderedBarrier {
     me: u32,
@@ -16,7 +16,7 @@ pub struct OrderedBarrier {
 }
 
 impl OrderedBarrier {
-    /// For warpgroup `me` of the two, 0 or 1.
+    /// The barrier of warpgroup `me`, which is 0 or 1.
     #[inline(always)]
     pub fn new(me: WarpgroupIdx) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl OrderedBarrier {
         }
     }
 
-    /// Whether the next work tile is this warpgroup's: every other one is.
+    /// Whether the next work tile is this warpgroup's. The warpgroups take turns.
     #[inline(always)]
     pub fn next_is_mine(&mut self) -> bool {
         self.is_mine = !self.is_mine;

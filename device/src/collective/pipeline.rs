@@ -1,9 +1,8 @@
 //! The pipeline: a ring of shared-memory stages that producers fill and consumers empty.
 //!
-//! Each stage has two barriers: *full*, on which consumers wait for the bytes of a copy, and
-//! *empty*, on which producers wait for the stage's release. [`Producer`] and [`Consumer`] each
-//! know the stage they are at and its phase, and hand out a stage only in exchange for the wait:
-//! there is no phase to get wrong.
+//! Each stage has two mbarriers. Consumers wait on *full* for the bytes of a copy, and producers wait on *empty* for
+//! the release of the stage. [`Producer`] and [`Consumer`] keep count of the stage and its phase, and hand out a stage
+//! only after the wait. So a kernel cannot get a phase wrong.
 
 use core::marker::PhantomData;
 
@@ -15,9 +14,9 @@ use crate::{Shared, SharedMemory, uniform};
 #[derive(Clone, Copy, Debug)]
 pub struct Stages<const STAGES: usize>;
 
-/// A number of stages: [`Stages`].
+/// A number of stages: a [`Stages`].
 pub trait StageCount: Copy + 'static {
-    /// How many.
+    /// The number.
     const STAGES: usize;
 }
 
@@ -28,10 +27,11 @@ impl<const STAGES: usize> StageCount for Stages<STAGES> {
     };
 }
 
-/// The barriers of a ring of stages `S`, which the blocks of a cluster of shape `C` fill together.
+/// The barriers of a ring of `S` stages, which the blocks of a cluster of shape `C` fill together.
 ///
-/// Where a cluster has several tiles, its other blocks fill a stage, too, by multicast loads: all of them, or those of the
-/// block's row and column. A consumer's release goes to every one of them.
+/// If the cluster has several tiles, other blocks fill this block's stages too, by multicast loads. These are all
+/// blocks of the cluster, or those of the block's row and column. A consumer releases a stage to all blocks of the
+/// cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<S, C = Cluster<1, 1>> {
     full: Shared<u64>,
@@ -40,13 +40,13 @@ pub struct Pipeline<S, C = Cluster<1, 1>> {
 }
 
 impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
-    /// Takes the barriers' memory; the same for every thread.
+    /// Takes the barriers' memory, which must have the same address for every thread of every block of the cluster.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory) -> Self {
         const {
             assert!(
                 C::TILES > 0 && C::TILES <= 16,
-                "a pipeline is shared by a cluster of 1 to 16 blocks"
+                "the cluster of a pipeline has 1 to 16 tiles"
             );
         }
         Self {
@@ -56,12 +56,11 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
         }
     }
 
-    /// Prepares the barriers for `producers` arrivals that fill a stage (those that announce bytes:
-    /// usually one thread) and `consumers` groups of threads in each block, each of which
-    /// releases it by one call.
+    /// Initialises the barriers. `producers` threads of a block announce bytes for each stage: usually one thread.
+    /// `consumers` warpgroups of each block release each stage.
     ///
-    /// One thread of the block calls it; then all threads meet at a barrier of the block, or of the
-    /// cluster if it is more than one block, before any uses the pipeline.
+    /// One thread of the block calls it. Then all threads of the block meet at a barrier, or all threads of the cluster
+    /// if it has more than one block, before any thread uses the pipeline.
     ///
     /// # Safety
     /// The barriers' memory must not be in use.
@@ -80,17 +79,17 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
         fence_mbarrier_init();
     }
 
-    /// The producers' side, at the first stage. Every producing thread has one of its own.
+    /// A producer, at the first stage. Every producing thread has its own.
     #[inline(always)]
     pub fn producer(self) -> Producer<S, C> {
         Producer {
             pipeline: self,
-            // A new ring is empty: the phase before the first counts as ended.
+            // A new ring is empty: the phase before the first one counts as ended.
             at: Cursor::first(1),
         }
     }
 
-    /// The consumers' side, at the first stage. Every consuming thread has one of its own.
+    /// A consumer, at the first stage. Every consuming thread has its own.
     #[inline(always)]
     pub fn consumer(self) -> Consumer<S, C> {
         Consumer {
@@ -110,7 +109,7 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
     }
 }
 
-/// A stage and the parity of its barriers' phase that is waited for next.
+/// A stage, and the parity of the phase to wait for.
 #[derive(Clone, Copy, Debug)]
 struct Cursor<S> {
     stage: u32,
@@ -146,19 +145,19 @@ impl<S: StageCount> Cursor<S> {
     }
 }
 
-/// The number of a stage; tiles of a ring take it.
+/// The index of a stage, which selects a tile of a [`TileRing`](super::TileRing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageIdx(u32);
 
 impl StageIdx {
-    /// The number, for code that is below tiles.
+    /// The index as a number, for code below tiles.
     #[inline(always)]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// Fills stages, in order.
+/// Fills the stages in order.
 #[derive(Debug)]
 pub struct Producer<S, C = Cluster<1, 1>> {
     pipeline: Pipeline<S, C>,
@@ -166,11 +165,9 @@ pub struct Producer<S, C = Cluster<1, 1>> {
 }
 
 impl<S: StageCount, C: ClusterShape> Producer<S, C> {
-    /// Waits until the next stage is empty and announces that `bytes` bytes will be copied to it in
-    /// this block.
+    /// Waits until the next stage is empty, and announces that `bytes` bytes will be copied to it in this block.
     ///
-    /// The bytes of all loads that complete on the stage's barrier count, those that other blocks
-    /// multicast too.
+    /// `bytes` includes the bytes that other blocks multicast to the stage.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self, bytes: u32) -> Filling {
@@ -179,11 +176,12 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
         self.announce(stage, bytes)
     }
 
-    /// As [`acquire`](Self::acquire), but every other time it waits until two stages are empty, and then not at
-    /// all: loads of two go out together. What is next to each other in memory arrives faster then.
+    /// As [`acquire`](Self::acquire), but in pairs: the first call of a pair waits until both stages are empty, and the
+    /// second call does not wait. So the loads of two stages are issued together, and neighbouring memory arrives
+    /// faster.
     ///
-    /// It takes a ring of an even number of stages; with another one it is `acquire`. A producer that fills
-    /// one stage so fills all so, and a consumer may not keep more stages than all but two while it waits.
+    /// If the number of stages is odd, it is `acquire`. A producer fills either all stages in pairs or none. A consumer
+    /// may hold at most `STAGES − 2` stages while it waits.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire_in_pairs(&mut self, bytes: u32) -> Filling {
@@ -191,7 +189,7 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
         if !S::STAGES.is_multiple_of(2) {
             self.pipeline.empty(stage).wait(parity);
         } else if stage.is_multiple_of(2) {
-            // Consumers release stages in order.
+            // Consumers release stages in order, so the first stage of the pair is empty too.
             self.pipeline.empty(stage + 1).wait(parity);
         }
         self.announce(stage, bytes)
@@ -212,8 +210,7 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
 
     /// Waits until consumers have released every stage that this producer has filled.
     ///
-    /// A block of a cluster calls it before it ends: until then other blocks may still signal its
-    /// barriers.
+    /// A block of a cluster calls it before it ends, because other blocks signal its barriers.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn drain(mut self) {
@@ -228,27 +225,27 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
 
 /// A stage that is being filled.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "bytes were announced for this stage: load them, or consumers wait for ever"]
+#[must_use = "consumers wait for the bytes that were announced for this stage"]
 pub struct Filling {
     stage: StageIdx,
     full: Mbarrier,
 }
 
 impl Filling {
-    /// Which stage.
+    /// The index of the stage.
     #[inline(always)]
     pub const fn stage(&self) -> StageIdx {
         self.stage
     }
 
-    /// The barrier that loads into this stage complete on.
+    /// The barrier on which loads to this stage complete.
     #[inline(always)]
     pub const fn barrier(&self) -> Mbarrier {
         self.full
     }
 }
 
-/// Empties stages, in order.
+/// Empties the stages in order.
 #[derive(Debug)]
 pub struct Consumer<S, C = Cluster<1, 1>> {
     pipeline: Pipeline<S, C>,
@@ -256,31 +253,29 @@ pub struct Consumer<S, C = Cluster<1, 1>> {
 }
 
 impl<S: StageCount, C: ClusterShape> Consumer<S, C> {
-    /// Waits until the next stage is full. All lanes of the warp call it: which stage it is, and what follows
-    /// from that, the compiler knows to be the same for all of them.
+    /// Waits until the next stage is full. All lanes of the warp call it. The compiler knows the stage to be uniform.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(&mut self) -> Filled {
         let Cursor { stage, parity, .. } = self.at;
-        let of_all_lanes = uniform(stage);
+        let uniform_stage = uniform(stage);
         self.pipeline.full(stage).wait(parity);
         self.at.advance();
         Filled {
-            stage: StageIdx(of_all_lanes),
+            stage: StageIdx(uniform_stage),
         }
     }
 
-    /// Passes over `stages` stages, which another group of threads empties.
+    /// Skips `stages` stages, which another warpgroup empties.
     #[inline(always)]
     pub fn skip(&mut self, stages: u32) {
         self.at.skip(stages);
     }
 
-    /// Gives a stage back to the producers, once the group of threads that `thread` belongs to is
-    /// done reading it.
+    /// Releases a stage to the producers after the warpgroup of `thread` has read it.
     ///
-    /// All threads of the group call it, a warpgroup as one; the first few of them send the
-    /// release, one to each block of the cluster.
+    /// All threads of the warpgroup call it together. The first threads send the release, one to each block of the
+    /// cluster.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn release(&self, filled: Filled, thread: WarpgroupThread) {
@@ -301,7 +296,7 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Which stage.
+    /// The index of the stage.
     #[inline(always)]
     pub const fn stage(&self) -> StageIdx {
         self.stage

@@ -1,4 +1,4 @@
-//! Prefetch: a launch has the L2 cache fetch the beginnings of its operands before it may read them.
+//! Prefetch: a launch fetches the beginnings of its operands into the L2 cache before it may read them.
 
 use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
 use crate::{DeviceData, Global, block_idx};
@@ -7,15 +7,15 @@ use crate::{DeviceData, Global, block_idx};
 const LINE: usize = 128;
 /// The most rows that a block fetches.
 const MOST_ROWS: usize = 64;
-/// The most lines of a row that a block fetches. As many threads of a warpgroup fetch one line each.
+/// The most lines of a row that a block fetches. Each is fetched by another thread of a warpgroup.
 const MOST_LINES: usize = 16;
 /// Rows that a warpgroup fetches at a time.
 const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 
 /// The beginnings of a matrix's rows, which the blocks of a launch fetch into the L2 cache together.
 ///
-/// A kernel that begins while the kernel before it ends may not read that kernel's output yet. It may have it fetched: a
-/// later write to a line reaches the cache, too. So it calls [`begin`](Self::begin) before
+/// A kernel that begins while the kernel before it ends may not read that kernel's output yet. But it may prefetch it,
+/// because later writes go through the same cache. So it calls [`begin`](Self::begin) before
 /// [`grid_dependency_wait`](crate::sm90::grid_dependency_wait).
 ///
 /// ```
@@ -32,9 +32,9 @@ pub struct Prefetch {
     start: Global<u8>,
     /// Bytes from one row to the next.
     distance: i64,
-    /// Consecutive rows of a group of blocks.
+    /// Consecutive rows that a group of blocks fetches.
     rows: i32,
-    /// Bytes of each row for one block: the blocks of a group fetch different bytes of the same rows.
+    /// Bytes of each row that a block fetches. The blocks of a group fetch different bytes of the same rows.
     bytes: u16,
     /// The binary logarithm of the number of blocks of a group.
     log_group: u16,
@@ -45,12 +45,12 @@ pub struct Prefetch {
 unsafe impl DeviceData for Prefetch {}
 
 impl Prefetch {
-    /// Nothing.
+    /// Fetches nothing.
     pub const NOTHING: Self = Self::new(Global::from_ptr(core::ptr::null()), 0, [0, 0], 1);
 
-    /// The first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks. A block fetches at most
-    /// 2 KiB of at most 64 rows. Where rows are longer, or there are fewer rows than blocks, 2, 4, 8 … blocks share a row.
-    /// A remainder that does not divide among the blocks is not fetched.
+    /// Fetches the first `bytes` bytes of `rows` rows, which are `distance` bytes apart, by `blocks` blocks. A block
+    /// fetches at most 2 KiB of at most 64 rows. If rows are longer, or there are fewer rows than blocks, 2, 4, 8 …
+    /// blocks share a row. A remainder that does not divide among the blocks is not fetched.
     ///
     /// # Panics
     /// If there are no blocks.
@@ -60,10 +60,10 @@ impl Prefetch {
         [rows, bytes]: [usize; 2],
         blocks: u32,
     ) -> Self {
-        assert!(blocks > 0, "rows are fetched by blocks");
+        assert!(blocks > 0, "a prefetch has at least one block");
         let lines = bytes.div_ceil(LINE);
         let mut log_group = 0;
-        // Larger while rows are too long for a block, or too few for all groups.
+        // Groups grow while rows are too long for a block, or too few for all groups.
         while groups(blocks, log_group) > 1
             && (lines >> log_group > MOST_LINES
                 || (rows < groups(blocks, log_group) as usize && lines >> log_group > 1))
@@ -98,12 +98,12 @@ impl Prefetch {
         });
     }
 
-    /// Calls `each` with the offset of each line that a thread of a block fetches.
+    /// Calls `each` with the offset of each line that thread `thread` of block `block` fetches.
     #[inline(always)]
     fn lines(&self, thread: u32, block: u32, mut each: impl FnMut(i64)) {
         let (bytes, log_group) = (i32::from(self.bytes), u32::from(self.log_group));
         let group = block >> log_group;
-        let piece = (block - (group << log_group)) as i32;
+        let nth_block = (block - (group << log_group)) as i32;
         let row = (thread / MOST_LINES as u32) as i32;
         let byte = (thread % MOST_LINES as u32) as i32 * LINE as i32;
         let rows_left = match byte < bytes {
@@ -111,7 +111,7 @@ impl Prefetch {
             false => 0,
         };
         let first = i64::from(group as i32 * self.rows + row) * self.distance
-            + i64::from(piece * bytes + byte);
+            + i64::from(nth_block * bytes + byte);
         for nth in 0..MOST_ROWS / ROWS {
             if ((nth * ROWS) as i32) < rows_left {
                 each(first + (nth * ROWS) as i64 * self.distance);
@@ -131,16 +131,16 @@ mod tests {
 
     use super::*;
 
-    /// What all threads of all blocks ask for, sorted.
-    fn asked_for(prefetch: Prefetch, blocks: u32) -> Vec<i64> {
-        let mut asked = Vec::new();
+    /// The offsets that all threads of all blocks fetch, sorted.
+    fn fetched(prefetch: Prefetch, blocks: u32) -> Vec<i64> {
+        let mut offsets = Vec::new();
         for block in 0..blocks {
             for thread in 0..WARPGROUP_SIZE {
-                prefetch.lines(thread, block, |at| asked.push(at));
+                prefetch.lines(thread, block, |at| offsets.push(at));
             }
         }
-        asked.sort_unstable();
-        asked
+        offsets.sort_unstable();
+        offsets
     }
 
     /// The lines of the first `bytes` bytes of each of `rows` rows.
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_ask_for_each_line_once() {
+    fn blocks_fetch_each_line_once() {
         let start = Prefetch::NOTHING.start;
         for (rows, distance, bytes, blocks) in [
             (512, 1024, 1024, 64),
@@ -165,29 +165,29 @@ mod tests {
         ] {
             let prefetch = Prefetch::new(start, distance, [rows, bytes], blocks);
             let expected = lines(rows as i64, distance, bytes as i64);
-            assert_eq!(asked_for(prefetch, blocks), expected, "{prefetch:?}");
+            assert_eq!(fetched(prefetch, blocks), expected, "{prefetch:?}");
         }
     }
 
     #[test]
-    fn blocks_ask_for_no_more_than_they_can_and_the_rows_have() {
+    fn blocks_fetch_no_more_than_their_limits_and_the_rows() {
         let start = Prefetch::NOTHING.start;
         let prefetch = Prefetch::new(start, 1 << 14, [1000, 1 << 14], 2);
-        assert_eq!(asked_for(prefetch, 2), lines(64, 1 << 14, 4096));
+        assert_eq!(fetched(prefetch, 2), lines(64, 1 << 14, 4096));
         let uneven = Prefetch::new(start, 256, [11, 256], 4);
-        assert_eq!(asked_for(uneven, 4), lines(8, 256, 256));
-        assert_eq!(asked_for(Prefetch::new(start, 256, [1, 256], 4), 4), []);
-        assert_eq!(asked_for(Prefetch::NOTHING, 4), []);
+        assert_eq!(fetched(uneven, 4), lines(8, 256, 256));
+        assert_eq!(fetched(Prefetch::new(start, 256, [1, 256], 4), 4), []);
+        assert_eq!(fetched(Prefetch::NOTHING, 4), []);
     }
 
     #[test]
-    fn a_group_that_is_not_whole_asks_for_its_part() {
+    fn a_smaller_last_group_fetches_its_part() {
         let (rows, distance, bytes) = (128, 1 << 14, 100 * 128);
         let prefetch = Prefetch::new(Prefetch::NOTHING.start, distance, [rows, bytes], 132);
-        let asked = asked_for(prefetch, 132);
+        let offsets = fetched(prefetch, 132);
         let all = lines(rows as i64, distance, bytes as i64);
-        assert!(asked.is_sorted_by(|a, b| a < b), "each once");
-        assert!(asked.iter().all(|line| all.binary_search(line).is_ok()));
-        assert!(8 * asked.len() > 6 * all.len(), "{} lines", asked.len());
+        assert!(offsets.is_sorted_by(|a, b| a < b), "a line is fetched once");
+        assert!(offsets.iter().all(|line| all.binary_search(line).is_ok()));
+        assert!(8 * offsets.len() > 6 * all.len(), "{} lines", offsets.len());
     }
 }

@@ -1,4 +1,4 @@
-//! The persistent tile scheduler: which tiles a block computes, one after the other, and which k-tiles of each.
+//! The persistent tile scheduler: the tiles that a block computes, one after the other, and the k-tiles of each tile.
 
 use core::marker::PhantomData;
 
@@ -14,8 +14,9 @@ unsafe impl DeviceData for Raster<Divisor> {}
 /// The work tiles of a persistent block, in clusters of shape `C`.
 ///
 /// The blocks of a cluster have neighbouring tiles, so that a row of blocks shares tiles of A and a column of blocks
-/// shares tiles of B; or they share one tile's k-tiles. Clusters take the tiles of a [`Raster`] in turns. A block whose
-/// tile is beyond the last one gets it all the same, because it must keep step with its cluster.
+/// shares tiles of B. Or they share the k-tiles of one tile. Clusters take turns with the tiles of a [`Raster`]. A
+/// block also gets a tile beyond the last one if another block of its cluster has a tile, because it takes part in the
+/// cluster's loads.
 #[derive(Clone, Copy, Debug)]
 pub struct PersistentTileScheduler<C> {
     raster: Raster<Divisor>,
@@ -27,8 +28,8 @@ pub struct PersistentTileScheduler<C> {
 impl<C: ClusterShape> PersistentTileScheduler<C> {
     const BLOCKS: u32 = C::BLOCKS as u32;
 
-    /// The running block's work tiles. `raster` is of clusters' tiles (see [`cluster_raster`]). Each tile comes `splits`
-    /// times: once for each split of its k-tiles.
+    /// The running block's work tiles. `raster` visits the tiles of clusters (see [`cluster_raster`]). Each tile is
+    /// visited `splits` times, once for each split of its k-tiles.
     #[inline(always)]
     pub fn new(raster: Raster<Divisor>, splits: u32) -> Self {
         Self {
@@ -39,8 +40,8 @@ impl<C: ClusterShape> PersistentTileScheduler<C> {
         }
     }
 
-    /// Gives the running block the work tiles of the cluster with index `slot`. Each cluster of the launch must take
-    /// another slot.
+    /// Gives the running block the work tiles of the cluster with index `slot`. Each cluster of the launch must take a
+    /// different slot.
     #[inline(always)]
     pub fn take_slot(&mut self, slot: u32) {
         self.next = slot;
@@ -78,15 +79,15 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
     }
 }
 
-/// The raster for a [`PersistentTileScheduler`] of `tiles` = (rows, columns) of tiles, in clusters of so many rows and
-/// columns of blocks. Blocks visit `group` rows of tiles together, column by column.
+/// The raster of a [`PersistentTileScheduler`] for `tiles` = [rows, columns] of tiles and `cluster` = [rows, columns]
+/// of blocks. Blocks visit `group` rows of tiles together, column by column.
 pub const fn cluster_raster(tiles: [u32; 2], cluster: [u32; 2], group: u32) -> Raster<Divisor> {
     let rows = tiles[0].div_ceil(cluster[0]);
     let columns = tiles[1].div_ceil(cluster[1]);
     Raster::planned([rows, columns], group / cluster[0])
 }
 
-/// A tile to compute, or one split of its k-tiles.
+/// A tile, or one split of its k-tiles, to compute.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkTile {
     /// The tile's row.
@@ -97,21 +98,22 @@ pub struct WorkTile {
     first_k_tile: u32,
     /// The distance from one k-tile to the next.
     stride: u32,
-    /// Which split of the tile's k-tiles it is.
+    /// The index of the split of the tile's k-tiles.
     pub split: u32,
-    /// The first row of tiles of that split in a partial output, where the splits lie below one another, each with whole
-    /// clusters of rows.
+    /// The first row of tiles of the split in a partial output, in which the splits are stacked. Each split has the
+    /// rows of whole clusters.
     pub split_row: u32,
-    /// The tile's index among all tiles, including those that only keep a cluster company.
+    /// The tile's index among all tiles of clusters, including those beyond the last row or column.
     pub tile: u32,
 }
 
 impl WorkTile {
-    /// Its k-tiles, of `k_tiles` in all: every so many, so that blocks which run at the same time read neighbouring
-    /// ones. There is at least one; a load beyond the last one brings zeros.
+    /// The k-tiles of this work tile, out of the tile's `k_tiles`. They are interleaved with those of other splits, so
+    /// that blocks which run at the same time read neighbouring k-tiles. There is at least one. A load beyond the last
+    /// k-tile reads zeros.
     ///
-    /// With `backwards` the last one comes first, if the block has all of the tile's. A block that goes backwards at every
-    /// other tile begins with what all blocks have just read, which is still in the cache.
+    /// With `backwards`, the last k-tile comes first, if the block has all of them. A block that goes backwards at
+    /// every other tile begins with k-tiles that all blocks have just read, and that are still in the cache.
     #[inline(always)]
     pub fn k_tiles(&self, k_tiles: u32, backwards: bool) -> KTiles {
         KTiles {
@@ -122,8 +124,8 @@ impl WorkTile {
         }
     }
 
-    /// How many k-tiles it has, of `k_tiles` in all, where no split has more than `most` and none has fewer than
-    /// `most − 1`.
+    /// The number of k-tiles of this work tile, out of the tile's `k_tiles`. Each split must have `most` or `most − 1`
+    /// of them.
     #[inline(always)]
     pub fn k_tile_count(&self, k_tiles: u32, most: u32) -> u32 {
         let last = self.first_k_tile + (most - 1) * self.stride;

@@ -1,9 +1,9 @@
-//! SM affinity: clusters claim their slot in the tile schedule by the multiprocessors that they run on.
+//! SM affinity: a cluster claims a slot in the tile schedule by the multiprocessor that it runs on.
 //!
-//! Some multiprocessors share their path to the L2 cache. A line that several of them request at the same moment is read
-//! once, so they should work at tiles that have an operand in common. Which multiprocessor a block gets is known only when it
-//! runs. So one thread of each cluster claims a slot among those for its group of multiprocessors, or a slot of another
-//! group if all of these are taken.
+//! Some multiprocessors share their path to the L2 cache. A line that several of them request at the same time is read
+//! once, so they should work at tiles that share an operand. A block learns its multiprocessor only when it runs. So
+//! one thread of each cluster claims a slot of its group of multiprocessors, or a slot of another group if all of these
+//! are taken.
 
 use crate::atomic::atomic_add_early;
 use crate::sm90::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
@@ -14,24 +14,26 @@ const MOST_GROUPS: usize = 16;
 /// The most multiprocessors, and the most slots.
 const MOST: usize = 256;
 
-// The words of the table, by their offset.
-/// The number of slots that were claimed in the running launch.
+// Offsets of the words of the table.
+/// The number of slots claimed in the running launch.
 const CLAIMED: usize = 0;
 /// The number of slots.
 const COUNT: usize = 1;
 /// The number of groups.
 const GROUPS: usize = 2;
-/// For each group, how often one of its slots was asked for.
+/// For each group, the number of attempts to claim one of its slots.
 const TAKEN: usize = 3;
-/// For each group, the offset of its first slot. The next group's slots follow its own.
+/// For each group, the index of its first slot. The next group's slots follow.
 const FIRST: usize = TAKEN + MOST_GROUPS;
 /// The group of each multiprocessor.
 const GROUP_OF: usize = FIRST + MOST_GROUPS + 1;
 /// The slots, group by group.
 const SLOTS: usize = GROUP_OF + MOST;
+/// The number of words.
+#[cfg(not(target_arch = "nvptx64"))]
 const WORDS: usize = SLOTS + MOST;
 
-/// A table in global memory of the slots that clusters claim, for launches that run one after the other.
+/// A table in global memory of the slots that clusters claim. Launches that use it run one after the other.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct SmAffinity(GlobalMut<u32>);
@@ -41,7 +43,7 @@ pub struct SmAffinity(GlobalMut<u32>);
 unsafe impl DeviceData for SmAffinity {}
 
 impl SmAffinity {
-    /// No table: each cluster takes the slot of its own index.
+    /// No table: the slot of each cluster is its index.
     pub const NONE: Self = Self(GlobalMut::from_ptr(core::ptr::null_mut()));
 
     /// The table at `words`, which [`plan`](Self::plan) made.
@@ -56,27 +58,27 @@ impl SmAffinity {
         self.0.as_ptr().is_null()
     }
 
-    /// The words of a table. `groups` has the group of each multiprocessor, and `slots` the slots of each group. The launch
-    /// must have as many clusters as there are slots.
+    /// The words of a table. `groups` is the group of each multiprocessor, and `slots` is the list of slots of each
+    /// group. The launch must have as many clusters as there are slots.
     ///
-    /// Returns `None` if there are more than 256 multiprocessors or slots, or more than 16 groups, or if a multiprocessor is
-    /// in no group.
+    /// Returns `None` if there are more than 256 multiprocessors, 256 slots or 16 groups, or if a multiprocessor is in
+    /// no group.
     ///
     /// ```
     /// use cutlet_device::collective::SmAffinity;
     ///
-    /// // Four multiprocessors, of which neighbours belong together, and two clusters of two.
+    /// // Four multiprocessors in two groups of neighbours, and two clusters of two blocks.
     /// let words = SmAffinity::plan(&[0, 0, 1, 1], &[vec![0], vec![1]]);
     /// assert!(words.is_some());
     /// ```
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn plan(groups: &[u32], slots: &[std::vec::Vec<u32>]) -> Option<std::vec::Vec<u32>> {
         let count: usize = slots.iter().map(|of_group| of_group.len()).sum();
-        let in_one = |group: &u32| (*group as usize) < slots.len();
+        let exists = |group: &u32| (*group as usize) < slots.len();
         if groups.len() > MOST
             || count > MOST
             || slots.len() > MOST_GROUPS
-            || !groups.iter().all(in_one)
+            || !groups.iter().all(exists)
         {
             return None;
         }
@@ -94,21 +96,21 @@ impl SmAffinity {
         Some(words)
     }
 
-    /// Claims a slot that no other cluster of the launch has. The cluster that claims the last slot resets the table for the
-    /// next launch.
+    /// Claims a slot that no other cluster of the launch has. The cluster that claims the last slot resets the table
+    /// for the next launch.
     ///
-    /// One thread of each cluster calls it, and broadcasts the slot to its cluster by an [`AffinitySlot`].
+    /// One thread of each cluster calls it, and broadcasts the slot to the cluster's blocks by an [`AffinitySlot`].
     ///
     /// # Safety
-    /// The table must exist, and the launch must have as many clusters as there are slots. No other launch may begin before
-    /// all clusters of this one have claimed theirs.
+    /// The table must exist, and the launch must have as many clusters as there are slots. No other launch may begin
+    /// before all clusters of this one have claimed theirs.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn claim(self) -> u32 {
         let Self(words) = self;
-        let at = |place: usize, nth: u32| place as i64 + i64::from(nth);
-        // SAFETY: all places are below `WORDS`. What is not written by atomic operations is written by
-        // the last one to claim alone, after all others.
+        let at = |offset: usize, nth: u32| offset as i64 + i64::from(nth);
+        // SAFETY: all offsets are within the table. Plain stores are those of the last cluster to claim, after all
+        // others have claimed.
         unsafe {
             let multiprocessor = multiprocessor_idx().min(MOST as u32 - 1);
             let mut group = words.load_early(at(GROUP_OF, multiprocessor));
@@ -123,7 +125,7 @@ impl SmAffinity {
                 }
                 tries += 1;
                 if tries == groups {
-                    // There are more clusters than slots: this slot is beyond all work.
+                    // There are more clusters than slots: this slot has no work tiles.
                     break u32::MAX;
                 }
                 group = if group + 1 == groups { 0 } else { group + 1 };
@@ -148,7 +150,7 @@ pub struct AffinitySlot {
 }
 
 impl AffinitySlot {
-    /// Takes its memory. Every thread of every block of the cluster takes it at the same place.
+    /// Takes the memory. It must have the same address for every thread of every block of the cluster.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory) -> Self {
         Self {
@@ -157,7 +159,8 @@ impl AffinitySlot {
         }
     }
 
-    /// Prepares the barrier. One thread of the block calls it. Then all threads of the cluster meet at the cluster's barrier.
+    /// Initialises the barrier. One thread of the block calls it. Then all threads of the cluster meet at the cluster's
+    /// barrier.
     ///
     /// # Safety
     /// The barrier's memory must not be in use.
@@ -176,8 +179,8 @@ impl AffinitySlot {
         Mbarrier::from_shared(self.received).arrive_expect_tx(size_of::<u32>() as u32);
     }
 
-    /// Broadcasts the slot to all `blocks` blocks of the cluster. One thread of the cluster calls it, after the cluster has
-    /// met.
+    /// Broadcasts the slot to all `blocks` blocks of the cluster. One thread of the cluster calls it, after the cluster
+    /// has met at its barrier.
     ///
     /// # Safety
     /// No block may end before it has called [`index`](Self::index).
@@ -186,7 +189,7 @@ impl AffinitySlot {
     pub unsafe fn broadcast(self, slot: u32, blocks: usize) {
         for rank in 0..blocks as u32 {
             let (to, received) = (map_shared(self.slot, rank), map_shared(self.received, rank));
-            // SAFETY: the slot is read after the barrier's phase, for which its block waits.
+            // SAFETY: each block waits for its barrier's phase before it reads the slot.
             unsafe { store_async(to, [slot], received) };
         }
     }
@@ -198,12 +201,12 @@ impl AffinitySlot {
         Mbarrier::from_shared(self.received).wait(0);
     }
 
-    /// The slot, once it was broadcast.
+    /// Waits for the broadcast, and returns the slot.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn index(self) -> u32 {
         self.wait();
-        // SAFETY: the slot was received, and is not written again.
+        // SAFETY: the slot was received, and nothing writes it again.
         unsafe { self.slot.load(0) }
     }
 }

@@ -1,4 +1,4 @@
-//! The tile ring: equal tiles in shared memory, one after the other, one for each stage of a pipeline.
+//! The tile ring: equal tiles in shared memory, one for each stage of a pipeline.
 
 use cutlet_layout_core::{StaticLayout, StaticSwizzle, TileIndex};
 
@@ -6,7 +6,7 @@ use super::StageIdx;
 use crate::sm90::{Operand, OperandA, OperandB, SharedTile, WgmmaInstruction};
 use crate::{DeviceData, SharedMemory};
 
-/// Tiles one after the other: what a [`Pipeline`](super::Pipeline) fills, or one for each warpgroup.
+/// Consecutive tiles: one for each stage of a [`Pipeline`](super::Pipeline), or one for each warpgroup.
 #[derive(Debug)]
 pub struct TileRing<T: DeviceData, L, W> {
     first: SharedTile<T, L, W>,
@@ -24,10 +24,10 @@ impl<T: DeviceData, L, W> Copy for TileRing<T, L, W> {}
 impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> TileRing<T, L, W> {
     const IS_ALIGNED: () = assert!(
         SharedTile::<T, L, W>::BYTES.is_multiple_of(1024),
-        "tiles of a ring are multiples of 1024 bytes, so that each is aligned for its swizzle"
+        "the tiles of a ring have a multiple of 1024 bytes, so that each is aligned for its swizzle"
     );
 
-    /// `tiles` tiles in the next bytes of shared memory.
+    /// Takes `tiles` tiles from the next bytes of shared memory.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory, tiles: usize) -> Self {
         let () = Self::IS_ALIGNED;
@@ -42,7 +42,7 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> TileRing<T, L, W> {
         self.tile(stage.get())
     }
 
-    /// Tile `index`.
+    /// The tile with this index.
     #[inline(always)]
     pub fn tile(self, index: impl TileIndex) -> SharedTile<T, L, W> {
         SharedTile::from_shared(

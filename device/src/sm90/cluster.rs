@@ -1,9 +1,9 @@
-//! Clusters: blocks that run at the same time and reach each other's shared memory.
+//! Clusters: blocks that run at the same time and access each other's shared memory.
 
 use crate::{ClusterRank, DeviceData, Shared, cluster_rank};
 
-/// Tells the cluster that this thread is there, without waiting; what it wrote before, all threads
-/// of the cluster see after their [`cluster_wait`].
+/// Arrives at the cluster's barrier without waiting. All threads of the cluster see this thread's earlier writes after
+/// their [`cluster_wait`].
 ///
 /// Every thread of the cluster calls it, and then [`cluster_wait`] before it calls it again.
 #[inline(always)]
@@ -12,24 +12,22 @@ pub fn cluster_arrive() {
     imp::arrive();
 }
 
-/// [`cluster_arrive`] without a promise that anybody sees what this thread wrote, which would take a
-/// fence of the whole GPU. Mbarriers that were just made need none: they have a fence of their own,
-/// [`fence_mbarrier_init`](super::fence_mbarrier_init).
+/// [`cluster_arrive`] without making this thread's writes visible, which would take a fence of the whole GPU. It is
+/// enough after [`fence_mbarrier_init`](super::fence_mbarrier_init), which makes initialised mbarriers visible.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cluster_arrive_relaxed() {
     imp::arrive_relaxed();
 }
 
-/// Waits until all threads of the cluster have called [`cluster_arrive`] or
-/// [`cluster_arrive_relaxed`].
+/// Waits until all threads of the cluster have called [`cluster_arrive`] or [`cluster_arrive_relaxed`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cluster_wait() {
     imp::wait();
 }
 
-/// Waits until all threads of the cluster are here: [`cluster_arrive`], then [`cluster_wait`].
+/// The barrier of all threads of the cluster: [`cluster_arrive`], then [`cluster_wait`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cluster_sync() {
@@ -37,21 +35,20 @@ pub fn cluster_sync() {
     cluster_wait();
 }
 
-/// The same place in the shared memory of the block with rank `rank` in the cluster: `mapa`.
+/// The same address in the shared memory of the block with rank `rank` in the cluster: `mapa`.
 ///
-/// The result is for [`load_cluster`], [`store_cluster`] and other remote operations;
-/// [`Shared::load`] and [`Shared::store`] reach the block's own memory only.
+/// [`load_cluster`], [`store_cluster`] and other remote operations take the result. [`Shared::load`] and
+/// [`Shared::store`] access only the block's own memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn map_shared<T: DeviceData>(shared: Shared<T>, rank: u32) -> Shared<T> {
     Shared::from_address(imp::map(shared.address(), rank))
 }
 
-/// Reads `N` elements at an address made by [`map_shared`], in one access of 1, 2, 4, 8 or 16
-/// bytes.
+/// Reads `N` elements at an address from [`map_shared`], in one access of 1, 2, 4, 8 or 16 bytes.
 ///
 /// # Safety
-/// As [`Shared::load_vec`]; the block that owns the memory must not have ended.
+/// As [`Shared::load_vec`]. The block that owns the memory must not have ended.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn load_cluster<T: DeviceData, const N: usize>(shared: Shared<T>) -> [T; N] {
@@ -59,11 +56,10 @@ pub unsafe fn load_cluster<T: DeviceData, const N: usize>(shared: Shared<T>) -> 
     unsafe { imp::load(shared) }
 }
 
-/// Writes `N` elements to an address made by [`map_shared`], in one access of 1, 2, 4, 8 or 16
-/// bytes.
+/// Writes `N` elements to an address from [`map_shared`], in one access of 1, 2, 4, 8 or 16 bytes.
 ///
 /// # Safety
-/// As [`Shared::store_vec`]; the block that owns the memory must not have ended.
+/// As [`Shared::store_vec`]. The block that owns the memory must not have ended.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_cluster<T: DeviceData, const N: usize>(shared: Shared<T>, values: [T; N]) {
@@ -71,15 +67,13 @@ pub unsafe fn store_cluster<T: DeviceData, const N: usize>(shared: Shared<T>, va
     unsafe { imp::store(shared, values) };
 }
 
-/// Writes `N` elements at an address made by [`map_shared`], in one access of 4, 8 or 16 bytes, some
-/// time after the call, and then counts their bytes at the mbarrier in the word `barrier`, which is
-/// made by [`map_shared`], too, and in the same block: `st.async`.
+/// Writes `N` elements asynchronously to an address from [`map_shared`], in one access of 4, 8 or 16 bytes: `st.async`.
+/// Their bytes then count at the mbarrier in the word `barrier`, an address from [`map_shared`] in the same block.
 ///
-/// [`DsmemBuffer`](crate::collective::DsmemBuffer) pairs it with the barriers that it takes.
+/// [`DsmemBuffer`](crate::collective::DsmemBuffer) pairs it with the mbarriers that it needs.
 ///
 /// # Safety
-/// As [`store_cluster`]; who waits for the barrier's phase sees the elements, and nobody may use them
-/// before.
+/// As [`store_cluster`]. No thread may use the elements before it has waited for the mbarrier's phase.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_async<T: DeviceData, const N: usize>(
@@ -97,7 +91,7 @@ pub unsafe fn store_async<T: DeviceData, const N: usize>(
     unsafe { imp::store_async(shared, values, barrier.address()) };
 }
 
-/// The blocks of a cluster that a multicast load writes to: a bit for each rank.
+/// The blocks of a cluster that a multicast load writes to, as a mask with a bit for each rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multicast(u16);
 
@@ -185,8 +179,7 @@ mod imp {
         }
     }
 
-    // Without `.aligned`: the compiler may move assembly into branches that not all lanes take
-    // together.
+    // Without `.aligned`, because the compiler may move assembly into divergent branches.
     #[inline(always)]
     pub fn arrive() {
         // SAFETY: a barrier touches no memory of its own.
@@ -224,7 +217,7 @@ mod imp {
 
     #[track_caller]
     pub unsafe fn load<T: DeviceData, const N: usize>(shared: Shared<T>) -> [T; N] {
-        // SAFETY: as promised by the caller; the CPU reaches all blocks' memory alike.
+        // SAFETY: as promised by the caller. The CPU accesses the memory of all blocks alike.
         unsafe { shared.load_vec(0) }
     }
 
@@ -242,7 +235,7 @@ mod imp {
     ) {
         let bytes = const { vector_bytes::<T, N>() as u32 };
         let from = values.as_ptr().cast();
-        // SAFETY: the values are there.
+        // SAFETY: the array has that many bytes.
         unsafe { cutlet_simt::store_async(from, bytes, shared.address(), barrier) };
     }
 

@@ -1,17 +1,16 @@
-//! Programmatic dependent launch: a kernel starts while the one before it in the stream still ends.
+//! Programmatic dependent launch: a kernel begins while the kernel before it in the stream ends.
 
-/// Waits until the kernels before this one in the stream are done and what they wrote can be seen.
+/// Waits until the earlier kernels in the stream have ended and their writes are visible.
 ///
-/// Each thread of a kernel launched as a dependent one calls it before it reads what they write or writes
-/// what they read, which the CPU backend checks; in any other launch it returns at once.
+/// In a dependent launch, each thread calls it before it reads what the earlier kernels write, or writes what they
+/// read. The CPU backend checks this. In any other launch it returns at once.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn grid_dependency_wait() {
     imp::wait();
 }
 
-/// Lets the next kernel in the stream start, if it was launched as a dependent one, once every
-/// block has called this or ended.
+/// Lets the next kernel in the stream begin, if it is a dependent launch, once every block has called this or ended.
 #[inline(always)]
 pub fn launch_dependents() {
     imp::launch();

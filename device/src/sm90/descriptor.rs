@@ -1,20 +1,19 @@
-//! Matrix descriptors: how `wgmma` is told where an operand lies, derived from the operand's
+//! Matrix descriptors: they tell `wgmma` where an operand is in shared memory, and are derived from the operand's
 //! layout.
 //!
-//! The instruction reads an operand as *core matrices*: 8 lines of 16 bytes. A descriptor says
-//! where the first one is, how the lines are swizzled, and by two offsets where the others are. For
-//! a layout in bytes, with lines of one swizzle span:
+//! The instruction reads an operand as *core matrices* of 8 lines of 16 bytes. A descriptor has the address of the
+//! first core matrix, the swizzle, and two byte offsets to the other core matrices. A line has one swizzle span, or 16
+//! bytes:
 //!
 //! | operand | line | stride offset | leading offset |
 //! |---|---|---|---|
-//! | K-major, swizzled | the span is the distance of rows | from 8 rows to the next 8 | not used: an instruction's k fits the span |
+//! | K-major, swizzled | a span of a row | from 8 rows to the next 8 | not used: an instruction's k fits the span |
 //! | K-major, not swizzled | 16 bytes of a row | from 8 rows to the next 8 | from 16 bytes of k to the next 16 |
 //! | MN-major, swizzled | a span of mn, for one k | from 8 k to the next 8 | from a span of mn to the next |
 //! | MN-major, not swizzled | 16 bytes of mn, for one k | from 16 bytes of mn to the next | from 8 k to the next 8 |
 //!
-//! [`Operand`] works the offsets out in the compiler, and proves on the way that the descriptor
-//! finds every element where the layout puts it: a layout that no descriptor can express does not
-//! compile.
+//! [`Operand`] computes the offsets at compile time, and proves that the descriptor finds every element where the
+//! layout puts it. A layout that no descriptor can express does not compile.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -23,17 +22,17 @@ use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
 use crate::DeviceData;
 
-use super::{Major, SharedTile, WgmmaInstruction};
+use super::{Major, SharedTile};
 
-/// Which operand of which instruction.
+/// An operand of an instruction: [`OperandA`] or [`OperandB`].
 pub trait OperandKind: Copy + 'static {
-    /// Its element type.
+    /// The element type.
     type Element: DeviceData;
     /// Which coordinate is consecutive.
     type Major: Major;
-    /// Rows of it that one instruction reads: m of A, n of B.
+    /// The rows that one instruction reads: m of A, n of B.
     const MN: usize;
-    /// k that one instruction reads.
+    /// The k that one instruction reads.
     const K: usize;
 }
 
@@ -45,21 +44,7 @@ pub struct OperandA<I>(PhantomData<I>);
 #[derive(Clone, Copy, Debug)]
 pub struct OperandB<I>(PhantomData<I>);
 
-impl<I: WgmmaInstruction> OperandKind for OperandA<I> {
-    type Element = I::A;
-    type Major = I::MajorA;
-    const MN: usize = I::M;
-    const K: usize = I::K;
-}
-
-impl<I: WgmmaInstruction> OperandKind for OperandB<I> {
-    type Element = I::B;
-    type Major = I::MajorB;
-    const MN: usize = I::N;
-    const K: usize = I::K;
-}
-
-/// A descriptor of one instruction's operand `Q`; A and B of an instruction are different types.
+/// A descriptor of one instruction's operand `Q`. Descriptors of A and B have different types.
 pub struct MatrixDescriptor<Q> {
     bits: u64,
     operand: PhantomData<Q>,
@@ -81,7 +66,7 @@ impl<Q> fmt::Debug for MatrixDescriptor<Q> {
 }
 
 impl<Q> MatrixDescriptor<Q> {
-    /// The descriptor of these bits, for layouts that [`Operand`] does not know.
+    /// The descriptor with these bits, for layouts that [`Operand`] does not support.
     ///
     /// # Safety
     /// The descriptor must describe shared memory that the kernel has.
@@ -100,8 +85,7 @@ impl<Q> MatrixDescriptor<Q> {
     }
 }
 
-/// A tile in shared memory as operand `Q`: it gives the descriptors of the parts that instructions
-/// read.
+/// A tile in shared memory as operand `Q`. It makes the descriptors of the parts that instructions read.
 ///
 /// ```
 /// use cutlet_device::sm90::{OperandLayout, KMajor, Operand, OperandA, OperandB, SwizzleSpan, Wgmma};
@@ -109,15 +93,15 @@ impl<Q> MatrixDescriptor<Q> {
 /// use half::bf16;
 ///
 /// type Mma = Wgmma<96, bf16>;
-/// // Any layout of core matrices has a descriptor …
+/// // A layout of core matrices has a descriptor.
 /// type Core = L!(((8, 8), (8, 2)):((8, 128), (1, 64)));
 /// const _: () = Operand::<OperandA<Mma>, Core, NoSwizzle>::CHECK;
-/// // … and so have the tiles that TMA loads.
+/// // A tile that TMA loads has a descriptor.
 /// type Rows = OperandLayout<bf16, KMajor, 96, 64, 128>;
 /// const _: () = Operand::<OperandB<Mma>, Rows, SwizzleSpan<bf16, 128>>::CHECK;
 /// ```
 ///
-/// A layout that has none does not compile:
+/// A layout without a descriptor does not compile:
 ///
 /// ```compile_fail,E0080
 /// use cutlet_device::sm90::{Operand, OperandA, Wgmma};
@@ -129,8 +113,8 @@ impl<Q> MatrixDescriptor<Q> {
 /// const _: () = Operand::<OperandA<Wgmma<96, bf16>>, Rows, NoSwizzle>::CHECK;
 /// ```
 pub struct Operand<Q, L, W> {
-    /// The lower half of the part's descriptor: its start, in units of 16 bytes, and the leading
-    /// offset. The upper half is a constant.
+    /// The lower half of the descriptor: the start, in units of 16 bytes, and the leading offset. The upper half is a
+    /// constant.
     low: u32,
     types: PhantomData<(Q, L, W)>,
 }
@@ -150,26 +134,12 @@ impl<Q, L, W> fmt::Debug for Operand<Q, L, W> {
     }
 }
 
-impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
-    /// The tile as operand A of the instruction `I`.
-    #[inline(always)]
-    pub fn operand_a<I: WgmmaInstruction<A = T>>(self) -> Operand<OperandA<I>, L, W> {
-        Operand::at(self.start().address())
-    }
-
-    /// The tile as operand B of the instruction `I`.
-    #[inline(always)]
-    pub fn operand_b<I: WgmmaInstruction<B = T>>(self) -> Operand<OperandB<I>, L, W> {
-        Operand::at(self.start().address())
-    }
-}
-
 impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
-    /// How many instructions it takes to go through the tile's k.
+    /// The number of instructions along the tile's k.
     pub const K_STEPS: usize = L::LAYOUT.mode(1).size() as usize / Q::K;
 
-    /// Proves that the layout has a descriptor: a kernel that evaluates it in a `const` of its own
-    /// learns of a wrong tile from `cargo check`.
+    /// Proves that the layout has a descriptor. If a kernel evaluates it in a `const`, `cargo check` reports a wrong
+    /// tile.
     pub const CHECK: () = {
         let _ = Self::DERIVED.fields;
     };
@@ -183,17 +153,18 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
         Q::K as i64,
     );
 
+    /// The operand at an address in shared memory.
     #[inline(always)]
-    fn at(address: u32) -> Self {
+    pub(super) fn at(address: u32) -> Self {
         Self {
-            // In a cluster, the bits above are the block's rank; they must not reach the next field.
+            // In a cluster, the upper bits are the block's rank. They must not reach the next field.
             low: (address & 0x3_FFFF) / 16 + const { Self::DERIVED.fields as u32 },
             types: PhantomData,
         }
     }
 
-    /// The operand that lies `tiles` tiles further on. From a stage to its descriptors it is one multiplication, since all
-    /// else is the same for every stage.
+    /// The operand `tiles` tiles further on. It takes one multiplication from a stage to its descriptors, because
+    /// everything else is the same for every stage.
     #[inline(always)]
     pub(crate) fn skip_tiles(self, tiles: u32) -> Self {
         Self {
@@ -202,24 +173,24 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
         }
     }
 
-    /// Rows `block · MN` and on, where MN is what one instruction reads: a warpgroup's share of A,
+    /// The rows from `atom · MN`, where MN is the number of rows that one instruction reads: a warpgroup's M atom of A,
     /// for instance.
     #[inline(always)]
-    pub fn rows(self, block: impl TileIndex) -> Self {
+    pub fn rows(self, atom: impl TileIndex) -> Self {
         Self {
-            low: self.low + block.index() * const { Self::DERIVED.rows },
+            low: self.low + atom.index() * const { Self::DERIVED.rows },
             types: PhantomData,
         }
     }
 
-    /// The descriptor for the k of step `step`, below [`K_STEPS`](Self::K_STEPS).
+    /// The descriptor for k step `step`, which is below [`K_STEPS`](Self::K_STEPS).
     ///
     /// # Panics
-    /// If the tile has no such step; with a constant `step` the check costs nothing.
+    /// If the tile has no such step. The check costs nothing for a constant `step`.
     #[inline(always)]
     pub fn k_step(self, step: usize) -> MatrixDescriptor<Q> {
         assert!(step < Self::K_STEPS);
-        // SAFETY: `derive` refuses tiles of more steps than the table has.
+        // SAFETY: `derive` refuses tiles with more steps than the table has.
         let start = unsafe { *const { &Self::DERIVED.steps }.get_unchecked(step) };
         let low = self.low + start;
         MatrixDescriptor {
@@ -229,20 +200,20 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
     }
 }
 
-/// The most steps of k that a tile may have.
+/// The most k steps of a tile.
 const MAX_STEPS: usize = 64;
 
-/// What the compiler works out of a layout; addresses in units of 16 bytes.
+/// What is derived from a layout at compile time. Addresses are in units of 16 bytes.
 struct Derived {
-    /// The descriptor without its address.
+    /// The descriptor, with address 0.
     fields: u64,
-    /// From one instruction's rows to the next one's.
+    /// The distance from one instruction's rows to the next one's.
     rows: u32,
-    /// Where each step of k begins.
+    /// The address of each k step.
     steps: [u32; MAX_STEPS],
 }
 
-/// The span, in bytes, of a swizzle of `T`; 16 for none.
+/// The span of a swizzle of `T`, in bytes. 16 is no swizzle.
 const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
     if W::SOURCE == 0 {
         return 16;
@@ -251,27 +222,27 @@ const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
     let span = ((bytes >> 7) + 1) * 16;
     assert!(
         W::SHIFT == 3 && bytes & 0x7F == 0 && matches!(span, 32 | 64 | 128),
-        "wgmma: it knows swizzles of 128, 64 and 32 bytes (bits 7, 8, 9 of the address xored into bits 4, 5, 6), and this is none of them: use sm90::SwizzleSpan"
+        "wgmma: swizzles span 128, 64 or 32 bytes (bits 7, 8, 9 of the address are xored into bits 4, 5, 6), and this swizzle does not: use sm90::SwizzleSpan"
     );
     span as i64
 }
 
-/// The most elements that a tile may have in a direction.
+/// The most elements of a tile along a mode.
 const MAX_EXTENT: usize = 2048;
 
-/// Where the elements of a mode lie.
-struct Places {
+/// The offset of each element of a mode.
+struct Offsets {
     extent: i64,
     at: [i64; MAX_EXTENT],
 }
 
-impl Places {
-    const fn of(mode: &Layout) -> Places {
+impl Offsets {
+    const fn of(mode: &Layout) -> Offsets {
         assert!(
             !mode.has_basis() && mode.size() <= MAX_EXTENT as i64,
-            "wgmma: an operand's layout maps to indices, and has up to 2048 elements in a direction"
+            "wgmma: an operand's layout maps to indices, and has at most 2048 elements along a mode"
         );
-        Places {
+        Offsets {
             extent: mode.size(),
             at: mode.first_indices(mode.size() as usize, 0),
         }
@@ -281,8 +252,7 @@ impl Places {
         self.at[i as usize]
     }
 
-    /// The distance of `count` places that are `step` apart, which must all be equally far from each
-    /// other.
+    /// The stride of `count` elements whose coordinates are `step` apart. It must be the same for all of them.
     const fn stride(&self, count: i64, step: i64) -> i64 {
         if count < 2 {
             return 0;
@@ -292,14 +262,14 @@ impl Places {
         while i < count {
             assert!(
                 self.at(i * step) == i * stride,
-                "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must lie at one fixed distance in each direction"
+                "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must have one stride along each mode"
             );
             i += 1;
         }
         stride
     }
 
-    /// Whether the `extent` places after `start` lie as those after 0 do.
+    /// Whether the `extent` elements from `start` have the relative offsets of those from 0.
     const fn repeats(&self, start: i64, extent: i64) -> bool {
         let (start, extent) = (start as usize, extent as usize);
         let first = self.at[start];
@@ -313,32 +283,32 @@ impl Places {
         true
     }
 
-    /// Whether place `i + inner · j` is at `near · i + far · j`, for all places below `extent`.
+    /// Whether element `i + inner · j` has the offset `near · i + far · j`, for all elements below `extent`.
     const fn is_two_level(&self, extent: i64, inner: i64, near: i64, far: i64) -> bool {
-        // Without a division, which takes the compiler long to compute.
-        let (mut first, mut place, mut end) = (0, 0, inner as usize);
+        // Without a division, which const evaluation computes slowly.
+        let (mut first, mut offset, mut end) = (0, 0, inner as usize);
         let mut i = 0;
         while i < extent as usize {
             if i == end {
                 first += far;
-                place = first;
+                offset = first;
                 end += inner as usize;
             }
-            if self.at[i] != place {
+            if self.at[i] != offset {
                 return false;
             }
-            place += near;
+            offset += near;
             i += 1;
         }
         true
     }
 }
 
-/// A field of a descriptor: 14 bits, in units of 16 bytes.
+/// A field of a descriptor: 14 bits that count units of 16 bytes.
 const fn field(bytes: i64) -> u64 {
     assert!(
         bytes >= 0 && bytes % 16 == 0 && bytes < 1 << 18,
-        "wgmma: no descriptor for this layout: the distance of its core matrices must be a multiple of 16 bytes below 256 KiB"
+        "wgmma: no descriptor for this layout: core matrices must be a multiple of 16 bytes apart, and less than 256 KiB"
     );
     (bytes / 16) as u64
 }
@@ -355,18 +325,18 @@ const fn derive(
         layout.rank() == 2,
         "wgmma: an operand's layout has two modes, (m or n, k)"
     );
-    let (rows, columns) = (&Places::of(&layout.mode(0)), &Places::of(&layout.mode(1)));
+    let (rows, columns) = (&Offsets::of(&layout.mode(0)), &Offsets::of(&layout.mode(1)));
     assert!(
         rows.extent % mn == 0,
-        "wgmma: the tile's rows are not a multiple of what an instruction reads (64 of A, N of B)"
+        "wgmma: the tile's rows must be a multiple of the rows that an instruction reads (64 of A, N of B)"
     );
     assert!(
         columns.extent % k == 0 && columns.extent / k <= MAX_STEPS as i64,
-        "wgmma: the tile's k is not a multiple of what an instruction reads (32 bytes), or more than 64 times that"
+        "wgmma: the tile's k must be 1 to 64 times the k that an instruction reads (32 bytes)"
     );
     let unit = 16 / element;
     let line = span / element;
-    // Along which coordinate lines run, and how far apart they are.
+    // The mode along which lines run, and the other mode.
     let (along, across) = if k_major {
         (columns, rows)
     } else {
@@ -374,7 +344,7 @@ const fn derive(
     };
     assert!(
         along.at(1) == 1,
-        "wgmma: the operand's consecutive coordinate is not the one its type says: K-major and MN-major are mixed up"
+        "wgmma: the operand's consecutive coordinate is not that of its type: K-major and MN-major are mixed up"
     );
     assert!(
         across.stride(8, 1) == line,
@@ -384,12 +354,12 @@ const fn derive(
         let groups = rows.stride(mn / 8, 8);
         assert!(
             rows.is_two_level(mn, 8, line, groups),
-            "wgmma: no descriptor for this layout: every 8 rows must lie like the first 8"
+            "wgmma: no descriptor for this layout: every 8 rows must have the layout of the first 8"
         );
         let units = columns.stride(k / unit, unit);
         assert!(
             columns.is_two_level(k, unit, 1, units) && (span == 16 || units == unit),
-            "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive, or, without a swizzle, two pieces of 16 bytes"
+            "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive or, without a swizzle, two units of 16 bytes"
         );
         // The hardware does not read the leading offset of a swizzled operand.
         (if span == 16 { units } else { unit }, groups)
@@ -397,12 +367,12 @@ const fn derive(
         let lines = rows.stride((mn + line - 1) / line, line);
         assert!(
             rows.is_two_level(mn, line, 1, lines),
-            "wgmma: no descriptor for this layout: every span of rows must be consecutive"
+            "wgmma: no descriptor for this layout: the rows of a swizzle span must be consecutive"
         );
         let groups = columns.stride(k / 8, 8);
         assert!(
             columns.is_two_level(k, 8, line, groups),
-            "wgmma: no descriptor for this layout: every 8 k must lie like the first 8"
+            "wgmma: no descriptor for this layout: every 8 k must have the layout of the first 8"
         );
         if span == 16 {
             (groups, lines)
@@ -427,7 +397,7 @@ const fn derive(
         let start = rows.at(block * mn);
         assert!(
             start == block * rows.at(mn) && rows.repeats(block * mn, mn),
-            "wgmma: the tile's rows cannot be split: each instruction's rows must lie like the first one's, at a fixed distance"
+            "wgmma: the tile's rows cannot be split: each instruction's rows must have the layout of the first one's, at one stride"
         );
         derived.rows = part(start, element, span) / block as u32;
         block += 1;
@@ -436,7 +406,7 @@ const fn derive(
     while step < columns.extent / k {
         assert!(
             columns.repeats(step * k, k),
-            "wgmma: the tile's k cannot be split: each step's k must lie like the first one's"
+            "wgmma: the tile's k cannot be split: each k step must have the layout of the first one"
         );
         derived.steps[step as usize] = part(columns.at(step * k), element, span);
         step += 1;
@@ -444,12 +414,12 @@ const fn derive(
     derived
 }
 
-/// The address of a part that begins `start` elements into a tile.
+/// The address of a part that begins at element `start` of a tile.
 const fn part(start: i64, element: i64, span: i64) -> u32 {
     let bytes = start * element;
     assert!(
         span == 16 || bytes % (8 * span) < span,
-        "wgmma: a part of a swizzled tile must begin in the first of 8 lines, or the swizzle is out of step"
+        "wgmma: a part of a swizzled tile must begin in the first of 8 lines, where the swizzle pattern begins"
     );
     field(bytes) as u32
 }

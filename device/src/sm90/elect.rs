@@ -1,7 +1,7 @@
-//! Electing one lane of a warp, in a way that the hardware knows to be one.
+//! `elect.sync`: the hardware elects one lane of a warp.
 
-/// Whether the running lane is the one that its warp elects. All lanes of the warp call it; it is
-/// true for exactly one of them, the same one every time.
+/// Whether the running lane is the elected one. All lanes of the warp call it. The result is true for exactly one lane,
+/// which is the same every time.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn elect_one() -> bool {

@@ -1,4 +1,4 @@
-//! The 8-bit floats that matrix instructions take: e4m3 and e5m2, as bits.
+//! The 8-bit floats of matrix instructions: e4m3 and e5m2.
 
 use crate::DeviceData;
 
@@ -9,12 +9,12 @@ macro_rules! float8 {
         #[repr(transparent)]
         pub struct $name(u8);
 
-        // SAFETY: one byte, every value of which is one.
+        // SAFETY: one byte, of which every bit pattern is a value.
         #[diagnostic::do_not_recommend]
         unsafe impl DeviceData for $name {}
 
         impl $name {
-            /// The number of these bits.
+            /// The float with these bits.
             pub const fn from_bits(bits: u8) -> Self {
                 Self(bits)
             }
@@ -28,22 +28,22 @@ macro_rules! float8 {
 }
 
 float8! {
-    /// A float of 4 exponent and 3 mantissa bits: up to 448, without infinities.
+    /// A float with 4 exponent and 3 mantissa bits: up to 448, without infinities.
     F8E4M3
 }
 float8! {
-    /// A float of 5 exponent and 2 mantissa bits: up to 57344, with infinities.
+    /// A float with 5 exponent and 2 mantissa bits: up to 57344, with infinities.
     F8E5M2
 }
 
 impl F8E4M3 {
-    /// The number that is nearest to a value from -448 to 448; of two, the even one.
+    /// The nearest float to a value from −448 to 448, ties to even.
     #[inline(always)]
     pub const fn from_f32(value: f32) -> Self {
-        /// What takes an f32's exponent to where e4m3 has it, subnormal numbers included.
+        /// Shifts the exponent from the bias of f32 to that of e4m3, subnormal numbers included.
         const BIAS: f32 = f32::from_bits(7 << 23);
         let scaled = (value.abs() * BIAS).to_bits();
-        // What is left to do is rounding to even at bit 20.
+        // Rounds to even at bit 20.
         let magnitude = (scaled + 0x7_ffff + ((scaled >> 20) & 1)) >> 20;
         let sign = (value.to_bits() >> 24) & 0x80;
         Self((sign | magnitude) as u8)
@@ -70,7 +70,7 @@ impl F8E5M2 {
     }
 }
 
-/// The finite number of 8 bits whose lower `mantissa_bits` are the mantissa.
+/// The value of a finite 8-bit float with `mantissa_bits` mantissa bits.
 const fn widen(bits: u8, mantissa_bits: u32, bias: i32) -> f32 {
     let exponent = ((bits & 0x7F) >> mantissa_bits) as i32;
     let mantissa = (bits & ((1 << mantissa_bits) - 1)) as f32;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_at_the_edges_are_those_of_the_formats() {
+    fn extreme_values_are_right() {
         assert_eq!(F8E4M3::from_bits(0x7E).to_f32(), 448.0);
         assert_eq!(F8E4M3::from_bits(0x01).to_f32(), 2f32.powi(-9));
         assert_eq!(F8E4M3::from_bits(0xB8).to_f32(), -1.0);

@@ -1,21 +1,18 @@
-//! Mbarriers: barriers in shared memory that count arrivals of threads and bytes of asynchronous
-//! copies.
+//! Mbarriers: barriers in shared memory that count arrivals of threads and bytes of asynchronous copies.
 
 use crate::{Shared, SharedMemory};
 
 /// A barrier in shared memory.
 ///
-/// It goes through phases. A phase ends when as many arrivals have come as [`init`](Self::init)
-/// said and as many bytes as were announced ([`arrive_expect_tx`](Self::arrive_expect_tx)); the
-/// next one then begins. The parity of phases alternates, the first one's is 0.
-/// [`wait`](Self::wait) takes the parity of the phase whose end it waits for; the states of a
-/// [`Pipeline`](super::Pipeline) keep count of it.
+/// It goes through phases. A phase ends once the number of arrivals given to [`init`](Self::init) and all announced
+/// bytes ([`arrive_expect_tx`](Self::arrive_expect_tx)) have come. The next phase then begins. The first phase has
+/// parity 0, and the parity alternates. [`wait`](Self::wait) takes the parity of the phase whose end it waits for. A
+/// [`Pipeline`](crate::collective::Pipeline) keeps count of it.
 ///
-/// On the CPU the model complains about a barrier that was not initialised, one arrival too many,
-/// and bytes that do not add up; a wait that never ends names the arrivals and bytes that are
-/// missing. Who uses what a copy brings without having waited for its phase (nor met a thread that had)
-/// ends in an error, even where it is there already, and so does a copy to where `wgmma` may still be
-/// reading.
+/// The CPU backend reports a barrier that was not initialised, an arrival too many, and a wrong number of bytes. For a
+/// wait that never ends, it reports the missing arrivals and bytes. It also reports a thread that uses the result of a
+/// copy before it, or a thread it synchronised with, waited for the barrier's phase, even if the copy has ended. And it
+/// reports a copy to memory that `wgmma` may still read.
 #[derive(Clone, Copy, Debug)]
 pub struct Mbarrier(Shared<u64>);
 
@@ -38,86 +35,84 @@ impl Mbarrier {
         self.0.address()
     }
 
-    /// Begins phase 0, each phase expecting `arrivals` arrivals.
+    /// Begins phase 0. Each phase expects `arrivals` arrivals.
     ///
-    /// One thread calls it, then [`fence_mbarrier_init`](super::fence_mbarrier_init) and a barrier
-    /// of the block or cluster, before anybody uses it.
+    /// One thread calls it and then [`fence_mbarrier_init`](super::fence_mbarrier_init). All threads of the block or
+    /// cluster meet at their barrier before any thread uses this one.
     ///
     /// # Safety
-    /// Nobody may be using the barrier.
+    /// No thread may be using the barrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(self, arrivals: u32) {
         imp::init(self.address(), arrivals);
     }
 
-    /// Ends the barrier's life, after which its memory may be used for something else.
+    /// Invalidates the barrier. Its memory may then be used for something else.
     ///
     /// # Safety
-    /// Nobody may be using the barrier.
+    /// No thread may be using the barrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn invalidate(self) {
         imp::invalidate(self.address());
     }
 
-    /// Counts one arrival in the current phase. What the thread did before is done when the phase
-    /// ends.
+    /// Counts one arrival in the current phase. The end of the phase makes the thread's earlier writes visible to the
+    /// threads that wait for it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn arrive(self) {
         imp::arrive(self.address());
     }
 
-    /// Announces that `bytes` more bytes will be copied before the current phase may end, without
-    /// arriving.
+    /// Announces `bytes` more bytes, which must be copied before the current phase ends. It does not arrive.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn expect_tx(self, bytes: u32) {
         imp::expect_tx(self.address(), bytes);
     }
 
-    /// Announces `bytes` bytes and counts one arrival: what a producer does before it starts
-    /// copies.
+    /// Announces `bytes` bytes and counts one arrival. A producer calls it before it starts copies.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn arrive_expect_tx(self, bytes: u32) {
         imp::arrive_expect_tx(self.address(), bytes);
     }
 
-    /// Counts one arrival at the barrier in the same place of the block with rank `rank` in the
-    /// cluster, which may be the running block.
+    /// Counts one arrival at the barrier with the same address in the block with rank `rank` of the cluster, which may
+    /// be the running block.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn arrive_remote(self, rank: u32) {
         imp::arrive_remote(self.address(), rank);
     }
 
-    /// [`arrive`](Self::arrive) by those threads for which `here` holds: a predicate instead of a
-    /// branch, so that the threads of a warp stay together.
+    /// [`arrive`](Self::arrive) by the threads for which `condition` holds. It is a predicate instead of a branch, so
+    /// that the warp does not diverge.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn arrive_if(self, here: bool) {
-        imp::arrive_if(self.address(), here);
+    pub fn arrive_if(self, condition: bool) {
+        imp::arrive_if(self.address(), condition);
     }
 
-    /// [`arrive_remote`](Self::arrive_remote) by those threads for which `here` holds, as
+    /// [`arrive_remote`](Self::arrive_remote) by the threads for which `condition` holds, as
     /// [`arrive_if`](Self::arrive_if).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn arrive_remote_if(self, rank: u32, here: bool) {
-        imp::arrive_remote_if(self.address(), rank, here);
+    pub fn arrive_remote_if(self, rank: u32, condition: bool) {
+        imp::arrive_remote_if(self.address(), rank, condition);
     }
 
-    /// Whether the phase of this parity has ended. It may wait for a while.
+    /// Whether the phase of this parity has ended. The instruction may wait for a limited time.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn try_wait(self, parity: u32) -> bool {
         imp::try_wait(self.address(), parity)
     }
 
-    /// Waits until the phase of this parity has ended. What was done before its arrivals, and its
-    /// copies' bytes, can then be seen.
+    /// Waits until the phase of this parity has ended. Writes before its arrivals, and the bytes of its copies, are
+    /// then visible.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(self, parity: u32) {
@@ -131,7 +126,7 @@ mod imp {
 
     #[inline(always)]
     pub fn init(barrier: u32, arrivals: u32) {
-        // SAFETY: the caller of `Mbarrier::init` promises that nobody uses the word.
+        // SAFETY: the caller of `Mbarrier::init` promises that no thread uses the word.
         unsafe {
             asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
                 options(nostack));
@@ -140,7 +135,7 @@ mod imp {
 
     #[inline(always)]
     pub fn invalidate(barrier: u32) {
-        // SAFETY: the caller of `Mbarrier::invalidate` promises that nobody uses the barrier.
+        // SAFETY: the caller of `Mbarrier::invalidate` promises that no thread uses the barrier.
         unsafe {
             asm!("mbarrier.inval.shared::cta.b64 [{}];", in(reg32) barrier, options(nostack))
         };
@@ -173,7 +168,7 @@ mod imp {
     }
 
     #[inline(always)]
-    pub fn arrive_if(barrier: u32, here: bool) {
+    pub fn arrive_if(barrier: u32, condition: bool) {
         // SAFETY: counts in a word that is a barrier.
         unsafe {
             asm!(
@@ -182,18 +177,17 @@ mod imp {
                 "setp.ne.u32 p, {}, 0;",
                 "@p mbarrier.arrive.shared::cta.b64 _, [{}];",
                 "}}",
-                in(reg32) u32::from(here),
+                in(reg32) u32::from(condition),
                 in(reg32) barrier,
                 options(nostack)
             );
         }
     }
 
-    /// Without `.release.cluster`, which makes the compiler emit a fence of the whole GPU: what a
-    /// consumer releases a stage for is that its reads are over, and `wgmma` reads are when
-    /// their group has been waited for. Of ordinary reads, those of a mailbox, PTX does not promise
-    /// it; Hopper does a warp's accesses of shared memory in order, and this one leaves the
-    /// multiprocessor after them.
+    /// Without `.release.cluster`, for which the compiler emits a fence of the whole GPU. A consumer that releases a
+    /// stage only has to have finished reading. Reads of `wgmma` have finished once their group was waited for. For
+    /// ordinary reads, those of a `DsmemBuffer`, PTX does not guarantee it. Hopper executes a warp's accesses to shared
+    /// memory in order, so this arrival leaves the multiprocessor after them.
     #[inline(always)]
     pub fn arrive_remote(barrier: u32, rank: u32) {
         // SAFETY: counts in a word that is a barrier.
@@ -212,7 +206,7 @@ mod imp {
     }
 
     #[inline(always)]
-    pub fn arrive_remote_if(barrier: u32, rank: u32, here: bool) {
+    pub fn arrive_remote_if(barrier: u32, rank: u32, condition: bool) {
         // SAFETY: counts in a word that is a barrier.
         unsafe {
             asm!(
@@ -223,7 +217,7 @@ mod imp {
                 "@p mapa.shared::cluster.u32 remote, {}, {};",
                 "@p mbarrier.arrive.shared::cluster.b64 _, [remote];",
                 "}}",
-                in(reg32) u32::from(here),
+                in(reg32) u32::from(condition),
                 in(reg32) barrier,
                 in(reg32) rank,
                 options(nostack)
@@ -251,7 +245,7 @@ mod imp {
         ended != 0
     }
 
-    /// The loop is in the assembly, where the predicate can be branched on.
+    /// The loop is in the assembly, where a branch can take the predicate.
     #[inline(always)]
     #[allow(named_asm_labels, reason = "a label in braces is local to them in PTX")]
     pub fn wait(barrier: u32, parity: u32) {
@@ -287,8 +281,8 @@ mod imp {
     }
 
     #[track_caller]
-    pub fn arrive_if(barrier: u32, here: bool) {
-        if here {
+    pub fn arrive_if(barrier: u32, condition: bool) {
+        if condition {
             arrive(barrier);
         }
     }
@@ -299,8 +293,8 @@ mod imp {
     }
 
     #[track_caller]
-    pub fn arrive_remote_if(barrier: u32, rank: u32, here: bool) {
-        if here {
+    pub fn arrive_remote_if(barrier: u32, rank: u32, condition: bool) {
+        if condition {
             arrive_remote(barrier, rank);
         }
     }

@@ -1,17 +1,16 @@
-//! Fences between a thread's own accesses and those of the asynchronous units that read and write
-//! shared memory.
+//! Proxy fences: they order a thread's accesses and those of TMA and `wgmma`.
 
-/// Makes what this thread wrote to shared memory visible to TMA and `wgmma`, which access it past
-/// the thread's own path: between writing a tile with ordinary stores and handing it to them.
+/// Makes this thread's writes to shared memory visible to TMA and `wgmma`, which use the async proxy. A thread calls it
+/// after it wrote a tile by ordinary stores.
 ///
-/// The CPU backend does not model the two paths; the fence is needed nevertheless.
+/// The CPU backend has one proxy only, so a missing fence shows on a GPU alone.
 #[inline(always)]
 pub fn fence_async_shared() {
     imp::fence_async_shared();
 }
 
-/// Makes the initial state of the barriers that this thread initialised visible to the cluster and
-/// to TMA; follow it by a block or cluster barrier.
+/// Makes the mbarriers that this thread initialised visible to the cluster and to TMA. The barrier of the block or
+/// cluster follows it.
 #[inline(always)]
 pub fn fence_mbarrier_init() {
     imp::fence_mbarrier_init();
@@ -35,7 +34,7 @@ mod imp {
         unsafe { asm!("fence.mbarrier_init.release.cluster;", options(nostack)) };
     }
 
-    /// The builder gives PTX with such a comment this version or a later one.
+    /// The comment tells the PTX builder which version of PTX the instruction needs.
     #[inline(always)]
     pub fn fence_tensor_map(map: *const u8) {
         // SAFETY: a fence only orders.

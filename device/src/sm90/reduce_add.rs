@@ -1,4 +1,4 @@
-//! Reduce-add: global memory whose L2 cache adds what a thread stores. It is a tensor's engine.
+//! Reduce-add: an engine of tensors in global memory, to which a store adds in the L2 cache.
 
 use cutlet_layout_core::{Engine, EngineMut};
 
@@ -6,9 +6,8 @@ use crate::GlobalMut;
 
 /// Elements in global memory that a store adds to.
 ///
-/// The thread reads nothing: the L2 cache adds, in f32, rounded to nearest. A GPU takes subnormal operands and results for
-/// 0. An element that one thread adds to once is deterministic. Where several threads add to one, their order decides how it
-/// is rounded.
+/// The thread reads nothing: the L2 cache adds in f32, rounded to nearest. A GPU flushes subnormal operands and results
+/// to 0. The result is deterministic if one thread adds to an element. If several do, their order decides the rounding.
 ///
 /// ```no_run
 /// use cutlet_device::GlobalMut;
@@ -16,14 +15,14 @@ use crate::GlobalMut;
 /// use cutlet_layout_core::EngineMut;
 ///
 /// # let memory = GlobalMut::<f32>::from_ptr(core::ptr::null_mut());
-/// let sums = ReduceAdd::to(memory);
-/// // SAFETY: there are two elements, and nobody else uses them.
-/// unsafe { sums.store_vector(0, [1.0, 2.0]) };
+/// let elements = ReduceAdd::to(memory);
+/// // SAFETY: there are two elements, and no other thread uses them.
+/// unsafe { elements.store_vector(0, [1.0, 2.0]) };
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ReduceAdd {
     memory: GlobalMut<f32>,
-    /// Not 0 if it adds: a word, because instructions take one.
+    /// Not 0 if it adds. It is a word because the assembly takes a register.
     adds: u32,
 }
 
@@ -34,8 +33,8 @@ impl ReduceAdd {
         Self::to_if(true, memory)
     }
 
-    /// Adds to the elements of `memory`, or replaces them if `adds` is false. For kernels that know it at run time only, where
-    /// separate code for each case would be long.
+    /// Adds to the elements of `memory`, or replaces them if `adds` is false. It is for kernels that decide at run
+    /// time, without separate code for each case.
     #[inline(always)]
     pub const fn to_if(adds: bool, memory: GlobalMut<f32>) -> Self {
         let adds = adds as u32;
@@ -66,7 +65,7 @@ impl EngineMut for ReduceAdd {
         unsafe { self.store_vector(index, [value]) };
     }
 
-    /// One or two elements.
+    /// Stores one or two elements.
     #[inline(always)]
     unsafe fn store_vector<const N: usize>(self, index: i64, values: [f32; N]) {
         // SAFETY: as promised by the caller.
@@ -80,7 +79,7 @@ mod imp {
 
     use crate::GlobalMut;
 
-    /// Issues both instructions, one of which is predicated off: shorter than a branch for each store.
+    /// Issues both instructions, one of which is predicated off. This is shorter than a branch for each store.
     #[inline(always)]
     pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
         // SAFETY: the caller promises that the elements are there, and aligned.
@@ -101,7 +100,7 @@ mod imp {
                     to = in(reg64) memory.as_ptr(), adds = in(reg32) adds, a = in(reg32) a, b = in(reg32) b,
                     options(nostack)
                 ),
-                _ => const { assert!(N <= 2, "one or two elements are added at a time") },
+                _ => const { assert!(N <= 2, "a reduce-add store takes one or two elements") },
             }
         }
     }
@@ -112,9 +111,9 @@ mod imp {
     use crate::vector::check_alignment;
     use crate::{GlobalMut, atomic_add};
 
-    /// The elements of a vector one after the other, where a GPU needs all of them aligned together.
+    /// Stores the elements one after the other, with the alignment of the vector that a GPU needs.
     pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
-        const { assert!(N <= 2, "one or two elements are added at a time") };
+        const { assert!(N <= 2, "a reduce-add store takes one or two elements") };
         check_alignment::<f32, N>(memory.as_ptr());
         for (n, value) in values.into_iter().enumerate() {
             // SAFETY: the caller promises that the elements are there.

@@ -1,18 +1,17 @@
-//! Moving registers between warpgroups: producers give theirs up, consumers take them.
+//! `setmaxnreg`: producer warpgroups release registers, and consumer warpgroups request them.
 
-/// Lowers the registers that each thread of the warpgroup has to `COUNT`: 24 to 256, a multiple of
-/// 8.
+/// Decreases the number of registers of each thread of the warpgroup to `COUNT`: 24 to 256, a multiple of 8.
 ///
-/// All warps of the warpgroup call it. The kernel needs launch bounds with `threads` and
-/// `min_blocks`, or the compiler ignores it.
+/// All warps of the warpgroup call it. The assembler ignores it unless the kernel's launch bounds have `threads` and
+/// `min_blocks`.
 #[inline(always)]
 pub fn decrease_registers<const COUNT: u32>() {
     const { check(COUNT) };
     imp::decrease::<COUNT>();
 }
 
-/// Raises the registers that each thread of the warpgroup has to `COUNT`, as soon as other
-/// warpgroups have given up as many; see [`decrease_registers`].
+/// Increases the number of registers of each thread of the warpgroup to `COUNT`, once other warpgroups have released as
+/// many. See [`decrease_registers`].
 #[inline(always)]
 pub fn increase_registers<const COUNT: u32>() {
     const { check(COUNT) };
@@ -22,7 +21,7 @@ pub fn increase_registers<const COUNT: u32>() {
 const fn check(count: u32) {
     assert!(
         count >= 24 && count <= 256 && count.is_multiple_of(8),
-        "a thread can be given 24 to 256 registers, in steps of 8"
+        "a thread can have 24 to 256 registers, in steps of 8"
     );
 }
 
@@ -32,8 +31,7 @@ mod imp {
 
     #[inline(always)]
     pub fn decrease<const COUNT: u32>() {
-        // SAFETY: registers above the count are not in use: the compiler, which knows the
-        // instruction, sees to that.
+        // SAFETY: the assembler knows the instruction, and keeps no value in a released register.
         unsafe { asm!("setmaxnreg.dec.sync.aligned.u32 {};", const COUNT, options(nostack)) };
     }
 

@@ -1,9 +1,9 @@
 //! Tiles in shared memory, in the layouts that TMA writes and `wgmma` reads.
 //!
-//! A tile is a matrix of `mn` rows (m of A, n of B) and `k` columns. A TMA box is at most a *swizzle span* wide (128, 64
-//! or 32 bytes), so a tile lies as one or more boxes, each of which has lines of one span. The swizzle XORs the index of a
-//! 16-byte unit in its line with the line's number. So neither reading lines nor reading columns of units meets a bank
-//! twice. [`OperandLayout`] is the layout, [`SwizzleSpan`] the swizzle.
+//! A tile is a matrix of `mn` rows (m of A, n of B) and `k` columns. A TMA box is at most a *swizzle span* wide (128,
+//! 64 or 32 bytes), so a tile consists of one or more boxes, each with lines of one span. The swizzle XORs the index of
+//! a 16-byte unit in its line with the index of the line. So reads of lines and reads of columns of units are both free
+//! of bank conflicts. [`OperandLayout`] is the layout, and [`SwizzleSpan`] is the swizzle.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -14,7 +14,7 @@ use crate::{DeviceData, Shared, SharedMemory};
 
 /// Which coordinate of an operand's tile is consecutive in memory.
 pub trait Major: Copy + 'static {
-    /// Whether that is k.
+    /// Whether k is consecutive.
     const IS_K_MAJOR: bool;
 }
 
@@ -34,9 +34,8 @@ impl Major for MnMajor {
     const IS_K_MAJOR: bool = false;
 }
 
-/// The swizzle of lines of `BYTES` bytes (128, 64 or 32; 16 is none): bits 4, 5, 6 of the byte
-/// address, as many as the span has, are xored with bits 7, 8, 9. As a swizzle of elements, which
-/// is what layouts count in.
+/// The swizzle of lines of `BYTES` bytes: 128, 64 or 32, or 16 for no swizzle. It XORs bits 4, 5, 6 of the byte
+/// address, as many as the span has, with bits 7, 8, 9. It acts on element indices, as layouts do.
 #[derive(Clone, Copy, Debug)]
 pub struct SwizzleSpan<T, const BYTES: usize>(PhantomData<T>);
 
@@ -48,12 +47,12 @@ impl<T: Copy + 'static, const BYTES: usize> StaticSwizzle for SwizzleSpan<T, BYT
 const fn check_span(bytes: usize) {
     assert!(
         matches!(bytes, 16 | 32 | 64 | 128),
-        "a swizzle spans 128, 64 or 32 bytes; 16 means none"
+        "a swizzle spans 128, 64 or 32 bytes, and 16 is no swizzle"
     );
 }
 
-/// The layout of an `MN` × `K` tile of `T` as blocks with lines of `SWIZZLE_BYTES` bytes: from (mn, k) to
-/// element index.
+/// The layout of an `MN` × `K` tile of `T`, in boxes with lines of `SWIZZLE_BYTES` bytes: from (mn, k) to element
+/// index.
 ///
 /// ```
 /// use cutlet_device::sm90::{OperandLayout, KMajor, MnMajor};
@@ -76,15 +75,15 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize, const SWIZZLE
     type Storage<V: Copy> = [[V; MN]; K];
 }
 
-/// A layout of tiles that TMA moves: an [`OperandLayout`].
+/// A layout of tiles that TMA copies: an [`OperandLayout`].
 pub trait TmaLayout: StaticLayout {
     /// Rows: m of A, n of B.
     const MN: usize;
     /// Columns.
     const K: usize;
-    /// Bytes of a line, and of the swizzle.
+    /// Bytes of a line, which are the swizzle span.
     const SWIZZLE_BYTES: usize;
-    /// Whether lines lie along k.
+    /// Whether lines run along k.
     const IS_K_MAJOR: bool;
     /// The swizzle of such lines.
     type Swizzle: StaticSwizzle;
@@ -100,8 +99,8 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize, const SWIZZLE
     type Swizzle = SwizzleSpan<T, SWIZZLE_BYTES>;
 }
 
-/// The layout of an `mn` × `k` tile of `T` as boxes with lines of `swizzle_bytes` bytes, along k if it `is_k_major`, else along
-/// mn: what [`OperandLayout`] is, for a [`TmaLayout`] whose extents are computed.
+/// The layout of an `mn` × `k` tile of `T`, in boxes with lines of `swizzle_bytes` bytes. Lines run along k if it
+/// `is_k_major`, else along mn. It is the layout of [`OperandLayout`], for a [`TmaLayout`] whose extents are computed.
 ///
 /// # Panics
 /// If lines do not divide the tile.
@@ -116,7 +115,7 @@ pub const fn tile_layout<T>(is_k_major: bool, [mn, k]: [usize; 2], swizzle_bytes
         );
         Layout::concat(&[
             Layout::static_mode(mn, line),
-            blocks(line, k / line, mn * line),
+            lines(line, k / line, mn * line),
         ])
     } else {
         assert!(
@@ -124,20 +123,20 @@ pub const fn tile_layout<T>(is_k_major: bool, [mn, k]: [usize; 2], swizzle_bytes
             "an MN-major tile's mn is a multiple of the swizzle span: take a smaller span"
         );
         Layout::concat(&[
-            blocks(line, mn / line, k * line),
+            lines(line, mn / line, k * line),
             Layout::static_mode(k, line),
         ])
     }
 }
 
-/// The [`StaticSwizzle::SOURCE`] of lines of `bytes` bytes of `T`: what [`SwizzleSpan`] has.
+/// The [`StaticSwizzle::SOURCE`] of a [`SwizzleSpan`] of `bytes` bytes of `T`.
 pub const fn swizzle_source<T>(bytes: usize) -> u32 {
     check_span(bytes);
     ((bytes as u32 / 16 - 1) << 7) / size_of::<T>() as u32
 }
 
-/// `line` consecutive elements, `count` times, `distance` apart.
-const fn blocks(line: i64, count: i64, distance: i64) -> Layout {
+/// `count` lines of `line` consecutive elements, `distance` apart.
+const fn lines(line: i64, count: i64, distance: i64) -> Layout {
     if count == 1 {
         Layout::static_mode(line, 1)
     } else {
@@ -148,16 +147,15 @@ const fn blocks(line: i64, count: i64, distance: i64) -> Layout {
     }
 }
 
-/// A tile in shared memory: elements `T` in layout `L` from (mn, k) to element index, swizzled by
-/// `W`.
+/// A tile in shared memory: elements `T` in layout `L`, from (mn, k) to element index, swizzled by `W`.
 ///
-/// [`KMajorTile`] and [`MnMajorTile`] are the ones that TMA loads.
+/// TMA loads [`KMajorTile`]s and [`MnMajorTile`]s.
 pub struct SharedTile<T, L, W> {
     start: Shared<T>,
     layout: PhantomData<(L, W)>,
 }
 
-/// An `MN` × `K` tile of `T` with lines of `SWIZZLE_BYTES` bytes along the coordinate that `J` says.
+/// An `MN` × `K` tile of `T` with lines of `SWIZZLE_BYTES` bytes along k or mn, as `J` says.
 pub type OperandTile<T, J, const MN: usize, const K: usize, const SWIZZLE_BYTES: usize = 128> =
     SharedTile<T, OperandLayout<T, J, MN, K, SWIZZLE_BYTES>, SwizzleSpan<T, SWIZZLE_BYTES>>;
 
@@ -194,8 +192,7 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
         (L::SIZE * size_of::<T>()) as u32
     };
 
-    /// The tile that starts at `start`, which is a multiple of 1024 bytes (less for smaller
-    /// swizzles: 8 lines).
+    /// The tile that starts at `start`, which is aligned to 8 lines: 1024 bytes, or less for smaller swizzles.
     #[inline(always)]
     pub const fn from_shared(start: Shared<T>) -> Self {
         Self {
@@ -204,26 +201,25 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
         }
     }
 
-    /// A tile in the next bytes of shared memory.
+    /// Takes the tile from the next bytes of shared memory.
     #[inline(always)]
     pub fn take(shared: &mut SharedMemory) -> Self {
         Self::from_shared(shared.take_aligned::<T, 1024>(L::SIZE))
     }
 
-    /// Where it starts.
+    /// The start of the tile.
     #[inline(always)]
     pub const fn start(self) -> Shared<T> {
         self.start
     }
 
-    /// The tile as a tensor of (mn, k), to be partitioned by layouts.
+    /// The tile as a tensor of (mn, k), which layouts partition.
     ///
     /// # Safety
-    /// As [`Tensor::new`]: the tile must stay in shared memory, and barriers must order its reads
-    /// and writes.
+    /// As [`Tensor::new`]. The tile must stay in shared memory, and barriers must order its reads and writes.
     #[inline(always)]
     pub unsafe fn tensor(self) -> Tensor<Shared<T>, Fixed<L, W>> {
-        // SAFETY: as promised by the caller; the layout's indices are within the tile.
+        // SAFETY: as promised by the caller. The layout's indices are within the tile.
         unsafe { Tensor::new(self.start, Fixed::new()) }
     }
 }

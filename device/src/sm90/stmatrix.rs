@@ -1,4 +1,4 @@
-//! `stmatrix`: a warp stores 8×8 matrices of 16-bit elements, each lane a row of 16 bytes.
+//! `stmatrix`: a warp stores 8×8 matrices of 16-bit elements from registers to shared memory, in rows of 16 bytes.
 
 use core::marker::PhantomData;
 
@@ -10,9 +10,9 @@ use half::{bf16, f16};
 use super::{SharedTile, WarpgroupThread, WgmmaInstruction};
 use crate::{DeviceData, Float, Shared};
 
-/// A float type of which `stmatrix` can store pairs.
+/// A 16-bit float, of which a register holds a pair.
 pub trait Float16: Float {
-    /// Two values in one register, the first in the lower half.
+    /// Packs two values into a register, the first one in the lower half.
     fn pack(values: [Self; 2]) -> u32;
 }
 
@@ -30,13 +30,12 @@ float16!(bf16, f16);
 
 /// Stores two or four 8×8 matrices of 16-bit elements.
 ///
-/// Register `i` of lane `l` holds elements `2·(l mod 4)` and the one after it, of row `l / 4` of
-/// matrix `i`; lane `l` says where row `l mod 8` of matrix `l / 8` goes, if there is that matrix. All lanes
-/// of the warp call it.
+/// Register `i` of lane `l` holds elements `2·(l mod 4)` and `2·(l mod 4) + 1` of row `l / 4` of matrix `i`. The `row`
+/// of lane `l` is the address for row `l mod 8` of matrix `l / 8`, if there is such a matrix. All lanes of the warp
+/// call it.
 ///
 /// # Safety
-/// `row` must be 16-byte aligned in shared memory, with room for 8 elements that nobody else is
-/// accessing.
+/// `row` must be 16-byte aligned in shared memory, with room for 8 elements that no other thread accesses.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn stmatrix<T: DeviceData, const MATRICES: usize>(
@@ -48,8 +47,8 @@ pub unsafe fn stmatrix<T: DeviceData, const MATRICES: usize>(
     unsafe { imp::stmatrix::<false>(row.address(), &registers) };
 }
 
-/// [`stmatrix`] of the transposed matrices: lane `l` says where *column* `l mod 8` of matrix `l /
-/// 8` goes.
+/// [`stmatrix`] of the transposed matrices: the `column` of lane `l` is the address for column `l mod 8` of matrix `l /
+/// 8`.
 ///
 /// # Safety
 /// As [`stmatrix`].
@@ -66,28 +65,27 @@ pub unsafe fn stmatrix_transposed<T: DeviceData, const MATRICES: usize>(
 
 const fn check(bytes: usize, matrices: usize) {
     assert!(bytes == 2, "stmatrix stores elements of 16 bits");
-    assert!(
-        matches!(matrices, 2 | 4),
-        "stmatrix stores 2 or 4 matrices here"
-    );
+    assert!(matches!(matrices, 2 | 4), "stmatrix stores 2 or 4 matrices");
 }
 
-/// Writes as many columns of a warpgroup's sums as the tile has, rounded to `T`, to 64 rows of the
-/// tile: rows `64 · block` and on. `piece` counts such columns from the left; it is a constant once
-/// loops are unrolled. The tile's (mn, k) are the sums' rows and columns; whichever of the two is
-/// consecutive in it, stores are of 16 bytes. Each warp writes the 16 rows that it has.
+/// Writes subtile `subtile` of a warpgroup's accumulators, rounded to `T`, to M atom `m_atom` of the tile: the 64 rows
+/// from `64 · m_atom`. A subtile has as many columns as the tile. `subtile` should be a constant once loops are
+/// unrolled.
 ///
-/// All threads of the warpgroup call it, then [`fence_async_shared`](super::fence_async_shared) if
-/// a TMA store follows.
+/// The tile's (mn, k) are the accumulators' rows and columns. Stores have 16 bytes, whichever of the two is
+/// consecutive. Each warp writes its 16 rows.
+///
+/// All threads of the warpgroup call it, and then [`fence_async_shared`](super::fence_async_shared) if a TMA store
+/// follows.
 ///
 /// # Safety
-/// Nobody else may be accessing those rows of the tile.
+/// No other thread may access these rows of the tile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_accumulator<I, T, L, W>(
     tile: SharedTile<T, L, W>,
-    block: impl TileIndex,
-    piece: usize,
+    m_atom: impl TileIndex,
+    subtile: usize,
     thread: WarpgroupThread,
     values: &Fragment<f32, I::Values>,
 ) where
@@ -99,35 +97,35 @@ pub unsafe fn store_accumulator<I, T, L, W>(
     const {
         assert!(
             L::LAYOUT.mode(1).size() % 8 == 0 && I::N as i64 >= L::LAYOUT.mode(1).size(),
-            "store_accumulator: the tile has a multiple of 8 columns (two 8×8 matrices), and no more than the sums"
+            "store_accumulator: the tile has a multiple of 8 columns, and no more columns than the accumulators"
         );
     }
-    let first_row = block.index() * const { L::LAYOUT.mode(0).at(64) as u32 };
+    let first_row = m_atom.index() * const { L::LAYOUT.mode(0).at(64) as u32 };
     let inner = Fixed::<L, W>::new();
     let lane = inner.partition::<Lanes<L>, Matrices<L>>(first_row, thread.get());
     let bound = inner.bind::<Matrices<L>>(lane);
     let start = tile.start().offset(bound.base());
-    each::<Matrices<L>>(|turn| {
+    each::<Matrices<L>>(|nth| {
         let pair = |n: usize| {
-            let v = const { width(&L::LAYOUT) / 2 } * (piece * Matrices::<L>::SIZE + turn) + 2 * n;
+            let v = const { width(&L::LAYOUT) / 2 } * (subtile * Matrices::<L>::SIZE + nth) + 2 * n;
             T::pack(T::pair_from_f32([values.get(v), values.get(v + 1)]))
         };
-        let place = start.offset(bound.index(turn));
-        // SAFETY: the places are within the tile, and the caller promises that it is not in use.
+        let to = start.offset(bound.index(nth));
+        // SAFETY: the addresses are within the tile, and the caller promises that these rows are not in use.
         unsafe {
             match const { (stores_rows(&L::LAYOUT), width(&L::LAYOUT)) } {
-                (true, 16) => stmatrix(place, [pair(0), pair(1), pair(2), pair(3)]),
-                (true, _) => stmatrix(place, [pair(0), pair(1)]),
-                (false, 16) => stmatrix_transposed(place, [pair(0), pair(1), pair(2), pair(3)]),
-                (false, _) => stmatrix_transposed(place, [pair(0), pair(1)]),
+                (true, 16) => stmatrix(to, [pair(0), pair(1), pair(2), pair(3)]),
+                (true, _) => stmatrix(to, [pair(0), pair(1)]),
+                (false, 16) => stmatrix_transposed(to, [pair(0), pair(1), pair(2), pair(3)]),
+                (false, _) => stmatrix_transposed(to, [pair(0), pair(1)]),
             }
         }
     });
 }
 
-/// Where each thread of a warpgroup stores its row of one of the 8×8 matrices, or its column where
-/// columns are what is consecutive in the tile `T`. The matrices are 2×2, the first two below each
-/// other, as an accumulator's registers are; or these two alone, and half of the threads say nothing new.
+/// The coordinate of the row of an 8×8 matrix whose address each thread of a warpgroup passes, or of the column if the
+/// tile `T` is stored by columns. A warp stores 2×2 matrices, column by column, which is the order of the accumulator
+/// registers. If it stores the first two alone, the upper half of its lanes repeats the addresses of the lower half.
 #[derive(Clone, Copy)]
 struct Lanes<T>(PhantomData<T>);
 
@@ -141,7 +139,7 @@ impl<T: StaticLayout> StaticLayout for Lanes<T> {
     type Storage<V: Copy> = [V; 128];
 }
 
-/// Where each [`width`] columns of the tile `T` begin: what one [`stmatrix`] of a warp stores.
+/// The first column of each [`stmatrix`] of a warp, which stores [`width`] columns of the tile `T`.
 #[derive(Clone, Copy)]
 struct Matrices<T>(PhantomData<T>);
 
@@ -153,7 +151,7 @@ impl<T: StaticLayout> StaticLayout for Matrices<T> {
     type Storage<V: Copy> = T::Storage<V>;
 }
 
-/// The columns of a tile that are stored at once.
+/// The columns that one `stmatrix` stores.
 const fn width(layout: &Layout) -> usize {
     match layout.mode(1).size() % 16 {
         0 => 16,
@@ -161,7 +159,7 @@ const fn width(layout: &Layout) -> usize {
     }
 }
 
-/// Whether 8 columns of a row are consecutive in the tile; if not, 8 rows of a column are.
+/// Whether 8 columns of a row are consecutive in the tile. If not, 8 rows of a column are.
 const fn stores_rows(layout: &Layout) -> bool {
     assert!(
         layout.rank() == 2 && layout.mode(0).size() % 64 == 0,

@@ -1,4 +1,4 @@
-//! Tensor maps: what TMA needs to know about a tensor in global memory, in 128 opaque bytes.
+//! Tensor maps: descriptions of tensors in global memory that TMA reads, in 128 opaque bytes.
 
 use core::fmt;
 
@@ -6,10 +6,10 @@ use crate::{DeviceData, Global};
 
 use super::proxy;
 
-/// A description of a tensor in global memory, and of the boxes of it that TMA moves.
+/// A description of a tensor in global memory, and of the boxes that TMA copies.
 ///
-/// The host makes it (`cutlet-host`'s `TensorMap`); a kernel takes it as `#[grid_constant] map:
-/// &TensorMap`, which leaves it where the launch put it: TMA reads it from there.
+/// The host makes it (`cutlet-host`'s `TensorMap`). A kernel takes it as `#[grid_constant] map: &TensorMap`, so that
+/// TMA reads the kernel parameter itself.
 ///
 /// ```
 /// use cutlet_device::sm90::{TensorMap, prefetch_tensor_map};
@@ -25,7 +25,7 @@ use super::proxy;
 #[repr(C, align(16))]
 pub struct TensorMap([u64; 16]);
 
-// SAFETY: 128 bytes on both sides, of which kernels make no sense themselves.
+// SAFETY: 128 opaque bytes on both sides.
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for TensorMap {
     const PARAM_ALIGN: usize = 64;
@@ -33,7 +33,7 @@ unsafe impl DeviceData for TensorMap {
 }
 
 impl TensorMap {
-    /// The map in these words: those that the driver encoded, or, for the CPU backend, the model.
+    /// The map in these words, which the driver has encoded, or the model of the CPU backend.
     pub const fn from_words(words: [u64; 16]) -> Self {
         Self(words)
     }
@@ -43,14 +43,13 @@ impl TensorMap {
         &self.0
     }
 
-    /// A map in global memory, which is 64-byte aligned there, for instance one of an array of
-    /// them.
+    /// A map in global memory, 64-byte aligned: one of an array, for instance.
     ///
-    /// All threads that use it call this, after whoever wrote it: the fence makes it visible to
-    /// TMA. It makes the kernel's PTX one of version 8.3, which drivers know since CUDA 12.3.
+    /// All threads that use the map call it after the map was written: its fence makes the map visible to TMA. The
+    /// fence needs PTX version 8.3, which drivers support since CUDA 12.3.
     ///
     /// # Safety
-    /// The map must be there, and stay as it is while the kernel runs.
+    /// The map must exist, and must not change while the kernel runs.
     #[inline(always)]
     pub unsafe fn in_global<'a>(map: Global<TensorMap>) -> &'a TensorMap {
         proxy::fence_tensor_map(map.as_ptr().cast());
@@ -65,8 +64,8 @@ impl fmt::Debug for TensorMap {
     }
 }
 
-/// Fetches a map into the cache that TMA reads it from, ahead of its first use. One thread is
-/// enough. The map is where [`tma_load`](super::tma_load) needs it: to fetch a copy is of no use.
+/// Fetches a map into the cache of TMA before its first use. One thread is enough. The map must be in the place where
+/// [`tma_load`](super::tma_load) reads it: fetching a copy has no effect.
 #[inline(always)]
 pub fn prefetch_tensor_map(map: &TensorMap) {
     imp::prefetch(map);
@@ -80,7 +79,7 @@ mod imp {
 
     #[inline(always)]
     pub fn prefetch(map: &TensorMap) {
-        // SAFETY: a hint about memory that is there.
+        // SAFETY: a hint, about memory that exists.
         unsafe {
             asm!("prefetch.tensormap [{}];", in(reg64) core::ptr::from_ref(map),
                 options(readonly, nostack));

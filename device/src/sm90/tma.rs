@@ -1,13 +1,12 @@
-//! TMA: boxes of tensors copied between global and shared memory by a unit of its own, on one
-//! thread's request.
+//! The tensor memory accelerator (TMA) copies boxes of tensors between global and shared memory when one thread asks
+//! for it.
 //!
-//! A load completes on an [`Mbarrier`] that was told its bytes. A store belongs to the group that
-//! the thread's next [`tma_store_commit`] closes, and is waited for by group.
+//! A load completes on an [`Mbarrier`] that expects its bytes. A store belongs to the group that the thread's next
+//! [`tma_store_commit`] closes, and threads wait for groups.
 //!
-//! Elements of a box outside the tensor load as zero and are not stored, with one exception: a store
-//! writes whole units of 16 bytes. Where the tensor's lines, along its innermost dimension, end within
-//! one, it overwrites what follows them in memory, up to the next multiple of 16 bytes. A kernel for
-//! which that is not free stores such tensors by its threads.
+//! Elements of a box outside the tensor are loaded as zero, and are not stored. But a store writes multiples of 16
+//! bytes: if the tensor's innermost extent ends within 16 bytes, the store overwrites the bytes after it, up to the
+//! next multiple of 16. A kernel that must not overwrite them stores such tensors by its threads.
 
 use cutlet_layout_core::TileIndex;
 
@@ -16,19 +15,19 @@ use crate::{DeviceData, Shared};
 use super::shared_tile::{SharedTile, TmaLayout};
 use super::{Mbarrier, Multicast, TensorMap};
 
-/// What a load's data shall be to the second-level cache.
+/// How long the L2 cache should keep the data of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheHint {
     /// Like any other data.
     #[default]
     Normal,
-    /// The first to leave: it is read once.
+    /// Evicted first, for data that is read once.
     EvictFirst,
-    /// The last to leave: other blocks will read it soon.
+    /// Evicted last, for data that other blocks read soon.
     EvictLast,
 }
 
-/// How a load is done.
+/// Options of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
     multicast: Option<Multicast>,
@@ -42,8 +41,8 @@ impl LoadOptions {
         hint: CacheHint::Normal,
     };
 
-    /// The box goes to the same place in the shared memory of all these blocks, and its bytes count
-    /// at the barrier in the same place of each.
+    /// Copies the box to the same address in the shared memory of all these blocks. Its bytes count at the barrier with
+    /// the same address in each block.
     #[inline(always)]
     pub const fn multicast(self, blocks: Multicast) -> Self {
         Self {
@@ -52,24 +51,23 @@ impl LoadOptions {
         }
     }
 
-    /// With this hint to the second-level cache.
+    /// With this hint to the L2 cache.
     #[inline(always)]
     pub const fn hint(self, hint: CacheHint) -> Self {
         Self { hint, ..self }
     }
 }
 
-/// Starts to copy the box at `at`, the coordinate of its first element, innermost first, to shared
-/// memory. `R` is the rank of the map's tensor: 2 or 3.
+/// Starts to copy a box to shared memory. `at` is the coordinate of the box's first element, innermost first. `R` is
+/// the rank of the map's tensor: 2 or 3.
 ///
-/// One thread calls it. The bytes of the whole box, whatever part of it is inside the tensor, count
-/// at the barrier.
+/// One thread calls it. The bytes of the whole box count at the barrier, even if a part of the box is outside the
+/// tensor.
 ///
 /// # Safety
-/// On a GPU, the map must be where the launch put it, as `#[grid_constant] map: &TensorMap` gives it, or in
-/// global memory ([`TensorMap::in_global`]): TMA cannot read a copy. The tensor must be there; `to` must have
-/// room for the box and be 128-byte aligned (with a swizzle, to 8 of its lines), and nobody may be using it
-/// until the barrier's phase has ended.
+/// On a GPU, the map must be a `#[grid_constant] map: &TensorMap` parameter or in global memory
+/// ([`TensorMap::in_global`]), because TMA cannot read a copy. The tensor must exist. `to` must have room for the box,
+/// and be aligned to 128 bytes, or to 8 swizzle spans. No thread may use it before the barrier's phase has ended.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_load<T: DeviceData, const R: usize>(
@@ -93,16 +91,16 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
     }
 }
 
-/// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the
-/// thread's open group. `R` is the rank of the map's tensor: 2 or 3.
+/// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the thread's open group.
+/// `R` is the rank of the map's tensor: 2 or 3.
 ///
-/// One thread calls it, after [`fence_async_shared`](super::fence_async_shared) by those that wrote
-/// the box and a barrier between them and it.
+/// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](super::fence_async_shared)
+/// and meet this thread at a barrier.
 ///
 /// # Safety
-/// The map must be where [`tma_load`] needs it. The tensor must be there and nobody else using the box's
-/// elements of it, or what lies in one unit of 16 bytes with them; `from` must hold the box, aligned as for
-/// [`tma_load`], and stay as it is until [`tma_store_wait_read`].
+/// The map must be as for [`tma_load`]. The tensor must exist. No other thread may use the box's elements, or elements
+/// that share 16 bytes with them. `from` must hold the box, aligned as for [`tma_load`], and must not change before
+/// [`tma_store_wait_read`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_store<T: DeviceData, const R: usize>(
@@ -118,7 +116,7 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
 const fn check_rank(rank: usize) {
     assert!(
         rank == 2 || rank == 3,
-        "boxes of tensors of rank 2 and 3 can be moved"
+        "TMA copies boxes of tensors of rank 2 or 3"
     );
 }
 
@@ -129,40 +127,39 @@ pub fn tma_store_commit() {
     imp::store_commit();
 }
 
-/// Waits until all but the running thread's latest `PENDING` groups of stores have read their
-/// boxes, which may then be overwritten. A thread waits for all its stores before it ends.
+/// Waits until all but the running thread's latest `PENDING` groups of stores have read their boxes, which may then be
+/// overwritten. A thread waits for all its stores before it ends.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn tma_store_wait_read<const PENDING: u32>() {
     imp::store_wait_read::<PENDING>();
 }
 
-/// Waits until all but the running thread's latest `PENDING` groups of stores have written to
-/// global memory.
+/// Waits until all but the running thread's latest `PENDING` groups of stores have written to global memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn tma_store_wait<const PENDING: u32>() {
     imp::store_wait::<PENDING>();
 }
 
-/// The boxes that a tile is moved by: what the tile's tensor map must be made for.
+/// The boxes by which a tile is copied. The tensor map must be made for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TmaBox {
-    /// Elements along the tensor's consecutive dimension, and along the other one.
+    /// Elements along the tensor's consecutive dimension, and along the next dimension.
     pub extent: [u32; 2],
-    /// Bytes of the swizzle; 16 is no swizzle.
+    /// The swizzle span in bytes. 16 is no swizzle.
     pub swizzle_bytes: u32,
 }
 
 impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
-    /// Elements of a line.
+    /// Elements of a line, which has one swizzle span.
     const LINE: usize = L::SWIZZLE_BYTES / size_of::<T>();
 
-    /// The boxes by which 1/`parts` of the tile's rows is loaded; `parts` is 1 where one block
-    /// loads all of it.
+    /// The boxes by which each of `parts` equal parts of the tile's rows is copied. `parts` is 1 if one block loads the
+    /// whole tile.
     ///
     /// # Panics
-    /// In the compiler, if the tile does not divide so.
+    /// If the tile does not divide into such parts.
     pub const fn tile_box(parts: usize) -> TmaBox {
         let outer = if L::IS_K_MAJOR {
             assert!(
@@ -173,13 +170,13 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         } else {
             assert!(
                 Self::divides_into(parts),
-                "each part of an MN-major tile has a multiple of the swizzle span of rows"
+                "each part of an MN-major tile has a whole number of swizzle spans of rows"
             );
             L::K
         };
         assert!(
             outer <= 256,
-            "a TMA box has at most 256 elements in a direction: load the tile in parts"
+            "a TMA box has at most 256 elements along a dimension: copy the tile in parts"
         );
         TmaBox {
             extent: [Self::LINE as u32, outer as u32],
@@ -192,7 +189,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         Self::tile_box(Self::multicast_parts(blocks))
     }
 
-    /// Into how many parts `blocks` blocks divide the tile's rows: as many, or one where no box can load such a part.
+    /// The number of parts into which `blocks` blocks divide the tile's rows: `blocks`, or 1 if no box can load such a
+    /// part.
     const fn multicast_parts(blocks: usize) -> usize {
         match Self::divides_into(blocks) {
             true => blocks,
@@ -200,18 +198,17 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         }
     }
 
-    /// Whether boxes can load each of so many parts of the tile's rows.
+    /// Whether boxes can load each of `parts` equal parts of the tile's rows.
     const fn divides_into(parts: usize) -> bool {
         let unit = if L::IS_K_MAJOR { 8 } else { Self::LINE };
         L::MN.is_multiple_of(parts * unit)
     }
 
-    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third
-    /// dimension if the map has one. The whole tile's bytes count at the barrier.
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third dimension if the map
+    /// has one. The whole tile's bytes count at the barrier.
     ///
     /// # Safety
-    /// As [`tma_load`]; the map must have been made for the tile's
-    /// [`tile_box`](Self::tile_box)`(1)`.
+    /// As [`tma_load`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<const R: usize>(
@@ -225,15 +222,19 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         unsafe { self.load_multicast(1, 0, 0, map, at, barrier, options) };
     }
 
-    /// The share of block `block` in a load of the tile to `blocks` blocks of a cluster: it multicasts its part of the rows
-    /// to all of them. Where a part would not be whole groups of 8 rows, or swizzle spans of an MN-major tile, the blocks
-    /// take turns to load all of the tile: `nth` counts the tiles.
+    /// Starts the share of block `block` in a load of the tile to `blocks` blocks of a cluster: it multicasts its part
+    /// of the rows to all of them. If no box can load such a part (a K-major part must have a multiple of 8 rows, an
+    /// MN-major part whole swizzle spans), the blocks take turns to load whole tiles. `nth` counts the tiles.
     ///
     /// # Safety
-    /// As [`load`](Self::load), with a map made for [`multicast_box`](Self::multicast_box)`(blocks)`. The blocks must agree
-    /// on `nth`.
+    /// As [`load`](Self::load), with a map made for [`multicast_box`](Self::multicast_box)`(blocks)`. The blocks must
+    /// agree on `nth`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the arguments of a load, and which share of it this is"
+    )]
     pub unsafe fn load_multicast<const R: usize>(
         self,
         blocks: usize,
@@ -258,12 +259,11 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         });
     }
 
-    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third
-    /// dimension if the map has one.
+    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third dimension if the map has
+    /// one.
     ///
     /// # Safety
-    /// As [`tma_store`]; the map must have been made for the tile's
-    /// [`tile_box`](Self::tile_box)`(1)`.
+    /// As [`tma_store`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<const R: usize>(self, map: &TensorMap, at: [i32; R]) {
@@ -271,8 +271,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         unsafe { self.store_part::<1, R>(0u32, map, at) };
     }
 
-    /// [`store`](Self::store) of part `part` of `PARTS` of the tile's rows: what one of several
-    /// warpgroups wrote. `at` is the coordinate of the whole tile.
+    /// [`store`](Self::store) of part `part` of `PARTS` equal parts of the tile's rows: the part that one warpgroup
+    /// wrote, for instance. `at` is the coordinate of the whole tile.
     ///
     /// # Safety
     /// As [`store`](Self::store), with a map made for [`tile_box`](Self::tile_box)`(PARTS)`.
@@ -293,8 +293,7 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         });
     }
 
-    /// Calls `each` with the coordinate, innermost first, and the place in shared memory of every
-    /// box of part `part` of `parts`.
+    /// Calls `each` with the coordinate, innermost first, and the shared memory of every box of part `part` of `parts`.
     #[inline(always)]
     fn for_each_box<const R: usize>(
         self,
@@ -337,7 +336,7 @@ mod imp {
     use super::super::{Multicast, TensorMap};
     use super::CacheHint;
 
-    /// The policies that the hardware knows for these hints.
+    /// The cache policy of a hint, as the hardware encodes it.
     #[inline(always)]
     const fn policy(hint: CacheHint) -> u64 {
         match hint {
@@ -347,8 +346,7 @@ mod imp {
         }
     }
 
-    /// What the macro `$instruction` makes of the rank, the coordinate as the instruction has it, and its
-    /// numbers.
+    /// Expands `$instruction!` with the rank, the coordinate's operands, and the indices of its components.
     macro_rules! of_rank {
         ($rank:ident, $instruction:ident) => {
             if const { $rank == 2 } {
@@ -414,7 +412,7 @@ mod imp {
 
     #[inline(always)]
     pub fn store_commit() {
-        // SAFETY: what the group's stores do, their callers answered for.
+        // SAFETY: the callers of `tma_store` promised that its boxes stay as they are.
         unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) };
     }
 

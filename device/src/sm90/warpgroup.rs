@@ -1,4 +1,4 @@
-//! Warpgroups: four consecutive warps that issue matrix instructions together.
+//! Warpgroups: four consecutive warps that issue `wgmma` together.
 
 use core::ops::Range;
 
@@ -22,15 +22,14 @@ index! {
 }
 
 impl WarpgroupIdx {
-    /// The number of the `nth` of the `each` things that every warpgroup has, counted through all
-    /// warpgroups.
+    /// The index of the `nth` of this warpgroup's items, where every warpgroup has `each` items and they are counted
+    /// through all warpgroups.
     #[inline(always)]
     pub const fn own(self, each: usize, nth: usize) -> u32 {
         self.0 * each as u32 + nth as u32
     }
 
-    /// Which of `count` things fall to this warpgroup, where `WARPGROUPS` share them: the first ones
-    /// to the first.
+    /// This warpgroup's share of `count` items, which `WARPGROUPS` warpgroups divide in order.
     #[inline(always)]
     pub const fn share<const WARPGROUPS: u32>(self, count: u32) -> Range<u32> {
         let each = count.div_ceil(WARPGROUPS);
@@ -39,8 +38,7 @@ impl WarpgroupIdx {
         first..end
     }
 
-    /// The index counted from warpgroup `first` on: the number of a consumer, where the producers
-    /// come first.
+    /// The index counted from warpgroup `first`: the index of a consumer, if the producers come first.
     #[inline(always)]
     pub const fn after(self, first: u32) -> Self {
         Self(self.0 - first)
@@ -69,9 +67,8 @@ impl TileIndex for WarpgroupIdx {
     }
 }
 
-/// The running thread's warpgroup. All lanes of the warp call it, and the compiler knows the result
-/// to be the same for all of them: branches on it cost no divergence, addresses made of it need no
-/// register a thread.
+/// The running thread's warpgroup. All lanes of the warp call it. The compiler knows the result to be uniform: branches
+/// on it do not diverge, and addresses that depend on it are kept in uniform registers.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_idx() -> WarpgroupIdx {
@@ -84,9 +81,8 @@ pub fn warpgroup_thread_idx() -> WarpgroupThread {
     WarpgroupThread(thread_idx().get() % WARPGROUP_SIZE)
 }
 
-/// A barrier among the threads of the warpgroup that is number `group` of those that use such
-/// barriers; the first 13 of a block can: the last two barriers are those of
-/// [`OrderedBarrier`](crate::collective::OrderedBarrier).
+/// The barrier of all threads of warpgroup `group`, which is below 13. Each warpgroup has a named barrier of its own.
+/// The last two named barriers are those of [`OrderedBarrier`](crate::collective::OrderedBarrier).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_sync(group: WarpgroupIdx) {

@@ -1,8 +1,8 @@
 //! `wgmma`: matrix products of a warpgroup, from shared memory into registers.
 //!
-//! Products are asynchronous: [`warpgroup_arrive`] opens a batch, [`Batch::mma`] adds an
-//! instruction to it, [`Batch::commit`] closes it, [`warpgroup_wait`] waits until at most so many
-//! batches are under way, and only [`Accumulator::wait`] hands out sums.
+//! The instructions are asynchronous. [`warpgroup_arrive`] opens a group, [`WgmmaGroup::mma`] adds an instruction to
+//! it, and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most so many groups are pending.
+//! [`Accumulator::wait`] waits for all groups and returns the accumulators.
 
 use core::marker::PhantomData;
 
@@ -13,8 +13,8 @@ use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
 use super::{F8E4M3, F8E5M2, KMajor, Major};
 use crate::MmaInstruction;
 
-/// The instruction `wgmma` with 64 × `N` sums in `f32` of products of `TA` and `TB`, `N` from 8 to
-/// 256 in steps of 8.
+/// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
+/// steps of 8.
 ///
 /// | `TA`, `TB` | k | majors |
 /// |---|---|---|
@@ -49,40 +49,38 @@ pub trait WgmmaInstruction: MmaInstruction<Acc = f32> + imp::Instruction {
     type MajorB: Major;
 }
 
-/// Where in the sums of an instruction each thread of a warpgroup begins: a warp has 16 rows, four
-/// lanes share a row, two columns each.
+/// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share
+/// a row, with two neighbouring columns each.
 pub type WarpgroupThreads = <WgmmaC<1> as ThreadValue>::Thr;
 
-/// Who holds which of the sums of the instruction `I`, for accesses of `WIDTH` values (1, or 2
-/// along a row).
+/// Which thread holds which accumulators of the instruction `I`, for accesses of `WIDTH` values: 1, or 2 along a row.
 pub type AccumulatorLayout<I, const WIDTH: usize = 1> =
     Tv<WarpgroupThreads, <I as MmaInstruction>::Values, WIDTH>;
 
-/// Sums of the instruction `I`, while products are added to them: a thread's part.
+/// A thread's accumulators of the instruction `I`, to which instructions may be pending.
 ///
-/// What is under way cannot be read: [`wait`](Self::wait) gives the sums once they are done.
-pub struct Accumulator<I: WgmmaInstruction>(imp::Sums<I>);
+/// They cannot be read before [`wait`](Self::wait).
+pub struct Accumulator<I: WgmmaInstruction>(imp::Accumulators<I>);
 
 impl<I: WgmmaInstruction> Accumulator<I> {
-    /// Sums without a value: the first instruction must not add to them, but replace them.
+    /// Accumulators without a value: the first instruction must replace them, not add to them.
     #[inline(always)]
     #[allow(
         clippy::new_without_default,
-        reason = "sums without a value are no default for anything"
+        reason = "accumulators without a value are no default"
     )]
     pub fn new() -> Self {
-        Self(imp::Sums::new())
+        Self(imp::Accumulators::new())
     }
 
-    /// Sums that begin with these values.
+    /// Accumulators that begin with these values.
     #[inline(always)]
     pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
-        Self(imp::Sums::from_values(values))
+        Self(imp::Accumulators::from_values(values))
     }
 
-    /// Waits until all products under way are added, and returns the sums: value `v` of thread `t`
-    /// of the warpgroup is at [`WarpgroupThreads`]`(t) +
-    /// `[`Values`](WgmmaInstruction::Values)`(v)`.
+    /// Waits for all groups, and returns the accumulators. Value `v` of thread `t` of the warpgroup is at
+    /// [`WarpgroupThreads`]`(t) + `[`Values`](MmaInstruction::Values)`(v)`.
     ///
     /// All threads of the warpgroup call it.
     #[inline(always)]
@@ -92,77 +90,78 @@ impl<I: WgmmaInstruction> Accumulator<I> {
         self.0.into_values()
     }
 
-    /// Several [`new`](Self::new) sums: of neighbouring blocks of rows, for instance.
+    /// An array of [`new`](Self::new) accumulators: of neighbouring M atoms, for instance.
     ///
-    /// An array made of them by a closure would be the same, but the compiler takes long to see it.
+    /// `array::from_fn` would do the same, but takes the compiler long to optimise.
     #[inline(always)]
-    pub fn several<const COUNT: usize>() -> [Self; COUNT] {
-        imp::Sums::several()
+    pub fn new_array<const COUNT: usize>() -> [Self; COUNT] {
+        imp::Accumulators::new_array()
     }
 
-    /// As [`wait`](Self::wait), of several sums.
+    /// As [`wait`](Self::wait), for an array.
     ///
     /// All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn wait_several<const COUNT: usize>(
-        sums: [Self; COUNT],
+    pub fn wait_array<const COUNT: usize>(
+        accumulators: [Self; COUNT],
     ) -> [Fragment<f32, I::Values>; COUNT] {
         warpgroup_wait::<0>();
-        imp::Sums::several_into_values(sums)
+        imp::Accumulators::array_into_values(accumulators)
     }
 }
 
-/// An open batch of matrix instructions.
+/// An open group of `wgmma` instructions.
 #[derive(Debug)]
-#[must_use = "a batch does nothing until it is committed"]
-pub struct Batch(());
+#[must_use = "a group cannot be waited for before it is committed"]
+pub struct WgmmaGroup(());
 
-/// Opens a batch of matrix instructions. All threads of the warpgroup call it.
+/// Opens a group of `wgmma` instructions. All threads of the warpgroup call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub fn warpgroup_arrive() -> Batch {
+pub fn warpgroup_arrive() -> WgmmaGroup {
     imp::fence();
-    Batch(())
+    WgmmaGroup(())
 }
 
-impl Batch {
-    /// `sums = A·Bᵀ`, plus `sums` if `accumulate`: for 64 rows of A and N rows of B.
+impl WgmmaGroup {
+    /// Computes `accumulator = A·Bᵀ` of 64 rows of A and N rows of B, and adds the old `accumulator` if `accumulate`.
     ///
     /// All threads of the warpgroup call it with the same descriptors.
     ///
     /// # Safety
-    /// The shared memory that the descriptors describe must be written, visible to the instruction
-    /// (by a TMA load, or after [`fence_async_shared`](super::fence_async_shared)), and not
-    /// written to before the batch was waited for.
-    /// [`New`](Accumulator::new) sums must be replaced before they are added to, and no sums waited for, or
-    /// dropped, before the batch is committed.
+    /// The operands must be in the shared memory that the descriptors describe, and visible to the instruction: loaded
+    /// by TMA, or written before a [`fence_async_shared`](super::fence_async_shared). Nothing may overwrite them before
+    /// the group was waited for.
+    ///
+    /// The first instruction must replace [`new`](Accumulator::new) accumulators. Accumulators must not be waited for
+    /// or dropped before the group is committed.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn mma<I: WgmmaInstruction>(
         &self,
-        sums: &mut Accumulator<I>,
+        accumulator: &mut Accumulator<I>,
         a: MatrixDescriptor<OperandA<I>>,
         b: MatrixDescriptor<OperandB<I>>,
         accumulate: bool,
     ) {
         // SAFETY: as promised by the caller.
-        unsafe { sums.0.issue(a.bits(), b.bits(), accumulate) };
+        unsafe { accumulator.0.issue(a.bits(), b.bits(), accumulate) };
     }
 
-    /// Four products, one after the other, as four calls of [`mma`](Self::mma) that all but the first
-    /// accumulate: of 64 k of 16-bit elements, for instance.
+    /// Four instructions, as four calls of [`mma`](Self::mma) of which the last three accumulate: a k-tile of 64
+    /// elements of 16 bits, for instance.
     ///
-    /// It is one piece of assembly. The compiler passes all sums into each piece and takes them out
-    /// again, so that four pieces take it four times as long, for the same machine code.
+    /// They are one `asm!`. The compiler passes all accumulators into each `asm!` and out again, so four of them take
+    /// four times as long to compile. The machine code is the same.
     ///
     /// # Safety
     /// As [`mma`](Self::mma).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn mma_four<I: WgmmaInstruction>(
+    pub unsafe fn mma_x4<I: WgmmaInstruction>(
         &self,
-        sums: &mut Accumulator<I>,
+        accumulator: &mut Accumulator<I>,
         a: [MatrixDescriptor<OperandA<I>>; 4],
         b: [MatrixDescriptor<OperandB<I>>; 4],
         accumulate: bool,
@@ -170,10 +169,10 @@ impl Batch {
         let a = [a[0].bits(), a[1].bits(), a[2].bits(), a[3].bits()];
         let b = [b[0].bits(), b[1].bits(), b[2].bits(), b[3].bits()];
         // SAFETY: as promised by the caller.
-        unsafe { sums.0.issue_four(a, b, accumulate) };
+        unsafe { accumulator.0.issue_x4(a, b, accumulate) };
     }
 
-    /// Closes the batch. All threads of the warpgroup call it.
+    /// Closes the group. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn commit(self) {
@@ -181,19 +180,18 @@ impl Batch {
     }
 }
 
-/// Waits until at most `PENDING` batches, the latest ones, are under way. The operands of the
-/// others may be overwritten.
+/// Waits until at most the latest `PENDING` groups are pending. The operands of earlier groups may then be overwritten.
 ///
 /// All threads of the warpgroup call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_wait<const PENDING: u32>() {
-    const { assert!(PENDING < 8, "at most 7 batches can be left under way") };
+    const { assert!(PENDING < 8, "at most 7 groups can be left pending") };
     imp::wait::<PENDING>();
 }
 
-/// The rows of the table of instructions: expands `$each!` with what it is given in braces, and then every N
-/// that exists, with the numbers of the registers of a thread's sums that the N before does not have.
+/// The rows of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every N and
+/// the numbers of the accumulator registers that this N has and the N before has not.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_n {
@@ -236,9 +234,8 @@ macro_rules! __wgmma_n {
     };
 }
 
-/// The columns of the table of instructions: expands `$each!` with what it is given in braces, and then what
-/// exists for every N: a name, k, the types of A and B and what they are called in PTX, and the majors that they
-/// may have, which are `any` or `k`.
+/// The columns of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every
+/// pair of types: a name, k, the types of A and B, their names in PTX, and the majors that they may have, `any` or `k`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_types {
@@ -256,8 +253,8 @@ macro_rules! __wgmma_types {
     };
 }
 
-/// Expands `instructions!` for every N, with the numbers of the N / 2 registers that its sums take:
-/// each row of the table adds four to those of the row before.
+/// Expands `instructions!` for every N, with the numbers of its N / 2 accumulator registers. Each row of the table adds
+/// four registers to those of the row before.
 macro_rules! for_each_n {
     ({ $($registers:literal)* }) => {};
     ({ $($registers:literal)* } $n:literal: [$($more:literal)*], $($rest:tt)*) => {
@@ -266,7 +263,7 @@ macro_rules! for_each_n {
     };
 }
 
-/// Every type that exists, for one N.
+/// Implements the instructions of one N, for every pair of types.
 macro_rules! instructions {
     ({ $n:literal, $registers:tt }
         $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
@@ -311,31 +308,31 @@ mod imp {
 
     use super::{Accumulator, WgmmaInstruction};
 
-    /// What the assembly of an instruction needs to know.
+    /// The assembly of an instruction.
     pub trait Instruction {
-        /// The registers of a thread's sums.
+        /// A thread's accumulator registers.
         type Registers: Copy;
 
         /// # Safety
-        /// As [`Batch::mma`](super::Batch::mma).
+        /// As [`WgmmaGroup::mma`](super::WgmmaGroup::mma).
         unsafe fn issue(registers: &mut Self::Registers, a: u64, b: u64, accumulate: bool);
 
         /// # Safety
-        /// As [`Batch::mma_four`](super::Batch::mma_four).
-        unsafe fn issue_four(
+        /// As [`WgmmaGroup::mma_x4`](super::WgmmaGroup::mma_x4).
+        unsafe fn issue_x4(
             registers: &mut Self::Registers,
             a: [u64; 4],
             b: [u64; 4],
             accumulate: bool,
         );
 
-        /// Keeps the compiler from using the sums before this point.
+        /// Keeps the compiler from reading the registers before this point.
         fn settle(registers: &mut Self::Registers);
     }
 
-    pub struct Sums<I: Instruction>(MaybeUninit<I::Registers>);
+    pub struct Accumulators<I: Instruction>(MaybeUninit<I::Registers>);
 
-    impl<I: WgmmaInstruction> Sums<I> {
+    impl<I: WgmmaInstruction> Accumulators<I> {
         #[inline(always)]
         pub fn new() -> Self {
             Self(MaybeUninit::uninit())
@@ -349,7 +346,7 @@ mod imp {
                 // SAFETY: there are as many registers as values.
                 unsafe { first.add(v).write(values.get(v)) };
             });
-            // The values are to be there before the batch begins, not between its instructions.
+            // Moves the values to the registers before the group begins, not between its instructions.
             // SAFETY: as in `issue`.
             I::settle(unsafe { registers.assume_init_mut() });
             Self(registers)
@@ -357,45 +354,45 @@ mod imp {
 
         #[inline(always)]
         pub unsafe fn issue(&mut self, a: u64, b: u64, accumulate: bool) {
-            // SAFETY: registers are `MaybeUninit`, any bytes are some; the rest as promised by the
+            // SAFETY: registers are arrays of `MaybeUninit`, so they need no initial value. The rest is promised by the
             // caller.
             unsafe { I::issue(self.0.assume_init_mut(), a, b, accumulate) };
         }
 
         #[inline(always)]
-        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+        pub unsafe fn issue_x4(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
             // SAFETY: as in `issue`.
-            unsafe { I::issue_four(self.0.assume_init_mut(), a, b, accumulate) };
+            unsafe { I::issue_x4(self.0.assume_init_mut(), a, b, accumulate) };
         }
 
         #[inline(always)]
         pub fn into_values(mut self) -> Fragment<f32, I::Values> {
             // SAFETY: as in `issue`.
             I::settle(unsafe { self.0.assume_init_mut() });
-            // SAFETY: there are as many registers as values, and the assembly wrote them all.
+            // SAFETY: there are as many registers as values, and the instructions wrote them all.
             unsafe { Fragment::read(self.0.as_ptr().cast()) }
         }
 
         #[inline(always)]
-        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+        pub fn new_array<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
             [const { Accumulator(Self(MaybeUninit::uninit())) }; COUNT]
         }
 
         #[inline(always)]
-        pub fn several_into_values<const COUNT: usize>(
-            mut sums: [Accumulator<I>; COUNT],
+        pub fn array_into_values<const COUNT: usize>(
+            mut accumulators: [Accumulator<I>; COUNT],
         ) -> [Fragment<f32, I::Values>; COUNT] {
             const { assert!(size_of::<I::Registers>() == size_of::<Fragment<f32, I::Values>>()) };
             let mut nth = 0;
             while nth < COUNT {
                 // SAFETY: as in `issue`.
-                I::settle(unsafe { sums[nth].0.0.assume_init_mut() });
+                I::settle(unsafe { accumulators[nth].0.0.assume_init_mut() });
                 nth += 1;
             }
-            // SAFETY: a fragment is its values and nothing else, there are as many registers, and
-            // the assembly wrote them all.
+            // SAFETY: a fragment is an array of its values. There are as many registers, and the instructions wrote
+            // them all.
             unsafe {
-                (&raw const sums)
+                (&raw const accumulators)
                     .cast::<[Fragment<f32, I::Values>; COUNT]>()
                     .read()
             }
@@ -410,7 +407,7 @@ mod imp {
 
     #[inline(always)]
     pub fn commit() {
-        // SAFETY: what the batch's instructions do, their callers answered for.
+        // SAFETY: the callers of `mma` promised that its operands stay as they are.
         unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) };
     }
 
@@ -440,7 +437,7 @@ mod imp {
 
                 #[inline(always)]
                 unsafe fn issue(d: &mut Self::Registers, a: u64, b: u64, accumulate: bool) {
-                    // SAFETY: the caller of `Batch::mma` answers for the memory.
+                    // SAFETY: the caller of `WgmmaGroup::mma` promises that the operands are there.
                     unsafe {
                         core::arch::asm!(
                             "{{",
@@ -462,13 +459,13 @@ mod imp {
                 }
 
                 #[inline(always)]
-                unsafe fn issue_four(
+                unsafe fn issue_x4(
                     d: &mut Self::Registers,
                     a: [u64; 4],
                     b: [u64; 4],
                     accumulate: bool,
                 ) {
-                    // SAFETY: the caller of `Batch::mma_four` answers for the memory.
+                    // SAFETY: the caller of `WgmmaGroup::mma_x4` promises that the operands are there.
                     unsafe {
                         core::arch::asm!(
                             "{{",
@@ -507,7 +504,7 @@ mod imp {
 
                 #[inline(always)]
                 fn settle(d: &mut Self::Registers) {
-                    // SAFETY: no instruction at all.
+                    // SAFETY: the text is a comment.
                     unsafe {
                         core::arch::asm!(
                             concat!("// settled: {", $first, "}", $(" {", $i, "}",)*),
@@ -537,25 +534,25 @@ mod imp {
     use super::{Accumulator, WgmmaInstruction};
     use crate::DeviceData;
 
-    /// What the model of an instruction needs to know.
+    /// The CPU model of an instruction.
     pub trait Instruction {
         /// Extents, types and majors.
         const SHAPE: WgmmaShape;
     }
 
-    pub struct Sums<I>(WgmmaSums, PhantomData<I>);
+    pub struct Accumulators<I>(WgmmaSums, PhantomData<I>);
 
-    impl<I: WgmmaInstruction> Sums<I> {
+    impl<I: WgmmaInstruction> Accumulators<I> {
         pub fn new() -> Self {
             Self(WgmmaSums::new(I::Values::SIZE), PhantomData)
         }
 
         pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
-            let sums = Self::new();
+            let accumulators = Self::new();
             for v in 0..I::Values::SIZE {
-                sums.0.set(v, values.get(v));
+                accumulators.0.set(v, values.get(v));
             }
-            sums
+            accumulators
         }
 
         #[track_caller]
@@ -564,10 +561,10 @@ mod imp {
         }
 
         #[track_caller]
-        pub unsafe fn issue_four(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
-            for step in 0..4 {
+        pub unsafe fn issue_x4(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
+            for k_step in 0..4 {
                 // SAFETY: as promised by the caller.
-                unsafe { self.issue(a[step], b[step], accumulate || step > 0) };
+                unsafe { self.issue(a[k_step], b[k_step], accumulate || k_step > 0) };
             }
         }
 
@@ -575,14 +572,14 @@ mod imp {
             Fragment::from_fn(|v| self.0.get(v))
         }
 
-        pub fn several<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
+        pub fn new_array<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
             array::from_fn(|_| Accumulator(Self::new()))
         }
 
-        pub fn several_into_values<const COUNT: usize>(
-            sums: [Accumulator<I>; COUNT],
+        pub fn array_into_values<const COUNT: usize>(
+            accumulators: [Accumulator<I>; COUNT],
         ) -> [Fragment<f32, I::Values>; COUNT] {
-            sums.map(|sums| sums.0.into_values())
+            accumulators.map(|accumulator| accumulator.0.into_values())
         }
     }
 
@@ -604,9 +601,9 @@ mod imp {
         };
     }
 
-    /// An element of an operand, as the instruction reads it.
+    /// An element of an operand.
     pub trait Element: DeviceData {
-        /// The number.
+        /// Its value, as the instruction reads it.
         fn number(self) -> f32;
     }
 
@@ -638,7 +635,7 @@ mod imp {
     fn decode<T: Element>(bytes: &[u8; 16], numbers: &mut [f32]) {
         for (i, number) in numbers.iter_mut().enumerate() {
             let element = &bytes[i * size_of::<T>()..][..size_of::<T>()];
-            // SAFETY: the slice has the element's bytes, and any bytes are device data.
+            // SAFETY: the slice has the element's bytes, and device data has no invalid bit patterns.
             *number = unsafe { element.as_ptr().cast::<T>().read_unaligned() }.number();
         }
     }

@@ -1,4 +1,4 @@
-//! Elements with padding, which a kernel would load and store as if it were data.
+//! Elements with padding, which a kernel would load and store like data.
 
 #![allow(unused)]
 

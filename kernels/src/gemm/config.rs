@@ -90,7 +90,7 @@ macro_rules! consumers {
 
             #[inline(always)]
             fn accumulators<I: WgmmaInstruction>() -> [Accumulator<I>; M_ATOMS] {
-                Accumulator::several()
+                Accumulator::new_array()
             }
 
             #[inline(always)]
@@ -98,7 +98,7 @@ macro_rules! consumers {
             fn wait<I: WgmmaInstruction>(
                 accumulators: [Accumulator<I>; M_ATOMS],
             ) -> [AtomFragment<I>; M_ATOMS] {
-                Accumulator::wait_several(accumulators)
+                Accumulator::wait_array(accumulators)
             }
         }
     };

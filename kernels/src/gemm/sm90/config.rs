@@ -56,7 +56,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;
 /// #
-/// // "the blocks of a cluster have a tile each, or one together".
+/// // "the blocks of a cluster have a tile each, or share one tile".
 /// const { <Sm90<bf16, KMajor, KMajor, KMajor, Tile<128, 256>, Stages<4>, Cluster<2, 1, 2>, Cooperative<2>, EpilogueTile<64>>>::CHECK };
 /// ```
 ///

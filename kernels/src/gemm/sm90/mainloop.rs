@@ -1,4 +1,4 @@
-//! The mainloop: `wgmma` over the k-tiles of a work tile, one batch in flight while the next k-tile is awaited.
+//! The mainloop: `wgmma` over the k-tiles of a work tile, one group in flight while the next k-tile is awaited.
 
 use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
 use cutlet_device::sm90::{
@@ -51,14 +51,14 @@ impl<C: Config> WgmmaMainloop<C> {
             self.rings.1.operand_b::<C::Mma>(stage),
         );
         let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
-        let batch = warpgroup_arrive();
+        let group = warpgroup_arrive();
         for (nth, accumulator) in accumulators.iter_mut().enumerate() {
             let a = a.rows(m_atom::<C>(self.consumer, nth));
             let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
             // SAFETY: the stage is full until it is released.
-            unsafe { batch.mma_four(accumulator, a, b, accumulate) };
+            unsafe { group.mma_x4(accumulator, a, b, accumulate) };
         }
-        batch.commit();
+        group.commit();
     }
 }
 
@@ -95,7 +95,7 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
         for _ in 1..k_tiles {
             let filled = self.stages.wait();
             self.multiply(accumulators.as_mut(), filled.stage(), true);
-            // The batch before is done: its stage may be filled again.
+            // The group before is done: its stage may be filled again.
             warpgroup_wait::<1>();
             self.stages.release(under_way, self.thread);
             under_way = filled;

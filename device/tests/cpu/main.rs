@@ -1,0 +1,23 @@
+//! Instructions, collectives and a small GEMM on the CPU backend, compared with plain loops.
+
+mod fixture;
+
+mod sm90 {
+    mod cluster;
+    mod dependent_launch;
+    mod mbarrier;
+    mod reduce_add;
+    mod stmatrix;
+    mod tma;
+    mod too_early;
+    mod wgmma;
+}
+
+mod collective {
+    mod cluster_reduce;
+    mod fixup;
+    mod pipeline;
+    mod sm_affinity;
+}
+
+mod gemm;
