@@ -479,15 +479,15 @@ fn every_instance_for_f16() {
 #[test]
 fn last_tiles_store_what_is_theirs() {
     for name in [
-        "bf16_2x128x224_c2_kk",
-        "bf16_2x256x192_r2_kk",
-        "bf16_2t128x176_c2_kk",
-        "bf16_1x64x160_c4_kk",
-        "bf16_2x128x128_d2_kk",
-        "bf16_2x128x176_c1_kkm",
-        "bf16_2x128x88_r2_kkm",
-        "bf16_2x128x160_d2_kkm",
-        "bf16_2x256x88_c1_kkm",
+        "bf16_128x224x64_2x1_coop",
+        "bf16_256x192x64_1x2_coop",
+        "bf16_128x176x64_2x1_pingpong",
+        "bf16_64x160x64_4x1_ws",
+        "bf16_128x128x64_1x1x2_coop",
+        "bf16_128x176x64_1x1_coop_kkm",
+        "bf16_128x88x64_1x2_coop_kkm",
+        "bf16_128x160x64_1x1x2_coop_kkm",
+        "bf16_256x88x64_1x1_coop_kkm",
     ] {
         let instance = Gemm::new().instance(name);
         for extents in [
@@ -505,7 +505,7 @@ fn last_tiles_store_what_is_theirs() {
 /// One block may have no step, or one less than the other.
 #[test]
 fn two_blocks_share_the_steps_of_a_tile() {
-    let instance = Gemm::new().instance("bf16_2x128x128_d2_kk");
+    let instance = Gemm::new().instance("bf16_128x128x64_1x1x2_coop");
     for (k, factors) in [
         (8, (1.0, 0.0)),
         (64, (1.0, 0.5)),
@@ -523,7 +523,7 @@ fn two_blocks_share_the_steps_of_a_tile() {
 fn every_seat_of_every_launch_is_claimed() {
     let stream = Device::auto().stream().unwrap();
     let clusters = (stream.device().multiprocessors() / 2).max(1) as usize;
-    let instance = Gemm::new().instance("bf16_1x64x128_c2_kk");
+    let instance = Gemm::new().instance("bf16_64x128x64_2x1_ws");
     let orders = [RowMajor, ColMajor, RowMajor];
     for n in [
         128 * 2 * clusters,
