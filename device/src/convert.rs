@@ -1,6 +1,6 @@
 //! Conversions between `f32` and the 16-bit floats, by the GPU's instructions.
 //!
-//! The conversions of the `half` crate work in a kernel too, but compute what the instructions do.
+//! The conversions of the `half` crate work in a kernel too, but take many instructions.
 
 use half::{bf16, f16};
 

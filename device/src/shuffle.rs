@@ -59,14 +59,14 @@ pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
     T::from_bits(imp::xor(value.to_bits(), mask))
 }
 
-/// The value of the lane `delta` below this one. A lane without such a lane gets its own value.
+/// The value of the lane `delta` below this one. If there is none, a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_up<T: Shuffle>(value: T, delta: u32) -> T {
     T::from_bits(imp::up(value.to_bits(), delta))
 }
 
-/// The value of the lane `delta` above this one. A lane without such a lane gets its own value.
+/// The value of the lane `delta` above this one. If there is none, a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {

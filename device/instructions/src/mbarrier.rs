@@ -9,7 +9,7 @@ pub fn mbarriers() {
     let barrier = Mbarrier::take(&mut SharedMemory::new());
     let first = thread_idx().is_first();
     if first {
-        // SAFETY: nobody uses the mbarrier before the block's barrier.
+        // SAFETY: no thread uses the mbarrier before the block's barrier.
         unsafe { barrier.init(5) };
         fence_mbarrier_init();
     }
@@ -26,7 +26,7 @@ pub fn mbarriers() {
     barrier.wait(1);
     sync_threads();
     if first {
-        // SAFETY: nobody uses the mbarrier any more.
+        // SAFETY: no thread uses the mbarrier any more.
         unsafe { barrier.invalidate() };
     }
 }

@@ -49,7 +49,8 @@ impl ArrivalCounters {
 /// use cutlet_device::{GlobalMut, block_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///
-/// # let (memory, words) = (GlobalMut::<f32>::from_ptr(core::ptr::null_mut()), GlobalMut::<u32>::from_ptr(core::ptr::null_mut()));
+/// # let memory = GlobalMut::<f32>::from_ptr(core::ptr::null_mut());
+/// # let words = GlobalMut::<u32>::from_ptr(core::ptr::null_mut());
 /// // Three blocks of one warpgroup each have a split of the only tile.
 /// let fixup = Fixup::<L!(8:1)>::new(memory, ArrivalCounters::at(words), 1, 3);
 /// let mut accumulators = Fragment::filled(1.0);

@@ -87,7 +87,7 @@ pub const fn cluster_raster(tiles: [u32; 2], cluster: [u32; 2], group: u32) -> R
     Raster::planned([rows, columns], group / cluster[0])
 }
 
-/// A tile, or one split of its k-tiles, to compute.
+/// The work of a block at a time: a tile, or one split of its k-tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkTile {
     /// The tile's row.

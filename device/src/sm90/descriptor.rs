@@ -203,7 +203,7 @@ impl<Q: OperandKind, L: StaticLayout, W: StaticSwizzle> Operand<Q, L, W> {
 /// The most k steps of a tile.
 const MAX_STEPS: usize = 64;
 
-/// What is derived from a layout at compile time. Addresses are in units of 16 bytes.
+/// The parts of a descriptor, derived from a layout at compile time. Addresses are in units of 16 bytes.
 struct Derived {
     /// The descriptor, with address 0.
     fields: u64,

@@ -85,7 +85,7 @@ pub trait TmaLayout: StaticLayout {
     const SWIZZLE_BYTES: usize;
     /// Whether lines run along k.
     const IS_K_MAJOR: bool;
-    /// The swizzle of such lines.
+    /// The swizzle of these lines.
     type Swizzle: StaticSwizzle;
 }
 

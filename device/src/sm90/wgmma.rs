@@ -1,8 +1,8 @@
 //! `wgmma`: matrix products of a warpgroup, from shared memory into registers.
 //!
 //! The instructions are asynchronous. [`warpgroup_arrive`] opens a group, [`WgmmaGroup::mma`] adds an instruction to
-//! it, and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most so many groups are pending.
-//! [`Accumulator::wait`] waits for all groups and returns the accumulators.
+//! it, and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most a given number of groups is
+//! pending. [`Accumulator::wait`] waits for all groups and returns the accumulators.
 
 use core::marker::PhantomData;
 

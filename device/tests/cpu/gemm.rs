@@ -39,7 +39,7 @@ where
         let tile_c = TileC::take(&mut shared);
         let pipeline = Pipeline::<Stages<STAGES>>::take(&mut shared);
         if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barriers before the block's barrier.
+            // SAFETY: no thread uses the barriers before the block's barrier.
             unsafe { pipeline.init(1, 2) };
         }
         sync_threads();

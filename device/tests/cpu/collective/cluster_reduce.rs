@@ -13,7 +13,7 @@ use crate::fixture::{failure, launch, says};
 fn prepared_buffer<L: StaticLayout>() -> DsmemBuffer<L> {
     let buffer = DsmemBuffer::take(&mut SharedMemory::new());
     if thread_idx().get() == 0 {
-        // SAFETY: nobody uses the barriers before the cluster's barrier.
+        // SAFETY: no thread uses the barriers before the cluster's barrier.
         unsafe { buffer.init() };
     }
     cluster_arrive_relaxed();

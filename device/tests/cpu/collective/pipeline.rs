@@ -27,7 +27,7 @@ fn check_pairs<const STAGES: usize>() {
         let ring = Ring::<64>::take(&mut shared, STAGES);
         let pipeline = Pipeline::<Stages<STAGES>>::take(&mut shared);
         if thread_idx().is_first() {
-            // SAFETY: nobody uses the barriers before the block's barrier.
+            // SAFETY: no thread uses the barriers before the block's barrier.
             unsafe { pipeline.init(1, 1) };
         }
         sync_threads();
@@ -80,7 +80,7 @@ fn check_multicast<const ROWS: usize>() {
         let ring = Ring::<ROWS>::take(&mut shared, 2);
         let pipeline = Pipeline::<Stages<2>, Cluster<2, 1>>::take(&mut shared);
         if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barriers before the cluster's barrier.
+            // SAFETY: no thread uses the barriers before the cluster's barrier.
             unsafe { pipeline.init(1, 1) };
         }
         cluster_sync();

@@ -20,7 +20,7 @@ fn claimed_slots(groups: &[u32], slots: &[Vec<u32>]) -> Vec<Vec<u32>> {
                 let slot = AffinitySlot::take(&mut SharedMemory::new());
                 let first = thread_idx().is_first();
                 if first {
-                    // SAFETY: nobody uses the barrier before the cluster has met.
+                    // SAFETY: no thread uses the barrier before the cluster has met.
                     unsafe { slot.init() };
                 }
                 cluster_sync();

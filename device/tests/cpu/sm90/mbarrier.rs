@@ -10,7 +10,7 @@ fn a_barrier_goes_through_phases() {
     launch(64, 1, 1, || {
         let barrier = Mbarrier::take(&mut SharedMemory::new());
         if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barrier yet.
+            // SAFETY: no thread uses the barrier yet.
             unsafe { barrier.init(64) };
         }
         sync_threads();
@@ -30,7 +30,7 @@ fn error_of(wrong: impl Fn(Mbarrier, Shared<u8>) + Sync) -> String {
         let tile: Shared<u8> = shared.take_aligned::<u8, 1024>(4096);
         let barrier = Mbarrier::take(&mut shared);
         if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barrier yet.
+            // SAFETY: no thread uses the barrier yet.
             unsafe { barrier.init(1) };
         }
         cluster_sync();
@@ -128,7 +128,7 @@ fn a_block_that_has_ended_cannot_be_signalled() {
     let message = failure(launch(32, 2, 2, || {
         let barrier = Mbarrier::take(&mut SharedMemory::new());
         if thread_idx().get() == 0 {
-            // SAFETY: nobody uses the barrier yet.
+            // SAFETY: no thread uses the barrier yet.
             unsafe { barrier.init(1) };
         }
         cluster_sync();

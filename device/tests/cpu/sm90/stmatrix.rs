@@ -66,7 +66,7 @@ fn accumulators_are_stored_along_the_consecutive_coordinate() {
                 value(at(0), at(1))
             });
             for subtile in 0..64 / columns {
-                // SAFETY: nobody else uses the tile, and all threads have read the subtile before.
+                // SAFETY: no other thread uses the tile, and all threads have read the subtile before.
                 unsafe {
                     store_accumulator::<Mma, _, _, _>(
                         tile,

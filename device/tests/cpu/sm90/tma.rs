@@ -83,7 +83,7 @@ fn stores_fill_rows_up_to_16_bytes() {
             }
             fence_async_shared();
             for (row, column) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
-                // SAFETY: the map is of this tile, and nobody uses the target.
+                // SAFETY: the map is of this tile, and no thread uses the target.
                 unsafe { tile.store(&map, [row, column]) };
             }
             tma_store_commit();

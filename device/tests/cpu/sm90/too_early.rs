@@ -12,9 +12,9 @@ use half::bf16;
 
 use crate::fixture::{Matrix, failure, fill, launch, says};
 
-/// Runs `what` in a block of 64 threads after its first thread started to load a tile of 1024 bytes. The tile begins at
+/// Runs `body` in a block of 64 threads after its first thread started to load a tile of 1024 bytes. The tile begins at
 /// address 0, and its bytes count in phase 0 of the first barrier.
-fn while_loading(what: impl Fn(Shared<f32>, [Mbarrier; 2]) + Sync) -> Result<(), SimtError> {
+fn while_loading(body: impl Fn(Shared<f32>, [Mbarrier; 2]) + Sync) -> Result<(), SimtError> {
     let matrix = Matrix::<f32>::new(16, 16, 7);
     let map = matrix.map(TmaBox {
         extent: [16, 16],
@@ -25,7 +25,7 @@ fn while_loading(what: impl Fn(Shared<f32>, [Mbarrier; 2]) + Sync) -> Result<(),
         let tile: Shared<f32> = shared.take_aligned::<f32, 1024>(256);
         let barriers = [(); 2].map(|()| Mbarrier::take(&mut shared));
         if thread_idx().is_first() {
-            // SAFETY: nobody uses the barriers yet, and the map has the tile's box.
+            // SAFETY: no thread uses the barriers yet, and the map has the tile's box.
             unsafe {
                 for barrier in barriers {
                     barrier.init(1);
@@ -35,7 +35,7 @@ fn while_loading(what: impl Fn(Shared<f32>, [Mbarrier; 2]) + Sync) -> Result<(),
             }
         }
         sync_threads();
-        what(tile, barriers);
+        body(tile, barriers);
     })
 }
 
@@ -54,8 +54,8 @@ const TOO_EARLY: &[&str] = &[
 
 #[test]
 fn a_tile_cannot_be_used_before_its_phase_was_waited_for() {
-    let fails = |parts: &[&str], what: &(dyn Fn(Shared<f32>, [Mbarrier; 2]) + Sync)| {
-        let message = failure(while_loading(what));
+    let fails = |parts: &[&str], body: &(dyn Fn(Shared<f32>, [Mbarrier; 2]) + Sync)| {
+        let message = failure(while_loading(body));
         says(&message, TOO_EARLY);
         says(&message, parts);
     };
@@ -99,7 +99,7 @@ fn a_tile_cannot_be_used_before_its_phase_was_waited_for() {
 }
 
 #[test]
-fn a_thread_that_waited_passes_it_on_by_synchronisation() {
+fn a_wait_covers_threads_that_synchronise_after_it() {
     let value = Matrix::<f32>::new(16, 16, 7).at(0, 0);
     let check = |tile| assert_eq!(first(tile), value);
     while_loading(|tile, barriers| {
@@ -135,7 +135,7 @@ fn a_thread_that_waited_passes_it_on_by_synchronisation() {
     };
     for_warp(false).unwrap();
     says(&failure(for_warp(true)), TOO_EARLY);
-    // One thread passes it on to another by an mbarrier.
+    // One thread signals another by an mbarrier.
     while_loading(|tile, barriers| match thread_idx().get() {
         33 => {
             barriers[0].wait(0);
@@ -148,7 +148,7 @@ fn a_thread_that_waited_passes_it_on_by_synchronisation() {
         _ => {}
     })
     .unwrap();
-    // One thread passes it on to another by a flag.
+    // One thread signals another by a flag.
     let mut flag = 0u32;
     let flag = GlobalMut::from_ptr(&raw mut flag)
         .as_ptr()
@@ -185,7 +185,7 @@ fn a_barrier_can_be_initialised_again() {
             let barrier = Mbarrier::take(&mut shared);
             for life in 0..3 {
                 if thread_idx().is_first() {
-                    // SAFETY: nobody uses the barrier, and the map has the tile's box.
+                    // SAFETY: no thread uses the barrier, and the map has the tile's box.
                     unsafe {
                         barrier.init(1);
                         barrier.arrive_expect_tx(1024);
@@ -199,7 +199,7 @@ fn a_barrier_can_be_initialised_again() {
                 assert_eq!(first(tile), matrix.at(0, 0));
                 sync_threads();
                 if thread_idx().is_first() {
-                    // SAFETY: nobody uses the barrier any more.
+                    // SAFETY: no thread uses the barrier any more.
                     unsafe { barrier.invalidate() };
                 }
             }
@@ -224,7 +224,7 @@ fn data_of_other_blocks_must_be_waited_for() {
             let words: Shared<u64> = shared.take(1);
             let barrier = Mbarrier::from_shared(words);
             if thread_idx().is_first() {
-                // SAFETY: nobody uses the barrier yet.
+                // SAFETY: no thread uses the barrier yet.
                 unsafe { barrier.init(1) };
                 barrier.arrive_expect_tx(if multicast { 1024 } else { 4 });
             }
@@ -319,7 +319,7 @@ fn one_stage_ring(producer: u32, mistake: Mistake) -> Result<(), SimtError> {
         let (tile_a, tile_b) = (TileA::take(&mut shared), TileB::take(&mut shared));
         let (full, empty) = (Mbarrier::take(&mut shared), Mbarrier::take(&mut shared));
         if thread_idx().is_first() {
-            // SAFETY: nobody uses the barriers yet.
+            // SAFETY: no thread uses the barriers yet.
             unsafe {
                 full.init(1);
                 empty.init(1);

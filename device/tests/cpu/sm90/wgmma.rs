@@ -21,7 +21,7 @@ where
     let k = LA::LAYOUT.mode(1).size() as usize;
     let a = |m: usize, k: usize| small(m * 131 + k * 7);
     let b = |n: usize, k: usize| small(n * 37 + k * 1013 + 5);
-    let blocks = LA::LAYOUT.mode(0).size() as usize / 64;
+    let m_atoms = LA::LAYOUT.mode(0).size() as usize / 64;
     let wrong = AtomicU32::new(0);
     launch(128, 1, 1, || {
         let mut shared = SharedMemory::new();
@@ -31,19 +31,19 @@ where
         fill(tile_b, b);
         fence_async_shared();
         sync_threads();
-        for block in 0..blocks {
-            let operand_a = tile_a.operand_a::<I>().rows(block as u32);
+        for m_atom in 0..m_atoms {
+            let operand_a = tile_a.operand_a::<I>().rows(m_atom as u32);
             let operand_b = tile_b.operand_b::<I>();
             let mut accumulators = Accumulator::<I>::new();
             let group = warpgroup_arrive();
-            for step in 0..k / I::K {
-                // SAFETY: the tiles are written, and nobody writes to them again.
+            for k_step in 0..k / I::K {
+                // SAFETY: the tiles are written, and no thread writes to them again.
                 unsafe {
                     group.mma(
                         &mut accumulators,
-                        operand_a.k_step(step),
-                        operand_b.k_step(step),
-                        step > 0,
+                        operand_a.k_step(k_step),
+                        operand_b.k_step(k_step),
+                        k_step > 0,
                     );
                 }
             }
@@ -55,7 +55,7 @@ where
                     let start = WarpgroupThreads::LAYOUT.at_basis(thread, direction);
                     (start + I::Values::LAYOUT.at_basis(v as i64, direction)) as usize
                 };
-                let (m, n) = (64 * block + at(0), at(1));
+                let (m, n) = (64 * m_atom + at(0), at(1));
                 let expected: i32 = (0..k).map(|k| a(m, k) * b(n, k)).sum();
                 if accumulators.get(v) != expected as f32 {
                     wrong.fetch_add(1, Relaxed);
@@ -133,7 +133,7 @@ fn f32_operands_are_rounded_towards_zero_to_tf32() {
         sync_threads();
         let mut accumulators = Accumulator::<Mma>::new();
         let group = warpgroup_arrive();
-        // SAFETY: the tiles are written, and nobody writes to them again.
+        // SAFETY: the tiles are written, and no thread writes to them again.
         unsafe {
             group.mma(
                 &mut accumulators,
@@ -214,7 +214,7 @@ fn threads_of_a_warpgroup_must_issue_the_same_instructions() {
             let step = usize::from(odd && different);
             let mut accumulators = Accumulator::<Mma>::new();
             let group = warpgroup_arrive();
-            // SAFETY: nobody writes to the tiles.
+            // SAFETY: no thread writes to the tiles.
             unsafe { group.mma(&mut accumulators, a.k_step(step), b.k_step(0), false) };
             group.commit();
             accumulators.wait();
