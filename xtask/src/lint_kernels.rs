@@ -477,7 +477,7 @@ mod tests {
     fn every_index_of_the_device_crate_is_known() {
         let sources = [
             ("device/src/index.rs", 5),
-            ("device/src/hopper/warpgroup.rs", 2),
+            ("device/src/sm90/warpgroup.rs", 2),
         ];
         for (source, least) in sources {
             let text = std::fs::read_to_string(root().join(source)).unwrap();

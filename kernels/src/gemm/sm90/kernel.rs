@@ -109,7 +109,7 @@ fn produce<St: StageCount, Cl: ClusterShape>(
     let mut producer = pipeline.producer();
     let k_tiles = scheduler.k_tiles();
     let mut backwards = false;
-    for work in scheduler.work_tiles() {
+    for work in scheduler.work_tiles_of_producer() {
         for k_tile in work.k_tiles(k_tiles, backwards) {
             // A short ring has no stage to spare for pairs.
             let filling = match St::STAGES < 8 {
