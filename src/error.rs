@@ -48,6 +48,18 @@ pub enum Error {
         found: String,
     },
 
+    /// The build has no kernels of a family.
+    #[error(
+        "{operation}: kernels of the family {family} are needed, but this build has none: CUTLET_FAMILIES was \
+         set and did not name it; build without that variable"
+    )]
+    NotBuilt {
+        /// The operation.
+        operation: &'static str,
+        /// The family.
+        family: &'static str,
+    },
+
     /// No kernel instance of this name solves the problem.
     #[error(
         "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \

@@ -129,6 +129,7 @@ macro_rules! instances {
 }
 
 /// Instances for 32-bit indices.
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod i32 {
     use super::*;
 
@@ -155,6 +156,7 @@ pub mod i32 {
 }
 
 /// Instances for 64-bit indices.
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod i64 {
     use super::*;
 

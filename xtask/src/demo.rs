@@ -8,6 +8,9 @@ use crate::{
 /// The arguments of the command, a line for each run. The tests of the command run them as well.
 const DEMO: &str = include_str!("../../cli/tests/demo.txt");
 
+/// The families of kernels that it runs. Compiling the others would take longer than everything else.
+const FAMILIES: &str = "gather,gemm-simt";
+
 /// Sets up what is missing, then runs the command.
 pub fn run() -> Outcome {
     setup::run()?;
@@ -16,9 +19,12 @@ pub fn run() -> Outcome {
          library for the GPU."
     );
     for arguments in DEMO.lines() {
-        process::run(&mut cargo(&format!(
-            "run --release --package cutlet-cli -- {arguments}"
-        )))?;
+        process::run(
+            cargo(&format!(
+                "run --release --package cutlet-cli -- {arguments}"
+            ))
+            .env("CUTLET_FAMILIES", FAMILIES),
+        )?;
     }
     Ok(())
 }

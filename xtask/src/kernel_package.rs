@@ -68,6 +68,7 @@ impl KernelPackage {
         let mut command = cargo(&format!("build --package {} {options}", self.name));
         // With it, the builder compares each compiled kernel with the one that it makes of another.
         command.env("CUTLET_EACH_FORMAT", "1");
+        command.env_remove("CUTLET_FAMILIES");
         command
     }
 

@@ -239,6 +239,7 @@ macro_rules! instances {
 }
 
 /// A and B row-major.
+#[cfg(any(not(target_arch = "nvptx64"), gemm_simt))]
 pub mod row_row {
     use super::*;
 
@@ -246,6 +247,7 @@ pub mod row_row {
 }
 
 /// A row-major, B column-major.
+#[cfg(any(not(target_arch = "nvptx64"), gemm_simt))]
 pub mod row_col {
     use super::*;
 
@@ -253,6 +255,7 @@ pub mod row_col {
 }
 
 /// A column-major, B row-major.
+#[cfg(any(not(target_arch = "nvptx64"), gemm_simt))]
 pub mod col_row {
     use super::*;
 
@@ -260,6 +263,7 @@ pub mod col_row {
 }
 
 /// A and B column-major.
+#[cfg(any(not(target_arch = "nvptx64"), gemm_simt))]
 pub mod col_col {
     use super::*;
 

@@ -173,6 +173,12 @@ macro_rules! family {
 
         impl<$t: Sixteen $(, $d: Output)?> Family<$t, $c> for $name {
             fn supports(&self, device: &Device) -> Result<()> {
+                if $t::plain().is_empty() {
+                    return Err(Error::NotBuilt {
+                        operation: "gemm",
+                        family: "gemm-sm90",
+                    });
+                }
                 supports(device.compute_capability(), || device.describe())
             }
 

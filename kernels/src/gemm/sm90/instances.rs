@@ -78,7 +78,7 @@ macro_rules! instances_of {
     ) => {
         $(
             #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
-            #[cfg(any(not(target_arch = "nvptx64"), $condition))]
+            #[cfg(all(gemm_sm90, any(not(target_arch = "nvptx64"), $condition)))]
             pub mod $name {
                 use super::*;
 
@@ -104,12 +104,16 @@ macro_rules! instances_of {
         )+
 
         $(#[$list_doc])*
-        #[cfg(not(target_arch = "nvptx64"))]
+        #[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
         pub static $list: &[Instance<$element, $epilogue>] = &{
             #[allow(non_camel_case_types)]
             enum Nth { $($name,)+ }
             [$(Instance::nth::<$name::Kernel>(Nth::$name as usize, &$name::$name),)+]
         };
+
+        $(#[$list_doc])*
+        #[cfg(all(not(gemm_sm90), not(target_arch = "nvptx64")))]
+        pub static $list: &[Instance<$element, $epilogue>] = &[];
     };
 }
 
@@ -150,7 +154,6 @@ instances! {
     bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
-    bf16_256x160x64_1x2_coop_kkm, f16_256x160x64_1x2_coop_kkm = [K, K, M] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_256x144x64_2x1_coop_kkm, f16_256x144x64_2x1_coop_kkm = [K, K, M] Tile<256, 144>, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>;
     bf16_256x88x64_1x1_coop_kkm, f16_256x88x64_1x1_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, Cluster<1, 1>, Cooperative<2, 2>;
     bf16_192x160x64_1x2_coop3_kkm, f16_192x160x64_1x2_coop3_kkm = [K, K, M] Tile<192, 160>, Stages<4>, Cluster<1, 2>, Cooperative<3>;

@@ -26,6 +26,8 @@ pub(super) struct TileStore<'a, C: Config, Epi, S> {
     fixup: Fixup<Values<C>>,
     consumer: WarpgroupIdx,
     thread: WarpgroupThread,
+    /// Whether C is updated by threads, because old elements are read, or TMA cannot store it.
+    updates: bool,
     /// Whether the epilogue leaves accumulators as they are. Only asked where threads store C themselves.
     is_identity: bool,
 }
@@ -57,7 +59,12 @@ where
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> Self {
-        // Read before the mainloop, so that the parameter is not reloaded after it.
+        let can_update = const {
+            C::Consumers::M_ATOMS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE
+        };
+        // Read before the mainloop, so that the parameters are not reloaded after it.
+        let updates =
+            can_update && uniform(u32::from(args.tma.stores_c == 0 || epilogue.reads_old())) != 0;
         let is_identity = Self::THREADS_STORE && uniform(u32::from(epilogue.is_identity())) != 0;
         let arrivals = args.output.arrivals;
         Self {
@@ -70,6 +77,7 @@ where
             fixup: Fixup::new(workspace, arrivals, C::M_ATOMS, args.scheduler.splits),
             consumer,
             thread,
+            updates,
             is_identity,
         }
     }
@@ -98,15 +106,14 @@ where
         })
     }
 
-    /// Whether partial output is written, or the fixup runs. One question for both: most launches do neither, and wait for
-    /// the answer.
+    /// Whether partial output is written, or the fixup runs. One branch for both: most launches do neither, and wait for the
+    /// answer.
     #[inline(always)]
     fn has_partials(&self) -> bool {
         let (writes_partials, runs_fixup) =
             const { (writes_partials::<Epi>(), runs_fixup::<C, Epi>()) };
-        writes_partials
-            && ((runs_fixup && self.args.scheduler.splits > 1)
-                || self.args.output.partial.is_some())
+        let has_splits = runs_fixup && self.args.scheduler.splits > 1;
+        writes_partials && has_splits | self.args.output.partial.is_some()
     }
 
     /// Writes an M atom's accumulators as partial output.
@@ -178,28 +185,24 @@ where
         let own = tile_origin::<C::TileC>((work.row, work.column));
         let rows = self.atom_rows(work, nth);
         let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.map, self.thread);
-        let overwrites = C::Consumers::M_ATOMS > 1
-            || !C::MajorC::IS_K_MAJOR
-            || !EpilogueOperands::<Epi>::ARE_NONE
-            || (self.args.tma.stores_c != 0 && !epilogue.reads_old());
         // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this consumer's,
         // and so is the buffer.
         unsafe {
-            if !overwrites {
+            if self.updates {
                 subtiles.update(accumulators, epilogue);
-                return;
-            }
-            let operands = match nth {
-                0 => operands,
-                _ => self.atom_operands(work, nth),
-            };
-            if Self::THREADS_STORE {
-                if !self.is_identity {
-                    subtiles.apply(accumulators, epilogue);
-                }
-                C::MajorC::store(&subtiles, accumulators);
             } else {
-                subtiles.store_by_tma(accumulators, epilogue, operands);
+                let operands = match nth {
+                    0 => operands,
+                    _ => self.atom_operands(work, nth),
+                };
+                if Self::THREADS_STORE {
+                    if !self.is_identity {
+                        subtiles.apply(accumulators, epilogue);
+                    }
+                    C::MajorC::store(&subtiles, accumulators);
+                } else {
+                    subtiles.store_by_tma(accumulators, epilogue, operands);
+                }
             }
         }
     }

@@ -1,0 +1,62 @@
+//! The host's time for a GEMM, with and without a plan, printed with `--nocapture`. Needs a GPU; build it with `--release`.
+
+use std::time::{Duration, Instant};
+
+use cutlet::{Device, Gemm, Matrix, MatrixMut, Result, Stream, gemm};
+use half::bf16;
+
+/// Calls between two waits: few enough that the driver's queue of launches is never full.
+const CALLS: u32 = 50;
+const BATCHES: usize = 51;
+
+/// The median host time of a call.
+fn cost(stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let mut batch = || {
+        let start = Instant::now();
+        (0..CALLS).try_for_each(|_| call())?;
+        let time = start.elapsed() / CALLS;
+        stream.synchronize()?;
+        Ok(time)
+    };
+    let mut times: Vec<Duration> = (0..BATCHES).map(|_| batch()).collect::<Result<_>>()?;
+    times.sort_unstable();
+    Ok(times[BATCHES / 2])
+}
+
+#[test]
+fn a_planned_gemm_costs_the_host_less() -> Result<()> {
+    let device = Device::auto();
+    if device.compute_capability() != Some((9, 0)) {
+        println!("not run: there is no Hopper GPU");
+        return Ok(());
+    }
+    let stream = device.stream()?;
+    for [m, n, k] in [
+        [64, 64, 64],
+        [1, 4096, 4096],
+        [512, 512, 512],
+        [128, 128, 8192],
+        [300, 300, 300],
+    ] {
+        let (a, b) = (stream.zeroed::<bf16>(m * k)?, stream.zeroed::<bf16>(k * n)?);
+        let mut c = stream.zeroed::<bf16>(m * n)?;
+        let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
+        let options = Gemm::new();
+        let plan = options.plan(&stream, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)?;
+        let planned = cost(&stream, || {
+            let c = MatrixMut::row_major(&mut c, m, n)?;
+            plan.run(&options, &stream, 1.0, a, b, 0.0, c)
+        })?;
+        let unplanned = cost(&stream, || {
+            let c = MatrixMut::row_major(&mut c, m, n)?;
+            gemm(&stream, 1.0, a, b, 0.0, c)
+        })?;
+        println!(
+            "{m}×{n}×{k}: {} ns planned, {} ns else",
+            planned.as_nanos(),
+            unplanned.as_nanos()
+        );
+        assert!(planned < unplanned + Duration::from_micros(2));
+    }
+    Ok(())
+}
