@@ -1,4 +1,4 @@
-//! Plans: chosen once, run again and again, on matrices like those that they were made for, and on no others.
+//! Plans: a plan runs again and again on matrices of the shape that it was made for, and refuses others.
 
 use cutlet::{Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Stream};
 use half::bf16;
@@ -43,7 +43,7 @@ impl Operands {
 fn a_plan_runs_again_and_on_other_matrices() {
     let stream = Device::auto().stream().unwrap();
     let gemm = Gemm::new();
-    // Whole tiles, splits, rows that TMA cannot read, and a C that it cannot store.
+    // Whole tiles, splits, rows that TMA cannot read, a C that TMA cannot store, and no k.
     for [m, n, k] in [
         [128, 256, 64],
         [30, 40, 2000],
@@ -84,7 +84,7 @@ fn a_plan_runs_again_and_on_other_matrices() {
 }
 
 #[test]
-fn a_plan_with_a_bias_takes_another_bias() {
+fn a_plan_runs_with_another_bias() {
     let stream = Device::auto().stream().unwrap();
     let (m, n, k) = (64, 128, 64);
     let mut operands = Operands::new(&stream, [m, n, k], 0.0, 3);
