@@ -1,4 +1,4 @@
-//! The launch of a kernel of the sm_90 family: its tensor maps and arguments, made once for the same addresses.
+//! The launch of a kernel of the sm_90 family. Its tensor maps and arguments are made once for the same addresses.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,10 +21,10 @@ use crate::gemm::tune::model::{Candidate, CostInput, OutputPath};
 use crate::matrix::pointer_mut;
 use crate::{Matrix, MatrixMut, Result};
 
-/// A kernel that was chosen for a problem, loaded, and ready to be launched.
+/// A kernel that is chosen for a problem, loaded, and ready to be launched.
 pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
     candidate: Candidate<T, Epi>,
-    /// The problem as the kernel has it.
+    /// The problem as the kernel solves it.
     input: CostInput,
     function: Function<Arguments<T, Epi>>,
     /// The latest launch's tensor maps and arguments.
@@ -43,7 +43,7 @@ struct Encoded {
 pub enum To<'a, 'c, T: DeviceData> {
     /// To C of the operands' type.
     C(&'a mut MatrixMut<'c, T>),
-    /// To row-major rows and columns of f32 that contain C's. Splits lie below one another.
+    /// To row-major matrices of f32 that contain C's rows and columns, one below the other, one for each split.
     Partial {
         elements: ViewMut<'a, f32>,
         output: PartialOutput,
@@ -62,7 +62,7 @@ impl<T: DeviceData> To<'_, '_, T> {
 
 /// The fixup's memory.
 pub struct Workspace {
-    /// The address of the partials.
+    /// Address of the partials.
     partials: u64,
     arrivals: ArrivalCounters,
 }
@@ -115,11 +115,11 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             grid: self.candidate.blocks.into(),
             overlap_previous: true,
         };
-        // SAFETY: the maps describe the matrices, which were checked against the memory behind them. C, and what the epilogue
-        // reads, was checked with the problem; C overlaps neither A nor B and is borrowed mutably. Partials have room. There are
-        // as many slots as clusters, and counters for as many M atoms as there can be; launches of this stream alone change
-        // either, and each launch leaves them ready for the next one. All of it lives until the stream has got past the
-        // launch.
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C and the epilogue's
+        // operands were checked with the problem. C overlaps neither A nor B and is borrowed mutably. Partials have
+        // room. There are as many slots as clusters, and counters for as many M atoms as there can be. Only launches of
+        // this stream change slots and counters, and each launch leaves them ready for the next one. All memory lives
+        // until the stream has got past the launch.
         unsafe {
             let args = (
                 map_a,
@@ -135,7 +135,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         Ok(())
     }
 
-    /// The tensor maps and arguments of a launch, made anew if an address differs from the latest launch's.
+    /// The tensor maps and arguments of a launch: those of the latest launch if all addresses are the same, or new
+    /// ones.
     fn encoded(
         &self,
         operands: [Matrix<'_, T>; 2],
@@ -171,7 +172,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let box_a = self.box_a(&a);
         let map_a = operand_map(&a, box_a)?;
         let map_b = operand_map(&b, box_b)?;
-        // A map that is not used may be any map.
+        // An unused map may be any map.
         let (ldc, stores_c, map_c) = match &to {
             To::C(c) if tma_stores(c) => {
                 let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
@@ -209,7 +210,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         })
     }
 
-    /// How the work is dealt out.
+    /// How the work is dealt out to blocks.
     fn scheduler_args(&self, overwrites: bool) -> SchedulerArgs {
         let (instance, input) = (self.candidate.instance, &self.input);
         let Candidate { splits, path, .. } = self.candidate;
@@ -228,8 +229,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         }
     }
 
-    /// The box of A's map. Rows that A does not have need not be filled with zeros, because what becomes of them is not stored.
-    /// Where the box's lines run along m, it is not rows that are left out.
+    /// The box of A's map. It ends at A's last row where it can: rows of C beyond are not stored, so that their A need
+    /// not be zeros. The lines of a box of column-major A run along m and cannot be left out.
     fn box_a(&self, a: &Matrix<'_, T>) -> TmaBox {
         let instance = self.candidate.instance;
         let [box_a, ..] = instance.boxes;
@@ -246,7 +247,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         }
     }
 
-    /// The slots that the kernel's clusters claim.
+    /// The slots that the kernel's clusters claim, if they claim any.
     fn slots(&self, stream: &Stream) -> SmAffinity {
         if !self.candidate.claims_slots {
             return SmAffinity::NONE;
