@@ -1,5 +1,5 @@
 //! The model: the estimated time of a kernel of the sm_90 family at a problem, the number of splits, and the fastest
-//! kernel. [`table`](super::table) corrects the model on devices where kernels were measured.
+//! kernel. [`table`] corrects the model on devices where kernels were measured.
 //!
 //! A k-tile takes as long as the tensor cores need to multiply it, or as the L2 cache needs to bring it. A tile takes
 //! the time of its k-tiles and of an epilogue. The kernel takes the time of its busiest block's tiles, and at least the
