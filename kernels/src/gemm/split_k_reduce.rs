@@ -63,8 +63,8 @@ pub struct ReduceArgs {
     pub padding: u32,
 }
 
-/// The raster of a C with these extents: one tile for each block of the grid, or [one for each warpgroup](ReduceArgs)
-/// of it.
+/// The raster of a C with these extents, with one entry for each block of the grid. A block has one tile if its
+/// warpgroups are cooperative, otherwise one for each warpgroup.
 pub fn raster(extents: [i32; 2], cooperative: bool) -> Raster<Divisor> {
     let tiles = match cooperative {
         true => tiles::<Tile>(extents),

@@ -10,7 +10,7 @@ use super::{Epilogue, Pair};
 pub(in crate::gemm) const COLUMNS: usize = 32;
 /// Groups of 8 columns in [`COLUMNS`]. A thread has a pair of neighbours in each group, in both of its rows.
 const GROUPS: usize = COLUMNS / 8;
-/// The most groups of a tile: it has 256 columns.
+/// Groups of the widest tile, which has 256 columns.
 const MOST_GROUPS: usize = 32;
 
 /// What the epilogue `Epi` reads for a thread's two rows, and for its pair of columns in each group.
