@@ -21,8 +21,23 @@ pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
 }
 
 impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
-    /// The problem of these operands. Refuses operands that do not fit each other, or are not on `device`.
+    /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or are not on
+    /// `device`.
     pub fn new(
+        device: &Device,
+        alpha: f32,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        beta: f32,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let problem = Self::in_given_orders(device, alpha, a, b, beta, c, epilogue)?;
+        Ok(problem.with_row_major_c())
+    }
+
+    /// As [`new`](Self::new), with the operands in the caller's orders.
+    pub fn in_given_orders(
         device: &Device,
         alpha: f32,
         a: Matrix<'a, T>,
@@ -63,26 +78,30 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
 
         // With k = 0 the product is 0, even if alpha is infinite or NaN.
         let alpha = if a.columns() == 0 { 0.0 } else { alpha };
-        let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
-        Ok(match c.order() {
-            Order::RowMajor => Problem {
-                alpha,
-                a,
-                b,
-                beta,
-                c,
-                epilogue,
-            },
+        Ok(Problem {
+            alpha,
+            a,
+            b,
+            beta,
+            c,
+            epilogue,
+        })
+    }
+
+    fn with_row_major_c(self) -> Self {
+        let (a, b) = (self.a.in_one_run(), self.b.in_one_run());
+        let c = self.c.in_one_run();
+        match c.order() {
+            Order::RowMajor => Problem { a, b, c, ..self },
             // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
             Order::ColMajor => Problem {
-                alpha,
                 a: b.transposed(),
                 b: a.transposed(),
-                beta,
                 c: c.transposed(),
-                epilogue: epilogue.transposed(),
+                epilogue: self.epilogue.transposed(),
+                ..self
             },
-        })
+        }
     }
 
     /// (m, n, k).

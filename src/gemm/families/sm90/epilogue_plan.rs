@@ -87,6 +87,14 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
     ) -> Result<()> {
         let mut problem = problem(stream, a, b, c)?;
         self.shape.check(&problem.shape())?;
+        if epilogue.reads_old() && self.prepared.never_reads_c() {
+            return Err(Error::Extents {
+                operation: "gemm",
+                found: "the epilogue reads old elements of C, and the plan's kernel does not; use a kernel with one M \
+                        atom and an epilogue without operands"
+                    .to_string(),
+            });
+        }
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
         let c = &mut problem.c;
@@ -115,7 +123,8 @@ fn problem<'a, T: TensorMapElement>(
     c: MatrixMut<'a, T>,
 ) -> Result<Problem<'a, T>> {
     let device = stream.device();
-    Problem::new(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
+    // C is not transposed: the epilogue gets the caller's rows and columns.
+    Problem::in_given_orders(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
 }
 
 /// Refuses matrices that the kernel cannot multiply.
@@ -133,6 +142,11 @@ fn check<T: TensorMapElement, Epi: Epilogue>(
     let (a, b) = (problem.a.order(), problem.b.order());
     if problem.is_empty() {
         return refuse("C has no elements; leave the product out".to_string());
+    }
+    if problem.c.order() == Order::ColMajor {
+        return refuse(format!(
+            "`{name}` was asked for a column-major C; use a row-major one"
+        ));
     }
     if instance.k_major != instance.oriented([a == Order::RowMajor, b == Order::ColMajor]) {
         return refuse(format!(

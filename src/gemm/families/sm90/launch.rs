@@ -7,7 +7,7 @@ use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
-use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
+use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::store::PartialOutput;
 
@@ -31,10 +31,13 @@ pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
     encoded: Mutex<Option<Encoded>>,
 }
 
-/// Tensor maps and arguments for operands, and an output, at these addresses.
+/// Tensor maps and arguments, and what they depend on besides the plan.
 #[derive(Clone, Copy)]
 struct Encoded {
+    /// Addresses of A, B and the output.
     addresses: [u64; 3],
+    /// Whether the epilogue reads C.
+    reads_old: bool,
     maps: [TensorMap; 3],
     args: Args,
 }
@@ -97,6 +100,11 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         self.candidate.path
     }
 
+    /// Whether the kernel never reads C, whatever the epilogue says.
+    pub fn never_reads_c(&self) -> bool {
+        self.candidate.instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE
+    }
+
     /// Computes C, or writes partial output.
     pub fn launch(
         &self,
@@ -135,8 +143,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         Ok(())
     }
 
-    /// The tensor maps and arguments of a launch: those of the latest launch if all addresses are the same, or new
-    /// ones.
+    /// The tensor maps and arguments of a launch: those of the latest launch if they fit, or new ones.
     fn encoded(
         &self,
         operands: [Matrix<'_, T>; 2],
@@ -147,7 +154,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let addresses = [a, b, to.address()];
         let mut latest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(encoded) = &*latest
-            && encoded.addresses == addresses
+            && (encoded.addresses, encoded.reads_old) == (addresses, epilogue.reads_old())
         {
             return Ok(*encoded);
         }
@@ -205,6 +212,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         };
         Ok(Encoded {
             addresses,
+            reads_old: epilogue.reads_old(),
             maps: [map_a, map_b, map_c],
             args,
         })
