@@ -32,7 +32,7 @@ use crate::gemm::Activation;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
-use crate::gemm::tune::model::{self, Card, CostInput, OutputPath, TMA_UNIT};
+use crate::gemm::tune::model::{self, Candidate, Card, CostInput, OutputPath, TMA_UNIT};
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
@@ -266,19 +266,22 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
         false => Vec::new(),
     };
     let input = cost_input(stream, problem);
-    let second = by_second_kernel(stream, problem, kernel)?;
-    let Some(candidate) = model::fastest(&fusing, &input) else {
-        return Ok(second);
-    };
-    match second {
-        Some(second) if second.clocks < SECOND_KERNEL_PAYS * candidate.clocks => Ok(Some(second)),
-        _ => Ok(Some(Planned {
-            clocks: candidate.clocks,
-            launch: Box::new(FusedLaunch {
-                kernel: Prepared::new(stream, &PTX, candidate, input)?,
-                activation,
-            }),
-        })),
+    let (second, second_input) = for_second_kernel(stream, problem, kernel);
+    // Only the chosen kernel is loaded: loading may compile its PTX.
+    match (model::fastest(&fusing, &input), second) {
+        (Some(candidate), second)
+            if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
+        {
+            Ok(Some(Planned {
+                clocks: candidate.clocks,
+                launch: Box::new(FusedLaunch {
+                    kernel: Prepared::new(stream, &PTX, candidate, input)?,
+                    activation,
+                }),
+            }))
+        }
+        (_, Some(second)) => second_kernel(stream, second, second_input).map(Some),
+        (_, None) => Ok(None),
     }
 }
 
@@ -321,17 +324,36 @@ fn by_second_kernel<T: Sixteen, D: Output>(
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, D>>> {
+    match for_second_kernel(stream, problem, kernel) {
+        (Some(candidate), input) => second_kernel(stream, candidate, input).map(Some),
+        (None, _) => Ok(None),
+    }
+}
+
+/// The plain kernel that is the fastest if a second kernel makes C, with the model's input.
+fn for_second_kernel<T: Sixteen, D: DeviceData>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> (Option<Candidate<T, Scale>>, CostInput) {
     let input = CostInput {
         needs_second_kernel: true,
         ..cost_input(stream, problem)
     };
-    let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
-        return Ok(None);
-    };
-    Ok(Some(Planned {
+    let candidate = model::fastest(&plain_kernels(problem, kernel), &input);
+    (candidate, input)
+}
+
+/// Plans this plain kernel, and a second kernel.
+fn second_kernel<T: Sixteen, D: Output>(
+    stream: &Stream,
+    candidate: Candidate<T, Scale>,
+    input: CostInput,
+) -> Result<Planned<T, D>> {
+    Ok(Planned {
         clocks: candidate.clocks,
         launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
-    }))
+    })
 }
 
 /// C by a kernel that fuses nothing, with or without splits.
@@ -359,7 +381,7 @@ impl<T: Sixteen> Launch<T, T> for Plain<T> {
                 // The plan's stream had counters, and this stream has none.
                 None => match plain(stream, &problem, None)? {
                     Some(planned) => planned.launch.launch(stream, problem),
-                    None => Ok(()),
+                    None => unreachable!("every problem has a plain kernel"),
                 },
             },
             OutputPath::SecondKernel => {
@@ -436,7 +458,6 @@ mod tests {
     use super::*;
     use crate::Matrix;
     use crate::gemm::epilogue::EpilogueArgs;
-    use crate::gemm::tune::model::Candidate;
 
     /// Small whole numbers, so that products and sums are exact.
     fn small(count: usize) -> Vec<bf16> {
