@@ -17,7 +17,7 @@ fn main() -> Result<()> {
         &stream,
         1.0,
         Matrix::row_major(&on_a, m, k)?,
-        Matrix::col_major(&on_b, k, n)?, // any order, without a copy
+        Matrix::col_major(&on_b, k, n)?, // no order needs a copy
         0.0,
         MatrixMut::row_major(&mut on_c, m, n)?,
     )?;

@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         MatrixMut::row_major(&mut output, 4, columns)?,
     ) {
         Err(error @ Error::IndexOutOfRange { .. }) => println!("as expected: {error}"),
-        other => panic!("an index beyond the table was accepted: {other:?}"),
+        other => panic!("expected an error for an index beyond the table, found {other:?}"),
     }
     Ok(())
 }

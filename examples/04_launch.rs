@@ -7,7 +7,7 @@ use cutlet_layout_core::tile_extent;
 fn main() -> Result<()> {
     let device = Device::auto();
     let stream = device.stream()?;
-    let saxpy_on_device = device.load(&PTX, &saxpy::saxpy)?; // compiled for this GPU, once
+    let saxpy_on_device = device.load(&PTX, &saxpy::saxpy)?; // compiles the PTX for this GPU
 
     let n = 10_000;
     let x = stream.upload(&vec![1.5f32; n])?;

@@ -1,8 +1,8 @@
 //! GEMM: from the matrices of a call to the launch of a kernel.
 //!
-//! The steps, each in its place: [`gemm`] makes a [`problem`], which is checked; the [`registry`] asks the [`families`] of
-//! kernels for the element types, each of which [tunes](tune) its choice; and the [`Plan`] that comes out is launched. What is
-//! fused with the product is said in [`epilogue`]. Where a kernel cannot fuse it, a second kernel makes C of the GEMM's
+//! [`gemm`] makes a [`problem`] and checks it. The [`registry`] asks the [`families`] of kernels for the element types,
+//! each of which [tunes](tune) its choice of a kernel. The result is a [`Plan`], which is launched. [`epilogue`]
+//! describes what is fused with the product. If a kernel cannot fuse it, a second kernel makes C of the GEMM's
 //! [`partials`].
 
 mod epilogue;
@@ -28,15 +28,14 @@ use registry::{Family, Fused, Launch};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
-/// A is m×k, B is k×n, C is m×n, each row- or column-major with any leading dimension. Where `beta`
-/// is 0, C is not read, so that it may hold anything. A problem with m = 0 or n = 0 does nothing;
-/// one with k = 0 scales C. A and B are read whatever `alpha` is, so that a NaN in them reaches C. Sums are in f32, and C
-/// may be of another type than A and B: see [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the
-/// product.
+/// A is m×k, B is k×n, C is m×n. Each is row- or column-major with any leading dimension. If `beta` is 0, C is not read
+/// and may hold anything. With m = 0 or n = 0, nothing is done. With k = 0, C is scaled. A and B are read even if
+/// `alpha` is 0, so that a NaN in them reaches C. Accumulators are in f32. C may have another type than A and B: see
+/// [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the product.
 ///
 /// # Errors
-/// If extents disagree, the matrices are not on the stream's device, A or B has elements between the first and the last of
-/// C's, or the device has no kernels for their elements, or no memory left for copies and sums.
+/// If extents disagree, if a matrix is not on the stream's device, or if the address ranges of C and of A or B overlap.
+/// If the device has no kernels for the element types, or no memory left for copies and partial output.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gemm};
@@ -68,21 +67,20 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
     Gemm::new().run(stream, alpha, a, b, beta, c)
 }
 
-/// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C
-/// as it was.
+/// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
 ///
-/// What is added is of C's element type, `D`; the arithmetic is in f32, and C is rounded once. Only
+/// The bias and the residual have C's element type, `D`. The arithmetic is in f32, and C is rounded once. Only
 /// [`Activation::Gelu`] is less exact.
 ///
-/// The kernel that multiplies does all of it, on Hopper's tensor cores, where
+/// On Hopper's tensor cores, one kernel does all of it if
 ///
-/// - A and B lie along k,
-/// - C is of their type and row-major, and its rows take a multiple of 16 bytes and start at one,
+/// - A and B are K-major: A row-major, B column-major,
+/// - C has their type and is row-major, and its rows start at multiples of 16 bytes and have a multiple of 16 bytes,
 /// - a bias for columns starts at a multiple of two elements,
 /// - a residual is row-major, and its rows start at multiples of two elements,
 ///
-/// or the same with rows and columns exchanged. Elsewhere, and where that is faster, as for few tiles with a long k, a
-/// second kernel does it, in another pass over C.
+/// or the same with rows and columns exchanged. Otherwise a second kernel applies the epilogue in another pass over C.
+/// The second kernel is also used where it is faster, as for few tiles with a long k.
 ///
 /// A linear layer with GELU, in bf16:
 ///
@@ -119,7 +117,7 @@ pub struct Gemm<'a, D: DeviceData> {
 }
 
 impl<'a, D: DeviceData> Gemm<'a, D> {
-    /// As [`gemm`] does it.
+    /// A GEMM without options, like [`gemm`].
     pub fn new() -> Self {
         Gemm {
             instance: None,
@@ -127,11 +125,11 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         }
     }
 
-    /// With the kernel instance of this name, one of [`instances`](Gemm::instances) or, where something is fused and C is
-    /// of A's type, of [`fused_instances`](Gemm::fused_instances), instead of the one that the problem's shape suggests: to
-    /// compare them.
+    /// Uses the kernel instance of this name instead of the one that is estimated to be the fastest: to compare
+    /// instances. [`instances`](Gemm::instances) lists the names. If something is fused and C has A's type,
+    /// [`fused_instances`](Gemm::fused_instances) lists more.
     ///
-    /// A packed matrix of one row counts as row-major there, one of one column as column-major.
+    /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
     pub fn instance(self, name: &'a str) -> Self {
         Gemm {
             instance: Some(name),
@@ -139,20 +137,20 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         }
     }
 
-    /// With a number added to each row or column of the product.
+    /// Adds a number to each row or column of the product.
     pub fn bias(mut self, bias: Bias<'a, D>) -> Self {
         self.epilogue.bias = Some(bias);
         self
     }
 
-    /// With `beta` times this matrix, of C's extents and any order, added to the product instead of
-    /// `beta` times C as it was. Where `beta` is 0, it is not read.
+    /// Adds `beta` times this matrix, instead of `beta` times C as it was. It has C's extents and any order. If `beta`
+    /// is 0, it is not read.
     pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
         self.epilogue.residual = Some(residual);
         self
     }
 
-    /// With this function applied to everything else.
+    /// Applies this function last.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.epilogue.activation = Some(activation);
         self
@@ -161,9 +159,9 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// `C = activation(alpha·A·B + beta·R + bias)`: see [`gemm`].
     ///
     /// # Errors
-    /// As [`gemm`]; if the bias has not as many elements as C has rows or columns, or the residual
-    /// other extents than C; if C overlaps one of them; and if there is no instance of the name
-    /// asked for, or it is one for another problem.
+    /// As [`gemm`]. Also if the bias does not have an element for each row or column of C, if the residual's extents
+    /// are not C's, or if C overlaps one of them. Also if no instance of the name that was asked for solves the
+    /// problem.
     pub fn run<T: Element<D>>(
         &self,
         stream: &Stream,
@@ -177,7 +175,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 
-    /// A [`Plan`] for matrices like these: their elements are neither read nor written.
+    /// Makes a [`Plan`] for matrices like these. Their elements are neither read nor written.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -194,15 +192,15 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     }
 }
 
-/// The lists do not depend on C's elements: `f32` stands for any, so that none need be named.
+/// The lists do not depend on C's element type. `f32` stands for any, so that callers need not name one.
 impl Gemm<'_, f32> {
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a
-    /// row-major one of `T`, without a bias, a residual or an activation.
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `T`,
+    /// without a bias, a residual or an activation.
     pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
         candidates::<T>(a, b, Fused::Nothing)
     }
 
-    /// The names of those that fuse them, with this activation, where C is of `T`, too.
+    /// The names of the kernel instances that fuse a bias or a residual, and this activation, for a C of `T`.
     pub fn fused_instances<T: Element>(
         a: Order,
         b: Order,
@@ -236,13 +234,13 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, made for large problems |
+/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 ///
-/// A C of another type than A and B takes a second pass over it: the sums, in f32, are in scratch memory before. Not so an
-/// `f32` C of 16-bit A and B with `beta = 0` or `beta = 1`, as gradients are added up, and nothing fused, where there are
-/// tiles enough that none's steps are split, rows of an even number of elements, and 8 bytes divide where they start (of
-/// a column-major C, its columns). A GPU that adds to such a C in place takes its subnormal numbers for 0.
+/// If C has another type than A and B, the accumulators go to scratch memory in f32, and a second kernel makes C. An
+/// `f32` C of 16-bit A and B needs no second kernel if `beta` is 0 or 1 (gradients are accumulated with 1), nothing is
+/// fused, k is not split, and C's rows have an even number of elements and start at multiples of 8 bytes. (For a
+/// column-major C, its columns.) A GPU that adds to such a C in place treats subnormal numbers in it as 0.
 pub trait Element<D: DeviceData = Self>: sealed::Families<D> {}
 impl Element for f32 {}
 impl Element<bf16> for f32 {}

@@ -1,9 +1,9 @@
-//! `gather` against a row copy on the host, on the GPU if there is one: all access widths, both index
-//! types, padded rows, and indices that are not rows of the table.
+//! `gather` against a copy of rows on the host, on a GPU if there is one: all access widths, both index types, padded
+//! rows, and indices that are not rows of the table.
 
 use cutlet::{Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, ViewMut, gather};
 
-/// Gathers `rows` rows of `columns` bytes. The leading dimensions are `columns + padding`.
+/// Checks a gather of `rows` rows of `columns` bytes, with leading dimensions of `columns + padding`.
 fn check<X: Index>(
     rows: usize,
     columns: usize,
@@ -90,7 +90,7 @@ fn padding_and_offsets_take_narrower_accesses() {
     }
 }
 
-/// A grid has at most 65535 blocks along y, so these rows take two launches.
+/// A grid has at most 65535 blocks along y, so that these rows take two launches.
 #[test]
 fn rows_longer_than_a_grid() {
     let columns = 65_535 * 128 + 5;
@@ -136,7 +136,7 @@ fn a_single_row_has_any_leading_dimension() {
 }
 
 #[test]
-fn elements_are_of_any_type() {
+fn elements_may_have_any_type() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.upload(&[1.5f64, 2.5, 3.5, 4.5, 5.5, 6.5]).unwrap();
     let indices = stream.upload(&[1i64, 1, 0]).unwrap();
@@ -179,7 +179,7 @@ fn bad_indices_are_reported_and_not_read() {
             stream.download(&output).unwrap(),
             [5, 6, 1, 2, 0, 0, 3, 4, 0, 0]
         );
-        plan.check().expect("a report is given once");
+        plan.check().expect("an error is reported once");
         let output = MatrixMut::row_major(&mut output, 5, 2).unwrap();
         let error = gather(&stream, table, &indices, output).unwrap_err();
         assert!(
@@ -190,7 +190,7 @@ fn bad_indices_are_reported_and_not_read() {
 }
 
 #[test]
-fn nothing_to_gather_is_no_error() {
+fn no_indices_are_no_error() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.upload(&[1u32, 2]).unwrap();
     let indices = stream.upload::<i32>(&[]).unwrap();
@@ -260,7 +260,7 @@ fn an_output_that_overlaps_an_operand_is_refused() {
 }
 
 #[test]
-fn a_graph_gathers_what_the_indices_say_when_it_runs() {
+fn a_graph_reads_the_indices_when_it_runs() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
     let mut indices = stream.upload(&[0i32, 1]).unwrap();
@@ -291,7 +291,7 @@ fn a_graph_gathers_what_the_indices_say_when_it_runs() {
 }
 
 #[test]
-fn a_gather_that_waits_is_no_part_of_a_graph() {
+fn a_gather_that_waits_cannot_be_captured() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.zeroed::<u32>(12).unwrap();
     let indices = stream.zeroed::<i32>(3).unwrap();

@@ -1,5 +1,5 @@
-//! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference,
-//! on whatever device there is. Outputs hold NaN before; what lies around them must stay.
+//! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference, on a GPU if there
+//! is one. C is filled with NaN before, and elements around it must stay.
 
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream, ViewMut};
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 trait Number: DeviceData {
     /// The distance between 1 and the next number.
     const EPSILON: f64;
-    /// How wrong a number next to 0 may be.
+    /// The allowed error of a number next to 0.
     const LEAST: f64;
     fn of(value: f32) -> Self;
     fn number(self) -> f64;
@@ -35,7 +35,7 @@ number! {
     f32, f32::EPSILON as f64, f32::MIN_POSITIVE as f64, |value| value;
 }
 
-/// A matrix on the host with rows or columns `ld` apart, `offset` elements into its memory.
+/// A matrix on the host, with leading dimension `ld`, `offset` elements into its memory.
 struct Host<T> {
     elements: Vec<T>,
     extent: [usize; 2],
@@ -95,12 +95,12 @@ enum Along {
     Columns,
 }
 
-/// What a case fuses and how its matrices lie.
+/// The extents, orders and epilogue of a call.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     extents: [usize; 3],
     orders: [Order; 3],
-    /// Elements between runs, of all matrices.
+    /// Elements between the runs of each matrix.
     padding: usize,
     /// Elements in front of C, the bias and the residual.
     offset: usize,
@@ -205,7 +205,7 @@ fn check<T: Element<D> + Number, D: Number>(case: Case) {
     for i in 0..m {
         for j in 0..n {
             inside[c.index(i, j)] = true;
-            // Edges are where mistakes are, and all of a small matrix.
+            // A small matrix is checked whole. Of a larger one, the last rows and some others are checked.
             if m > 40 && i % 37 != 0 && i + 2 < m {
                 continue;
             }
@@ -229,8 +229,8 @@ fn check<T: Element<D> + Number, D: Number>(case: Case) {
             let expected = activated(activation, before);
             let found = found[c.index(i, j)].number();
             let magnitude = alpha.abs() as f64 * magnitude + old.abs() + added.abs();
-            // For 16-bit entries the GPU's tanh is used, which is good to 11 bits; the rest of an
-            // activation is good to a few of f32's last places.
+            // For elements of 16 bits, GELU uses the GPU's approximate tanh, which has 11 good bits. Other activations
+            // are off by a few units in f32's last place.
             let approximate = match activation {
                 Some(Activation::Gelu) if D::EPSILON > 1e-6 => before.abs() / 2048.0,
                 _ => 8.0 * f32::EPSILON as f64 * before.abs(),
@@ -249,7 +249,7 @@ fn check<T: Element<D> + Number, D: Number>(case: Case) {
         let same = before.number().to_bits() == after.number().to_bits();
         assert!(
             same || inside[i],
-            "element {i} is outside of C and was written: {case:?}"
+            "element {i} lies outside C and was written: {case:?}"
         );
     }
 }
@@ -318,21 +318,21 @@ fn every_order() {
     }
 }
 
-/// Others each time: a failure says all that there is to a case.
+/// Different cases in each run. A failure prints the whole case.
 #[test]
-fn problems_made_up() {
+fn random_cases() {
     let mut random = fastrand::Rng::new();
     for _ in 0..100 {
         let mut pick = |most: usize| random.usize(..most);
         let mut extent = |most: usize| (1 + pick(most)).next_multiple_of([1, 2, 8, 64][pick(4)]);
         let extents = [extent(200), extent(200), extent(400)];
-        let distances = [0, 0, 8, 8, 1, 2, 3, 4];
+        let elements = [0, 0, 8, 8, 1, 2, 3, 4];
         let order = |nth| [RowMajor, ColMajor][nth];
         let case = Case {
             extents,
             orders: [pick(2), pick(2), pick(2)].map(order),
-            padding: distances[pick(8)],
-            offset: distances[pick(8)],
+            padding: elements[pick(8)],
+            offset: elements[pick(8)],
             factors: (
                 [1.0, 0.5, -2.0, 0.0][pick(4)],
                 [0.0, 1.0, 0.5, -1.0][pick(4)],
@@ -356,9 +356,9 @@ fn problems_made_up() {
     }
 }
 
-/// What no pair of columns divides, and what no pair starts at.
+/// Columns, leading dimensions and addresses that are no multiples of a pair of elements.
 #[test]
-fn odd_extents_distances_and_addresses() {
+fn odd_extents_leading_dimensions_and_addresses() {
     for (extents, padding, offset) in [
         ([1, 1, 1], 0, 0),
         ([33, 35, 17], 0, 0),
@@ -386,9 +386,9 @@ fn odd_extents_distances_and_addresses() {
     }
 }
 
-/// Few tiles and many steps: the steps are split.
+/// The k-tiles are split.
 #[test]
-fn long_sums_of_few_tiles() {
+fn few_tiles_with_many_k_tiles() {
     let case = Case {
         extents: [30, 40, 4100],
         factors: (0.25, 1.0),
@@ -474,7 +474,7 @@ fn a_c_of_another_type() {
 }
 
 #[test]
-fn sums_in_f32_are_added_to_c() {
+fn accumulators_are_added_to_a_c_of_f32() {
     let added = Case {
         factors: (1.0, 1.0),
         bias: None,
@@ -487,7 +487,7 @@ fn sums_in_f32_are_added_to_c() {
             factors: (-0.25, 1.0),
             ..added
         },
-        // A factor alone.
+        // Only a factor.
         Case {
             factors: (3.0, 0.0),
             ..added
@@ -500,7 +500,7 @@ fn sums_in_f32_are_added_to_c() {
             orders: [ColMajor, RowMajor, ColMajor],
             ..added
         },
-        // Rows that a thread's pairs cannot be written to.
+        // Rows to which threads cannot write pairs.
         Case {
             padding: 1,
             ..added
@@ -509,7 +509,7 @@ fn sums_in_f32_are_added_to_c() {
             extents: [33, 35, 17],
             ..added
         },
-        // Something else besides.
+        // Something is fused as well.
         Case {
             bias: LINEAR.bias,
             ..added
@@ -518,7 +518,7 @@ fn sums_in_f32_are_added_to_c() {
             residual: Some(RowMajor),
             ..added
         },
-        // In parts, and by several tiles.
+        // With splits, and with several tiles.
         Case {
             extents: [16, 24, 4096],
             ..added
@@ -545,9 +545,9 @@ fn sums_in_f32_are_added_to_c() {
     }
 }
 
-/// A launch begins while the one before, which writes the bias, still runs.
+/// A launch begins while the one before still runs, which writes the bias.
 #[test]
-fn a_bias_may_be_what_the_launch_before_wrote() {
+fn a_bias_may_be_written_by_the_launch_before() {
     const SIDE: usize = 136;
     let stream = Device::auto().stream().unwrap();
     let ones = stream.upload(&[bf16::ONE; 8 * SIDE]).unwrap();
@@ -580,7 +580,7 @@ fn a_bias_may_be_what_the_launch_before_wrote() {
 }
 
 #[test]
-fn without_k_the_rest_is_left() {
+fn with_k_of_0_the_epilogue_is_applied() {
     for residual in [None, Some(RowMajor)] {
         let case = Case {
             extents: [20, 34, 0],
@@ -601,7 +601,7 @@ fn without_k_the_rest_is_left() {
 }
 
 #[test]
-fn without_rows_or_columns_nothing_is_done() {
+fn without_rows_or_columns_nothing_is_written() {
     for [m, n] in [[0, 8], [8, 0], [0, 0]] {
         let case = Case {
             extents: [m, n, 72],
@@ -616,9 +616,8 @@ fn without_rows_or_columns_nothing_is_done() {
     }
 }
 
-/// A residual that `beta` = 0 leaves out may hold anything.
 #[test]
-fn what_beta_leaves_out_is_not_read() {
+fn with_beta_of_0_the_residual_is_not_read() {
     let stream = Device::auto().stream().unwrap();
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.filled::<bf16>(64, 0xff).unwrap();
@@ -638,7 +637,7 @@ fn what_beta_leaves_out_is_not_read() {
     assert!(c.iter().all(|&entry| entry == bf16::ZERO));
 }
 
-/// What `run` says to operands of 8×8 and what is fused with them.
+/// The error of `run` for 8×8 matrices and this epilogue.
 fn refusal(stream: &Stream, gemm: Gemm<'_, bf16>) -> String {
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(64).unwrap();
@@ -656,22 +655,22 @@ fn refusal(stream: &Stream, gemm: Gemm<'_, bf16>) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn operands_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();
     let elements = stream.zeroed::<bf16>(64).unwrap();
     let seven = Bias::columns(elements.slice(..7).unwrap());
     let said = refusal(&stream, Gemm::new().bias(seven));
     assert!(
-        said.contains("the bias and the columns of C are 7 and 8"),
+        said.contains("the bias has 7 elements, and C has 8 columns"),
         "{said}"
     );
     let narrow = Matrix::row_major(&elements, 8, 7).unwrap();
     let said = refusal(&stream, Gemm::new().residual(narrow));
-    assert!(said.contains("the residual is 8×7 and C 8×8"), "{said}");
+    assert!(said.contains("the residual is 8×7, and C is 8×8"), "{said}");
 
     let said = refusal(&stream, Gemm::new().bias(Bias::columns(&elements)));
     assert!(
-        said.contains("the bias and the columns of C are 64 and 8"),
+        said.contains("the bias has 64 elements, and C has 8 columns"),
         "{said}"
     );
 
@@ -680,7 +679,7 @@ fn what_does_not_fit_is_refused() {
         let bias = elsewhere.zeroed::<bf16>(8).unwrap();
         let said = refusal(&stream, Gemm::new().bias(Bias::columns(&bias)));
         assert!(said.contains("gemm: the bias is on"), "{said}");
-        // Named as the caller has them, also where Cᵀ is computed.
+        // The message has the caller's names, also if Cᵀ is computed.
         let here = stream.zeroed::<bf16>(64).unwrap();
         let there = elsewhere.zeroed::<bf16>(64).unwrap();
         let mut c = stream.zeroed::<bf16>(64).unwrap();
@@ -705,7 +704,7 @@ fn what_does_not_fit_is_refused() {
     assert!(said.contains(plain), "{said}");
 }
 
-/// C may begin where an operand ends, and overlap none.
+/// C may begin where an operand ends, but must not overlap one.
 #[test]
 fn a_c_that_overlaps_an_operand_is_refused() {
     let stream = Device::auto().stream().unwrap();

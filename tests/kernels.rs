@@ -1,6 +1,6 @@
-//! Kernels launched by their handles, on any device: `saxpy` and `transpose`, which have no operation of their own, and GEMM
-//! kernels whose clusters claim slots or share k-tiles, which the library would not choose on a device with few
-//! multiprocessors.
+//! Kernels launched by their handles: `saxpy` and `transpose`, which the library does not call, and GEMM kernels whose
+//! clusters claim slots or share k-tiles. On a device with few multiprocessors the library would not choose these GEMM
+//! kernels.
 
 use std::ptr::with_exposed_provenance_mut;
 
@@ -73,7 +73,7 @@ fn transpose_moves_every_element() {
                 &mut on_destination,
                 ld_destination as i64,
             );
-            // SAFETY: the buffers are as large as the leading dimensions say.
+            // SAFETY: the buffers are as large as the leading dimensions require.
             unsafe { stream.launch(&function, grid, args).unwrap() };
             let found = stream.download(&on_destination).unwrap();
             for c in 0..columns {
@@ -94,7 +94,7 @@ fn transpose_moves_every_element() {
     }
 }
 
-/// Checks C = A·B by `kernel`, which has the configuration `C`, in a grid of `blocks` blocks.
+/// Checks C = A·B by `kernel`, of configuration `C`, in a grid of `blocks` blocks.
 fn check_product<C: Config<Element = bf16>>(
     stream: &Stream,
     kernel: &'static Kernel<Arguments<bf16, Scale>>,
@@ -121,7 +121,7 @@ fn check_product<C: Config<Element = bf16>>(
     args.scheduler.affinity = affinity;
     args.tma.stores_c = 1;
     let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
-    // SAFETY: the maps are of the matrices, and the caller has a slot for each cluster, if any.
+    // SAFETY: the maps describe the matrices. If there are slots, the caller has one for each cluster.
     unsafe {
         let args = (map_a, map_b, map_c, &mut on_c, workspace, args, Scale::ONE);
         stream.launch(&function, blocks, args).unwrap();
@@ -140,8 +140,8 @@ fn check_product<C: Config<Element = bf16>>(
     }
 }
 
-/// Three clusters of two take five pairs of tiles in turns: in the slots of their indices, and in slots that they claim, of
-/// which the first group has too few.
+/// Three clusters of two blocks have five pairs of tiles: first without slots, then with slots that they claim. The
+/// first group of multiprocessors has too few slots.
 #[test]
 fn tiles_are_complete_in_any_slots() {
     let stream = Device::auto().stream().unwrap();
@@ -160,12 +160,12 @@ fn tiles_are_complete_in_any_slots() {
     }
 }
 
-/// Two blocks of a cluster share k-tiles: an even number, an odd one, and one that leaves a block none.
+/// Two blocks of a cluster share a tile's k-tiles: an even number, an odd number, and one, of which one block has none.
 #[test]
-fn tiles_are_complete_whose_k_tiles_two_blocks_share() {
+fn tiles_are_complete_if_two_blocks_share_their_k_tiles() {
     use bf16_128x128x64_1x1x2_coop::{Kernel, bf16_128x128x64_1x1x2_coop};
     let stream = Device::auto().stream().unwrap();
-    for k in [256, 200, 64, 8] {
+    for k in [256, 200, 136, 64, 8] {
         let kernel = &bf16_128x128x64_1x1x2_coop;
         check_product::<Kernel>(&stream, kernel, [150, 200, k], 4, SmAffinity::NONE);
     }

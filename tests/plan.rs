@@ -1,6 +1,11 @@
-//! Plans: chosen once, run again and again, on matrices like those that they were made for, and on no others.
+//! Plans: a plan runs again and again on matrices of the shape that it was made for, and refuses others.
 
-use cutlet::{Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Stream};
+use cutlet::{
+    Activation, Bias, Buffer, Device, EpiloguePlan, Error, Gemm, Matrix, MatrixMut, Order, Stream,
+};
+use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::sm90::instances::BF16;
 use half::bf16;
 
 /// Small whole numbers, so that products and sums are exact.
@@ -43,7 +48,7 @@ impl Operands {
 fn a_plan_runs_again_and_on_other_matrices() {
     let stream = Device::auto().stream().unwrap();
     let gemm = Gemm::new();
-    // Whole tiles, splits, rows that TMA cannot read, and a C that it cannot store.
+    // Whole tiles, splits, rows that TMA cannot read, a C that TMA cannot store, and no k.
     for [m, n, k] in [
         [128, 256, 64],
         [30, 40, 2000],
@@ -84,7 +89,7 @@ fn a_plan_runs_again_and_on_other_matrices() {
 }
 
 #[test]
-fn a_plan_with_a_bias_takes_another_bias() {
+fn a_plan_runs_with_another_bias() {
     let stream = Device::auto().stream().unwrap();
     let (m, n, k) = (64, 128, 64);
     let mut operands = Operands::new(&stream, [m, n, k], 0.0, 3);
@@ -150,4 +155,67 @@ fn a_plan_refuses_matrices_of_another_shape() {
         error.contains("made for 32×32×32") && error.contains("run on 16×32×32"),
         "{error}"
     );
+}
+
+/// A plan for C = epilogue(A·B) by the library's kernel of this name.
+fn scale_plan(
+    stream: &Stream,
+    name: &str,
+    a: Matrix<'_, bf16>,
+    b: Matrix<'_, bf16>,
+    c: MatrixMut<'_, bf16>,
+) -> cutlet::Result<EpiloguePlan<bf16, Scale>> {
+    let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
+    let instance = instances.next().expect("the instance exists");
+    EpiloguePlan::new(stream, &PTX, instance, a, b, c)
+}
+
+/// Edge tiles shift back only if C is overwritten. If they shifted in the second run, the overlap would be added to twice.
+#[test]
+fn each_run_of_an_epilogue_plan_may_read_old_elements_or_not() {
+    let stream = Device::auto().stream().unwrap();
+    for [m, n, k] in [[144, 136, 64], [144, 264, 64], [40, 1, 64]] {
+        let mut operands = Operands::new(&stream, [m, n, k], 0.0, 5);
+        let a = Matrix::row_major(&operands.a, m, k).unwrap();
+        let b = Matrix::col_major(&operands.b, k, n).unwrap();
+        let on_c = &mut operands.c;
+        let c = MatrixMut::row_major(&mut *on_c, m, n).unwrap();
+        let plan = scale_plan(&stream, "bf16_128x112x64_1x1_coop", a, b, c).unwrap();
+        for beta in [0.0, 1.0] {
+            let c = MatrixMut::row_major(&mut *on_c, m, n).unwrap();
+            // SAFETY: the epilogue has no operands.
+            unsafe { plan.run(&stream, a, b, c, Scale { alpha: 1.0, beta }) }.unwrap();
+        }
+        let expected = operands.expected.iter();
+        let twice = expected.map(|sum| bf16::from_f32(2.0 * sum.to_f32()));
+        assert_eq!(
+            stream.download(&*on_c).unwrap(),
+            twice.collect::<Vec<_>>(),
+            "{m}×{n}×{k}"
+        );
+    }
+}
+
+#[test]
+fn an_epilogue_plan_refuses_what_its_kernel_cannot_do() {
+    let stream = Device::cpu().stream().unwrap();
+    let (m, n, k) = (64, 64, 64);
+    let mut operands = Operands::new(&stream, [m, n, k], 0.0, 6);
+    let a = Matrix::row_major(&operands.a, m, k).unwrap();
+    let b = Matrix::col_major(&operands.b, k, n).unwrap();
+    let c = MatrixMut::col_major(&mut operands.c, m, n).unwrap();
+    let refused = scale_plan(&stream, "bf16_128x128x64_2x1_pingpong", a, b, c);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("column-major C"), "{error}");
+
+    let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
+    let plan = scale_plan(&stream, "bf16_256x192x64_1x2_coop", a, b, c).unwrap();
+    let mut run = |beta| {
+        let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
+        // SAFETY: the epilogue has no operands.
+        unsafe { plan.run(&stream, a, b, c, Scale { alpha: 1.0, beta }) }
+    };
+    run(0.0).unwrap();
+    let error = run(1.0).unwrap_err().to_string();
+    assert!(error.contains("reads old elements"), "{error}");
 }

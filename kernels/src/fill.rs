@@ -1,4 +1,4 @@
-//! fill: memory full of random numbers, a function of seed and index alone: inputs for measurements.
+//! fill: random numbers in memory, as inputs for measurements. They depend on seed and index alone.
 
 use cutlet_device::sm90::F8E4M3;
 use cutlet_device::{
@@ -10,9 +10,9 @@ use cutlet_layout_core::{
 };
 use half::{bf16, f16};
 
-/// What a block fills: one row.
+/// The tile of a block: one row.
 pub type Tile = L!((1, 4096):(1@0, 1@1));
-/// Elements of a row; memory is filled in whole rows.
+/// Elements of a row. Memory is filled in whole rows.
 pub const ROW: usize = Tile::SIZE;
 /// 256 threads, each with four vectors of four elements.
 type Threads = Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), 4>;
@@ -41,8 +41,8 @@ impl Engine for Counting {
     }
 }
 
-/// 64 random bits for element `index` of the sequence `seed`: SplitMix64, from a start that the seed is mixed
-/// into. (Were it only added, one sequence would be another one from some element on.)
+/// 64 random bits for element `index` of the sequence `seed`: SplitMix64 from a mixed seed. If the seed were only
+/// added, sequences would overlap.
 #[inline(always)]
 pub const fn bits(seed: u64, index: u64) -> u64 {
     mix(mix(seed).wrapping_add(index))
@@ -59,7 +59,7 @@ const fn mix(x: u64) -> u64 {
 
 /// A type that memory can be filled with.
 pub trait Random: DeviceData + Default {
-    /// The value that 64 random bits stand for.
+    /// Makes a value of 64 random bits.
     fn random(bits: u64) -> Self;
 }
 
@@ -88,15 +88,15 @@ impl Random for F8E4M3 {
     /// N(0, 1).
     #[inline(always)]
     fn random(bits: u64) -> Self {
-        // No value is near 448, where e4m3 ends.
+        // All values are far below 448, the largest number of e4m3.
         F8E4M3::from_f32(normal(bits))
     }
 }
 
-/// A number from N(0, 1), by Box and Muller.
+/// A number from N(0, 1), by the Box–Muller transform.
 #[inline(always)]
 fn normal(bits: u64) -> f32 {
-    // 23 bits and a half: never 0 and never 1, and exact.
+    // 23 bits plus one half: exact, never 0 and never 1.
     let unit = |bits: u64| ((bits & 0x7f_ffff) as f32 + 0.5) * (1.0 / 8_388_608.0);
     let square = -2.0 * core::f32::consts::LN_2 * log2_approx(unit(bits));
     let radius = square * rsqrt_approx(square);
@@ -106,7 +106,7 @@ fn normal(bits: u64) -> f32 {
 /// The cosine of an angle in turns, from 0 to 1.
 #[inline(always)]
 fn cos_turns(turns: f32) -> f32 {
-    // A sine of a quarter turn at most, where five terms of its series err by 4e-6.
+    // The sine of at most a quarter turn: five terms of its series err by 4e-6.
     let x = ((turns - 0.5).abs() - 0.25) * core::f32::consts::TAU;
     let square = x * x;
     let series = fma(square, 1.0 / 362_880.0, -1.0 / 5040.0);
@@ -115,14 +115,14 @@ fn cos_turns(turns: f32) -> f32 {
     x * fma(square, series, 1.0)
 }
 
-/// Fills `rows` rows of [`ROW`] elements each, one block a row.
+/// Fills `rows` rows of [`ROW`] elements. Each block fills one row.
 ///
 /// # Safety
-/// `output` must have that many elements and be aligned for four of them.
+/// `output` must have `rows · ROW` elements and be aligned for vectors of four.
 #[inline(always)]
 unsafe fn fill<T: Random>(rows: i32, seed: u64, output: GlobalMut<T>) {
     let matrix = RowMajor::new([rows, ROW as i32], ROW as i64);
-    // SAFETY: the launcher promises the rows; counting reads no memory.
+    // SAFETY: the launcher promises the rows. `Counting` reads no memory.
     let (indices, output) = unsafe {
         (
             Tensor::new(Counting { first: 0 }, matrix),

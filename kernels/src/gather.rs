@@ -8,7 +8,7 @@ use cutlet_layout_core::{
     tile_extent,
 };
 
-/// Extents of a gather; a row is `columns` units of the kernel's unit type.
+/// Extents of a gather. Rows are counted in units of the kernel's unit type.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Extents {
@@ -28,16 +28,15 @@ pub struct Extents {
 pub trait Shape {
     /// The block's tile: (rows, units).
     type Tile: StaticLayout;
-    /// Which thread copies what of it.
+    /// Thread-value layout of the tile.
     type Threads: ThreadValue;
 }
 
-/// Copies row `indices[r]` of the table to row `r` of the output, one tile a block, the grid's x
-/// along rows. A row whose index is not in the table becomes zero, and the smallest such `r` is
-/// kept in `first_miss`.
+/// Copies row `indices[r]` of the table to row `r` of the output. Each block copies one tile, and the grid's x counts
+/// tiles of rows. If an index is not in the table, its row becomes zero. The smallest such `r` is kept in `first_miss`.
 ///
 /// # Safety
-/// Table, indices and output must be as the extents say.
+/// Table, indices and output must have these extents, and `first_miss` one element.
 #[inline(always)]
 unsafe fn gather<S: Shape, T: DeviceData + Default, X: DeviceData + RowIndex>(
     table: Global<T>,
@@ -72,8 +71,8 @@ unsafe fn gather<S: Shape, T: DeviceData + Default, X: DeviceData + RowIndex>(
     });
 }
 
-/// How the kernels cover tiles of rows: by the bytes of an access, and for long or short rows.
-/// Whatever the shape, a thread has all its loads in flight before it stores the first.
+/// Shapes for each width of an access, and for long and short rows. With all of them, a thread has all its loads in
+/// flight before its first store.
 pub mod shapes {
     use super::*;
 

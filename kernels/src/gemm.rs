@@ -1,16 +1,17 @@
-//! GEMM: `C = epilogue(A·B)`, as families of kernels that share their seams.
+//! GEMM: `C = epilogue(A·B)`, in families of kernels that share these seams:
 //!
 //! | seam | file | implementations |
 //! |---|---|---|
 //! | which tiles a block computes | [`scheduler`] | persistent, in clusters, with splits |
 //! | how operands reach shared memory | [`loader`] | TMA with multicast |
 //! | how accumulators are computed | [`mainloop`] | `wgmma` |
-//! | what becomes of them | [`epilogue`] | types that compose |
+//! | what is applied to them | [`epilogue`] | types that compose |
 //! | how C is written | [`store`] | TMA, vectors, partial output, fixup |
 //!
-//! [`sm90`] is the family for Hopper's tensor cores, [`simt`] the one for CUDA cores. [`config`] has the types that a
-//! configuration is made of, [`args`] what a launch passes. Two more kernels follow a GEMM that wrote accumulators in f32:
-//! [`split_k_reduce`] adds the partials of splits, [`epilogue_pass`] applies an epilogue that the GEMM could not fuse.
+//! [`sm90`] is the family for Hopper's tensor cores, [`simt`] the family for CUDA cores. [`config`] has the types that
+//! a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial output, a second
+//! kernel makes C: [`split_k_reduce`] adds the partials of splits, [`epilogue_pass`] applies an epilogue that the GEMM
+//! could not fuse.
 
 pub mod args;
 pub mod config;

@@ -1,8 +1,8 @@
-//! The kernels of cutlet, one family per file; each is tiled and partitioned by layouts alone.
+//! The kernels of cutlet, one operation per module. Layouts alone tile and partition them.
 //!
-//! The same source is compiled for the GPU (`nvptx64`, into PTX) and for the host, where kernels
-//! are typed handles to launch and bodies that the CPU backend runs. Nothing here computes with a
-//! thread's or a block's index: indices go into layouts, coordinates come out.
+//! The same source is compiled for the GPU (`nvptx64`, into PTX) and for the host. On the host, a kernel is a typed
+//! handle to launch and a body that the CPU backend runs. Kernels do no arithmetic with a thread's or a block's index:
+//! layouts map indices to coordinates.
 #![no_std]
 
 pub mod fill;

@@ -1,21 +1,21 @@
-//! repack: a matrix copied to rows that start at multiples of 16 bytes, as TMA needs them.
+//! repack: copies a matrix so that its rows start at multiples of 16 bytes, which TMA needs.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, kernel, thread_idx};
 use cutlet_layout_core::{L, Raster, RowMajor, Tensor, Tv, tiles};
 
 /// The tile of a block.
 pub type Tile = L!((8, 512):(1@0, 1@1));
-/// A warp reads and writes along a row, so that accesses are consecutive whatever the alignment; a
-/// thread has all its reads in flight before it writes.
+/// A warp accesses neighbours in a row, which are consecutive at any alignment. A thread has all its reads in flight
+/// before it writes.
 type Threads = Tv<L!((32, 8):(1@1, 1@0)), L!(16:32@1)>;
 
-/// Extents of a matrix, in elements.
+/// Extents of a matrix.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Extents {
-    /// From one row of the source to the next.
+    /// Elements from one row of the source to the next.
     pub ld_source: i64,
-    /// From one row of the destination to the next.
+    /// Elements from one row of the destination to the next.
     pub ld_destination: i64,
     /// Rows.
     pub rows: i32,
@@ -23,10 +23,10 @@ pub struct Extents {
     pub columns: i32,
 }
 
-/// Copies a matrix of 16-bit elements, one tile a block.
+/// Copies a matrix of 16-bit elements. Each block copies one tile.
 ///
 /// # Safety
-/// Source and destination must be as the extents say.
+/// Source and destination must have these extents.
 #[kernel(threads = 256)]
 pub unsafe fn repack_16(source: Global<u16>, destination: GlobalMut<u16>, extents: Extents) {
     let extent = [extents.rows, extents.columns];

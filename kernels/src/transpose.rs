@@ -1,27 +1,27 @@
-//! transpose: a matrix through a swizzled tile of shared memory, reads and writes both coalesced.
+//! transpose: through a swizzled tile in shared memory, so that reads and writes are coalesced.
 
 use cutlet_device::{Global, GlobalMut, SharedMemory, block_idx, kernel, sync_threads, thread_idx};
 use cutlet_layout_core::{ColMajor, Fixed, L, RowMajor, StaticLayout, Sw, Tensor, Tv};
 
 /// The tile of a block, in coordinates of the source.
 pub type Tile = L!((64, 64):(1@0, 1@1));
-/// How the tile lies in shared memory: rows of 64, and each row's columns xored with its number,
-/// so that neither a row nor a column of a warp meets a bank twice.
+/// The tile in shared memory: rows of 64. Columns are xored with their row's number, so that a warp has no bank
+/// conflicts along a row or along a column.
 type Stored = Fixed<L!((64, 64):(64, 1)), Sw<5, 0, 6>>;
-/// A warp reads along a row of the source …
+/// For reads: a warp is along a row of the source.
 type AlongRows = Tv<L!((64, 4):(1@1, 1@0)), L!(16:4@0)>;
-/// … and writes along a column of it, which is a row of the destination.
+/// For writes: a warp is along a column of the source, which is a row of the destination.
 type AlongColumns = Tv<L!((64, 4):(1@0, 1@1)), L!(16:4@1)>;
 
 /// Shared memory of a block: one tile.
 const SHARED: u32 = (Tile::SIZE * size_of::<f32>()) as u32;
 
-/// `destination[c][r] = source[r][c]` for a source of `rows` × `columns`; leading dimensions in
-/// elements; one block covers [`Tile`], the grid's x runs along columns.
+/// `destination[c][r] = source[r][c]` for a source of `rows` × `columns`. Leading dimensions are in elements. Each
+/// block covers one [`Tile`], and the grid's x counts tiles along a row.
 ///
 /// # Safety
-/// `source` must hold `rows` rows that are `ld_source ≥ columns` elements apart, `destination`
-/// `columns` rows that are `ld_destination ≥ rows` elements apart.
+/// `source` must have `rows` rows, `ld_source ≥ columns` elements apart. `destination` must have `columns` rows,
+/// `ld_destination ≥ rows` elements apart.
 #[kernel(threads = 256, shared = SHARED)]
 pub unsafe fn transpose_f32(
     rows: i32,
@@ -32,7 +32,7 @@ pub unsafe fn transpose_f32(
     ld_destination: i64,
 ) {
     let extent = [rows, columns];
-    // SAFETY: the launcher promises the extents; the shared tile is as large as its layout.
+    // SAFETY: the launcher promises the extents. The shared tile is as large as its layout.
     let (source, destination, tile) = unsafe {
         (
             Tensor::new(source, RowMajor::new(extent, ld_source)),

@@ -12,7 +12,7 @@ use super::problem::{Problem, alignment};
 use crate::matrix::{addresses, disjoint, pointer};
 use crate::{Error, Matrix, Order, Result};
 
-/// Numbers that are added to the product, the same for a whole row of C or for a whole column.
+/// Numbers that are added to the product: one for each row of C, or one for each column.
 #[derive(Debug)]
 pub struct Bias<'a, D: DeviceData> {
     along: BiasAlong,
@@ -28,8 +28,7 @@ impl<'a, D: DeviceData> Bias<'a, D> {
         }
     }
 
-    /// A number for each column of C: `C[i, j]` gets `elements[j]`, as in a linear layer whose
-    /// inputs are rows.
+    /// A number for each column of C: `C[i, j]` gets `elements[j]`, as in a linear layer whose inputs are rows.
     pub fn columns(elements: impl IntoView<'a, Element = D>) -> Self {
         Bias {
             along: BiasAlong::Columns,
@@ -37,7 +36,7 @@ impl<'a, D: DeviceData> Bias<'a, D> {
         }
     }
 
-    /// The device that holds it.
+    /// The device that holds the elements.
     pub(super) fn device(&self) -> &Device {
         self.elements.device()
     }
@@ -58,7 +57,7 @@ impl<D: DeviceData> Clone for Bias<'_, D> {
 }
 impl<D: DeviceData> Copy for Bias<'_, D> {}
 
-/// What is fused with a product, besides its factors.
+/// What is fused with a product besides its factors.
 #[derive(Debug)]
 pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
@@ -98,7 +97,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
         }
     }
 
-    /// Refuses operands that do not fit a C of `rows × columns` at these addresses.
+    /// Refuses operands that do not fit a C of `rows × columns`, or overlap the addresses of C.
     pub fn check(&self, rows: usize, columns: usize, c: Range<u64>) -> Result<()> {
         let agree = |found: String, agree: bool| match agree {
             true => Ok(()),
@@ -114,10 +113,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
             };
             let len = elements.len();
             agree(
-                format!(
-                    "the elements of the bias and the {of} of C are {len} and {count}; make them \
-                     agree"
-                ),
+                format!("the bias has {len} elements, and C has {count} {of}; make them agree"),
                 len == count,
             )?;
             disjoint("gemm", "the bias", addresses(&elements), c.clone())?;
@@ -126,7 +122,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
             let found = [residual.rows(), residual.columns()];
             agree(
                 format!(
-                    "the residual is {}×{} and C {rows}×{columns}; make them agree",
+                    "the residual is {}×{}, and C is {rows}×{columns}; make them agree",
                     found[0], found[1]
                 ),
                 found == [rows, columns],
@@ -137,7 +133,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
     }
 }
 
-/// What a plan depends on of what is fused.
+/// The part of [`EpilogueArgs`] that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpilogueShape {
     bias: Option<(BiasAlong, u64)>,
@@ -171,7 +167,7 @@ impl fmt::Display for EpilogueShape {
 }
 
 impl<D: DeviceData> EpilogueArgs<'_, D> {
-    /// What a plan depends on.
+    /// The part that a plan depends on.
     pub fn shape(&self) -> EpilogueShape {
         EpilogueShape {
             bias: self
@@ -194,11 +190,11 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
         }
     }
 
-    /// The epilogue before the activation.
+    /// The epilogue without the activation.
     pub(super) fn linear(&self) -> Linear<D> {
         let extent = [self.c.rows() as i32, self.c.columns() as i32];
         let mut linear = Linear::new(self.alpha, extent);
-        // SAFETY: the operands were checked against C's extents and the memory behind them, are on C's device, and are
+        // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
         // borrowed for the call.
         unsafe {
             if self.beta != 0.0 {
@@ -233,7 +229,7 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
         self.c.columns().is_multiple_of(2) && bias && residual
     }
 
-    /// What `beta` multiplies: the residual, or C as it is.
+    /// What `beta` multiplies: the residual, or C as it was.
     fn source(&self) -> Matrix<'_, D> {
         self.epilogue.residual.unwrap_or(Matrix {
             view: self.c.view.view(),

@@ -1,4 +1,4 @@
-//! The families of kernels, by the types of their matrices.
+//! The families of kernels for each combination of element types.
 
 mod simt;
 mod sm90;

@@ -1,4 +1,4 @@
-//! Partial output in scratch memory, and the kernels that make C of it.
+//! Partial output in scratch memory, and the second kernels that make C of it.
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
@@ -16,12 +16,12 @@ use crate::{MatrixMut, Result};
 /// The most splits that one warpgroup adds alone.
 const MOST_FOR_ONE: u32 = 8;
 
-/// The kernel that adds partials and takes them through the epilogue `Epi` to a C of `D`.
+/// The kernel that adds partials, applies the epilogue `Epi` and writes a C of `D`.
 pub type SplitKReduce<D, Epi> = Kernel<(Global<f32>, GlobalMut<D>, ReduceArgs, Epi)>;
-/// The kernel that takes accumulators through everything that can be fused to a C of `D`.
+/// The kernel that applies everything that can be fused to accumulators, and writes a C of `D`.
 pub type EpiloguePass<D> = Kernel<(Global<f32>, GlobalMut<D>, PassArgs, Fused<D>)>;
 
-/// The elements of a C.
+/// An element type of C, and its second kernels.
 pub trait Output: Float + Default {
     /// The split-K reduction with everything that can be fused.
     const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>>;
@@ -43,18 +43,18 @@ output! {
     f32: split_k_reduce_f32_fused, epilogue_pass_f32;
 }
 
-/// Partial output: for each split, rows and columns that contain C's, row-major.
+/// Partial output: for each split, a row-major matrix that contains C's rows and columns.
 #[derive(Debug)]
 pub struct Partials {
     pub elements: Scratch<f32>,
-    /// Rows of a split, and columns: a multiple of 4.
+    /// Rows and columns of a split. The columns are a multiple of 4.
     pub extent: [usize; 2],
     /// Splits.
     pub splits: u32,
 }
 
 impl Partials {
-    /// Room for them.
+    /// Allocates memory for the partial output. Its elements are not initialised.
     pub fn new(stream: &Stream, extent: [usize; 2], splits: u32) -> Result<Self> {
         Ok(Partials {
             elements: stream.scratch(extent[0] * extent[1] * splits as usize)?,
@@ -63,10 +63,10 @@ impl Partials {
         })
     }
 
-    /// Makes the problem's C of them, with the whole epilogue.
+    /// Makes the problem's C of the partial output, with the whole epilogue.
     ///
     /// # Safety
-    /// They must have at least C's extents.
+    /// The partial output must have at least C's extents.
     pub unsafe fn finish<T: DeviceData, D: Output>(
         &self,
         stream: &Stream,
@@ -74,8 +74,8 @@ impl Partials {
     ) -> Result<()> {
         let fused = problem.fused();
         if self.splits > 1 {
-            // SAFETY: the epilogue's operands were checked with the problem, which borrows them for the call. The partials are
-            // as promised.
+            // SAFETY: the epilogue's operands were checked with the problem, which borrows them for the call. The
+            // caller promises the partials' extents.
             return unsafe { self.reduce(stream, D::SPLIT_K_REDUCE, fused, &mut problem.c) };
         }
         let in_fours = problem.reads_pairs()
@@ -95,8 +95,8 @@ impl Partials {
         let function = stream
             .device()
             .load(&cutlet_kernels::PTX, D::EPILOGUE_PASS)?;
-        // SAFETY: the partials have at least C's extents, as promised. C and the epilogue's operands were checked against the
-        // memory behind them. All of it lives until the stream has got past the launch.
+        // SAFETY: the partials have at least C's extents, as promised. C and the epilogue's operands were checked
+        // against their memory, which lives until the stream has got past the launch.
         unsafe {
             let args = (self.elements.view(), &mut c.view, extents, fused);
             stream.launch(&function, raster.size(), args)?;
@@ -104,10 +104,11 @@ impl Partials {
         Ok(())
     }
 
-    /// Adds the partials of all splits, and makes C of them.
+    /// Adds the partials of all splits, applies the epilogue, and writes C.
     ///
     /// # Safety
-    /// They must have at least C's extents. The epilogue's operands must live until the stream has got past the launch.
+    /// The partials must have at least C's extents. The epilogue's operands must live until the stream has got past the
+    /// launch.
     pub unsafe fn reduce<D: DeviceData, Epi: Epilogue>(
         &self,
         stream: &Stream,
@@ -134,8 +135,8 @@ impl Partials {
             overlap_previous: true,
         };
         let function = stream.device().load(&cutlet_kernels::PTX, by)?;
-        // SAFETY: C was checked against the memory behind it, which lives like the partials until the stream has got past the
-        // launch. The rest as promised.
+        // SAFETY: C was checked against its memory. C and the partials live until the stream has got past the launch.
+        // The caller promises the rest.
         unsafe {
             let args = (self.elements.view(), &mut c.view, extents, epilogue);
             stream.launch(&function, launch, args)?;

@@ -1,4 +1,4 @@
-//! Plans: a GEMM that was checked and whose kernel was chosen once, to be launched again and again.
+//! Plans: a GEMM is checked and its kernel chosen once, and then it is launched again and again.
 
 use std::fmt;
 
@@ -11,10 +11,11 @@ use super::{Element, Gemm};
 use crate::matrix::on_device;
 use crate::{Matrix, MatrixMut, Result};
 
-/// A GEMM whose kernel was chosen, and whose launch was prepared. Made by [`Gemm::plan`].
+/// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
-/// A plan holds no matrices. It runs on any that have the extents, orders, leading dimensions and alignments of those that it
-/// was made for. A run with the addresses of the run before reuses its tensor maps, which makes it the cheapest for the host.
+/// A plan holds no matrices. It runs on all matrices with the extents, orders, leading dimensions and alignments of
+/// those that it was made for. A run with the same addresses as the run before reuses its tensor maps, which saves time
+/// on the host.
 ///
 /// ```
 /// use cutlet::{Device, Gemm, Matrix, MatrixMut};
@@ -37,7 +38,7 @@ use crate::{Matrix, MatrixMut, Result};
 pub struct Plan<T: DeviceData, D: DeviceData = T> {
     device: Device,
     shape: ProblemShape,
-    /// None where C has no elements.
+    /// None if C has no elements.
     launch: Option<Box<dyn Launch<T, D>>>,
 }
 
@@ -49,7 +50,7 @@ impl<T: DeviceData, D: DeviceData> fmt::Debug for Plan<T, D> {
 }
 
 impl<T: Element<D>, D: DeviceData> Plan<T, D> {
-    /// The plan for a problem, by the kernel of this name or by the fastest.
+    /// The plan for a problem: with the kernel of this name, or with the one that is estimated to be the fastest.
     pub(super) fn new(
         stream: &Stream,
         problem: &Problem<'_, T, D>,
@@ -69,8 +70,8 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
     /// `C = activation(alpha·A·B + beta·R + bias)`, with the bias, the residual and the activation of `gemm`.
     ///
     /// # Errors
-    /// [`Error::Plan`] if the matrices are not of the shape that the plan was made for, or `beta` is another one of 0, 1 and
-    /// other numbers; else as [`Gemm::run`].
+    /// [`Error::Plan`](crate::Error::Plan) if the shape of the matrices is not the plan's. `beta` counts as 0, as 1 or
+    /// as any other number, and this kind of `beta` must be the plan's, too. Otherwise as [`Gemm::run`].
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
     pub fn run(
         &self,

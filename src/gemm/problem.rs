@@ -1,4 +1,4 @@
-//! The problem: one description of a GEMM, checked, in the form that kernels know: C is row-major.
+//! The problem: the checked description of a GEMM, in the form that kernels compute, with a row-major C.
 
 use std::fmt;
 
@@ -21,8 +21,23 @@ pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
 }
 
 impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
-    /// Refuses operands that do not fit each other, or are not on `device`.
+    /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or are not on
+    /// `device`.
     pub fn new(
+        device: &Device,
+        alpha: f32,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        beta: f32,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let problem = Self::in_given_orders(device, alpha, a, b, beta, c, epilogue)?;
+        Ok(problem.with_row_major_c())
+    }
+
+    /// As [`new`](Self::new), with the operands in the caller's orders.
+    pub fn in_given_orders(
         device: &Device,
         alpha: f32,
         a: Matrix<'a, T>,
@@ -61,28 +76,32 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         disjoint("gemm", "B", b.addresses(), c.addresses())?;
         epilogue.check(c.rows(), c.columns(), c.addresses())?;
 
-        // Without any k the product is 0, whatever it is multiplied by.
+        // With k = 0 the product is 0, even if alpha is infinite or NaN.
         let alpha = if a.columns() == 0 { 0.0 } else { alpha };
-        let (a, b, c) = (a.in_one_run(), b.in_one_run(), c.in_one_run());
-        Ok(match c.order() {
-            Order::RowMajor => Problem {
-                alpha,
-                a,
-                b,
-                beta,
-                c,
-                epilogue,
-            },
+        Ok(Problem {
+            alpha,
+            a,
+            b,
+            beta,
+            c,
+            epilogue,
+        })
+    }
+
+    fn with_row_major_c(self) -> Self {
+        let (a, b) = (self.a.in_one_run(), self.b.in_one_run());
+        let c = self.c.in_one_run();
+        match c.order() {
+            Order::RowMajor => Problem { a, b, c, ..self },
             // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
             Order::ColMajor => Problem {
-                alpha,
                 a: b.transposed(),
                 b: a.transposed(),
-                beta,
                 c: c.transposed(),
-                epilogue: epilogue.transposed(),
+                epilogue: self.epilogue.transposed(),
+                ..self
             },
-        })
+        }
     }
 
     /// (m, n, k).
@@ -95,7 +114,7 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         self.c.rows() == 0 || self.c.columns() == 0
     }
 
-    /// What a plan depends on.
+    /// The part of the problem that a plan depends on.
     pub fn shape(&self) -> ProblemShape {
         let (m, n, k) = self.extents();
         ProblemShape {
@@ -111,7 +130,7 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
     }
 }
 
-/// What a plan depends on: everything but addresses and factors.
+/// The part of a problem that a plan depends on: everything but addresses and factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProblemShape {
     /// m, n and k.
@@ -123,7 +142,7 @@ pub struct ProblemShape {
 }
 
 impl ProblemShape {
-    /// Refuses a problem of another shape than this one, which a plan was made for.
+    /// Refuses a problem of another shape than this one, the shape of a plan.
     pub fn check(&self, found: &ProblemShape) -> Result<()> {
         match self == found {
             true => Ok(()),
@@ -159,7 +178,7 @@ impl fmt::Display for ProblemShape {
     }
 }
 
-/// How an operand lies in memory.
+/// An operand's layout and alignment in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OperandShape {
     order: Order,
@@ -177,13 +196,13 @@ impl OperandShape {
     }
 }
 
-/// The alignment of an address, in bytes, up to the widest access.
+/// The alignment of an address in bytes, at most the width of the widest access.
 pub fn alignment(address: u64) -> u64 {
     const WIDEST: u64 = 16;
     (address | WIDEST) & (address | WIDEST).wrapping_neg()
 }
 
-/// What a factor of C means for the choice of a kernel.
+/// The kinds of `beta` that the choice of a kernel depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BetaKind {
     /// C is overwritten.

@@ -1,4 +1,4 @@
-//! The registry: the families of kernels, and which of them a problem gets.
+//! The registry: the interface of kernel families, and the choice of a family for a problem.
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
@@ -12,11 +12,11 @@ pub trait Family<T: DeviceData, D: DeviceData>: Sync {
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
-    /// The names of its kernels for operands of these orders.
+    /// The names of the family's kernels for operands of these orders.
     fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str>;
 
-    /// How it would compute the problem: by the kernel of this name, or by the one that it estimates to be the fastest. None
-    /// if it has no kernel for the problem.
+    /// Plans the problem: with the kernel of this name, or with the one that it estimates to be the fastest. None if it
+    /// has no kernel for the problem.
     fn plan(
         &self,
         stream: &Stream,
@@ -25,7 +25,7 @@ pub trait Family<T: DeviceData, D: DeviceData>: Sync {
     ) -> Result<Option<Planned<T, D>>>;
 }
 
-/// What a list of candidates fuses with the product.
+/// What the kernels in a list of candidates fuse with the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fused {
     /// Nothing.
@@ -34,9 +34,9 @@ pub enum Fused {
     Something(Option<Activation>),
 }
 
-/// How a family would compute a problem.
+/// A family's plan for a problem.
 pub struct Planned<T: DeviceData, D: DeviceData> {
-    /// Its estimate, in clocks of a multiprocessor.
+    /// The estimated time, in clocks of a multiprocessor.
     pub clocks: f64,
     /// The launches.
     pub launch: Box<dyn Launch<T, D>>,
@@ -44,11 +44,11 @@ pub struct Planned<T: DeviceData, D: DeviceData> {
 
 /// The launches that compute a problem, chosen and prepared.
 pub trait Launch<T: DeviceData, D: DeviceData>: Send + Sync {
-    /// Enqueues them for a problem of the planned shape.
+    /// Enqueues the launches for a problem of the planned shape.
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
 }
 
-/// Plans a problem by the family that estimates the least time.
+/// Plans a problem with the family that estimates the least time.
 pub fn plan<T: DeviceData, D: DeviceData>(
     families: &[&dyn Family<T, D>],
     stream: &Stream,

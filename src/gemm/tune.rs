@@ -1,4 +1,4 @@
-//! Tuning: which kernel a problem gets.
+//! Tuning: the choice of a kernel for a problem.
 
 pub mod model;
 pub mod table;

@@ -1,8 +1,8 @@
-//! Matrices on the host, and how closely a result must agree with an f64 reference.
+//! Matrices on the host, and the tolerance of a result against an f64 reference.
 
 use cutlet::Order;
 
-/// A matrix in host memory, with everything around its elements.
+/// A matrix in host memory, with the elements around it.
 #[derive(Clone)]
 pub struct Host {
     pub elements: Vec<f32>,
@@ -14,7 +14,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Normally distributed elements, `padding` elements between runs, `offset` in front.
+    /// A matrix of normally distributed elements, with `padding` elements between runs and `offset` elements in front.
     pub fn random(
         rows: usize,
         columns: usize,
@@ -43,12 +43,12 @@ impl Host {
         }
     }
 
-    /// Fills the matrix, and what lies around it, with NaN.
+    /// Fills the matrix and the elements around it with NaN.
     pub fn poison(&mut self) {
         self.elements.fill(f32::NAN);
     }
 
-    /// The same extents over other elements.
+    /// A matrix of the same extents with other elements.
     pub fn with_elements(&self, elements: Vec<f32>) -> Self {
         Host {
             elements,
@@ -86,8 +86,8 @@ impl Host {
     }
 }
 
-/// Fails unless `found` is `expected` up to the rounding of f32 sums whose terms' absolute values,
-/// times their number, amount to `magnitude`.
+/// Fails unless `found` equals `expected` up to the rounding of an f32 sum. `magnitude` is the sum of the terms'
+/// absolute values, times their number.
 pub fn assert_close(found: f32, expected: f64, magnitude: f64, what: impl Fn() -> String) {
     let error = (found as f64 - expected).abs();
     assert!(

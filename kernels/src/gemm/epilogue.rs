@@ -1,4 +1,4 @@
-//! Epilogues: what becomes of accumulators on their way to C. Every family applies the same ones.
+//! Epilogues: what is applied to accumulators before they are stored to C. All families share them.
 
 mod activation;
 mod bias;
@@ -22,37 +22,38 @@ pub use residual::Residual;
 pub use scale::Scale;
 pub use then::Then;
 
-/// What becomes of each accumulator before it is rounded and written to C; a kernel's last argument.
+/// What is applied to each accumulator before it is rounded and written to C. It is a kernel's last argument.
 ///
-/// Ready-made parts are composed by [`Then`]:
+/// [`Then`] composes ready-made parts:
 ///
 /// | part | `x` becomes |
 /// |---|---|
 /// | [`Scale`] | `alpha·x + beta·old` |
 /// | [`Residual`] | `x + beta·source[row, column]` |
 /// | [`ColumnBias`], [`RowBias`] | `x + bias[column]`, `x + bias[row]` |
-/// | [`Linear`] | `alpha·x + beta·source[row, column]`, and one of the biases, chosen at run time |
+/// | [`Linear`] | `alpha·x + beta·source[row, column]`, plus one of the biases, chosen at run time |
 /// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
-/// | [`AtLeast`], [`AnyActivation`] | `max(x, floor)`; one of the activations, chosen at run time |
+/// | [`AtLeast`] | `max(x, floor)` |
+/// | [`AnyActivation`] | one of the activations, chosen at run time |
 ///
 /// ```
 /// use cutlet_kernels::gemm::epilogue::{ColumnBias, Epilogue, Gelu, Scale, Then};
 /// use half::bf16;
 ///
-/// /// `gelu(alpha·acc + bias[column])`. Parts that are not named cost nothing.
+/// /// `gelu(alpha·acc + bias[column])`. Parts that are left out cost nothing.
 /// type ScaleBiasGelu = Then<Scale, Then<ColumnBias<bf16>, Gelu>>;
 /// # fn is_epilogue<E: Epilogue>() {}
 /// # is_epilogue::<ScaleBiasGelu>();
 /// ```
 ///
-/// An epilogue of your own says what becomes of a single value:
+/// An epilogue of your own defines [`apply`](Self::apply) for a single value:
 ///
 /// ```
 /// use cutlet_device::DeviceData;
 /// use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
 /// use cutlet_layout_core::Coord;
 ///
-/// /// The causal mask of attention: a scaled score, or -∞ where the column is beyond the row.
+/// /// The causal mask of attention: a scaled score, or −∞ if the column is beyond the row.
 /// #[derive(Clone, Copy, DeviceData)]
 /// #[repr(C)]
 /// struct Causal {
@@ -79,54 +80,54 @@ pub use then::Then;
 /// assert_eq!(scale.apply(4.0, Some(3.0), [0, 0]), 5.0);
 /// ```
 ///
-/// An epilogue that needs something of each row or column can read it once for all of a thread's values, during the
-/// mainloop: [`row`](Self::row) and [`columns`](Self::columns) read, and [`apply_pairs`](Self::apply_pairs) gets what they
-/// read. These operands take registers. So with such an epilogue TMA must be able to store C, and old C is not read (a
-/// [`Residual`] reads it instead).
+/// An epilogue may have operands of each row or column, such as a bias. [`row`](Self::row) and
+/// [`columns`](Self::columns) read them once for all of a thread's values, during the mainloop, and
+/// [`apply_pairs`](Self::apply_pairs) gets them. They take registers. So an epilogue with operands needs a C that TMA
+/// can store, and does not get old elements. (A [`Residual`] reads them itself.)
 ///
-/// Values beyond C's edges are computed as well. An index made of the coordinate must be kept in bounds.
+/// The epilogue is applied beyond C's edges, too. It must keep indices that it computes from the coordinate in bounds.
 ///
-/// The package `examples/own-epilogue/` makes a kernel with an epilogue of its own and launches it.
+/// The package `examples/own-epilogue/` has a kernel with an epilogue of its own, and launches it.
 pub trait Epilogue: DeviceData {
     /// The type of accumulators, in which the epilogue computes.
     type Acc: DeviceData + Default;
-    /// What is read of a row: `()` for nothing.
+    /// The operands of a row: `()` for none.
     type Row: Copy + Default;
-    /// What is read of two neighbouring columns: `()` for nothing.
+    /// The operands of two neighbouring columns: `()` for none.
     type Columns: Copy + Default;
 
-    /// Reads what is needed of a row, which may lie beyond C's edge. It is called once for all of a thread's values in the
-    /// row, before the mainloop.
+    /// Reads the operands of a row, which may be beyond C's edge. Called before the mainloop, once for all of a
+    /// thread's values in the row.
     #[inline(always)]
     fn row(&self, row: i32) -> Self::Row {
         let _ = row;
         Self::Row::default()
     }
 
-    /// Reads what is needed of columns `first`, which is even, and `first + 1`, as [`row`](Self::row) does of a row.
+    /// Reads the operands of the columns `first` and `first + 1`, as [`row`](Self::row) does of a row. `first` is even.
     #[inline(always)]
     fn columns(&self, first: i32) -> Self::Columns {
         let _ = first;
         Self::Columns::default()
     }
 
-    /// Whether [`apply`](Self::apply) gets the old element of C, the same for all elements. If not, C is not read.
+    /// Whether [`apply`](Self::apply) gets the old elements of C. If not, C is not read.
     #[inline(always)]
     fn reads_old(&self) -> bool {
         false
     }
 
-    /// Whether accumulators are written as they are where old elements are not read. Then nothing is applied.
+    /// Whether [`apply`](Self::apply) without an old element returns the accumulator unchanged. Then it is not called.
     #[inline(always)]
     fn is_identity(&self) -> bool {
         false
     }
 
-    /// The new element of C at `at` = (row, column). Beyond C's edges the result is not used.
+    /// Returns the new element of C at `at` = (row, column). Beyond C's edges the result is not used.
     fn apply(&self, acc: Self::Acc, old: Option<Self::Acc>, at: Coord) -> Self::Acc;
 
-    /// [`apply`](Self::apply), without old elements, to several pairs, so that what is the same for all of them is decided
-    /// once. `pair(nth)` says where the `nth` of them is and what was read for it.
+    /// [`apply`](Self::apply) without old elements, to several pairs at a time, so that a branch that all of them share
+    /// is taken once. `pair(nth)` is the place of the `nth` pair, and its operands.
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
@@ -143,7 +144,7 @@ pub trait Epilogue: DeviceData {
     }
 }
 
-/// Applies the epilogue, without old elements, where value `v` of the thread's is at `at(v)`.
+/// Applies the epilogue without old elements. The thread's value `v` is at `at(v)`.
 #[inline(always)]
 pub(super) fn apply<Epi: Epilogue, L: StaticLayout>(
     epilogue: Epi,
@@ -153,22 +154,22 @@ pub(super) fn apply<Epi: Epilogue, L: StaticLayout>(
     each::<L>(|v| accumulators.set(v, epilogue.apply(accumulators.get(v), None, at(v))));
 }
 
-/// What is known of two accumulators of neighbouring columns, the first of them even.
+/// The place and the operands of two accumulators in neighbouring columns. The first column is even.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<R, C> {
-    /// (row, column) of the first.
+    /// (row, column) of the first accumulator.
     pub at: Coord,
-    /// What [`Epilogue::row`] read of their row.
+    /// Their row's operands, as [`Epilogue::row`] read them.
     pub row: R,
-    /// What [`Epilogue::columns`] read of their columns.
+    /// Their columns' operands, as [`Epilogue::columns`] read them.
     pub columns: C,
 }
 
 impl<R, C> Pair<R, C> {
-    /// The same pair for a part of an epilogue: `needs` picks what the part needs of the row and the columns.
+    /// The pair for a part of an epilogue: `pick` picks the part's operands.
     #[inline(always)]
-    fn for_part<PartR, PartC>(self, needs: impl Fn(R, C) -> (PartR, PartC)) -> Pair<PartR, PartC> {
-        let (row, columns) = needs(self.row, self.columns);
+    fn for_part<PartR, PartC>(self, pick: impl Fn(R, C) -> (PartR, PartC)) -> Pair<PartR, PartC> {
+        let (row, columns) = pick(self.row, self.columns);
         Pair {
             at: self.at,
             row,

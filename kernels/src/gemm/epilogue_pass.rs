@@ -1,5 +1,5 @@
-//! The epilogue pass: a second kernel over C that takes accumulators in f32 through everything that can be fused, to a C of
-//! any type and alignment.
+//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, and writes a
+//! C of any type and alignment.
 
 use core::array;
 
@@ -13,13 +13,13 @@ use super::epilogue::{Epilogue, Fused, Pair};
 
 /// The tile of C that a block writes.
 type Tile = L!((32, 128):(1@0, 1@1));
-/// A thread's values: four of each of its rows.
+/// A thread's values: four in each of its rows.
 type Values = L!((4, 4):(1@1, 8@0));
-/// Which thread writes which of them, `WIDTH` at a time: a warp has whole rows.
+/// Thread-value layout of the tile, written `WIDTH` at a time: a warp has whole rows.
 type Threads<const WIDTH: usize> = Tv<L!((32, 8):(4@1, 1@0)), Values, WIDTH>;
 /// Threads of a block.
 const THREADS: u32 = 256;
-/// Pairs of neighbours that a thread has.
+/// Pairs of neighbours of a thread.
 const PAIRS: usize = Values::SIZE / 2;
 
 const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
@@ -30,20 +30,20 @@ const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 pub struct PassArgs {
     /// Elements from one row of C to the next.
     pub ldc: i64,
-    /// Elements from one row of accumulators to the next: a multiple of 4.
+    /// Elements from one row of accumulators to the next, a multiple of 4.
     pub ld: i64,
     /// Rows of C.
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Not 0 if C's rows start at multiples of four elements and have a multiple of four, and the epilogue may read its
-    /// operands in pairs.
+    /// Not 0 if C is written in vectors of four. Then C's rows start at multiples of four elements and have a multiple
+    /// of four, and the epilogue may read its operands in pairs.
     pub in_fours: u32,
-    /// The tiles, one for each block: see [`raster`].
+    /// The tile of each block: see [`raster`].
     pub raster: Raster<Divisor>,
 }
 
-/// The tiles of a C with these extents, one for each block of the grid: along rows, as memory lies.
+/// The raster of a C with these extents: one tile for each block of the grid, in the order of memory.
 pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
     Raster::planned(tiles::<Tile>(extents), 1)
 }
@@ -51,7 +51,7 @@ pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
 /// `C = epilogue(accumulators)`.
 ///
 /// # Safety
-/// C and the accumulators must be as their extents say. Rows of accumulators are read up to a multiple of 4 elements.
+/// C and the accumulators must have these extents. Rows of accumulators are read up to a multiple of 4 elements.
 #[inline(always)]
 unsafe fn pass<T: Float + Default>(
     accumulators: Global<f32>,
@@ -82,11 +82,11 @@ unsafe fn pass<T: Float + Default>(
     } else {
         let to = to.partition::<Threads<1>>(thread);
         let at = |v| to.bound().coordinate(v);
-        to.store(&accumulators.map(|v, sum| T::from_f32(epilogue.apply(sum, None, at(v)))));
+        to.store(&accumulators.map(|v, acc| T::from_f32(epilogue.apply(acc, None, at(v)))));
     }
 }
 
-/// Applies the epilogue, where value `v` is at `at(v)`. All of its operands are on their way together.
+/// Applies the epilogue. Value `v` is at `at(v)`. All reads of operands are in flight at the same time.
 #[inline(always)]
 fn apply_pairs<Epi: Epilogue<Acc = f32>>(
     epilogue: Epi,

@@ -1,8 +1,7 @@
 //! The GEMM family for CUDA cores: `C = alpha·A·B + beta·C` in f32.
 //!
-//! A block computes a 128×128 tile of C, a thread 8×8 of it. Tiles of A and B go from global memory
-//! through registers into one of two shared-memory stages, so that the next tile's loads are under
-//! way while this one is multiplied.
+//! A block computes a 128×128 tile of C, a thread 8×8 of its elements. K-tiles of A and B go from global memory through
+//! registers to one of two stages in shared memory, so that the next k-tile is loaded while this one is multiplied.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, Shared, SharedMemory, block_idx, fma, instantiate, sync_threads,
@@ -15,38 +14,38 @@ use cutlet_layout_core::{
 
 /// The tile of C that a block computes: (m, n).
 pub type TileC = L!((128, 128):(1@0, 1@1));
-/// A step's tile of A as (m, k), or of B as (n, k).
+/// A k-tile of A as (m, k), or of B as (n, k).
 pub type TileAb = L!((128, 8):(1@0, 1@1));
-/// How such a tile lies in shared memory: for each k its 128 rows, and four elements of padding, so
-/// that a warp that writes 16 rows along k meets no bank twice.
+/// A k-tile in shared memory: for each k, 128 rows and four elements of padding. The padding keeps a warp that writes
+/// 16 rows along k free of bank conflicts.
 type Stored = L!((128, 8):(1, 132));
 /// Elements of a stage.
 const STAGE: usize = Stored::LAYOUT.cosize() as usize;
 
-/// Who computes what of C: a warp is 4×8 threads, a block 4×2 warps, and a thread has two groups of
-/// four rows by two groups of four columns, the groups 64 apart.
+/// Thread-value layout of C. A warp is 4×8 threads, a block 4×2 warps. A thread has two groups of four rows by two
+/// groups of four columns, the groups 64 apart.
 type ThreadsC<const WIDTH: usize> = Tv<
     L!(((8, 4), (2, 4)):((4@1, 4@0), (32@1, 16@0))),
     L!(((4, 2), (4, 2)):((1@1, 64@1), (1@0, 64@0))),
     WIDTH,
 >;
-/// The rows of A that a thread of C needs, for each k of a step.
+/// The rows of A that a thread multiplies, for each k of a k-tile.
 type ThreadsA =
     Tv<L!(((8, 4), (2, 4)):((0@0, 4@0), (0@0, 16@0))), L!(((4, 2), 8):((1@0, 64@0), 1@1)), 4>;
-/// The columns of B that a thread of C needs, for each k of a step.
+/// The columns of B that a thread multiplies, for each k of a k-tile.
 type ThreadsB =
     Tv<L!(((8, 4), (2, 4)):((4@0, 0@0), (32@0, 0@0))), L!(((4, 2), 8):((1@0, 64@0), 1@1)), 4>;
 /// A thread's values of A or B at one k.
 type Column = L!(8:1);
-/// The k of one step.
-type Step = L!(8:1);
-/// A thread's products.
-type Sums = <ThreadsC<1> as ThreadValue>::Val;
+/// The k of a k-tile.
+type KOfTile = L!(8:1);
+/// A thread's accumulators.
+type Accumulators = <ThreadsC<1> as ThreadValue>::Val;
 
 const _: () = assert!(covers_exactly::<ThreadsC<4>>([128, 128]));
 
-/// Extents and factors of `C[m, n] = alpha · Σₖ A[m, k]·B[k, n] + beta · C[m, n]`; leading dimensions
-/// in elements. C is row-major; where `beta` is 0, it is not read.
+/// Extents and factors of `C[m, n] = alpha · Σₖ A[m, k]·B[k, n] + beta · C[m, n]`. C is row-major. Leading dimensions
+/// are in elements. If `beta` is 0, C is not read.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Problem {
@@ -70,13 +69,13 @@ pub struct Problem {
     pub group: u32,
 }
 
-/// How an operand lies in global memory, and how a block of 256 threads copies a step's tile of it.
+/// An operand's layout in global memory, and how a block of 256 threads copies its k-tiles.
 pub trait Operand {
     /// From (row, k) to memory.
     type Matrix: MatrixInner;
-    /// Who reads what of a tile.
+    /// Thread-value layout of a k-tile, for reads from global memory.
     type Read: ThreadValue;
-    /// The same, with the access width that shared memory allows.
+    /// The same for writes to shared memory, with the access width that its layout allows.
     type Write: ThreadValue;
 
     /// An operand of `extent` = (rows, k) with leading dimension `ld`.
@@ -111,10 +110,10 @@ operand!(AlongRows<1>, ColMajor, L!((128, 2):(1@0, 1@1)), L!(4:2@1), read 1, wri
 /// Shared memory of a block: two stages of a tile of A and of B.
 const SHARED: u32 = (2 * 2 * STAGE * size_of::<f32>()) as u32;
 
-/// One block's tile of C; the grid has one block for each tile.
+/// Computes the block's tile of C. The grid has one block for each tile.
 ///
 /// # Safety
-/// The matrices must be as the problem says, and aligned for the operands' widths and `WIDTH`.
+/// The matrices must have the problem's extents, and be aligned for the operands' access widths and for `WIDTH`.
 #[inline(always)]
 unsafe fn gemm<A: Operand, B: Operand, const WIDTH: usize>(
     a: Global<f32>,
@@ -135,7 +134,7 @@ unsafe fn gemm<A: Operand, B: Operand, const WIDTH: usize>(
     } = problem;
     let thr = thread_idx();
 
-    // SAFETY: the launcher promises that the matrices are as the problem says.
+    // SAFETY: the launcher promises that the matrices have the problem's extents.
     let (a, b, c) = unsafe {
         (
             Tensor::new(a, A::matrix([m, k], lda)),
@@ -148,9 +147,9 @@ unsafe fn gemm<A: Operand, B: Operand, const WIDTH: usize>(
     let mut shared = SharedMemory::new();
     let stages_a: Shared<f32> = shared.take(2 * STAGE);
     let stages_b: Shared<f32> = shared.take(2 * STAGE);
-    let stage = |step: u32| {
-        let first = (step % 2) as i64 * STAGE as i64;
-        // SAFETY: each of the two stages holds one tile; barriers order their writes and reads.
+    let stage = |k_tile: u32| {
+        let first = (k_tile % 2) as i64 * STAGE as i64;
+        // SAFETY: each of the two stages holds one k-tile. Barriers order their writes and reads.
         unsafe {
             (
                 Tensor::new(stages_a.offset(first), Fixed::<Stored>::new()),
@@ -158,36 +157,36 @@ unsafe fn gemm<A: Operand, B: Operand, const WIDTH: usize>(
             )
         }
     };
-    // Beyond the last step no element exists, so that nothing is read and zeros come back.
-    let load = |step: u32| {
+    // Beyond the last k-tile there are no elements: nothing is read, and the values are zeros.
+    let load = |k_tile: u32| {
         let a = a
-            .local_tile::<TileAb>((tile_m, step))
+            .local_tile::<TileAb>((tile_m, k_tile))
             .partition::<A::Read>(thr);
         let b = b
-            .local_tile::<TileAb>((tile_n, step))
+            .local_tile::<TileAb>((tile_n, k_tile))
             .partition::<B::Read>(thr);
         (a.load(0.0), b.load(0.0))
     };
     let mut next = load(0);
-    let mut sums = Fragment::<f32, Sums>::filled(0.0);
-    for step in 0..a.tiles::<TileAb>()[1] {
-        let (stage_a, stage_b) = stage(step);
+    let mut accumulators = Fragment::<f32, Accumulators>::filled(0.0);
+    for k_tile in 0..a.tiles::<TileAb>()[1] {
+        let (stage_a, stage_b) = stage(k_tile);
         stage_a.partition::<A::Write>(thr).store(&next.0);
         stage_b.partition::<B::Write>(thr).store(&next.1);
         sync_threads();
 
-        next = load(step + 1);
+        next = load(k_tile + 1);
 
         let mine_a = stage_a.partition::<ThreadsA>(thr);
         let mine_b = stage_b.partition::<ThreadsB>(thr);
-        each::<Step>(|k| {
+        each::<KOfTile>(|k| {
             let (mut a, mut b) = (
                 Fragment::<f32, Column>::filled(0.0),
                 Fragment::<f32, Column>::filled(0.0),
             );
             mine_a.load_into(&mut a, k * Column::SIZE);
             mine_b.load_into(&mut b, k * Column::SIZE);
-            outer_product(&a, &b, &mut sums);
+            outer_product(&a, &b, &mut accumulators);
         });
     }
 
@@ -195,29 +194,29 @@ unsafe fn gemm<A: Operand, B: Operand, const WIDTH: usize>(
         .local_tile::<TileC>((tile_m, tile_n))
         .partition::<ThreadsC<WIDTH>>(thr);
     if beta == 0.0 {
-        c.store(&sums.map(|_, sum| alpha * sum));
+        c.store(&accumulators.map(|_, acc| alpha * acc));
     } else {
-        c.update(|v, old| fma(alpha, sums.get(v), beta * old));
+        c.update(|v, old| fma(alpha, accumulators.get(v), beta * old));
     }
 }
 
-/// `sums[i, j] += a[i]·b[j]`, the columns running fastest.
+/// `accumulators[i, j] += a[i]·b[j]`, with j the fastest.
 #[inline(always)]
 fn outer_product(
     a: &Fragment<f32, Column>,
     b: &Fragment<f32, Column>,
-    sums: &mut Fragment<f32, Sums>,
+    accumulators: &mut Fragment<f32, Accumulators>,
 ) {
-    each::<Sums>(|v| {
+    each::<Accumulators>(|v| {
         let (i, j) = (v / Column::SIZE, v % Column::SIZE);
-        sums.set(v, fma(a.get(i), b.get(j), sums.get(v)));
+        accumulators.set(v, fma(a.get(i), b.get(j), accumulators.get(v)));
     });
 }
 
 macro_rules! instances {
     ($a:ident, $b:ident: $aligned:ident, $any:ident) => {
         instantiate! {
-            /// Operands and C aligned to 16 bytes, with leading dimensions and extents to match.
+            /// For A, B and C whose addresses, leading dimensions and extents are multiples of 16 bytes.
             #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
             pub unsafe fn $aligned(
                 a: Global<f32>,
@@ -226,7 +225,7 @@ macro_rules! instances {
                 problem: Problem,
             ) = gemm::<$a<4>, $b<4>, 4>;
 
-            /// Any alignment, any leading dimension.
+            /// For any alignment and any leading dimension.
             #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
             pub unsafe fn $any(
                 a: Global<f32>,

@@ -1,5 +1,5 @@
-//! The split-K reduction: adds the partials of all splits of a GEMM, in their order, and takes the sums through the epilogue
-//! to a C of any type and alignment.
+//! The split-K reduction: adds the partials of all splits of a GEMM, in their order, applies the epilogue, and writes a
+//! C of any type and alignment.
 
 use cutlet_device::collective::TileRing;
 use cutlet_device::sm90::{
@@ -16,27 +16,27 @@ use cutlet_layout_core::{
 
 use super::epilogue::{Epilogue, Fused, Scale};
 
-/// The tile of C that a warpgroup reduces, or all warpgroups of a block together.
+/// The tile of C that one warpgroup reduces, or all cooperative warpgroups of a block.
 type Tile = L!((4, 128):(1@0, 1@1));
-/// Which elements of it each thread of a warpgroup reduces.
+/// Thread-value layout of the tile, for a warpgroup.
 type Threads<const WIDTH: usize> = Tv<L!((32, 4):(4@1, 1@0)), L!(4:1@1), WIDTH>;
 /// A thread's elements.
 type Values = <Threads<1> as ThreadValue>::Val;
-/// Splits that are read at a time, so that their reads overlap.
+/// Splits whose reads are in flight at a time.
 type Batch = E<16, 1, 0>;
 
 /// Warpgroups of a block.
 const WARPGROUPS: u32 = 4;
 /// Threads of a block.
 const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
-/// The tiles of a block whose warpgroups have one tile each.
+/// The tiles of a block whose warpgroups have a tile each.
 type Tiles = L!((16, 128):(1@0, 1@1));
-/// A tile's sums in shared memory, on their way from one warpgroup to another.
-type Shelf = SharedTile<f32, L!((4, 128):(128, 1)), NoSwizzle>;
-/// One of them for each warpgroup but the first.
-type Shelves = TileRing<f32, L!((4, 128):(128, 1)), NoSwizzle>;
-/// Bytes of shared memory of a block: the first warpgroup needs no shelf.
-const SHARED: u32 = (WARPGROUPS - 1) * Shelf::BYTES;
+/// A warpgroup's partials in shared memory, for the first warpgroup to add.
+type SharedPartials = SharedTile<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+/// The partials of all warpgroups but the first.
+type PartialsRing = TileRing<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+/// Bytes of shared memory of a block. The first warpgroup keeps its partials in registers.
+const SHARED: u32 = (WARPGROUPS - 1) * SharedPartials::BYTES;
 
 /// Extents of C and of the partials.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -44,7 +44,7 @@ const SHARED: u32 = (WARPGROUPS - 1) * Shelf::BYTES;
 pub struct ReduceArgs {
     /// Elements from one row of C to the next.
     pub ldc: i64,
-    /// Elements from one row of partials to the next: a multiple of 4.
+    /// Elements from one row of partials to the next, a multiple of 4.
     pub ld: i64,
     /// Elements from one split to the next.
     pub split_stride: i64,
@@ -52,18 +52,19 @@ pub struct ReduceArgs {
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Splits: at least one.
+    /// Splits, at least one.
     pub splits: u32,
-    /// Not 0 if the warpgroups of a block share a tile, each with some of its splits, which is faster for many splits. Else
-    /// each warpgroup has a tile of its own, one below the other.
+    /// Not 0 if warpgroups are cooperative: those of a block share a tile, and each adds some of its splits. This is
+    /// faster for many splits. Otherwise each warpgroup has a tile of its own, one below the other.
     pub cooperative: u32,
-    /// Which tiles are whose: see [`raster`].
+    /// The tile of each block: see [`raster`].
     pub raster: Raster<Divisor>,
     /// Unused.
     pub padding: u32,
 }
 
-/// The tiles of a C with these extents, one for each block of the grid, whose warpgroups are cooperative or not.
+/// The raster of a C with these extents, with one entry for each block of the grid. A block has one tile if its
+/// warpgroups are cooperative, otherwise one for each warpgroup.
 pub fn raster(extents: [i32; 2], cooperative: bool) -> Raster<Divisor> {
     let tiles = match cooperative {
         true => tiles::<Tile>(extents),
@@ -90,7 +91,7 @@ fn tile_of<E: Engine>(
 /// `C = epilogue(Σ partials)`.
 ///
 /// # Safety
-/// C and the partials must be as their extents say. Rows of partials are read up to a multiple of 4 elements.
+/// C and the partials must have these extents. Rows of partials are read up to a multiple of 4 elements.
 #[inline(always)]
 unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
     partials: Global<f32>,
@@ -125,7 +126,7 @@ unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
             cooperative,
         );
         let partials_of = |split: u32| {
-            // Beyond the warpgroup's last split there are no rows.
+            // A split beyond the warpgroup's last one has no rows.
             let rows = if split < own_splits.end { m } else { 0 };
             let start = partials.offset(i64::from(split) * split_stride);
             let partials = Tensor::new(start, RowMajor::new([rows, n], ld));
@@ -133,22 +134,22 @@ unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
         };
         (to.partition::<Threads<1>>(thread), partials_of)
     };
-    let mut sums = Fragment::<f32, Values>::filled(0.0);
+    let mut accumulators = Fragment::<f32, Values>::filled(0.0);
     let mut next = own_splits.start;
     while next < own_splits.end {
         let mut batch = [Fragment::<f32, Values>::filled(0.0); Batch::SIZE];
         each::<Batch>(|nth| batch[nth] = partials_of(next + nth as u32).load(0.0));
-        each::<Batch>(|nth| sums = sums.map(|v, sum| sum + batch[nth].get(v)));
+        each::<Batch>(|nth| accumulators = accumulators.map(|v, acc| acc + batch[nth].get(v)));
         next += Batch::SIZE as u32;
     }
     if cooperative {
-        let shelves = Shelves::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
+        let shared_partials = PartialsRing::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
         if !warpgroup.is_first() {
-            let shelf = shelves.tile(warpgroup.after(1));
-            // SAFETY: each warpgroup has a shelf of its own, which is read after the barrier.
-            unsafe { shelf.tensor() }
+            let own = shared_partials.tile(warpgroup.after(1));
+            // SAFETY: each warpgroup has a tile of its own, which is read after the barrier.
+            unsafe { own.tensor() }
                 .partition::<Threads<4>>(thread)
-                .store(&sums);
+                .store(&accumulators);
         }
         sync_threads();
         if !warpgroup.is_first() {
@@ -156,16 +157,18 @@ unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
         }
         for other in 0..WARPGROUPS - 1 {
             // SAFETY: as above.
-            let shelf = unsafe { shelves.tile(other).tensor() };
-            let more = shelf.partition::<Threads<4>>(thread).load(0.0);
-            sums = sums.map(|v, sum| sum + more.get(v));
+            let partials = unsafe { shared_partials.tile(other).tensor() };
+            let partials = partials.partition::<Threads<4>>(thread).load(0.0);
+            accumulators = accumulators.map(|v, acc| acc + partials.get(v));
         }
     }
     let at = |v| to.bound().coordinate(v);
     if epilogue.reads_old() {
-        to.update(|v, old| T::from_f32(epilogue.apply(sums.get(v), Some(old.to_f32()), at(v))));
+        to.update(|v, old| {
+            T::from_f32(epilogue.apply(accumulators.get(v), Some(old.to_f32()), at(v)))
+        });
     } else {
-        to.store(&sums.map(|v, sum| T::from_f32(epilogue.apply(sum, None, at(v)))));
+        to.store(&accumulators.map(|v, acc| T::from_f32(epilogue.apply(acc, None, at(v)))));
     }
 }
 
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grid_has_one_direction_however_long_rows_are() {
+    fn the_grid_is_one_dimensional_for_any_extents() {
         assert_eq!(raster([1, (1 << 30) + 1], false).size(), (1 << 23) + 1);
         assert_eq!(raster([17, 129], false).size(), 4);
         assert_eq!(raster([17, 129], true).size(), 10);

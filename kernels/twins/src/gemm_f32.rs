@@ -9,16 +9,16 @@ use cutlet_device::{
 
 /// Rows and columns of a block's tile of C.
 const TILE: i32 = 128;
-/// The k of one step.
-const STEP: i32 = 8;
+/// The k of a k-tile.
+const K_TILE: i32 = 8;
 /// Elements from one k to the next in shared memory.
 const PITCH: i32 = TILE + 4;
 /// Elements of a stage of one operand.
-const STAGE: i32 = (STEP - 1) * PITCH + TILE;
+const STAGE: i32 = (K_TILE - 1) * PITCH + TILE;
 /// Shared memory of a block: two stages of both operands.
 const SHARED: u32 = 2 * 2 * STAGE as u32 * size_of::<f32>() as u32;
 
-/// The problem, as the layout-driven kernel takes it.
+/// The problem, with the fields of the layout-driven kernel's.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Problem {
@@ -38,14 +38,14 @@ pub struct Problem {
     pub alpha: f32,
     /// Factor of the old C.
     pub beta: f32,
-    /// Rows of tiles that blocks visit together.
+    /// Rows of tiles that blocks visit together: the group of the raster.
     pub group: u32,
 }
 
-/// `C = alpha·A·B + beta·C`, as the layout-driven kernel of the same name.
+/// `C = alpha·A·B + beta·C`, like the layout-driven kernel of the same name.
 ///
 /// # Safety
-/// As the layout-driven kernel.
+/// As for the layout-driven kernel.
 #[kernel(threads = 256, min_blocks = 2, shared = SHARED)]
 pub unsafe fn gemm_f32_row_row_x4(
     a: Global<f32>,
@@ -80,11 +80,11 @@ pub unsafe fn gemm_f32_row_row_x4(
     let row = ((first + block % group_tiles % height) * TILE as u32) as i32;
     let column = ((block % group_tiles / height) * TILE as u32) as i32;
 
-    // A is read along k, four elements a thread, two threads a row; B along n, 32 threads a k.
+    // A thread reads four elements. Two threads read a row of A, along k. 32 threads read a k of B, along n.
     let (a_row, a_k) = (thread / 2, thread % 2 * 4);
     let (b_k, b_column) = (thread / 32, thread % 32 * 4);
-    let load = |step: i32| {
-        let (k_a, k_b) = (step * STEP + a_k, step * STEP + b_k);
+    let load = |k_tile: i32| {
+        let (k_a, k_b) = (k_tile * K_TILE + a_k, k_tile * K_TILE + b_k);
         let (mut from_a, mut from_b) = ([0.0; 4], [0.0; 4]);
         if row + a_row < m && k_a < k {
             // SAFETY: the vector is inside A.
@@ -103,13 +103,13 @@ pub unsafe fn gemm_f32_row_row_x4(
     let mine_m = lane / 8 * 4 + warp / 2 * 16;
 
     let mut next = load(0);
-    let mut sums = [[0.0; 8]; 8];
-    let mut step = 0;
-    while step < (k as u32).div_ceil(STEP as u32) as i32 {
-        let stage = step % 2 * STAGE;
+    let mut accumulators = [[0.0; 8]; 8];
+    let mut k_tile = 0;
+    while k_tile < (k as u32).div_ceil(K_TILE as u32) as i32 {
+        let stage = k_tile % 2 * STAGE;
         let mut i = 0;
         while i < 4 {
-            // SAFETY: the element is inside the stage, and written by this thread alone.
+            // SAFETY: the element is inside the stage, and no other thread writes it.
             unsafe {
                 shared_a.store(
                     (stage + (a_k + i) * PITCH + a_row) as i64,
@@ -122,15 +122,15 @@ pub unsafe fn gemm_f32_row_row_x4(
         unsafe { shared_b.store_vec((stage + b_k * PITCH + b_column) as i64, next.1) };
         sync_threads();
 
-        next = load(step + 1);
+        next = load(k_tile + 1);
 
         let mut k = 0;
-        while k < STEP {
+        while k < K_TILE {
             let (mut from_a, mut from_b) = ([0.0; 8], [0.0; 8]);
             let mut half = 0;
             while half < 2 {
                 let at = stage + k * PITCH + half * 64;
-                // SAFETY: the vectors are inside the stage, and were written before the barrier.
+                // SAFETY: the vectors are inside the stage and were written before the barrier.
                 let (vector_a, vector_b) = unsafe {
                     (
                         shared_a.load_vec::<4>((at + mine_m) as i64),
@@ -149,14 +149,14 @@ pub unsafe fn gemm_f32_row_row_x4(
             while i < 8 {
                 let mut j = 0;
                 while j < 8 {
-                    sums[i][j] = fma(from_a[i], from_b[j], sums[i][j]);
+                    accumulators[i][j] = fma(from_a[i], from_b[j], accumulators[i][j]);
                     j += 1;
                 }
                 i += 1;
             }
             k += 1;
         }
-        step += 1;
+        k_tile += 1;
     }
 
     let mut i = 0;
@@ -167,18 +167,23 @@ pub unsafe fn gemm_f32_row_row_x4(
             let at = column + mine_n + half as i32 * 64;
             if r < m && at < n {
                 let index = r as i64 * ldc + at as i64;
-                let s = &sums[i][half * 4..half * 4 + 4];
-                // SAFETY: the vector is inside C, and this thread's alone.
+                let acc = &accumulators[i][half * 4..half * 4 + 4];
+                // SAFETY: the vector is inside C, and no other thread accesses it.
                 unsafe {
                     let result = if beta == 0.0 {
-                        [alpha * s[0], alpha * s[1], alpha * s[2], alpha * s[3]]
+                        [
+                            alpha * acc[0],
+                            alpha * acc[1],
+                            alpha * acc[2],
+                            alpha * acc[3],
+                        ]
                     } else {
                         let old = c.load_vec::<4>(index);
                         [
-                            fma(alpha, s[0], beta * old[0]),
-                            fma(alpha, s[1], beta * old[1]),
-                            fma(alpha, s[2], beta * old[2]),
-                            fma(alpha, s[3], beta * old[3]),
+                            fma(alpha, acc[0], beta * old[0]),
+                            fma(alpha, acc[1], beta * old[1]),
+                            fma(alpha, acc[2], beta * old[2]),
+                            fma(alpha, acc[3], beta * old[3]),
                         ]
                     };
                     c.store_vec(index, result);

@@ -1,8 +1,7 @@
-//! Twins: what `transpose` and `gemm_f32` look like when every index is computed by hand.
+//! Twins: the transpose and the f32 GEMM with every index computed by hand.
 //!
-//! They take the same arguments, cover the same tiles and issue the same accesses as the
-//! layout-driven kernels; the tests have both write the same, and count the instructions of both.
-//! Nothing else uses them.
+//! They take the same arguments, cover the same tiles and issue the same accesses as the layout-driven kernels. The
+//! tests compare the results and count the instructions of both. Nothing else uses the twins.
 #![no_std]
 
 pub mod gemm_f32;

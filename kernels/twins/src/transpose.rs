@@ -9,10 +9,10 @@ const TILE: i32 = 64;
 /// Shared memory of a block: one tile.
 const SHARED: u32 = (TILE * TILE) as u32 * size_of::<f32>() as u32;
 
-/// `destination[c][r] = source[r][c]`, as the layout-driven kernel of the same name.
+/// `destination[c][r] = source[r][c]`, like the layout-driven kernel of the same name.
 ///
 /// # Safety
-/// As the layout-driven kernel.
+/// As for the layout-driven kernel.
 #[kernel(threads = 256, shared = SHARED)]
 pub unsafe fn transpose_f32(
     rows: i32,
@@ -26,7 +26,7 @@ pub unsafe fn transpose_f32(
     let thread = thread_idx().get() as i32;
     let row = block_idx().y.get() as i32 * TILE;
     let column = block_idx().x.get() as i32 * TILE;
-    // A warp runs along 64 columns of four rows, then along 64 rows of four columns.
+    // Threads are along 64 columns of four rows for reads, and along 64 rows of four columns for writes.
     let (along, across) = (thread % TILE, thread / TILE);
 
     let mut values = [0.0; 16];
@@ -42,7 +42,7 @@ pub unsafe fn transpose_f32(
     let mut i = 0;
     while i < 16 {
         let r = across + 4 * i as i32;
-        // SAFETY: the element is inside the tile, and written by this thread alone.
+        // SAFETY: the element is inside the tile, and no other thread writes it.
         unsafe { shared.store((r * TILE + (along ^ (r % 32))) as i64, values[i]) };
         i += 1;
     }
@@ -50,7 +50,7 @@ pub unsafe fn transpose_f32(
     let mut i = 0;
     while i < 16 {
         let c = across + 4 * i as i32;
-        // SAFETY: the element is inside the tile, and was written before the barrier.
+        // SAFETY: the element is inside the tile and was written before the barrier.
         values[i] = unsafe { shared.load((along * TILE + (c ^ (along % 32))) as i64) };
         i += 1;
     }
@@ -58,7 +58,7 @@ pub unsafe fn transpose_f32(
     while i < 16 {
         let (r, c) = (row + along, column + across + 4 * i as i32);
         if r < rows && c < columns {
-            // SAFETY: the element is inside the destination, and written by this thread alone.
+            // SAFETY: the element is inside the destination, and no other thread writes it.
             unsafe { destination.store(c as i64 * ld_destination + r as i64, values[i]) };
         }
         i += 1;

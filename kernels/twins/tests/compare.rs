@@ -1,11 +1,10 @@
-//! Layout-driven kernels against their hand-indexed twins, in the PTX of both: layouts leave no
-//! instruction behind.
+//! The PTX of layout-driven kernels against the PTX of their hand-indexed twins: layouts cost no instruction.
 
 use std::collections::BTreeSet;
 
 use cutlet_device::PtxLibrary;
 
-/// The PTX of an entry for `sm_80`, from its brace to the closing one.
+/// The PTX of an entry for `sm_80`, from its name to its closing brace.
 fn body(library: &PtxLibrary, entry: &str) -> String {
     let name = format!(".entry {entry}(");
     let module = library
@@ -20,7 +19,7 @@ fn body(library: &PtxLibrary, entry: &str) -> String {
     body[..end].to_string()
 }
 
-/// The instructions of a body: its lines without declarations, labels and comments.
+/// The instructions of a body: its lines except declarations, labels and comments.
 fn instructions(body: &str) -> Vec<&str> {
     body.lines()
         .map(str::trim)
@@ -28,7 +27,7 @@ fn instructions(body: &str) -> Vec<&str> {
         .collect()
 }
 
-fn no_more_than_the_twin(entry: &str) {
+fn assert_no_more_instructions_than_the_twin(entry: &str) {
     let (by_layout, by_hand) = (
         body(&cutlet_kernels::PTX, entry),
         body(&cutlet_twins::PTX, entry),
@@ -46,16 +45,16 @@ fn no_more_than_the_twin(entry: &str) {
 
 #[test]
 fn transpose_costs_no_more_than_its_twin() {
-    no_more_than_the_twin("transpose_f32");
+    assert_no_more_instructions_than_the_twin("transpose_f32");
 }
 
 #[test]
 fn gemm_costs_no_more_than_its_twin() {
-    no_more_than_the_twin("gemm_f32_row_row_x4");
+    assert_no_more_instructions_than_the_twin("gemm_f32_row_row_x4");
 }
 
-/// The register that an address is a constant away from: `register` itself, unless an instruction adds a
-/// constant to another one for it.
+/// The register that `register` is a constant away from: itself, unless an instruction makes it of another register and
+/// a constant.
 fn base<'a>(instructions: &[&'a str], register: &'a str) -> &'a str {
     let added = instructions.iter().find_map(|line| {
         let operands = line.strip_prefix("add.s32")?.trim_end_matches(';');
@@ -66,8 +65,8 @@ fn base<'a>(instructions: &[&'a str], register: &'a str) -> &'a str {
     added.unwrap_or(register)
 }
 
-/// A thread's accesses of one tile differ by constants, which must not be computed at run time: the
-/// reads of a step in the GEMM have a base for A, one for B, and many offsets.
+/// A thread's accesses to one tile differ by constants, which must not be computed at run time. In the GEMM, the reads
+/// of a k-tile have one base for A, one for B, and many offsets.
 #[test]
 fn offsets_of_values_are_immediates() {
     let gemm = body(&cutlet_kernels::PTX, "gemm_f32_row_row_x4");
@@ -78,7 +77,7 @@ fn offsets_of_values_are_immediates() {
         Some(register)
     });
     let reads: Vec<_> = reads.collect();
-    assert_eq!(reads.len(), 32, "eight k of four vectors each");
+    assert_eq!(reads.len(), 32, "four vectors for each of eight k");
     let bases: BTreeSet<_> = reads
         .iter()
         .map(|register| base(&instructions, register))
@@ -86,10 +85,10 @@ fn offsets_of_values_are_immediates() {
     assert!(bases.len() <= 2, "{bases:?}");
 }
 
-/// Two products of a row and a leading dimension, for the source and the destination, per value
-/// at most: everything else about a value is known to the compiler.
+/// A value needs at most two multiplications by a leading dimension: one for the source, one for the destination. The
+/// compiler knows everything else about its addresses.
 #[test]
-fn a_value_is_located_by_two_products() {
+fn a_value_needs_two_multiplications() {
     let transpose = body(&cutlet_kernels::PTX, "transpose_f32");
     let multiplications = instructions(&transpose)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Layout-driven kernels and their hand-indexed twins write the same: a twin that did less would be no measure.
+//! Layout-driven kernels and their hand-indexed twins compute the same: a twin that does less is no measure.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel, PtxLibrary};
 use cutlet_host::{Buffer, Device, Stream};
@@ -6,7 +6,7 @@ use cutlet_host::{Buffer, Device, Stream};
 type Transpose = Kernel<(i32, i32, Global<f32>, i64, GlobalMut<f32>, i64)>;
 type Gemm<P> = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, P)>;
 
-/// Numbers from -1 to 1 that look like random ones.
+/// Pseudorandom numbers from −1 to 1.
 fn numbers(stream: &Stream, count: usize) -> Buffer<f32> {
     let number = |i: usize| (i as u32).wrapping_mul(2_654_435_769) as i32 as f32 / 2_147_483_648.0;
     stream
@@ -19,7 +19,7 @@ fn bits(stream: &Stream, buffer: &Buffer<f32>) -> Vec<u32> {
     elements.into_iter().map(f32::to_bits).collect()
 }
 
-/// What `kernel` leaves of a destination of NaN.
+/// The destination after `kernel`. It was filled with NaN before.
 fn transposed(library: &'static PtxLibrary, kernel: &'static Transpose) -> Vec<u32> {
     let [rows, columns] = [130, 70];
     let (ld_source, ld_destination) = (columns + 3, rows + 5);
@@ -37,13 +37,13 @@ fn transposed(library: &'static PtxLibrary, kernel: &'static Transpose) -> Vec<u
         &mut destination,
         ld_destination as i64,
     );
-    // SAFETY: the buffers are as large as the leading dimensions say; a tile is 64×64.
+    // SAFETY: the buffers are as large as the leading dimensions require. A tile is 64×64.
     unsafe { stream.launch(&function, (2, 3), args).unwrap() };
     bits(&stream, &destination)
 }
 
 #[test]
-fn the_transposes() {
+fn both_transposes_write_the_same() {
     let by_hand = transposed(&cutlet_twins::PTX, &cutlet_twins::transpose::transpose_f32);
     let by_layout = transposed(
         &cutlet_kernels::PTX,
@@ -52,7 +52,7 @@ fn the_transposes() {
     assert_eq!(by_hand, by_layout);
 }
 
-/// What `kernel` leaves of a C of numbers, where `problem` is as both describe it.
+/// C after `kernel`, which takes its own type of `problem`. C had numbers before.
 fn multiplied<P: DeviceData>(
     library: &'static PtxLibrary,
     kernel: &'static Gemm<P>,
@@ -64,7 +64,7 @@ fn multiplied<P: DeviceData>(
     let (a, b) = (numbers(&stream, m * k), numbers(&stream, k * n));
     let mut c = numbers(&stream, m * n);
     let tiles = m.div_ceil(128) * n.div_ceil(128);
-    // SAFETY: the matrices have these extents, and no gaps, and there is a block for each tile.
+    // SAFETY: the matrices are packed and have these extents, and there is a block for each tile.
     unsafe {
         let args = (&a, &b, &mut c, problem);
         stream.launch(&function, tiles as u32, args).unwrap();
@@ -73,7 +73,7 @@ fn multiplied<P: DeviceData>(
 }
 
 #[test]
-fn the_gemms() {
+fn both_gemms_write_the_same() {
     let extents @ [m, n, k] = [300, 132, 20];
     for beta in [0.0, 0.5] {
         macro_rules! by {
@@ -95,7 +95,10 @@ fn the_gemms() {
         }
         let by_hand =
             by!(cutlet_twins, cutlet_twins::gemm_f32: &cutlet_twins::gemm_f32::gemm_f32_row_row_x4);
-        let by_layout = by!(cutlet_kernels, cutlet_kernels::gemm::simt: &cutlet_kernels::gemm::simt::row_row::gemm_f32_row_row_x4);
+        let by_layout = by!(
+            cutlet_kernels,
+            cutlet_kernels::gemm::simt: &cutlet_kernels::gemm::simt::row_row::gemm_f32_row_row_x4
+        );
         assert_eq!(by_hand, by_layout, "beta is {beta}");
     }
 }

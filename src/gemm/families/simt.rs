@@ -1,4 +1,4 @@
-//! GEMM of f32 on the CUDA cores. A bias, a residual, an activation and a C of another type take an epilogue pass.
+//! GEMM of f32 on CUDA cores. A bias, a residual, an activation or a C of another type takes an epilogue pass.
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{Device, Function, Stream};
@@ -59,7 +59,7 @@ family! {
     ToOtherType, <D: Output> to D, plan by_epilogue_pass
 }
 
-/// A C of f32: by the kernel itself, if nothing is fused.
+/// Plans a C of f32. If nothing is fused, the kernel itself writes it.
 fn to_f32(
     stream: &Stream,
     problem: &Problem<'_, f32>,
@@ -77,7 +77,7 @@ fn to_f32(
     Ok(Some(planned(Box::new(launch))))
 }
 
-/// Any C: an epilogue pass makes it of the product.
+/// Plans any C: an epilogue pass makes it of the product.
 fn by_epilogue_pass<D: Output>(
     stream: &Stream,
     problem: &Problem<'_, f32, D>,
@@ -93,7 +93,7 @@ fn by_epilogue_pass<D: Output>(
     Ok(Some(planned(Box::new(launch))))
 }
 
-/// The family is the only one for its types, so its estimate decides nothing.
+/// A plan without an estimate: the family is the only one for its types.
 fn planned<D: Output>(launch: Box<dyn Launch<f32, D>>) -> Planned<f32, D> {
     Planned {
         clocks: f64::INFINITY,
@@ -101,7 +101,7 @@ fn planned<D: Output>(launch: Box<dyn Launch<f32, D>>) -> Planned<f32, D> {
     }
 }
 
-/// `C = alpha·A·B + beta·C`.
+/// `C = alpha·A·B + beta·C`, by one kernel.
 struct Direct(Function<Arguments>);
 
 impl Launch<f32, f32> for Direct {
@@ -110,7 +110,7 @@ impl Launch<f32, f32> for Direct {
     }
 }
 
-/// Any C, of a product in scratch memory.
+/// Any C, by an epilogue pass over a product in scratch memory.
 struct ByEpiloguePass(Function<Arguments>);
 
 impl<D: Output> Launch<f32, D> for ByEpiloguePass {
@@ -141,13 +141,12 @@ fn multiply(
 ) -> Result<()> {
     let (blocks, extents) = (blocks(problem), kernel_problem(problem));
     let args = (problem.a.view, problem.b.view, &mut problem.c.view, extents);
-    // SAFETY: the matrices were checked against the memory behind them, and C, which overlaps neither A nor B, is borrowed
-    // mutably.
+    // SAFETY: the matrices were checked against their memory. C overlaps neither A nor B, and is borrowed mutably.
     unsafe { stream.launch(function, blocks, args)? };
     Ok(())
 }
 
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them.
+/// Rows of tiles that blocks visit together, so that their reads hit the L2 cache.
 const GROUP: u32 = 8;
 /// Bytes of the widest access.
 const VECTOR: usize = 16;
@@ -157,15 +156,15 @@ type Arguments = (Global<f32>, Global<f32>, GlobalMut<f32>, simt::Problem);
 /// A kernel of the family.
 type Instance = Kernel<Arguments>;
 
-/// Whether the widest accesses suit A and B.
+/// Whether A and B can be read with the widest accesses.
 fn is_aligned<D: Output>(problem: &Problem<'_, f32, D>) -> bool {
     [&problem.a, &problem.b]
         .into_iter()
         .all(|operand| operand.starts_runs_at(VECTOR) && whole_vectors(&operand.extents))
 }
 
-/// The instance for the problem's orders, by whether the widest accesses suit all matrices; or the one of this name, if it
-/// suits them.
+/// The instance for the problem's orders. It has the widest accesses if all matrices are aligned for them. With a name,
+/// only the instance of this name is returned.
 fn instance<D: Output>(
     problem: &Problem<'_, f32, D>,
     is_aligned: bool,
@@ -192,12 +191,12 @@ fn of_orders(a: Order, b: Order, vectors: bool) -> &'static Instance {
     }
 }
 
-/// The grid: a block for each tile of C.
+/// The blocks of the grid: one for each tile of C.
 fn blocks(problem: &Problem<'_, f32>) -> u32 {
     let (m, n, _) = problem.extents();
     let [tile_m, tile_n] = const { tile_extent::<TileC>() };
     let tiles = m.div_ceil(tile_m as usize) * n.div_ceil(tile_n as usize);
-    // No grid has as many: the launch is refused.
+    // No grid has so many blocks: the launch is refused.
     u32::try_from(tiles).unwrap_or(u32::MAX)
 }
 
@@ -216,7 +215,7 @@ fn kernel_problem(problem: &Problem<'_, f32>) -> simt::Problem {
     }
 }
 
-/// Whether all runs of a matrix are as long as a multiple of the widest access.
+/// Whether the length of a matrix's runs is a multiple of the widest access.
 fn whole_vectors(extents: &Extents) -> bool {
     let (run, _) = extents.run_and_count();
     run.is_multiple_of(VECTOR / size_of::<f32>())

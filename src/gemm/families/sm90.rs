@@ -1,8 +1,9 @@
-//! GEMM of bf16 and f16 on Hopper's tensor cores: which way a problem takes from accumulators to C.
+//! GEMM of bf16 and f16 on Hopper's tensor cores: the path of a problem from accumulators to C.
 //!
-//! A kernel writes a C of its operands' type itself. Any other C, and what the kernels at hand cannot fuse, takes partial output
-//! in f32: in C itself where accumulators are all that is asked for, else in scratch memory, from where a second kernel makes
-//! C. Where k is split, partials go to scratch memory, too, and the fixup or a second kernel adds them.
+//! A kernel itself writes a C of its operands' type. For a C of another type, and for an epilogue that no kernel fuses,
+//! the kernel writes partial output in f32. If a C of f32 is just the accumulators, C itself is the partial output.
+//! Otherwise the partial output goes to scratch memory, and a second kernel makes C of it. If k is split, the partials
+//! go to scratch memory, and the fixup or a second kernel adds them.
 
 mod epilogue_plan;
 mod fixup;
@@ -31,34 +32,35 @@ use crate::gemm::Activation;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
-use crate::gemm::tune::model::{self, Card, CostInput, OutputPath, TMA_UNIT};
+use crate::gemm::tune::model::{self, Candidate, Card, CostInput, OutputPath, TMA_UNIT};
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use launch::{Prepared, To, Workspace};
 use tma_operand::TmaOperand;
 
-/// The share of a fusing kernel's time, by the model, below which another kernel and an epilogue pass are taken. Where both are
-/// as fast by the model, fusing is faster: 0.99 of cuBLASLt's speed against 0.86 at 2048×5120×20480 with a bias.
+/// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
+/// If the model estimates both alike, fusing is faster: 0.99 of cuBLASLt's speed against 0.86 at 2048×5120×20480 with a
+/// bias.
 const SECOND_KERNEL_PAYS: f64 = 0.95;
 
 /// A kernel that fuses a bias or a residual, and then the activation `A`.
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
-/// An element type with kernels.
+/// An element type of the family's kernels.
 trait Sixteen: TensorMapElement + Output {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
-    /// The kernels that fuse a bias or a residual, and no activation, or ReLU.
+    /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
-    /// What computes GELU.
+    /// The epilogue that computes GELU.
     type Gelu: Epilogue<Acc = f32>;
     const GELU: Self::Gelu;
     /// The kernels that fuse GELU.
     fn gelu() -> &'static [Fusing<Self, Self::Gelu>];
     /// The kernels that fuse SiLU.
     fn silu() -> &'static [Fusing<Self, Silu>];
-    /// The split-K reduction where nothing is fused.
+    /// The split-K reduction without a fused epilogue.
     const SPLIT_K_REDUCE_PLAIN: &'static SplitKReduce<Self, Scale>;
 }
 
@@ -106,7 +108,7 @@ fn supports<D: Display>(
     }
 }
 
-/// The instances for operands of these orders, or the one of them with this name.
+/// The instances for operands of these orders. With a name, only the instance of this name.
 fn of_orders<T, Epi>(
     all: &'static [Instance<T, Epi>],
     a: Order,
@@ -125,7 +127,7 @@ fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str>
     names.collect()
 }
 
-/// The names of the kernels for these orders.
+/// The names of the kernels for operands of these orders.
 fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
     match fused {
         Fused::Nothing => names(of_orders(T::plain(), a, b, None)),
@@ -137,7 +139,7 @@ fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str>
     }
 }
 
-/// The plain kernels for the problem's orders, or the one of them with this name.
+/// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Sixteen, D: DeviceData>(
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
@@ -155,12 +157,12 @@ fn cost_input<T: TensorMapElement, D: DeviceData>(
         lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
         bytes_c: size_of::<D>(),
         allows_fixup: false,
-        // Without any k, zeros are multiplied.
+        // With k = 0, zeros are multiplied.
         ..CostInput::plain([m, n, k.max(1)], Card::of(stream.device()))
     }
 }
 
-/// Whether TMA can store C, which it writes in units of 16 bytes of a row.
+/// Whether TMA can store C. TMA writes units of 16 bytes of a row.
 fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
     c.starts_runs_at(TMA_UNIT) && c.columns().is_multiple_of(TMA_UNIT / size_of::<T>())
 }
@@ -206,11 +208,11 @@ family! {
     ToF32, <T> to f32, plan to_f32
 }
 family! {
-    /// C of a type that no kernel writes.
+    /// C of another type, which no kernel of the family writes.
     ToOtherType, <T, D> to D, plan by_second_kernel
 }
 
-/// A C of the operands' type.
+/// Plans a C of the operands' type.
 fn to_same_type<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
@@ -234,7 +236,7 @@ fn to_same_type<T: Sixteen>(
     }
 }
 
-/// A C of the operands' type, with nothing fused.
+/// Plans a C of the operands' type, with nothing fused.
 fn plain<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
@@ -252,12 +254,12 @@ fn plain<T: Sixteen>(
             clocks: candidate.clocks,
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
-        // The kernel of that name cannot write C itself.
+        // The kernel of this name cannot write C itself.
         None => by_second_kernel(stream, problem, kernel),
     }
 }
 
-/// A C of the operands' type, with something fused: by a kernel that does it, or by an epilogue pass.
+/// Plans a C of the operands' type, with something fused: by a fusing kernel, or by a plain kernel and a second kernel.
 fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T>,
@@ -270,24 +272,27 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
         false => Vec::new(),
     };
     let input = cost_input(stream, problem);
-    let second = by_second_kernel(stream, problem, kernel)?;
-    let Some(candidate) = model::fastest(&fusing, &input) else {
-        return Ok(second);
-    };
-    match second {
-        Some(second) if second.clocks < SECOND_KERNEL_PAYS * candidate.clocks => Ok(Some(second)),
-        _ => Ok(Some(Planned {
-            clocks: candidate.clocks,
-            launch: Box::new(FusedLaunch {
-                kernel: Prepared::new(stream, &PTX, candidate, input)?,
-                activation,
-            }),
-        })),
+    let (second, second_input) = for_second_kernel(stream, problem, kernel);
+    // Only the chosen kernel is loaded: loading may compile its PTX.
+    match (model::fastest(&fusing, &input), second) {
+        (Some(candidate), second)
+            if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
+        {
+            Ok(Some(Planned {
+                clocks: candidate.clocks,
+                launch: Box::new(FusedLaunch {
+                    kernel: Prepared::new(stream, &PTX, candidate, input)?,
+                    activation,
+                }),
+            }))
+        }
+        (_, Some(second)) => second_kernel(stream, second, second_input).map(Some),
+        (_, None) => Ok(None),
     }
 }
 
-/// A C of f32: the accumulators themselves, times alpha, where nothing else is asked for, or where they are added to C, and
-/// threads can write them there.
+/// Plans a C of f32. C itself is the partial output if it is alpha·A·B, or alpha·A·B + C, and threads can write pairs
+/// to it.
 fn to_f32<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T, f32>,
@@ -319,23 +324,42 @@ fn to_f32<T: Sixteen>(
     }))
 }
 
-/// Any C: a second kernel makes it of partial output.
+/// Plans any C: a second kernel makes it of partial output.
 fn by_second_kernel<T: Sixteen, D: Output>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, D>>> {
+    match for_second_kernel(stream, problem, kernel) {
+        (Some(candidate), input) => second_kernel(stream, candidate, input).map(Some),
+        (None, _) => Ok(None),
+    }
+}
+
+/// The plain kernel that is the fastest if a second kernel makes C, with the model's input.
+fn for_second_kernel<T: Sixteen, D: DeviceData>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> (Option<Candidate<T, Scale>>, CostInput) {
     let input = CostInput {
         needs_second_kernel: true,
         ..cost_input(stream, problem)
     };
-    let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
-        return Ok(None);
-    };
-    Ok(Some(Planned {
+    let candidate = model::fastest(&plain_kernels(problem, kernel), &input);
+    (candidate, input)
+}
+
+/// Plans this plain kernel, and a second kernel.
+fn second_kernel<T: Sixteen, D: Output>(
+    stream: &Stream,
+    candidate: Candidate<T, Scale>,
+    input: CostInput,
+) -> Result<Planned<T, D>> {
+    Ok(Planned {
         clocks: candidate.clocks,
         launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
-    }))
+    })
 }
 
 /// C by a kernel that fuses nothing, with or without splits.
@@ -360,15 +384,15 @@ impl<T: Sixteen> Launch<T, T> for Plain<T> {
                     let c = &mut problem.c;
                     kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
                 }
-                // This stream has no counters, as the plan's stream had.
+                // The plan's stream had counters, and this stream has none.
                 None => match plain(stream, &problem, None)? {
                     Some(planned) => planned.launch.launch(stream, problem),
-                    None => Ok(()),
+                    None => unreachable!("every problem has a plain kernel"),
                 },
             },
             OutputPath::SecondKernel => {
                 let partials = kernel.launch_for_partials(stream, matrices)?;
-                // SAFETY: the factors are the whole epilogue, and the partials are of C.
+                // SAFETY: the epilogue has no operands, and the partials are of C.
                 unsafe { partials.reduce(stream, T::SPLIT_K_REDUCE_PLAIN, scale, &mut problem.c) }
             }
         }
@@ -420,7 +444,7 @@ impl<T: Sixteen> Launch<T, f32> for Accumulate<T> {
     }
 }
 
-/// Any C by way of partial output in scratch memory.
+/// Any C, by a second kernel from partial output in scratch memory.
 struct SecondKernel<T: Sixteen>(Prepared<T, Scale>);
 
 impl<T: Sixteen, D: Output> Launch<T, D> for SecondKernel<T> {
@@ -440,15 +464,14 @@ mod tests {
     use super::*;
     use crate::Matrix;
     use crate::gemm::epilogue::EpilogueArgs;
-    use crate::gemm::tune::model::Candidate;
 
-    /// Numbers whose products and sums are exact.
+    /// Small whole numbers, so that products and sums are exact.
     fn small(count: usize) -> Vec<bf16> {
         let small = |i: usize| bf16::from_f32((i * 7 % 11 % 3) as f32 - 1.0);
         (0..count).map(small).collect()
     }
 
-    /// C = A·B + beta·C by that instance, with so many splits.
+    /// Computes C = A·B + beta·C by this instance, with this number of splits.
     fn multiply_in_splits(
         stream: &Stream,
         instance: &'static Instance<bf16>,
@@ -476,7 +499,8 @@ mod tests {
         Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)
     }
 
-    /// Again and again, because each launch must leave the counters as it found them, and in a graph.
+    /// Checks C of several launches, because each must leave the counters as it found them. Half of them are in a
+    /// graph.
     fn check_splits(
         name: &str,
         [m, n, k]: [usize; 3],
@@ -484,7 +508,7 @@ mod tests {
         beta: f32,
     ) {
         let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
-        let instance = instances.next().expect("there is such an instance");
+        let instance = instances.next().expect("the instance exists");
         match path {
             OutputPath::Fixup => assert!(instance.runs_fixup, "{name}"),
             _ => assert!(instance.writes_partials && !instance.transposed, "{name}"),
@@ -515,7 +539,7 @@ mod tests {
         let graph = captured.unwrap();
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();
-            // SAFETY: the matrices live past the download.
+            // SAFETY: the matrices live until the download.
             unsafe { graph.launch(&stream).unwrap() };
             assert_eq!(
                 stream.download(&on_c).unwrap(),

@@ -1,9 +1,9 @@
-//! The model: what a kernel of the sm_90 family takes for a problem, into how many splits its k-tiles are divided, and which
-//! kernel is the fastest. [`table`](super::table) corrects it on devices where kernels were measured.
+//! The model: the estimated time of a kernel of the sm_90 family at a problem, the number of splits, and the fastest
+//! kernel. [`table`] corrects the model on devices where kernels were measured.
 //!
-//! A block's k-tile takes as long as the tensor cores need for the tile, or as the L2 cache needs to bring it. A tile takes its
-//! k-tiles and an epilogue. The kernel takes as many tiles as its busiest block has, and at least as long as memory needs. Then
-//! the last tiles are stored. All times are in clocks of a multiprocessor.
+//! A k-tile takes as long as the tensor cores need to multiply it, or as the L2 cache needs to bring it. A tile takes
+//! the time of its k-tiles and of an epilogue. The kernel takes the time of its busiest block's tiles, and at least the
+//! time that memory needs. Then the last tiles are stored. All times are in clocks of a multiprocessor.
 
 use std::{iter, ptr};
 
@@ -17,7 +17,7 @@ pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 128;
 
-/// What the model knows of a device.
+/// A device, as the model sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Card {
     /// Multiprocessors.
@@ -27,7 +27,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// What it knows of this device.
+    /// The card of this device.
     pub fn of(device: &Device) -> Self {
         Card {
             multiprocessors: device.multiprocessors(),
@@ -49,13 +49,13 @@ pub struct CostInput {
     pub bytes_ab: usize,
     /// Bytes of an element of C, twice if it is added to.
     pub bytes_c: usize,
-    /// Whether C itself is the partial output, if no second kernel makes it of that.
+    /// Whether C itself is the partial output, unless a second kernel makes C.
     pub c_is_partial_output: bool,
     /// The device.
     pub card: Card,
-    /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 where rows start anywhere.
+    /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 if rows do not start at cache lines.
     pub lines: [usize; 2],
-    /// Whether a second kernel makes C of the accumulators, even of those of tiles without splits.
+    /// Whether a second kernel must make C, even without splits.
     pub needs_second_kernel: bool,
     /// Whether blocks may run the fixup.
     pub allows_fixup: bool,
@@ -64,9 +64,9 @@ pub struct CostInput {
 }
 
 impl CostInput {
-    /// The product of 16-bit matrices into one of the same type, all without gaps, A row-major and B column-major.
+    /// The product of packed 16-bit matrices into one of the same type. A is row-major, B column-major.
     pub fn plain([m, n, k]: [usize; 3], card: Card) -> Self {
-        // What TMA cannot read is copied to rows that start cache lines.
+        // Operands that TMA cannot read are copied to rows that start at cache lines.
         let row = 2 * k;
         let lines = match row.is_multiple_of(TMA_UNIT) && !row.is_multiple_of(CACHE_LINE) {
             true => 2,
@@ -109,7 +109,8 @@ impl CostInput {
         self.k.div_ceil(instance.tile_k as usize)
     }
 
-    /// Bytes of A, B and C. Those of rows that start anywhere count as more, because memory takes longer for them.
+    /// Bytes of A, B and C. Bytes of rows that do not start at cache lines count as more, because memory takes longer
+    /// for them.
     fn bytes(&self) -> f64 {
         let Self {
             m,
@@ -136,14 +137,14 @@ impl CostInput {
 pub enum OutputPath {
     /// The block that has them writes C.
     Direct,
-    /// The last block of each tile's splits adds the partials and writes C.
+    /// The last of a tile's blocks to arrive adds the partials of all splits and writes C.
     Fixup,
     /// A second kernel makes C of the partial output.
     SecondKernel,
 }
 
 impl OutputPath {
-    /// Clocks that it takes at least.
+    /// The least clocks that the path adds.
     fn least(self) -> f64 {
         match self {
             Self::Direct => 0.0,
@@ -153,7 +154,7 @@ impl OutputPath {
     }
 }
 
-/// An instance, and how it would be launched.
+/// An instance, and how it is launched.
 #[derive(Debug)]
 pub struct Candidate<T: 'static, Epi: 'static> {
     /// The instance.
@@ -166,7 +167,8 @@ pub struct Candidate<T: 'static, Epi: 'static> {
     pub work_tiles: usize,
     /// Blocks of the grid: whole clusters, at most one block a multiprocessor.
     pub blocks: u32,
-    /// Whether clusters claim slots by SM affinity: they fill the device, and each has enough tiles for it to pay.
+    /// Whether clusters claim slots by SM affinity. They do if they fill the device, and each has enough tiles for it
+    /// to pay.
     pub claims_slots: bool,
     /// The model's estimate, in clocks.
     pub clocks: f64,
@@ -179,8 +181,8 @@ impl<T, Epi> Clone for Candidate<T, Epi> {
 }
 impl<T, Epi> Copy for Candidate<T, Epi> {}
 
-// The constants are fitted to times of instances at 249 shapes on an H200. START and ONE_SUBTILE are fitted to some more
-// shapes, and the cost of a second cache line to 426.
+// The constants are fitted to times of instances at 249 shapes on an H200. START and ONE_SUBTILE are fitted to some
+// more shapes, and the cost of a second cache line to 426.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
 const MULTIPLY: f64 = 1.13;
@@ -194,23 +196,23 @@ const SECOND_LINE_OF_MEMORY: f64 = 0.8;
 const OUTSIDE: f64 = 17.47;
 /// Clocks from one k-tile to the next.
 const K_TILE: f64 = 87.81;
-/// Clocks that a k-tile takes longer in a cluster that claims no slot, whose blocks wait for each other.
+/// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
 const WITHOUT_SLOT: f64 = 22.93;
-/// Clocks from a tile's last k-tile to the next tile's first, for each 64 rows and columns of a consumer.
+/// Clocks from a tile's last k-tile to the next tile's first, for each 64×64 accumulators of a consumer.
 const EPILOGUE: f64 = 843.2;
-/// The slowdown of the epilogue where subtiles have 8 columns.
+/// The slowdown of the epilogue if subtiles have 8 columns.
 const EIGHT_COLUMNS: f64 = 1.872;
-/// The slowdown of the epilogue where C is column-major: lines of a subtile are 32 bytes long.
+/// The slowdown of the epilogue if C is column-major: lines of a subtile are 32 bytes long.
 const COLUMN_MAJOR: f64 = 0.5321;
-/// The slowdown of the epilogue where only one subtile has room: it must leave before the next one.
+/// The slowdown of the epilogue if there is room for one subtile only: it must be stored before the next one.
 const ONE_SUBTILE: f64 = 0.3;
 /// The time of a ping-pong consumer's k-tiles after its first tile, relative to the first tile's.
 const PING_PONG: f64 = 0.993;
-/// Clocks that one ping-pong consumer takes to let the other one in.
+/// Clocks for one ping-pong consumer to hand over to the other one.
 const PASS: f64 = 1017.0;
 /// Clocks that clusters take to start.
 const CLUSTER: f64 = 102.2;
-/// Clocks that a launch takes to start, unless it leaves multiprocessors for the blocks of the next one. Then one launch
+/// Clocks that a launch takes to start. They do not count if launches leave multiprocessors free: then one launch
 /// starts while the other one ends.
 const START: f64 = 1000.0;
 /// Clocks of a cluster reduction, for each 64×64 accumulators.
@@ -219,12 +221,12 @@ const CLUSTER_REDUCE: f64 = 2574.0;
 const MEMORY_RATE: f64 = 19.82;
 /// Memory slowdown, times (1 − active/all multiprocessors)².
 const FEW: f64 = 2.979;
-/// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do not
-/// count: many blocks read the same rows at a time.
+/// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
+/// not count: many blocks read the same rows at a time.
 const CACHED: f64 = 0.212;
-/// Memory time of the tiles that all blocks store last, while nothing is multiplied, relative to other bytes.
+/// Memory time of the tiles that all blocks store last, relative to other bytes. Nothing is multiplied meanwhile.
 const LAST_STORE: f64 = 0.6841;
-/// The slowdown of the last store where subtiles have 16 columns: runs of 32 bytes.
+/// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
 const RUNS: f64 = 2.418;
 /// Clocks that a block takes to write its partials and to count its arrival.
 const FIXUP: f64 = 2759.0;
@@ -236,14 +238,14 @@ const SECOND_KERNEL: f64 = 6891.0;
 const PARTIALS_OF_SPLITS: f64 = 0.3373;
 /// Tiles that each cluster must have for slots to pay.
 const TILES_FOR_SLOTS: usize = 3;
-/// The most splits: more are more work to add than to multiply.
+/// The most splits. With more, adding partials is more work than multiplying.
 const MOST_SPLITS: usize = 64;
 
 /// Candidates within this factor of the fastest, by the model, are compared by the table.
 const REACH: f64 = 1.15;
 
-/// The candidate that is estimated to be the fastest: by the table where it has the problem, else by the model and the table's
-/// nearest entries. None if there are no instances.
+/// The candidate that is estimated to be the fastest: by the table if it has the problem, otherwise by the model and
+/// the table's nearest entries. None if there are no instances.
 pub fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     input: &CostInput,
@@ -261,7 +263,7 @@ pub(super) fn by_model_and_neighbours<T, Epi>(
     neighbours: &Neighbours,
 ) -> Option<Candidate<T, Epi>> {
     let memory = input.bytes() / input.rate();
-    // An instance that is likely to be among the best is first, so that few others need a close look.
+    // The first instance is likely among the best, so that most others are ruled out early.
     let likely = neighbours.likely(instances);
     let others = instances.iter().copied();
     let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));
@@ -281,8 +283,8 @@ pub(super) fn by_model_and_neighbours<T, Epi>(
     fastest.map(|(_, candidate)| candidate)
 }
 
-/// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the least
-/// time of memory, in clocks.
+/// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the
+/// least time of memory, in clocks.
 pub(super) fn by_model<T, Epi>(
     instance: &'static Instance<T, Epi>,
     input: &CostInput,
@@ -305,18 +307,18 @@ pub(super) fn by_model<T, Epi>(
     fastest
 }
 
-/// The slowdown of what lies in `lines` cache lines, if a second line adds `second`.
+/// The slowdown of accesses to `lines` cache lines, if a second line adds `second`.
 fn longer(lines: usize, second: f64) -> f64 {
     1.0 + second * real(lines - 1)
 }
 
-/// The number as a float, by way of a signed one, which takes a processor one instruction.
+/// The number as a float. From a signed integer, the conversion is one instruction.
 fn real(number: usize) -> f64 {
     number as i64 as f64
 }
 
-/// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor. Not all GPCs have multiprocessors for
-/// whole clusters of more than two blocks.
+/// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor. Not all GPCs have multiprocessors
+/// for whole clusters of more than two blocks.
 fn clusters_at_a_time(multiprocessors: u32, blocks: u32) -> u32 {
     match blocks {
         0..=2 => multiprocessors / blocks,
@@ -337,7 +339,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     if memory + besides > most {
         return None;
     }
-    // Computing and memory slow each other down where they take about the same time: the fourth power says how much.
+    // Computing and memory slow each other down if they take about the same time. The fourth power models how much.
     let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Candidate {
         instance: launch.tiled.instance,
@@ -350,14 +352,14 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     })
 }
 
-/// A problem as an instance solves it, however the work is dealt out.
+/// A problem as an instance solves it, independent of how the work is dealt out.
 struct Tiled<T: 'static, Epi: 'static> {
     instance: &'static Instance<T, Epi>,
-    /// The problem as the instance has it.
+    /// The problem, oriented for the instance.
     input: CostInput,
     /// Clusters of tiles that C has.
     clusters: usize,
-    /// Bytes of a k-tile of A, and of B, that a block reads from the L2 cache. Those in two cache lines count as more.
+    /// Bytes of a k-tile of A, and of B, that a block reads from the L2 cache. Bytes in two cache lines count as more.
     read: [f64; 2],
     /// Clocks of a k-tile's loads and products, which overlap.
     work: f64,
@@ -383,14 +385,14 @@ impl<T, Epi> Tiled<T, Epi> {
         }
     }
 
-    /// The ways in which the instance can be launched: the number of splits, and how accumulators become C. An instance that
-    /// computes Cᵀ cannot write the partials of several splits, which lie below one another.
+    /// The ways in which the instance can be launched: the number of splits, and how accumulators become C. An instance
+    /// that computes Cᵀ cannot write the partials of several splits, which lie below one another.
     fn ways(&self) -> impl Iterator<Item = (usize, OutputPath)> {
         let Self {
             instance, input, ..
         } = self;
         let multiprocessors = input.card.multiprocessors as usize;
-        // The split that makes as many tiles as there are multiprocessors, if any does.
+        // The number of splits that makes about as many work tiles as multiprocessors, if tiles are few.
         let blocks = self.clusters * instance.blocks_of_cluster() as usize;
         let most = match 2 * blocks > multiprocessors {
             true => None,
@@ -414,7 +416,7 @@ impl<T, Epi> Tiled<T, Epi> {
         self.instance.tile.map(f64::from)
     }
 
-    /// How many times 64×64 accumulators a consumer has.
+    /// Accumulators of a consumer, in units of 64×64.
     fn accumulators(&self) -> f64 {
         let [m, n] = self.tile();
         m * n / 4096.0 / f64::from(self.instance.consumers_at_a_tile())
@@ -426,9 +428,9 @@ impl<T, Epi> Tiled<T, Epi> {
     }
 }
 
-/// Rows out of bounds that a block loads of A and B in a k-tile. The blocks of a cluster load parts of a shared tile, and the
-/// last part may be out of bounds altogether. An A that is not shared counts none: its boxes end at the last row where A is
-/// row-major.
+/// Rows out of bounds that a block loads of A and B in a k-tile. The blocks of a cluster each load a part of a shared
+/// tile, and the last part may be out of bounds as a whole. An A that is not shared counts none: the boxes of a
+/// row-major A end at its last row.
 fn outside<T, Epi>(instance: &Instance<T, Epi>, input: &CostInput) -> f64 {
     let [m, n] = instance.tile.map(f64::from);
     let [cluster_rows, cluster_columns] = instance.cluster;
@@ -448,7 +450,7 @@ struct Launch<'a, T: 'static, Epi: 'static> {
     /// Splits of each tile's k-tiles.
     splits: usize,
     path: OutputPath,
-    /// What clusters take one after the other: clusters of tiles, once for each split.
+    /// Shares of the work, which clusters take one after the other: each cluster of tiles once for each split.
     shares: usize,
     /// Clusters that run at the same time.
     clusters: usize,
@@ -511,13 +513,13 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         self.path != OutputPath::SecondKernel && !self.tiled.instance.tile[1].is_multiple_of(32)
     }
 
-    /// Clocks that the busiest block computes, its loads included.
+    /// Clocks of the busiest block's loads, products and epilogues.
     fn computing(&self) -> f64 {
         let Tiled { instance, .. } = self.tiled;
         let (multiply, epilogue) = (self.multiply(), self.tiled.epilogue());
         let rounds = self.rounds;
         let computing = if instance.is_pingpong {
-            // One consumer's epilogue overlaps the other one's mainloop, if it takes no longer.
+            // One consumer's epilogue overlaps the other one's mainloop, if the mainloop takes at least as long.
             let next = (PING_PONG * multiply).max((multiply + epilogue) / 2.0);
             multiply + (rounds - 1.0) * (next + PASS) + epilogue
         } else {
@@ -590,12 +592,12 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             }
     }
 
-    /// Clocks that partial output takes longer than C.
+    /// Clocks by which partial output takes longer than C.
     fn partial_output(&self) -> f64 {
         let instance = self.tiled.instance;
         match !instance.is_pingpong && instance.tile[0] > 64 * instance.consumers {
-            // Nothing is multiplied while cooperative consumers write two M atoms each. Other instances are faster:
-            // 0.96 of cuBLASLt's speed at 2048×5120×20480, against 0.79.
+            // Nothing is multiplied while cooperative consumers write two M atoms each. At 2048×5120×20480 such
+            // instances have 0.79 of cuBLASLt's speed, and others 0.96.
             true => f64::INFINITY,
             false => 0.0,
         }
@@ -620,7 +622,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_candidate_is_faster_than_the_chosen_one() {
+    fn the_fastest_candidate_is_chosen() {
         for extents in [
             [1, 8192, 8192],
             [64, 64, 65_536],
@@ -628,7 +630,7 @@ mod tests {
             [512, 512, 512],
             [4095, 4095, 4096],
         ] {
-            // Without a table, the model chooses.
+            // Without a table, the model alone chooses.
             let card = Card {
                 multiprocessors: 132,
                 table: None,

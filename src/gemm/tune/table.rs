@@ -1,9 +1,8 @@
-//! Tables: what kernels took at problems that were measured on a device. They show how wrong the model is there and, as it
-//! seems, at problems like them. A table corrects the model only on the device that it was measured on.
+//! Tables: measured times of kernels at some problems, on one device. They show the model's errors at these problems,
+//! and the model errs alike at nearby problems. A table corrects the model only on the device that it was measured on.
 //!
-//! The model knows what a launch is made of, but not how its parts slow each other down. It errs alike at nearby problems. So the
-//! logarithm of time over model is averaged over the measured problems, nearer ones with more weight, and with some weight for
-//! the model being right.
+//! The correction of an instance is the average of log(time / model) over the measured problems. Nearer problems have
+//! more weight, and an error of 0 has some weight as well.
 
 use std::array;
 use std::collections::HashMap;
@@ -17,28 +16,28 @@ use super::model::{Card, CostInput, by_model};
 
 /// Multiprocessors of an H200.
 const H200_MULTIPROCESSORS: u32 = 132;
-/// The table of the H200. A line has m, n and k, and instances with their times in microseconds, as `cargo xtask measured`
-/// writes them. An instance that a line does not have is slower by far.
+/// The table of the H200, as `cargo xtask measured` writes it. A line has m, n and k, and instances with their times in
+/// microseconds. Instances that are missing in a line are slower by far.
 static H200: LazyLock<Table> =
     LazyLock::new(|| Table::read(include_str!("tables/h200.txt"), H200_MULTIPROCESSORS));
 
-/// The distance, in the logarithms of m, n and k, from which on a measured problem has no weight. At half the rows, or twice
-/// as many, its weight is 0.6.
+/// The distance from which on a measured problem has no weight, between the logarithms of m, n and k. A problem with
+/// half or twice as many rows has a weight of 0.6.
 const FAR: f32 = 2.0;
-/// The least weight: less is taken for none, to save time.
-const LITTLE: f32 = 0.05;
-/// The weight of the model being right, where a problem that was measured itself has 1.
-const MODEL: f32 = 0.3;
+/// The least weight. Problems with less are skipped, to save time.
+const LEAST_WEIGHT: f32 = 0.05;
+/// The weight of an error of 0. The problem itself, if it was measured, has a weight of 1.
+const MODEL_WEIGHT: f32 = 0.3;
 
 /// What was measured on a device.
 pub struct Table {
-    /// Where each problem is.
+    /// The place of each problem: its index in the other fields.
     places: HashMap<[usize; 3], usize>,
     /// The problems' logarithms of m, of n, and of k.
     at: [Vec<f32>; 3],
     /// The instances that were measured at each problem, the fastest first.
     fastest_first: Vec<Vec<usize>>,
-    /// For each [`LANES`] instances, up to the last that was measured, their errors at each problem.
+    /// For each group of [`LANES`] instances, their errors at each problem. Ends at the last group that was measured.
     errors: Vec<Vec<Errors>>,
 }
 
@@ -51,19 +50,19 @@ impl fmt::Debug for Table {
 /// Instances whose errors are averaged together.
 const LANES: usize = 8;
 
-/// How wrong the model is about some instances at a problem.
+/// The model's errors for some instances at a problem.
 #[derive(Clone, Copy, Default)]
 struct Errors {
-    /// The logarithm of time over model, relative to its mean over the problem's instances; 0 where it is not known.
+    /// log(time / model) minus its mean over the problem's instances. 0 if it is not known.
     of: [f32; LANES],
-    /// 1 where it is known, else 0.
+    /// 1 if the error is known, otherwise 0.
     known: [f32; LANES],
 }
 
 impl Table {
     /// The table of devices of this name, if there is one.
     pub fn of_device(name: &str) -> Option<&'static Self> {
-        // As the driver has it: "NVIDIA H200".
+        // The driver's name is "NVIDIA H200".
         name.ends_with("H200").then(|| &*H200)
     }
 
@@ -108,7 +107,8 @@ impl Table {
         table
     }
 
-    /// The table that applies to a problem: kernels were measured with a C of the operands' type, and nothing fused.
+    /// The table, if it applies to the problem. Kernels were measured with a C of the operands' type and nothing fused:
+    /// only then is the fixup allowed.
     fn of(input: &CostInput) -> Option<&'static Self> {
         input.card.table.filter(|_| input.allows_fixup)
     }
@@ -170,14 +170,14 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
 #[derive(Default)]
 pub struct Neighbours {
     table: Option<&'static Table>,
-    /// Their places, and the weight of each.
+    /// The places of these problems, and the weight of each.
     near: Vec<(usize, f32)>,
-    /// The model's average error among them, by instance.
+    /// The model's average error at these problems, by instance.
     errors: Vec<[f32; LANES]>,
 }
 
 impl Neighbours {
-    /// Those of this problem. There are none without a table.
+    /// The measured problems near this one. None without a table.
     pub fn new(input: &CostInput) -> Self {
         let Some(table) = Table::of(input) else {
             return Self::default();
@@ -186,21 +186,21 @@ impl Neighbours {
         let weight = |((m, n), k): ((&f32, &f32), &f32)| {
             let apart = [m - here[0], n - here[1], k - here[2]];
             let square = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2];
-            // About e^(−square), and 0 where that is little.
+            // About e^(−square), and 0 where e^(−square) is small.
             let weight = (1.0 - square / (FAR * FAR)).max(0.0);
             (weight * weight) * (weight * weight)
         };
         let [at_m, at_n, at_k] = &table.at;
         let weights: Vec<_> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
         let weights = weights.into_iter().enumerate();
-        let near = weights.filter(|(_, weight)| *weight > LITTLE);
+        let near = weights.filter(|(_, weight)| *weight > LEAST_WEIGHT);
         Self::of(table, near.collect())
     }
 
-    /// The problems at these places, with their weights.
+    /// The problems at these places, with these weights.
     fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
         let average = |errors: &Vec<Errors>| {
-            let (mut sum, mut weights) = ([0.0; LANES], [MODEL; LANES]);
+            let (mut sum, mut weights) = ([0.0; LANES], [MODEL_WEIGHT; LANES]);
             for &(place, weight) in &near {
                 let Errors { of, known } = &errors[place];
                 for lane in 0..LANES {
@@ -217,7 +217,7 @@ impl Neighbours {
         }
     }
 
-    /// The one of these instances that was the fastest at the nearest problem, if any is near.
+    /// Of these instances, the fastest at the nearest problem. None if no problem is near.
     pub fn likely<T, Epi>(
         &self,
         instances: &[&'static Instance<T, Epi>],
@@ -227,7 +227,8 @@ impl Neighbours {
         self.table?.fastest(*nearest, instances)
     }
 
-    /// The correction of the model's time of an instance, if the model is right about all instances on average.
+    /// The factor that corrects the model's time of an instance. It assumes that the model is right on average over all
+    /// instances.
     pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
         let errors = self.errors.get(instance.nth / LANES);
         errors.map_or(1.0, |errors| f64::from(errors[instance.nth % LANES]).exp())
@@ -256,7 +257,7 @@ mod tests {
         lines(text).zip(text.lines())
     }
 
-    /// The instances for an A and a B along which k is consecutive, or is not.
+    /// The instances for an A and a B that are K-major or not.
     fn of_majors(k_major: [bool; 2]) -> Vec<&'static Instance<half::bf16>> {
         let of_majors = BF16.iter().filter(|it| it.k_major == it.oriented(k_major));
         of_majors.collect()
@@ -314,7 +315,7 @@ mod tests {
             let neighbours = Neighbours::of(&H200, others);
             let candidate = by_model_and_neighbours(&of_k_major, &input, &neighbours).unwrap();
             let name = any_type(candidate.instance.kernel.name());
-            // An instance that a line does not have is slower.
+            // An instance that is missing in a line is slower than all others.
             let slowest = line.times.last();
             let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);
             losses[input.lines[0] - 1].push(chosen.unwrap().1 / line.times[0].1 - 1.0);

@@ -39,11 +39,11 @@ activation! {
     Silu = silu
 }
 
-/// [`gelu`] of each value, by way of [`tanh_approx_f16`] where there are pairs. That halves the work of the unit that
-/// computes the hyperbolic tangent, which GELU waits for.
+/// [`gelu`] of each value. Pairs use [`tanh_approx_f16`], which halves the work of the unit that computes the
+/// hyperbolic tangent, the bottleneck of GELU.
 ///
-/// With pairs the result is off by up to 2⁻¹¹ of `x`. For positive `x`, bf16 rounds away more. For negative `x` the relative
-/// error grows: 2 % at −2, a third at −3. Below about −3.5 the result may be 0.
+/// The error of pairs is at most 2⁻¹¹ of `x`. For positive `x`, rounding to bf16 loses more. For negative `x` the
+/// relative error grows: 2 % at −2, a third at −3. Below about −3.5 the result may be 0.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct GeluForBf16;
@@ -71,13 +71,13 @@ impl Epilogue for GeluForBf16 {
     }
 }
 
-/// `max(x, floor)`: [`relu`] with a floor of 0, the identity with −∞.
+/// `max(x, floor)`: [`relu`] if `floor` is 0, the identity if it is −∞.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct AtLeast {
-    /// The least value.
+    /// The smallest result.
     pub floor: f32,
-    /// Makes the size a multiple of the other parts' alignment.
+    /// Makes the size a multiple of the alignment of the epilogue's other parts.
     pub padding: u32,
 }
 
@@ -92,16 +92,17 @@ impl Epilogue for AtLeast {
     }
 }
 
-/// What is applied last, chosen at run time.
+/// The function that is applied last, chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// [`relu`].
     Relu,
     /// [`gelu`].
     ///
-    /// In a C of bf16 it may be off by up to 2⁻¹¹ of `x`, in a C of f16 by up to 2⁻¹². For positive `x`, C's type rounds away
-    /// more. For negative `x` the relative error grows: several per cent below about −2, all of the result below about −4.
-    /// The operands' layout decides whether this or [`gelu_exact`] is computed. A C of f32 always gets [`gelu_exact`].
+    /// The error is at most 2⁻¹¹ of `x` in a C of bf16, and 2⁻¹² of `x` in a C of f16. For positive `x`, rounding to
+    /// C's type loses more. For negative `x` the relative error grows: several per cent below about −2, all of the
+    /// result below about −4. The operands' layout decides whether this or [`gelu_exact`] is computed. A C of f32
+    /// always gets [`gelu_exact`].
     Gelu,
     /// [`silu`].
     Silu,
@@ -117,7 +118,7 @@ pub struct AnyActivation {
 }
 
 impl AnyActivation {
-    /// This one, or none.
+    /// This activation, or none.
     pub const fn new(activation: Option<Activation>) -> Self {
         Self {
             code: match activation {
@@ -141,7 +142,8 @@ impl Epilogue for AnyActivation {
         const SILU: u32 = 1 + Activation::Silu as u32;
         match self.code {
             RELU => relu(acc),
-            // An epilogue that branches for each value is not bound by instructions, and C may be of f32.
+            // The approximation would not pay: with a branch for each value, instructions are not the bottleneck. C may
+            // also be of f32.
             GELU => gelu_exact(acc),
             SILU => silu(acc),
             _ => acc,
@@ -159,28 +161,29 @@ pub fn relu(x: f32) -> f32 {
 const LINEAR: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715 * LINEAR;
 
-/// The argument of GELU's hyperbolic tangent.
+/// The argument of the hyperbolic tangent in GELU.
 #[inline(always)]
 fn inner(x: f32) -> f32 {
     x * fma(CUBIC, x * x, LINEAR)
 }
 
-/// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`. On a GPU the result is off by up to 2⁻¹² of `x`. For positive `x`, bf16
-/// and f16 round away more. For negative `x` whose result is below 2⁻² of it, f16 rounds away less.
+/// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`. On a GPU the error is at most 2⁻¹² of `x`. For positive `x`,
+/// rounding to bf16 or f16 loses more. For negative `x`, rounding to f16 loses less once the result is below 2⁻² of
+/// `x`.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     gelu_by(x, tanh_approx(inner(x)))
 }
 
-/// [`gelu`] of `x`, by the hyperbolic tangent that it takes.
+/// [`gelu`] of `x`, from the hyperbolic tangent of `inner(x)`.
 #[inline(always)]
 fn gelu_by(x: f32, tanh: f32) -> f32 {
     let half = 0.5 * x;
     fma(half, tanh, half)
 }
 
-/// [`gelu`], more exact and slower. For positive `x` it is off by a few units in the last place. For negative `x` it is off
-/// by less than 2⁻¹⁹ of the result down to −3, and 2⁻¹⁶ down to −8.
+/// [`gelu`], more exact and slower. For positive `x` the error is a few units in the last place. For negative `x` it is
+/// less than 2⁻¹⁹ of the result down to −3, and less than 2⁻¹⁶ down to −8.
 #[inline(always)]
 pub fn gelu_exact(x: f32) -> f32 {
     // (1 + tanh(y)) / 2 = 1 / (1 + e⁻²ʸ)
@@ -190,7 +193,7 @@ pub fn gelu_exact(x: f32) -> f32 {
 /// `x / (1 + e⁻ˣ)`.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
-    // By way of tanh it would be one instruction less, and below −8 wrong by more than the result.
+    // Through tanh it would take one instruction less, and below −8 the error would exceed the result.
     x * rcp_approx(1.0 + exp2_approx(-core::f32::consts::LOG2_E * x))
 }
 
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn activations_are_as_in_pytorch() {
+    fn activations_match_pytorch() {
         // PyTorch's relu, gelu with approximate="tanh", silu.
         for (x, expected) in [
             (0.0, [0.0, 0.0, 0.0]),
@@ -214,18 +217,18 @@ mod tests {
             assert!((gelu_exact(x) - gelu(x)).abs() < 2e-6, "{x}");
         }
         assert!(relu(f32::NAN).is_nan() && gelu(f32::NAN).is_nan() && silu(f32::NAN).is_nan());
-        // Far out, e⁻ˣ is infinite.
+        // e⁻ˣ is infinite.
         assert_eq!(silu(-200.0), 0.0);
     }
 
     #[test]
-    fn gelu_is_as_exact_as_promised() {
+    fn gelu_errors_are_within_the_documented_bounds() {
         for x in (-8 * 64..=6 * 64).filter(|&x| x != 0) {
             let x = x as f32 / 64.0;
             let wide = f64::from(x);
             let inner = f64::sqrt(core::f64::consts::FRAC_2_PI) * (wide + 0.044715 * wide.powi(3));
             let expected = wide / (1.0 + f64::exp(-2.0 * inner));
-            let off = |found: f32| (f64::from(found) - expected).abs();
+            let error = |found: f32| (f64::from(found) - expected).abs();
             let mut pairs = [[x, -x]];
             GeluForBf16.apply_pairs(&mut pairs, |_| Pair {
                 at: [0, 0],
@@ -233,16 +236,16 @@ mod tests {
                 columns: (),
             });
             let [[of_pair, _]] = pairs;
-            assert!(off(of_pair) <= wide.abs() / 2048.0, "{x}: {of_pair}");
-            assert!(off(gelu(x)) <= wide.abs() / 4096.0, "{x}: {}", gelu(x));
-            let share = match x {
+            assert!(error(of_pair) <= wide.abs() / 2048.0, "{x}: {of_pair}");
+            assert!(error(gelu(x)) <= wide.abs() / 4096.0, "{x}: {}", gelu(x));
+            let bits = match x {
                 ..-3.0 => 16,
                 ..0.0 => 19,
                 _ => 21,
             };
             let exact = gelu_exact(x);
             assert!(
-                off(exact) <= expected.abs() / f64::from(1 << share),
+                error(exact) <= expected.abs() / f64::from(1 << bits),
                 "{x}: {exact}, {expected}"
             );
         }

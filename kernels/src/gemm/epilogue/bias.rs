@@ -1,4 +1,4 @@
-//! Biases: a number for each column of C, or for each row.
+//! Biases: a number for each column or for each row of C.
 
 use cutlet_device::{DeviceData, Float, Global};
 use cutlet_layout_core::Coord;
@@ -18,9 +18,9 @@ impl<T: Float + Default> ColumnBias<T> {
     /// The `n` elements at `bias`.
     ///
     /// # Safety
-    /// They must exist while a kernel with the epilogue runs. Only kernels before it may write them: it may begin before they
-    /// end. [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs), for which `n` must be even and the
-    /// first pair aligned to its size.
+    /// The elements must exist while a kernel with the epilogue runs. Only earlier kernels may write them. (They may
+    /// still run when this one begins.) [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs),
+    /// for which `n` must be even and the first pair aligned to its size.
     #[inline(always)]
     pub unsafe fn new(bias: Global<T>, n: i32) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
         if first >= self.n {
             return [T::default(); 2];
         }
-        // SAFETY: with `n` even, the second one exists too.
+        // SAFETY: `n` is even, so that the second element exists too.
         unsafe { self.bias.load_vec(first.into()) }
     }
 
@@ -76,7 +76,7 @@ impl<T: Float> RowBias<T> {
     /// The `m` elements at `bias`.
     ///
     /// # Safety
-    /// They must exist while a kernel with the epilogue runs. Only kernels before it may write them.
+    /// The elements must exist while a kernel with the epilogue runs. Only earlier kernels may write them.
     #[inline(always)]
     pub unsafe fn new(bias: Global<T>, m: i32) -> Self {
         Self {
@@ -115,14 +115,14 @@ impl<T: Float> Epilogue for RowBias<T> {
     }
 }
 
-/// Element `index` of `count`, or 0 beyond them.
+/// Element `index`, or 0 beyond `count` elements.
 #[inline(always)]
 fn element<T: Float>(elements: Global<T>, index: i32, count: i32) -> f32 {
     if index >= count {
         return 0.0;
     }
-    // SAFETY: the caller of `new` promised so many elements. They may have been written after this kernel began, which the
-    // read-only cache need not see.
+    // SAFETY: the caller of `new` promised `count` elements. They may be written after this kernel began, so they must
+    // not be read through the read-only cache.
     let [element] = unsafe { elements.load_vec(index.into()) };
     element.to_f32()
 }
@@ -131,7 +131,7 @@ fn element<T: Float>(elements: Global<T>, index: i32, count: i32) -> f32 {
 mod tests {
     use crate::PTX;
 
-    /// A kernel may begin while the one before it still writes the bias.
+    /// A kernel may begin while an earlier one still writes the bias.
     #[test]
     fn nothing_is_read_through_the_read_only_cache() {
         let families = PTX.families.iter();

@@ -1,23 +1,25 @@
-//! The epilogue of the library's fused instances: factors, a residual and a bias, chosen at run time, then an activation.
+//! The epilogue of the library's fused instances: factors, a residual and a bias, then an activation, chosen at run
+//! time.
 
 use cutlet_device::{DeviceData, Float, Global};
 use cutlet_layout_core::Coord;
 
 use super::{AnyActivation, ColumnBias, Epilogue, Pair, Residual, RowBias, Then};
 
-/// What a [`Linear`] bias belongs to.
+/// Whether the bias of a [`Linear`] has a number for each row or for each column of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BiasAlong {
-    /// Each row of C has one number.
+    /// A number for each row.
     Rows,
-    /// Each column of C has one number.
+    /// A number for each column.
     Columns,
 }
 
-/// Everything that can be fused with a product, chosen at run time.
+/// Everything that can be fused with a product. Its parts are chosen at run time.
 pub type Fused<T> = Then<Linear<T>, AnyActivation>;
 
-/// `alpha · acc + beta · source + bias`. The source and the bias may be absent: a thread decides once for several pairs.
+/// `alpha · acc + beta · source + bias`. The source and the bias may be absent. A thread branches once for several
+/// pairs.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Linear<T: Float + Default> {
@@ -27,7 +29,7 @@ pub struct Linear<T: Float + Default> {
     extent: Coord,
     alpha: f32,
     beta: f32,
-    /// 0, or 1 + the [`BiasAlong`].
+    /// 0 for no bias, or 1 + the [`BiasAlong`].
     along: u32,
     padding: u32,
 }
@@ -48,8 +50,7 @@ impl<T: Float + Default> Linear<T> {
         }
     }
 
-    /// With `beta` times a matrix of C's extents at `source`, whose rows and columns are `strides`
-    /// elements apart.
+    /// Adds `beta` times the matrix of C's extents at `source`. Its rows and columns are `strides` elements apart.
     ///
     /// # Safety
     /// As for [`Residual::new`].
@@ -62,7 +63,7 @@ impl<T: Float + Default> Linear<T> {
         }
     }
 
-    /// With a bias of as many elements as C has rows or columns.
+    /// Adds a bias, which has an element for each row or column of C.
     ///
     /// # Safety
     /// As for [`RowBias::new`] or [`ColumnBias::new`].
@@ -81,19 +82,19 @@ impl<T: Float + Default> Linear<T> {
 
     #[inline(always)]
     fn residual_part(&self) -> Residual<T> {
-        // SAFETY: promised to `residual`.
+        // SAFETY: the caller of `residual` promised it.
         unsafe { Residual::new(self.beta, self.source, self.strides, self.extent) }
     }
 
     #[inline(always)]
     fn row_bias(&self) -> RowBias<T> {
-        // SAFETY: promised to `bias`.
+        // SAFETY: the caller of `bias` promised it.
         unsafe { RowBias::new(self.bias, self.extent[0]) }
     }
 
     #[inline(always)]
     fn column_bias(&self) -> ColumnBias<T> {
-        // SAFETY: promised to `bias`.
+        // SAFETY: the caller of `bias` promised it.
         unsafe { ColumnBias::new(self.bias, self.extent[1]) }
     }
 }

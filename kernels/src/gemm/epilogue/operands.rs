@@ -1,4 +1,4 @@
-//! Epilogue operands: what an epilogue reads of a thread's rows and columns while their accumulators are computed.
+//! Epilogue operands: what an epilogue reads for a thread's rows and columns while their accumulators are computed.
 
 use core::array;
 
@@ -6,37 +6,37 @@ use cutlet_layout_core::{Coord, Fragment, StaticLayout};
 
 use super::{Epilogue, Pair};
 
-/// Columns whose accumulators go through the epilogue at a time.
+/// Columns whose accumulators the epilogue is applied to at a time.
 pub(in crate::gemm) const COLUMNS: usize = 32;
-/// Groups of 8 columns among them. A thread has a pair of neighbours in each group, in both of its rows.
+/// Groups of 8 columns in [`COLUMNS`]. A thread has a pair of neighbours in each group, in both of its rows.
 const GROUPS: usize = COLUMNS / 8;
-/// The most groups: those of a tile of 256 columns.
-const MOST: usize = 32;
+/// Groups of the widest tile, which has 256 columns.
+const MOST_GROUPS: usize = 32;
 
-/// What the epilogue `Epi` reads of a thread's two rows, and of its pair of columns in each group.
+/// What the epilogue `Epi` reads for a thread's two rows, and for its pair of columns in each group.
 ///
-/// All of it is under way during the mainloop. Read subtile by subtile instead, one ahead, it would come late: a subtile
-/// takes less time than memory.
+/// All reads overlap the mainloop. Reads for the next subtile, started in the epilogue of this one, would come late: a
+/// subtile takes less time than memory.
 #[derive(Clone, Copy)]
 pub struct EpilogueOperands<Epi: Epilogue> {
     rows: [Epi::Row; 2],
-    columns: [Epi::Columns; MOST],
+    columns: [Epi::Columns; MOST_GROUPS],
 }
 
 impl<Epi: Epilogue> EpilogueOperands<Epi> {
     /// Whether the epilogue reads nothing.
     pub const ARE_NONE: bool = size_of::<Self>() == 0;
 
-    /// Nothing, for an epilogue that reads nothing.
+    /// The operands of an epilogue that reads nothing.
     #[inline(always)]
     pub(in crate::gemm) fn none() -> Self {
         Self {
             rows: Default::default(),
-            columns: [Epi::Columns::default(); MOST],
+            columns: [Epi::Columns::default(); MOST_GROUPS],
         }
     }
 
-    /// Reads them for a tile of `groups` groups, where value `v` of the thread's is at `at(v)`.
+    /// Reads the operands for a tile of `groups` groups. The thread's value `v` is at `at(v)`.
     #[inline(always)]
     pub(in crate::gemm) fn read(epilogue: Epi, groups: usize, at: impl Fn(usize) -> Coord) -> Self {
         Self {
@@ -48,7 +48,8 @@ impl<Epi: Epilogue> EpilogueOperands<Epi> {
         }
     }
 
-    /// Applies the epilogue to the accumulators of the `nth` 32 columns, a constant once loops are unrolled.
+    /// Applies the epilogue to the accumulators of the `nth` [`COLUMNS`] columns. `nth` is a constant once loops are
+    /// unrolled.
     #[inline(always)]
     pub(in crate::gemm) fn apply<L: StaticLayout>(
         &self,

@@ -1,11 +1,11 @@
-//! A residual: another matrix, or C as it was, added to the accs.
+//! A residual: another matrix, or C as it was, added to the accumulators.
 
 use cutlet_device::{DeviceData, Float, Global, fma};
 use cutlet_layout_core::Coord;
 
 use super::{Epilogue, Pair};
 
-/// `x + beta · source[row, column]`, the source of C's extents and of any order.
+/// `x + beta · source[row, column]`. The source has C's extents and any order.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Residual<T: Float> {
@@ -17,13 +17,13 @@ pub struct Residual<T: Float> {
 }
 
 impl<T: Float> Residual<T> {
-    /// `beta` times the matrix of `extent` = (rows, columns) at `source`, whose rows and columns are
-    /// `strides` elements apart.
+    /// Adds `beta` times the matrix at `source`, of `extent` = (rows, columns). Its rows and columns are `strides`
+    /// elements apart.
     ///
     /// # Safety
-    /// It must exist while a kernel with the epilogue runs, and no other kernel may write it. It may be C.
-    /// [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs), for which rows must be consecutive, of
-    /// even length, and aligned to a pair's size.
+    /// The source must exist while a kernel with the epilogue runs, and no other kernel may write it. It may be C.
+    /// [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs), which needs rows of consecutive
+    /// elements, of even length, and aligned to a pair's size.
     #[inline(always)]
     pub unsafe fn new(beta: f32, source: Global<T>, strides: [i64; 2], extent: Coord) -> Self {
         Self {
@@ -35,7 +35,8 @@ impl<T: Float> Residual<T> {
         }
     }
 
-    /// `N` neighbours in memory, widened, from the element `index` at coordinate `at`. Returns zeros beyond the edges.
+    /// `N` neighbours in memory, widened, from the element `index` at coordinate `at` on. Returns zeros beyond the
+    /// edges.
     #[inline(always)]
     fn read<const N: usize>(
         &self,
@@ -46,14 +47,14 @@ impl<T: Float> Residual<T> {
         if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
             return [0.0; N];
         }
-        // SAFETY: the caller of `new` promised that they exist; for pairs, rows have an even length.
+        // SAFETY: the caller of `new` promised that the element exists. For pairs, rows have an even length.
         widen(unsafe { self.source.load_vec(index) })
     }
 }
 
 impl<T: Float> Epilogue for Residual<T> {
     type Acc = f32;
-    /// The index of its first element.
+    /// The index of the row's first element.
     type Row = i64;
     type Columns = ();
 
@@ -75,7 +76,7 @@ impl<T: Float> Epilogue for Residual<T> {
         accs: &mut [[f32; 2]; N],
         pair: impl Fn(usize) -> Pair<i64, ()>,
     ) {
-        // All reads are under way before the first value is needed.
+        // All reads are in flight before the first value is needed.
         let mut old = [[0.0; 2]; N];
         for (nth, old) in old.iter_mut().enumerate() {
             let Pair { at, row, .. } = pair(nth);

@@ -1,4 +1,4 @@
-//! The factors of a GEMM.
+//! The factors of a GEMM: alpha and beta.
 
 use cutlet_device::{DeviceData, fma};
 use cutlet_layout_core::Coord;
@@ -11,12 +11,12 @@ use super::Epilogue;
 pub struct Scale {
     /// Factor of the accumulator.
     pub alpha: f32,
-    /// Factor of the old element; if it is 0, C is not read.
+    /// Factor of the old element. If it is 0, C is not read.
     pub beta: f32,
 }
 
 impl Scale {
-    /// Accumulators as they are.
+    /// Leaves accumulators unchanged.
     pub const ONE: Self = Self {
         alpha: 1.0,
         beta: 0.0,

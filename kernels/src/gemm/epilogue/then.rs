@@ -5,13 +5,13 @@ use cutlet_layout_core::Coord;
 
 use super::{Epilogue, Pair};
 
-/// `B` applied to what `A` returns.
+/// `B` applied to the result of `A`.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Then<A: Epilogue, B: Epilogue<Acc = A::Acc>> {
     /// Applied first.
     pub first: A,
-    /// Applied to the result.
+    /// Applied second.
     pub second: B,
 }
 

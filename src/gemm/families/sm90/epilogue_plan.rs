@@ -18,8 +18,9 @@ use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(A·B)` by a kernel of the sm_90 family with an epilogue of one's own.
 ///
-/// As a [`Plan`](crate::Plan), it holds no matrices, and runs on any that lie like those that it was made for. The package
-/// `examples/own-epilogue/` makes such a kernel and runs it.
+/// Like a [`Plan`](crate::Plan), it holds no matrices, and runs on all matrices with the extents, orders, leading
+/// dimensions and alignments of those that it was made for. The package `examples/own-epilogue/` has such a kernel and
+/// its plan.
 pub struct EpiloguePlan<T: TensorMapElement, Epi: Epilogue> {
     prepared: Prepared<T, Epi>,
     shape: ProblemShape,
@@ -33,13 +34,13 @@ impl<T: TensorMapElement, Epi: Epilogue> fmt::Debug for EpiloguePlan<T, Epi> {
 }
 
 impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
-    /// A plan for matrices like these, by the kernel of `instance`, whose PTX is in `library`. Their elements are neither read
-    /// nor written.
+    /// Makes a plan for matrices like these, with the kernel of `instance`, whose PTX is in `library`. The matrices'
+    /// elements are neither read nor written.
     ///
     /// # Errors
-    /// If extents disagree or are 0, the matrices are not on the stream's device or overlap, or the device cannot run the
-    /// kernel. [`Error::Extents`] if the kernel is for other orders, C is not row-major, or the epilogue reads operands and C's
-    /// rows are not multiples of 16 bytes.
+    /// If extents disagree, if C has no elements, if the matrices are not on the stream's device or overlap, or if the
+    /// device cannot run the kernel. [`Error::Extents`] if the kernel is for other orders, or if C is not row-major.
+    /// Also if the kernel stores C by TMA, and C's rows do not start at, or do not have, a multiple of 16 bytes.
     pub fn new(
         stream: &Stream,
         library: &PtxLibrary,
@@ -71,11 +72,11 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
     /// Computes `C = epilogue(A·B)`, or `epilogue(A·B, C)` if the epilogue reads old elements.
     ///
     /// # Safety
-    /// What the epilogue reads must be on the stream's device, as large as the epilogue assumes for this C, and alive until the
-    /// stream has got past the launch.
+    /// The epilogue's operands must be on the stream's device, as large as the epilogue assumes for this C, and alive
+    /// until the stream has got past the launch.
     ///
     /// # Errors
-    /// [`Error::Plan`] if the matrices are not of the shape that the plan was made for; else as [`new`](Self::new).
+    /// [`Error::Plan`] if the shape of the matrices is not the plan's. Otherwise as [`new`](Self::new).
     pub unsafe fn run(
         &self,
         stream: &Stream,
@@ -86,6 +87,14 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
     ) -> Result<()> {
         let mut problem = problem(stream, a, b, c)?;
         self.shape.check(&problem.shape())?;
+        if epilogue.reads_old() && self.prepared.never_reads_c() {
+            return Err(Error::Extents {
+                operation: "gemm",
+                found: "the epilogue reads old elements of C, and the plan's kernel does not; use a kernel with one M \
+                        atom and an epilogue without operands"
+                    .to_string(),
+            });
+        }
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
         let c = &mut problem.c;
@@ -106,7 +115,7 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
     }
 }
 
-/// The problem without an epilogue: the kernel has it.
+/// The problem without an epilogue, which is the kernel's own.
 fn problem<'a, T: TensorMapElement>(
     stream: &Stream,
     a: Matrix<'a, T>,
@@ -114,10 +123,11 @@ fn problem<'a, T: TensorMapElement>(
     c: MatrixMut<'a, T>,
 ) -> Result<Problem<'a, T>> {
     let device = stream.device();
-    Problem::new(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
+    // C is not transposed: the epilogue gets the caller's rows and columns.
+    Problem::in_given_orders(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
 }
 
-/// Refuses matrices that the kernel is not for.
+/// Refuses matrices that the kernel cannot multiply.
 fn check<T: TensorMapElement, Epi: Epilogue>(
     problem: &Problem<'_, T>,
     instance: &Instance<T, Epi>,
@@ -133,10 +143,15 @@ fn check<T: TensorMapElement, Epi: Epilogue>(
     if problem.is_empty() {
         return refuse("C has no elements; leave the product out".to_string());
     }
+    if problem.c.order() == Order::ColMajor {
+        return refuse(format!(
+            "`{name}` was asked for a column-major C; use a row-major one"
+        ));
+    }
     if instance.k_major != instance.oriented([a == Order::RowMajor, b == Order::ColMajor]) {
         return refuse(format!(
-            "`{name}` was asked for a {a:?} A and a {b:?} B, which it is not for; use matrices, or a kernel, of \
-             other orders"
+            "`{name}` was asked for a {a:?} A and a {b:?} B, but is for other orders; use matrices of other \
+             orders, or another kernel"
         ));
     }
     let needs_tma = instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE;

@@ -1,4 +1,4 @@
-//! The counters of the fixup, in which the splits of each tile count their arrival.
+//! The counters of the fixup: the splits of each tile count their arrival in them.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::matrix::pointer_mut;
 #[derive(PartialEq, Eq, Hash)]
 struct Key;
 
-/// The most M atoms of tiles with splits: as many as multiprocessors, because at most half as many tiles have splits, of at
+/// The most M atoms of tiles with splits. It is the most multiprocessors: at most half as many tiles have splits, of at
 /// most two M atoms each.
 const M_ATOMS: u32 = 1024;
 
-/// Counters that stay with a stream. All of them are zero between launches.
+/// The counters of a stream. All of them are zero between launches.
 #[derive(Clone, Debug)]
 pub struct FixupCounters(Arc<Buffer<u32>>);
 
 impl FixupCounters {
-    /// Those of the stream. None if its launches cannot have any.
+    /// The counters of this stream. None if its launches cannot have counters.
     pub fn of(stream: &Stream) -> Option<Self> {
         if stream.device().multiprocessors() > M_ATOMS {
             return None;
@@ -28,7 +28,7 @@ impl FixupCounters {
         let words = stream.resident(Key, || {
             Ok(Some(vec![0; (M_ATOMS * ArrivalCounters::WARPS) as usize]))
         });
-        // Without them, a second kernel adds the partials: an error is no reason to refuse the product.
+        // Without counters, a second kernel adds the partials. So an error is no reason to refuse the product.
         words.ok().flatten().map(Self)
     }
 

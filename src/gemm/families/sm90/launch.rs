@@ -1,4 +1,4 @@
-//! The launch of a kernel of the sm_90 family: its tensor maps and arguments, made once for the same addresses.
+//! The launch of a kernel of the sm_90 family. Its tensor maps and arguments are made once for the same addresses.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
-use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
+use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::store::PartialOutput;
 
@@ -21,20 +21,23 @@ use crate::gemm::tune::model::{Candidate, CostInput, OutputPath};
 use crate::matrix::pointer_mut;
 use crate::{Matrix, MatrixMut, Result};
 
-/// A kernel that was chosen for a problem, loaded, and ready to be launched.
+/// A kernel that is chosen for a problem, loaded, and ready to be launched.
 pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
     candidate: Candidate<T, Epi>,
-    /// The problem as the kernel has it.
+    /// The problem as the kernel solves it.
     input: CostInput,
     function: Function<Arguments<T, Epi>>,
     /// The latest launch's tensor maps and arguments.
     encoded: Mutex<Option<Encoded>>,
 }
 
-/// Tensor maps and arguments for operands, and an output, at these addresses.
+/// Tensor maps and arguments, and what they depend on besides the plan.
 #[derive(Clone, Copy)]
 struct Encoded {
+    /// Addresses of A, B and the output.
     addresses: [u64; 3],
+    /// Whether the epilogue reads C.
+    reads_old: bool,
     maps: [TensorMap; 3],
     args: Args,
 }
@@ -43,7 +46,7 @@ struct Encoded {
 pub enum To<'a, 'c, T: DeviceData> {
     /// To C of the operands' type.
     C(&'a mut MatrixMut<'c, T>),
-    /// To row-major rows and columns of f32 that contain C's. Splits lie below one another.
+    /// To row-major matrices of f32 that contain C's rows and columns, one below the other, one for each split.
     Partial {
         elements: ViewMut<'a, f32>,
         output: PartialOutput,
@@ -62,7 +65,7 @@ impl<T: DeviceData> To<'_, '_, T> {
 
 /// The fixup's memory.
 pub struct Workspace {
-    /// The address of the partials.
+    /// Address of the partials.
     partials: u64,
     arrivals: ArrivalCounters,
 }
@@ -97,6 +100,11 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         self.candidate.path
     }
 
+    /// Whether the kernel never reads C, whatever the epilogue says.
+    pub fn never_reads_c(&self) -> bool {
+        self.candidate.instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE
+    }
+
     /// Computes C, or writes partial output.
     pub fn launch(
         &self,
@@ -115,11 +123,11 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             grid: self.candidate.blocks.into(),
             overlap_previous: true,
         };
-        // SAFETY: the maps describe the matrices, which were checked against the memory behind them. C, and what the epilogue
-        // reads, was checked with the problem; C overlaps neither A nor B and is borrowed mutably. Partials have room. There are
-        // as many slots as clusters, and counters for as many M atoms as there can be; launches of this stream alone change
-        // either, and each launch leaves them ready for the next one. All of it lives until the stream has got past the
-        // launch.
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C and the epilogue's
+        // operands were checked with the problem. C overlaps neither A nor B and is borrowed mutably. Partials have
+        // room. There are as many slots as clusters, and counters for as many M atoms as there can be. Only launches of
+        // this stream change slots and counters, and each launch leaves them ready for the next one. All memory lives
+        // until the stream has got past the launch.
         unsafe {
             let args = (
                 map_a,
@@ -135,7 +143,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         Ok(())
     }
 
-    /// The tensor maps and arguments of a launch, made anew if an address differs from the latest launch's.
+    /// The tensor maps and arguments of a launch: those of the latest launch if they fit, or new ones.
     fn encoded(
         &self,
         operands: [Matrix<'_, T>; 2],
@@ -146,7 +154,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let addresses = [a, b, to.address()];
         let mut latest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(encoded) = &*latest
-            && encoded.addresses == addresses
+            && (encoded.addresses, encoded.reads_old) == (addresses, epilogue.reads_old())
         {
             return Ok(*encoded);
         }
@@ -171,7 +179,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let box_a = self.box_a(&a);
         let map_a = operand_map(&a, box_a)?;
         let map_b = operand_map(&b, box_b)?;
-        // A map that is not used may be any map.
+        // An unused map may be any map.
         let (ldc, stores_c, map_c) = match &to {
             To::C(c) if tma_stores(c) => {
                 let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
@@ -204,12 +212,13 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         };
         Ok(Encoded {
             addresses,
+            reads_old: epilogue.reads_old(),
             maps: [map_a, map_b, map_c],
             args,
         })
     }
 
-    /// How the work is dealt out.
+    /// How the work is dealt out to blocks.
     fn scheduler_args(&self, overwrites: bool) -> SchedulerArgs {
         let (instance, input) = (self.candidate.instance, &self.input);
         let Candidate { splits, path, .. } = self.candidate;
@@ -228,8 +237,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         }
     }
 
-    /// The box of A's map. Rows that A does not have need not be filled with zeros, because what becomes of them is not stored.
-    /// Where the box's lines run along m, it is not rows that are left out.
+    /// The box of A's map. It ends at A's last row where it can: rows of C beyond are not stored, so that their A need
+    /// not be zeros. The lines of a box of column-major A run along m and cannot be left out.
     fn box_a(&self, a: &Matrix<'_, T>) -> TmaBox {
         let instance = self.candidate.instance;
         let [box_a, ..] = instance.boxes;
@@ -246,7 +255,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         }
     }
 
-    /// The slots that the kernel's clusters claim.
+    /// The slots that the kernel's clusters claim, if they claim any.
     fn slots(&self, stream: &Stream) -> SmAffinity {
         if !self.candidate.claims_slots {
             return SmAffinity::NONE;

@@ -1,4 +1,5 @@
-//! Which beginnings of the operands a launch has the L2 cache fetch before it may read them, while the kernel before it ends.
+//! The prefetch: which parts of the operands a launch has the L2 cache fetch while the kernel before it ends, before
+//! the launch may read them.
 
 use cutlet_device::DeviceData;
 use cutlet_device::collective::Prefetch;
@@ -7,21 +8,21 @@ use crate::Matrix;
 use crate::gemm::tune::model::{Candidate, CostInput};
 use crate::matrix::pointer;
 
-/// Bytes of A and B to fetch where several blocks read each tile.
+/// Bytes of A and B to fetch if several blocks read each tile.
 const SHARED: usize = 3 << 19;
-/// Bytes to fetch where tiles have splits as well, so that more k-tiles are read at a time.
+/// Bytes to fetch if tiles have splits as well: then more k-tiles are read at a time.
 const SPLIT: usize = 4 << 20;
-/// Bytes to fetch where each tile of A, or of B, is read once. Then memory decides, and the cache fetches longer runs of a row
-/// than a k-tile has.
+/// Bytes to fetch if each tile of A, or of B, is read once. Then memory is the bottleneck, and the cache fetches longer
+/// runs of a row than a k-tile has.
 const ONCE: usize = 8 << 20;
-/// Bytes to fetch where a block has one such tile, for itself.
+/// Bytes to fetch if, in addition, a block has one tile and is a cluster of its own.
 const ALONE: usize = 24 << 20;
-/// K-tiles of a block to fetch of such tiles, with one more for every eight that it has.
+/// K-tiles of a block to fetch if tiles are read once, plus one for every eight that the block has.
 const FIRST_K_TILES: usize = 3;
-/// The most k-tiles to fetch. With more, a launch takes longer: a third at 1×8192×1024.
+/// The most k-tiles of a block to fetch. With more, a launch takes longer: a third longer at 1×8192×1024.
 const MOST_K_TILES: usize = 12;
 
-/// What is fetched of A and B, by a candidate whose clusters visit groups of `group` rows of clusters.
+/// What a candidate has fetched of A and B. Its clusters visit groups of `group` rows of clusters.
 pub fn prefetch<T: DeviceData, Epi>(
     operands: [Matrix<'_, T>; 2],
     input: &CostInput,
@@ -33,7 +34,7 @@ pub fn prefetch<T: DeviceData, Epi>(
     [0, 1].map(|operand| {
         let matrix = &operands[operand];
         let (run, count) = matrix.extents.run_and_count();
-        // Only rows along k are fetched. An operand without elements has other extents than the problem.
+        // Only rows along k are fetched. The zeros that replace an operand without elements have other extents.
         let is_whole = [count, run] == [[input.m, input.n][operand], input.k];
         if !candidate.instance.k_major[operand] || !is_whole {
             return Prefetch::NOTHING;
@@ -53,7 +54,7 @@ fn first_rows<T, Epi>(input: &CostInput, candidate: &Candidate<T, Epi>, group: u
     let [rows, columns] = input.clusters(candidate.instance);
     let most_columns = at_once.div_ceil(group as usize);
     let columns = columns.min(most_columns);
-    // Where C is narrower, blocks begin with rows of several groups.
+    // If C is narrower, blocks begin with rows of several groups.
     let rows = rows.min(at_once.div_ceil(columns));
     let [rows_of_cluster, columns_of_cluster] = candidate.instance.cluster_tile();
     [
@@ -62,14 +63,14 @@ fn first_rows<T, Epi>(input: &CostInput, candidate: &Candidate<T, Epi>, group: u
     ]
 }
 
-/// Bytes to fetch of each of `rows` rows of A and B: k-tiles of each block.
+/// Bytes to fetch of each row of A and B. `rows` are the rows to fetch.
 fn bytes_of_row<T, Epi>(
     rows: [usize; 2],
     input: &CostInput,
     candidate: &Candidate<T, Epi>,
 ) -> usize {
     let instance = candidate.instance;
-    // Blocks at the same tile have every so many of its k-tiles.
+    // Blocks that share a tile also share its k-tiles.
     let sharing = (candidate.splits * instance.cluster_k) as usize;
     let k_tile = instance.tile_k as usize * size_of::<T>() * sharing;
     let k_tiles_in = |bytes: usize| bytes / (k_tile * (rows[0] + rows[1]));
@@ -92,7 +93,7 @@ fn bytes_of_row<T, Epi>(
 /// How many of a block's `all` k-tiles, of tiles that are read once, are fetched before it may load them.
 fn k_tiles_in_time(all: usize, blocks: u32, multiprocessors: u32) -> usize {
     let most = MOST_K_TILES.min(FIRST_K_TILES + all / 8);
-    // On multiprocessors without a block of this launch, the next launch begins while others still load.
+    // On multiprocessors without a block of this launch, the next launch begins while this one still loads.
     match 8 * blocks < 7 * multiprocessors {
         true => most.div_ceil(2),
         false => most,
@@ -112,7 +113,7 @@ mod tests {
     /// The k of a k-tile.
     const K: usize = 64;
 
-    /// Rows of A and B, and bytes of each, for the K-major instance that is chosen for m, n and k.
+    /// Rows of A and B to fetch, and bytes of each row, for the K-major instance that is chosen for m, n and k.
     fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
         let card = Card {
             multiprocessors: 132,
@@ -143,7 +144,7 @@ mod tests {
         assert!((a + b) * bytes <= SHARED && bytes >= 128);
     }
 
-    /// Where C has fewer columns of tiles than a group has, blocks begin with rows of several groups.
+    /// If C has few columns of tiles, blocks begin with rows of several groups.
     #[test]
     fn a_narrow_c_fetches_rows_of_several_groups() {
         let ([a, b], _) = fetched([16_384, 256, 8192]);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_are_read_once_are_fetched_further() {
+    fn more_is_fetched_of_weights_that_are_read_once() {
         assert_eq!(fetched([1, 8192, 8192]), ([1, 8192], 2 * MOST_K_TILES * K));
         let ([_, b], bytes) = fetched([16, 57_344, 8192]);
         assert!(b < 57_344 && (ONCE / 2..=ONCE).contains(&(b * bytes)));

@@ -1,13 +1,13 @@
-//! The slots of a launch, by SM affinity: clusters whose multiprocessors share a path to the L2 cache get tiles of the same
-//! rows, so that they share reads of A, or tiles of the same columns, and share reads of B.
+//! The slots of a launch, by SM affinity. Clusters whose multiprocessors share a path to the L2 cache get tiles of the
+//! same rows, and share reads of A, or tiles of the same columns, and share reads of B.
 
 use cutlet_device::collective::SmAffinity;
 use cutlet_host::Stream;
 
 use crate::matrix::pointer_mut;
 
-/// What neighbouring clusters have in common, in a raster with groups of so many rows of clusters. Multicast does not share
-/// it: each block of a cluster reads it for itself.
+/// The operand that neighbouring clusters have in common, in a raster with groups of this many rows of clusters.
+/// Multicast does not share it: each block of a cluster reads it for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InCommon {
     /// Rows of A: a cluster is a column of blocks.
@@ -24,8 +24,8 @@ struct Key {
     in_common: InCommon,
 }
 
-/// The table of slots for `clusters` of `blocks` blocks each, which stays with the stream. None if its launches cannot claim
-/// any.
+/// The table of slots for `clusters` clusters of `blocks` blocks, which is kept per stream. [`SmAffinity::NONE`] if the
+/// stream's launches cannot claim slots.
 pub fn slots(stream: &Stream, clusters: u32, blocks: u32, in_common: InCommon) -> SmAffinity {
     let key = Key {
         clusters,
@@ -37,14 +37,14 @@ pub fn slots(stream: &Stream, clusters: u32, blocks: u32, in_common: InCommon) -
         let slots = slots_of_groups(groups, clusters, blocks, in_common);
         Ok(SmAffinity::plan(groups, &slots))
     });
-    // Without slots the product is only slower: an error is no reason to refuse it.
+    // Without slots, the product is only slower. So an error is no reason to refuse it.
     words.ok().flatten().map_or(SmAffinity::NONE, |words| {
         SmAffinity::at(pointer_mut(words.view().address()))
     })
 }
 
-/// The slots of each group of multiprocessors: as many as it has room for clusters, and as far as possible slots with
-/// something in common.
+/// The slots of each group of multiprocessors: as many as the group has room for clusters, and as far as possible with
+/// the same rows or columns.
 fn slots_of_groups(
     groups: &[u32],
     clusters: u32,
@@ -73,7 +73,7 @@ mod tests {
     use super::{InCommon, slots_of_groups};
 
     #[test]
-    fn groups_have_rows_or_columns_of_their_own() {
+    fn groups_get_rows_or_columns_of_their_own() {
         // Three groups of 6, 4 and 4 multiprocessors: three, two and two clusters.
         let groups = [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 0];
         assert_eq!(
@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn every_slot_belongs_to_a_group() {
-        // Two multiprocessors have no partner for a cluster: there are more slots than the groups have room for.
+        // Two multiprocessors have no partner for a cluster, so that the groups have room for fewer clusters than there
+        // are slots.
         let groups = [0, 0, 0, 1, 1, 1, 2, 2];
         let mut slots: Vec<u32> = slots_of_groups(&groups, 4, 2, InCommon::Rows(8)).concat();
         slots.sort_unstable();

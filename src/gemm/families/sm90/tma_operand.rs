@@ -1,4 +1,4 @@
-//! Operands as TMA needs them: rows that start at multiples of 16 bytes.
+//! Operands that TMA can read: their rows start at multiples of 16 bytes.
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Scratch, Stream};
@@ -10,16 +10,16 @@ use crate::gemm::tune::model::{CACHE_LINE, TMA_UNIT};
 use crate::matrix::{Extents, pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 
-/// An operand of 16-bit elements, or a copy of it that TMA can read.
+/// An operand of 16-bit elements that TMA can read, or a copy that it can read.
 #[derive(Debug)]
 pub enum TmaOperand<'a, T: DeviceData> {
-    /// As the caller has it.
+    /// The caller's matrix.
     AsItIs(Matrix<'a, T>),
-    /// With another leading dimension.
+    /// A copy with another leading dimension.
     Copied {
-        /// Its elements.
+        /// The elements.
         elements: Scratch<T>,
-        /// How they lie.
+        /// Their layout.
         extents: Extents,
     },
 }
@@ -30,7 +30,7 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         Ok([Self::of(stream, problem.a)?, Self::of(stream, problem.b)?])
     }
 
-    /// The operand, copied if TMA cannot read it. One without elements becomes a few zeros.
+    /// The operand, copied if TMA cannot read it. A few zeros replace an operand without elements.
     fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
         if operand.rows() == 0 || operand.columns() == 0 {
             zeros(stream, operand.order())
@@ -41,7 +41,8 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         }
     }
 
-    /// Cache lines that 128 bytes of a row lie in, where TMA reads it: 1, or 2 where rows start anywhere.
+    /// Cache lines that 128 bytes of a row lie in, in the memory that TMA reads: 1, or 2 if rows do not start at cache
+    /// lines.
     pub fn cache_lines(operand: &Matrix<'_, T>) -> usize {
         let (run, _) = operand.extents.run_and_count();
         let is_aligned = match operand.starts_runs_at(TMA_UNIT) {
@@ -81,8 +82,8 @@ fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'sta
     Ok(TmaOperand::Copied { elements, extents })
 }
 
-/// Bytes from one row of `row` bytes to the next in a copy. A row of at least a cache line starts at one: otherwise the 128
-/// bytes of a k-tile would lie in two lines.
+/// Bytes from one row of `row` bytes to the next in a copy. Rows of at least a cache line start at cache lines.
+/// Otherwise the 128 bytes of a k-tile would lie in two lines.
 const fn distance(row: usize) -> usize {
     row.next_multiple_of(if row < CACHE_LINE {
         TMA_UNIT
@@ -106,8 +107,8 @@ fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOp
     let source = pointer::<u16>(operand.view);
     let destination = pointer_mut::<u16>(elements.view().address());
     let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
-    // SAFETY: the operand was checked against the memory behind it, and the scratch is as large as
-    // its extents say; both are there until the stream has got past the launch.
+    // SAFETY: the operand was checked against its memory, and the copy has room for all rows. Both live until the
+    // stream has got past the launch.
     unsafe {
         stream.launch(&function, rows * columns, (source, destination, extents))?;
     }
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_a_copy_start_cache_lines_if_they_are_as_long() {
+    fn rows_of_a_copy_start_at_cache_lines_unless_they_are_shorter() {
         assert_eq!([1, 16, 126].map(distance), [16, 16, 128]);
         assert_eq!([128, 130, 2038].map(distance), [128, 256, 2048]);
     }

@@ -1,5 +1,5 @@
-//! `gemm` against an f64 reference, on whatever device there is: awkward extents, every order,
-//! padded leading dimensions, offsets that break alignment, alpha and beta.
+//! `gemm` of f32 against an f64 reference, on a GPU if there is one: awkward extents, every order, padded leading
+//! dimensions, offsets that break alignment, alpha and beta.
 
 mod reference;
 
@@ -7,14 +7,16 @@ use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{Device, Error, Gemm, Matrix, MatrixMut, Order, gemm};
 use reference::{Host, assert_close};
 
-/// A call of `gemm`: extents, the three orders, how much wider than needed leading dimensions are,
-/// and by how many elements the matrices are offset into their buffers.
+/// A call of `gemm`.
 struct Case {
     m: usize,
     n: usize,
     k: usize,
+    /// Orders of A, B and C.
     orders: [Order; 3],
+    /// Elements between a run's end and the next run.
     padding: usize,
+    /// Elements in front of each matrix in its buffer.
     offset: usize,
     alpha: f32,
     beta: f32,
@@ -239,7 +241,7 @@ fn every_instance() {
     {
         let names = Gemm::instances::<f32>(orders.0, orders.1);
         let [vectors, scalars] = names[..] else {
-            panic!("there are two: {names:?}");
+            panic!("expected two instances, found {names:?}");
         };
         for (name, offset) in [(vectors, 0), (scalars, 0), (scalars, 1)] {
             run(orders, name, offset).unwrap();

@@ -1,6 +1,6 @@
-//! `gemm` of bf16 and f16 against an f64 reference, on whatever device there is: every order, edges
-//! that divide no tile, padded leading dimensions, alpha and beta. Needs a Hopper GPU or the CPU
-//! backend, which models what the kernel uses of Hopper.
+//! `gemm` of bf16 and f16 against an f64 reference: every order, extents that are no multiple of a tile, padded leading
+//! dimensions, alpha and beta. Needs a Hopper GPU or the CPU backend, which models the instructions that the kernels
+//! use.
 
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Stream, gemm};
@@ -33,7 +33,7 @@ impl Sixteen for f16 {
     }
 }
 
-/// A matrix on the host with rows or columns `ld` apart.
+/// A matrix on the host, with leading dimension `ld`.
 struct Host<T> {
     elements: Vec<T>,
     order: Order,
@@ -88,7 +88,7 @@ fn check_by<T: Sixteen>(
     check_on(&stream, by, extents, orders, padding, factors);
 }
 
-/// By every instance there is for the type, whatever it was made for.
+/// Checks every instance for the type, also those that are not made for such extents.
 fn check_every_instance<T: Sixteen>(extents: (usize, usize, usize), factors: (f32, f32)) {
     for a in [RowMajor, ColMajor] {
         for b in [RowMajor, ColMajor] {
@@ -130,7 +130,7 @@ fn check_on<T: Sixteen>(
     .unwrap();
     let found = stream.download(&on_c).unwrap();
 
-    // Edges are where mistakes are, and all of a small matrix.
+    // A small matrix is checked whole. Of a larger one, the last rows and some others are checked.
     let rows = (0..m).filter(|&i| m < 40 || i % 37 == 0 || i + 2 > m);
     for i in rows {
         for j in 0..n {
@@ -161,7 +161,7 @@ fn check_on<T: Sixteen>(
         let same = before.number().to_bits() == after.number().to_bits();
         assert!(
             same || !outside,
-            "element {i} is outside of C and was written"
+            "element {i} lies outside C and was written"
         );
     }
 }
@@ -210,9 +210,9 @@ fn alpha_and_beta() {
     }
 }
 
-/// TMA cannot read such rows; C's are written by threads.
+/// TMA can neither read nor write such rows: A and B are copied, and threads write C.
 #[test]
-fn rows_at_odd_distances() {
+fn odd_leading_dimensions() {
     for orders in [
         [RowMajor, ColMajor, RowMajor],
         [ColMajor, RowMajor, RowMajor],
@@ -224,7 +224,7 @@ fn rows_at_odd_distances() {
 }
 
 #[test]
-fn columns_that_end_within_a_unit_of_tma() {
+fn rows_of_c_that_end_within_a_unit_of_tma() {
     check::<bf16>((70, 131, 72), [RowMajor, ColMajor, RowMajor], 0, (1.0, 0.0));
     check::<bf16>((70, 131, 72), [RowMajor, ColMajor, RowMajor], 0, (1.0, 2.0));
 }
@@ -266,8 +266,8 @@ fn matrices_at_odd_addresses() {
     }
 }
 
-/// Packed, of lengths that are no multiple of what TMA needs: a vector has no second row that would have to start at
-/// one, in whichever order it is given.
+/// Packed vectors of lengths that TMA could not use as a leading dimension. TMA can read them all the same, in either
+/// order: a vector has no second row that would have to be aligned.
 #[test]
 fn products_with_vectors() {
     let stream = Device::auto().stream().unwrap();
@@ -322,7 +322,7 @@ fn products_with_vectors() {
 }
 
 #[test]
-fn without_k_c_is_scaled() {
+fn with_k_of_0_c_is_scaled() {
     for orders in [
         [RowMajor, ColMajor, RowMajor],
         [ColMajor, RowMajor, ColMajor],
@@ -333,7 +333,7 @@ fn without_k_c_is_scaled() {
 }
 
 #[test]
-fn without_k_there_is_no_product_to_scale() {
+fn with_k_of_0_alpha_is_ignored() {
     let stream = Device::auto().stream().unwrap();
     let nothing = stream.zeroed::<bf16>(0).unwrap();
     for alpha in [f32::INFINITY, f32::NAN] {
@@ -351,10 +351,10 @@ fn without_k_there_is_no_product_to_scale() {
     }
 }
 
-/// One whose blocks share a tile's steps, a plain one, one whose operands are copied first.
-const DIFFERENT: [(usize, usize, usize); 3] = [(64, 64, 2048), (200, 136, 264), (65, 67, 63)];
+/// Extents of a product with splits, of a plain one, and of one whose operands are copied first.
+const DIFFERENT_PATHS: [(usize, usize, usize); 3] = [(64, 64, 2048), (200, 136, 264), (65, 67, 63)];
 
-/// What a stream keeps for its launches is used by those of all threads.
+/// Launches of all threads use the buffers that are kept per stream.
 #[test]
 fn threads_share_streams() {
     let device = Device::auto();
@@ -362,7 +362,7 @@ fn threads_share_streams() {
     std::thread::scope(|scope| {
         for stream in [&one, &one, &other] {
             scope.spawn(move || {
-                for extents in DIFFERENT {
+                for extents in DIFFERENT_PATHS {
                     let orders = [RowMajor, ColMajor, RowMajor];
                     check_on::<bf16>(stream, &Gemm::new(), extents, orders, 0, (1.0, 0.5));
                 }
@@ -374,7 +374,7 @@ fn threads_share_streams() {
 #[test]
 fn products_can_be_captured() {
     let stream = Device::auto().stream().unwrap();
-    for (m, n, k) in DIFFERENT {
+    for (m, n, k) in DIFFERENT_PATHS {
         let (a, b) = (
             Host::<bf16>::random(m, k, RowMajor, 1),
             Host::<bf16>::random(k, n, ColMajor, 1),
@@ -410,9 +410,9 @@ fn products_can_be_captured() {
     }
 }
 
-/// Few tiles and many steps: the steps are split, their sums added by another kernel.
+/// The k-tiles are split, and the fixup or a second kernel adds the partials.
 #[test]
-fn long_sums_of_few_tiles() {
+fn few_tiles_with_many_k_tiles() {
     check::<bf16>(
         (30, 40, 4100),
         [RowMajor, ColMajor, RowMajor],
@@ -427,10 +427,10 @@ fn long_sums_of_few_tiles() {
     );
 }
 
-/// A launch begins while the one before it ends, whose C is its A here: what it has had fetched of A may be
-/// what was there before.
+/// A launch begins while the one before it ends, and its A is the C of the one before. It must not read what was
+/// prefetched before C was written.
 #[test]
-fn a_chain_of_products_reads_what_was_written() {
+fn chained_products_read_what_was_written() {
     const EXTENT: usize = 128;
     const PRODUCTS: usize = 16;
     let stream = Device::auto().stream().unwrap();
@@ -474,10 +474,10 @@ fn every_instance_for_f16() {
     check_every_instance::<f16>((70, 39, 136), (2.0, 1.0));
 }
 
-/// The last tiles have their place where C ends, and overlap those before; in rows, in columns, and where a
-/// tile is only there to keep a cluster complete.
+/// Edge tiles shift back to end at C's edge, and overlap their neighbours: in rows, in columns, and where a tile only
+/// completes a cluster.
 #[test]
-fn last_tiles_store_what_is_theirs() {
+fn edge_tiles_shift_back() {
     for name in [
         "bf16_128x224x64_2x1_coop",
         "bf16_256x192x64_1x2_coop",
@@ -502,14 +502,15 @@ fn last_tiles_store_what_is_theirs() {
     }
 }
 
-/// One block may have no step, or one less than the other.
+/// An even number, an odd number, and one k-tile, of which one block has none.
 #[test]
-fn two_blocks_share_the_steps_of_a_tile() {
+fn two_blocks_share_the_k_tiles_of_a_tile() {
     let instance = Gemm::new().instance("bf16_128x128x64_1x1x2_coop");
     for (k, factors) in [
         (8, (1.0, 0.0)),
         (64, (1.0, 0.5)),
         (72, (1.0, 0.0)),
+        (136, (1.0, 0.0)),
         (200, (-1.0, 1.0)),
         (1000, (1.0, 0.0)),
     ] {
@@ -518,9 +519,9 @@ fn two_blocks_share_the_steps_of_a_tile() {
     }
 }
 
-/// As many tiles as it takes for clusters to claim seats, which each launch leaves as it found them.
+/// With so many tiles, clusters claim slots by SM affinity. Each launch must leave the slots as it found them.
 #[test]
-fn every_seat_of_every_launch_is_claimed() {
+fn every_slot_of_every_launch_is_claimed() {
     let stream = Device::auto().stream().unwrap();
     let clusters = (stream.device().multiprocessors() / 2).max(1) as usize;
     let instance = Gemm::new().instance("bf16_64x128x64_2x1_ws");
