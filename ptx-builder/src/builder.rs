@@ -13,7 +13,7 @@ use crate::sources::Inputs;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
 use crate::{complete, families, leftovers, library, shipped};
 
-/// Asks for line information when it is `1`.
+/// Variable that asks for line information if it is `1`.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
 
 /// Compiles the kernels of the package whose build script this is.
@@ -300,7 +300,7 @@ fn not_ptx(target: &str, why: String) -> BuildError {
     }
 }
 
-/// The target directory of the outer build. All its profiles share it, and so what nested builds made.
+/// The target directory of the outer build. All its profiles share it, so that they share the results of nested builds.
 ///
 /// `out` is at `<target>/<profile>/build/<package>/out` or one folder deeper. If a target was named to cargo, a folder
 /// of that name lies between. If `out` is elsewhere, the result is `out` itself.

@@ -265,8 +265,8 @@ impl Compilation<'_> {
     }
 }
 
-/// Replaces a wrapper around rustc that the user may have set by `env`, which does nothing. With an empty name, cargo
-/// does not remember the answers of rustc about itself, and asks each time.
+/// Stands in place of a wrapper around rustc that the user may have set: `env` runs rustc unchanged. With an empty
+/// name, cargo would not remember the answers of rustc about itself, and would ask each time.
 fn no_wrapper() -> &'static str {
     let paths = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&paths).any(|folder| folder.join("env").is_file());

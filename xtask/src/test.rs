@@ -23,9 +23,9 @@ fn run_all(count: &mut Count) -> Outcome {
     run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
         count.add(line)
     })?;
-    // No package of the workspace turns on this feature.
+    // No package of the workspace turns on this feature. `--workspace` has dependencies compiled as before.
     run_and_read(
-        &mut cargo("test --package cutlet-layout-core --features serde --test serde"),
+        &mut cargo("test --workspace --features cutlet-layout-core/serde --test serde"),
         |line| count.add(line),
     )?;
     let Examples { programs, packages } = Examples::find()?;
