@@ -297,9 +297,21 @@ pub(crate) fn addresses<T: DeviceData>(view: &View<'_, T>) -> Range<u64> {
     view.address()..view.address() + (view.len() * size_of::<T>()) as u64
 }
 
+/// The alignment of an address in bytes, at most the width of the widest access.
+pub(crate) fn alignment(address: u64) -> u64 {
+    const WIDEST: u64 = 16;
+    (address | WIDEST) & (address | WIDEST).wrapping_neg()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn alignments_end_at_the_widest_access() {
+        let addresses = [1, 2, 6, 8, 16, 24, 64, 0];
+        assert_eq!(addresses.map(alignment), [1, 2, 2, 8, 16, 8, 16, 16]);
+    }
 
     fn extents(rows: usize, columns: usize, order: Order, ld: usize) -> Extents {
         Extents {

@@ -3,20 +3,19 @@
 use std::fmt;
 use std::ops::Range;
 
-use cutlet_device::{DeviceData, Float};
+use cutlet_device::DeviceData;
 use cutlet_host::{Device, IntoView, View};
 pub use cutlet_kernels::gemm::epilogue::Activation;
-use cutlet_kernels::gemm::epilogue::{AnyActivation, BiasAlong, Fused, Linear, Then};
+use cutlet_kernels::gemm::epilogue::BiasAlong;
 
-use super::problem::{Problem, alignment};
-use crate::matrix::{addresses, disjoint, pointer};
+use crate::matrix::{addresses, alignment, disjoint};
 use crate::{Error, Matrix, Order, Result};
 
 /// Numbers that are added to the product: one for each row of C, or one for each column.
 #[derive(Debug)]
 pub struct Bias<'a, D: DeviceData> {
-    along: BiasAlong,
-    elements: View<'a, D>,
+    pub(super) along: BiasAlong,
+    pub(super) elements: View<'a, D>,
 }
 
 impl<'a, D: DeviceData> Bias<'a, D> {
@@ -178,62 +177,5 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
                 .map(|it| (it.order(), it.ld(), alignment(it.view.address()))),
             activation: self.activation,
         }
-    }
-}
-
-impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
-    /// The whole epilogue of this problem.
-    pub(super) fn fused(&self) -> Fused<D> {
-        Then {
-            first: self.linear(),
-            second: AnyActivation::new(self.epilogue.activation),
-        }
-    }
-
-    /// The epilogue without the activation.
-    pub(super) fn linear(&self) -> Linear<D> {
-        let extent = [self.c.rows() as i32, self.c.columns() as i32];
-        let mut linear = Linear::new(self.alpha, extent);
-        // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
-        // borrowed for the call.
-        unsafe {
-            if self.beta != 0.0 {
-                let source = self.source();
-                let ld = source.ld() as i64;
-                let strides = match source.order() {
-                    Order::RowMajor => [ld, 1],
-                    Order::ColMajor => [1, ld],
-                };
-                linear = linear.residual(self.beta, pointer(source.view), strides);
-            }
-            if let Some(Bias { along, elements }) = self.epilogue.bias {
-                linear = linear.bias(along, pointer(elements));
-            }
-        }
-        linear
-    }
-
-    /// Whether threads may read the bias and the residual of [`linear`](Self::linear) in pairs of neighbouring columns.
-    pub(super) fn reads_pairs(&self) -> bool {
-        let pair = 2 * size_of::<D>();
-        let bias = match self.epilogue.bias {
-            Some(Bias {
-                along: BiasAlong::Columns,
-                elements,
-            }) => elements.address().is_multiple_of(pair as u64),
-            _ => true,
-        };
-        let source = self.source();
-        let residual =
-            self.beta == 0.0 || (source.order() == Order::RowMajor && source.starts_runs_at(pair));
-        self.c.columns().is_multiple_of(2) && bias && residual
-    }
-
-    /// What `beta` multiplies: the residual, or C as it was.
-    fn source(&self) -> Matrix<'_, D> {
-        self.epilogue.residual.unwrap_or(Matrix {
-            view: self.c.view.view(),
-            extents: self.c.extents,
-        })
     }
 }

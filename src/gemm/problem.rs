@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use cutlet_device::DeviceData;
+use cutlet_device::{DeviceData, Float};
 use cutlet_host::Device;
+use cutlet_kernels::gemm::epilogue::{AnyActivation, BiasAlong, Fused, Linear, Then};
 
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
-use crate::matrix::{disjoint, on_device};
+use crate::matrix::{alignment, disjoint, on_device, pointer};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
@@ -130,6 +131,63 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
     }
 }
 
+impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
+    /// The whole epilogue of this problem.
+    pub(super) fn fused(&self) -> Fused<D> {
+        Then {
+            first: self.linear(),
+            second: AnyActivation::new(self.epilogue.activation),
+        }
+    }
+
+    /// The epilogue without the activation.
+    pub(super) fn linear(&self) -> Linear<D> {
+        let extent = [self.c.rows() as i32, self.c.columns() as i32];
+        let mut linear = Linear::new(self.alpha, extent);
+        // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
+        // borrowed for the call.
+        unsafe {
+            if self.beta != 0.0 {
+                let source = self.source();
+                let ld = source.ld() as i64;
+                let strides = match source.order() {
+                    Order::RowMajor => [ld, 1],
+                    Order::ColMajor => [1, ld],
+                };
+                linear = linear.residual(self.beta, pointer(source.view), strides);
+            }
+            if let Some(Bias { along, elements }) = self.epilogue.bias {
+                linear = linear.bias(along, pointer(elements));
+            }
+        }
+        linear
+    }
+
+    /// Whether threads may read the bias and the residual of [`linear`](Self::linear) in pairs of neighbouring columns.
+    pub(super) fn reads_pairs(&self) -> bool {
+        let pair = 2 * size_of::<D>();
+        let bias = match self.epilogue.bias {
+            Some(Bias {
+                along: BiasAlong::Columns,
+                elements,
+            }) => elements.address().is_multiple_of(pair as u64),
+            _ => true,
+        };
+        let source = self.source();
+        let residual =
+            self.beta == 0.0 || (source.order() == Order::RowMajor && source.starts_runs_at(pair));
+        self.c.columns().is_multiple_of(2) && bias && residual
+    }
+
+    /// What `beta` multiplies: the residual, or C as it was.
+    fn source(&self) -> Matrix<'_, D> {
+        self.epilogue.residual.unwrap_or(Matrix {
+            view: self.c.view.view(),
+            extents: self.c.extents,
+        })
+    }
+}
+
 /// The part of a problem that a plan depends on: everything but addresses and factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProblemShape {
@@ -196,12 +254,6 @@ impl OperandShape {
     }
 }
 
-/// The alignment of an address in bytes, at most the width of the widest access.
-pub fn alignment(address: u64) -> u64 {
-    const WIDEST: u64 = 16;
-    (address | WIDEST) & (address | WIDEST).wrapping_neg()
-}
-
 /// The kinds of `beta` that the choice of a kernel depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BetaKind {
@@ -220,16 +272,5 @@ impl BetaKind {
             1.0 => Self::One,
             _ => Self::Other,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::alignment;
-
-    #[test]
-    fn alignments_end_at_the_widest_access() {
-        let addresses = [1, 2, 6, 8, 16, 24, 64, 0];
-        assert_eq!(addresses.map(alignment), [1, 2, 2, 8, 16, 8, 16, 16]);
     }
 }

@@ -32,7 +32,9 @@ use crate::gemm::Activation;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
-use crate::gemm::tune::model::{self, Candidate, Card, CostInput, OutputPath, TMA_UNIT};
+use crate::gemm::tune;
+use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT};
+use crate::gemm::tune::table::Table;
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
@@ -158,8 +160,17 @@ fn cost_input<T: TensorMapElement, D: DeviceData>(
         bytes_c: size_of::<D>(),
         allows_fixup: false,
         // With k = 0, zeros are multiplied.
-        ..CostInput::plain([m, n, k.max(1)], Card::of(stream.device()))
+        ..CostInput::plain([m, n, k.max(1)], stream.device().multiprocessors())
     }
+}
+
+/// The fastest of these kernels for the problem, on the stream's device.
+fn fastest<T, Epi>(
+    stream: &Stream,
+    instances: &[&'static Instance<T, Epi>],
+    input: &CostInput,
+) -> Option<Candidate<T, Epi>> {
+    tune::fastest(instances, input, Table::of_device(stream.device().name()))
 }
 
 /// Whether TMA can store C. TMA writes units of 16 bytes of a row.
@@ -249,7 +260,7 @@ fn plain<T: Sixteen>(
         allows_fixup: FixupCounters::of(stream).is_some(),
         ..cost_input(stream, problem)
     };
-    match model::fastest(&kernels, &input) {
+    match fastest(stream, &kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
             clocks: candidate.clocks,
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
@@ -274,7 +285,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
     let input = cost_input(stream, problem);
     let (second, second_input) = for_second_kernel(stream, problem, kernel);
     // Only the chosen kernel is loaded: loading may compile its PTX.
-    match (model::fastest(&fusing, &input), second) {
+    match (fastest(stream, &fusing, &input), second) {
         (Some(candidate), second)
             if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
         {
@@ -310,7 +321,7 @@ fn to_f32<T: Sixteen>(
     if adds {
         input.bytes_c *= 2;
     }
-    let Some(candidate) = model::fastest(&plain_kernels(problem, kernel), &input) else {
+    let Some(candidate) = fastest(stream, &plain_kernels(problem, kernel), &input) else {
         return Ok(None);
     };
     let prepared = Prepared::new(stream, &PTX, candidate, input)?;
@@ -346,7 +357,7 @@ fn for_second_kernel<T: Sixteen, D: DeviceData>(
         needs_second_kernel: true,
         ..cost_input(stream, problem)
     };
-    let candidate = model::fastest(&plain_kernels(problem, kernel), &input);
+    let candidate = fastest(stream, &plain_kernels(problem, kernel), &input);
     (candidate, input)
 }
 

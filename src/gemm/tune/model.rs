@@ -1,40 +1,17 @@
-//! The model: the estimated time of a kernel of the sm_90 family at a problem, the number of splits, and the fastest
-//! kernel. [`table`] corrects the model on devices where kernels were measured.
+//! The model: the estimated time of a kernel of the sm_90 family at a problem, and the fastest way to launch the kernel.
 //!
 //! A k-tile takes as long as the tensor cores need to multiply it, or as the L2 cache needs to bring it. A tile takes
 //! the time of its k-tiles and of an epilogue. The kernel takes the time of its busiest block's tiles, and at least the
 //! time that memory needs. Then the last tiles are stored. All times are in clocks of a multiprocessor.
 
-use std::{iter, ptr};
+use std::iter;
 
-use cutlet_host::Device;
 use cutlet_kernels::gemm::sm90::instance::Instance;
-
-use super::table::{self, Neighbours, Table};
 
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 128;
-
-/// A device, as the model sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Card {
-    /// Multiprocessors.
-    pub multiprocessors: u32,
-    /// Times that were measured on devices of this name, if there are any.
-    pub table: Option<&'static Table>,
-}
-
-impl Card {
-    /// The card of this device.
-    pub fn of(device: &Device) -> Self {
-        Card {
-            multiprocessors: device.multiprocessors(),
-            table: Table::of_device(device.name()),
-        }
-    }
-}
 
 /// What the time of a kernel depends on.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +28,8 @@ pub struct CostInput {
     pub bytes_c: usize,
     /// Whether C itself is the partial output, unless a second kernel makes C.
     pub c_is_partial_output: bool,
-    /// The device.
-    pub card: Card,
+    /// Multiprocessors of the device.
+    pub multiprocessors: u32,
     /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 if rows do not start at cache lines.
     pub lines: [usize; 2],
     /// Whether a second kernel must make C, even without splits.
@@ -65,7 +42,7 @@ pub struct CostInput {
 
 impl CostInput {
     /// The product of packed 16-bit matrices into one of the same type. A is row-major, B column-major.
-    pub fn plain([m, n, k]: [usize; 3], card: Card) -> Self {
+    pub fn plain([m, n, k]: [usize; 3], multiprocessors: u32) -> Self {
         // Operands that TMA cannot read are copied to rows that start at cache lines.
         let row = 2 * k;
         let lines = match row.is_multiple_of(TMA_UNIT) && !row.is_multiple_of(CACHE_LINE) {
@@ -79,7 +56,7 @@ impl CostInput {
             bytes_ab: 2,
             bytes_c: 2,
             c_is_partial_output: false,
-            card,
+            multiprocessors,
             lines: [lines; 2],
             needs_second_kernel: false,
             allows_fixup: true,
@@ -111,7 +88,7 @@ impl CostInput {
 
     /// Bytes of A, B and C. Bytes of rows that do not start at cache lines count as more, because memory takes longer
     /// for them.
-    fn bytes(&self) -> f64 {
+    pub(super) fn bytes(&self) -> f64 {
         let Self {
             m,
             n,
@@ -127,8 +104,8 @@ impl CostInput {
     }
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
-    fn rate(&self) -> f64 {
-        MEMORY_RATE * f64::from(self.card.multiprocessors)
+    pub(super) fn rate(&self) -> f64 {
+        MEMORY_RATE * f64::from(self.multiprocessors)
     }
 }
 
@@ -241,48 +218,6 @@ const TILES_FOR_SLOTS: usize = 3;
 /// The most splits. With more, adding partials is more work than multiplying.
 const MOST_SPLITS: usize = 64;
 
-/// Candidates within this factor of the fastest, by the model, are compared by the table.
-const REACH: f64 = 1.15;
-
-/// The candidate that is estimated to be the fastest: by the table if it has the problem, otherwise by the model and
-/// the table's nearest entries. None if there are no instances.
-pub fn fastest<T, Epi>(
-    instances: &[&'static Instance<T, Epi>],
-    input: &CostInput,
-) -> Option<Candidate<T, Epi>> {
-    match table::fastest(instances, input) {
-        Some(instance) => by_model(instance, input, 0.0, f64::INFINITY),
-        None => by_model_and_neighbours(instances, input, &Neighbours::new(input)),
-    }
-}
-
-/// The candidate that is the fastest by the model, corrected by the model's errors at neighbouring problems.
-pub(super) fn by_model_and_neighbours<T, Epi>(
-    instances: &[&'static Instance<T, Epi>],
-    input: &CostInput,
-    neighbours: &Neighbours,
-) -> Option<Candidate<T, Epi>> {
-    let memory = input.bytes() / input.rate();
-    // The first instance is likely among the best, so that most others are ruled out early.
-    let likely = neighbours.likely(instances);
-    let others = instances.iter().copied();
-    let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));
-    let mut least = f64::INFINITY;
-    let mut candidates = Vec::with_capacity(instances.len());
-    for instance in likely.into_iter().chain(others) {
-        if let Some(candidate) = by_model(instance, input, memory, REACH * least) {
-            least = least.min(candidate.clocks);
-            candidates.push(candidate);
-        }
-    }
-    let within_reach = candidates
-        .into_iter()
-        .filter(|it| it.clocks <= REACH * least);
-    let clocks = within_reach.map(|it| (it.clocks * neighbours.factor(it.instance), it));
-    let fastest = clocks.min_by(|(a, _), (b, _)| a.total_cmp(b));
-    fastest.map(|(_, candidate)| candidate)
-}
-
 /// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the
 /// least time of memory, in clocks.
 pub(super) fn by_model<T, Epi>(
@@ -391,7 +326,7 @@ impl<T, Epi> Tiled<T, Epi> {
         let Self {
             instance, input, ..
         } = self;
-        let multiprocessors = input.card.multiprocessors as usize;
+        let multiprocessors = input.multiprocessors as usize;
         // The number of splits that makes about as many work tiles as multiprocessors, if tiles are few.
         let blocks = self.clusters * instance.blocks_of_cluster() as usize;
         let most = match 2 * blocks > multiprocessors {
@@ -467,7 +402,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let Tiled {
             instance, input, ..
         } = tiled;
-        let multiprocessors = input.card.multiprocessors;
+        let multiprocessors = input.multiprocessors;
         let k_tiles = input.k_tiles(instance);
         let splits = splits.min(k_tiles);
         let shares = tiled.clusters * splits;
@@ -542,7 +477,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let [_, read_b] = self.tiled.read;
         let bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
         let longer_if = |active: f64| {
-            let idle = 1.0 - active / f64::from(input.card.multiprocessors);
+            let idle = 1.0 - active / f64::from(input.multiprocessors);
             FEW * idle * idle
         };
         let before_last = (self.rounds - 1.0) * blocks;
@@ -578,7 +513,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         if sharing > 1 {
             besides += CLUSTER;
         }
-        if 2 * self.blocks() > input.card.multiprocessors as usize {
+        if 2 * self.blocks() > input.multiprocessors as usize {
             besides += START;
         }
         besides
@@ -612,35 +547,5 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             _ => PARTIALS_OF_SPLITS,
         };
         self.partial_output() + SECOND_KERNEL + memory * partials
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use cutlet_kernels::gemm::sm90::instances::BF16;
-
-    use super::*;
-
-    #[test]
-    fn the_fastest_candidate_is_chosen() {
-        for extents in [
-            [1, 8192, 8192],
-            [64, 64, 65_536],
-            [257, 8192, 8192],
-            [512, 512, 512],
-            [4095, 4095, 4096],
-        ] {
-            // Without a table, the model alone chooses.
-            let card = Card {
-                multiprocessors: 132,
-                table: None,
-            };
-            let input = CostInput::plain(extents, card);
-            let clocks = |instances: &[_]| fastest(instances, &input).unwrap().clocks;
-            let one_by_one = BF16.iter().map(|instance| clocks(&[instance]));
-            let least = one_by_one.reduce(f64::min).unwrap();
-            let all: Vec<_> = BF16.iter().collect();
-            assert_eq!(clocks(&all), least);
-        }
     }
 }

@@ -12,13 +12,13 @@ use std::sync::LazyLock;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::model::{Card, CostInput, by_model};
+use super::model::{CostInput, by_model};
 
 /// Multiprocessors of an H200.
-const H200_MULTIPROCESSORS: u32 = 132;
+pub(super) const H200_MULTIPROCESSORS: u32 = 132;
 /// The table of the H200, as `cargo xtask measured` writes it. A line has m, n and k, and instances with their times in
 /// microseconds. Instances that are missing in a line are slower by far.
-static H200: LazyLock<Table> =
+pub(super) static H200: LazyLock<Table> =
     LazyLock::new(|| Table::read(include_str!("tables/h200.txt"), H200_MULTIPROCESSORS));
 
 /// The distance from which on a measured problem has no weight, between the logarithms of m, n and k. A problem with
@@ -67,10 +67,6 @@ impl Table {
     }
 
     fn read(text: &'static str, multiprocessors: u32) -> Self {
-        let card = Card {
-            multiprocessors,
-            table: None,
-        };
         let names = BF16.iter().map(|it| any_type(it.kernel.name()));
         let all: HashMap<_, _> = names.zip(BF16).collect();
         let lines: Vec<_> = lines(text).collect();
@@ -81,7 +77,7 @@ impl Table {
             errors: vec![vec![Errors::default(); lines.len()]; BF16.len().div_ceil(LANES)],
         };
         for (place, line) in lines.into_iter().enumerate() {
-            let input = CostInput::plain(line.extents, card);
+            let input = CostInput::plain(line.extents, multiprocessors);
             let found = line.times.iter().filter_map(|&(name, microseconds)| {
                 let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
                 let error = (microseconds / candidate.clocks).ln() as f32;
@@ -107,14 +103,24 @@ impl Table {
         table
     }
 
-    /// The table, if it applies to the problem. Kernels were measured with a C of the operands' type and nothing fused:
+    /// Whether the table applies to the problem. Kernels were measured with a C of the operands' type and nothing fused:
     /// only then is the fixup allowed.
-    fn of(input: &CostInput) -> Option<&'static Self> {
-        input.card.table.filter(|_| input.allows_fixup)
+    pub fn applies_to(&self, input: &CostInput) -> bool {
+        input.allows_fixup
+    }
+
+    /// The fastest of these instances at the problem. None if none of them was measured there.
+    pub fn fastest<T, Epi>(
+        &self,
+        instances: &[&'static Instance<T, Epi>],
+        input: &CostInput,
+    ) -> Option<&'static Instance<T, Epi>> {
+        let place = self.places.get(&[input.m, input.n, input.k])?;
+        self.fastest_at(*place, instances)
     }
 
     /// The fastest of these instances at a place. None if none of them was measured there.
-    fn fastest<T, Epi>(
+    fn fastest_at<T, Epi>(
         &self,
         place: usize,
         instances: &[&'static Instance<T, Epi>],
@@ -124,24 +130,14 @@ impl Table {
     }
 }
 
-/// The fastest of these instances at the problem. None if it was not measured.
-pub fn fastest<T, Epi>(
-    instances: &[&'static Instance<T, Epi>],
-    input: &CostInput,
-) -> Option<&'static Instance<T, Epi>> {
-    let table = Table::of(input)?;
-    let place = table.places.get(&[input.m, input.n, input.k])?;
-    table.fastest(*place, instances)
-}
-
 /// A line of a table.
-struct Line {
-    extents: [usize; 3],
+pub(super) struct Line {
+    pub(super) extents: [usize; 3],
     /// Instances, without the element type, and microseconds.
-    times: Vec<(&'static str, f64)>,
+    pub(super) times: Vec<(&'static str, f64)>,
 }
 
-fn lines(times: &'static str) -> impl Iterator<Item = Line> {
+pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
     times.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let mut extent = || words.next()?.parse().ok();
@@ -158,7 +154,7 @@ fn lines(times: &'static str) -> impl Iterator<Item = Line> {
 }
 
 /// The name of an instance without its element type.
-fn any_type(name: &'static str) -> &'static str {
+pub(super) fn any_type(name: &'static str) -> &'static str {
     name.split_once('_').map_or(name, |(_, rest)| rest)
 }
 
@@ -171,17 +167,14 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
 pub struct Neighbours {
     table: Option<&'static Table>,
     /// The places of these problems, and the weight of each.
-    near: Vec<(usize, f32)>,
+    pub(super) near: Vec<(usize, f32)>,
     /// The model's average error at these problems, by instance.
     errors: Vec<[f32; LANES]>,
 }
 
 impl Neighbours {
-    /// The measured problems near this one. None without a table.
-    pub fn new(input: &CostInput) -> Self {
-        let Some(table) = Table::of(input) else {
-            return Self::default();
-        };
+    /// Those of this problem.
+    pub fn new(table: &'static Table, input: &CostInput) -> Self {
         let here = logarithms([input.m, input.n, input.k]);
         let weight = |((m, n), k): ((&f32, &f32), &f32)| {
             let apart = [m - here[0], n - here[1], k - here[2]];
@@ -198,7 +191,7 @@ impl Neighbours {
     }
 
     /// The problems at these places, with these weights.
-    fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
+    pub(super) fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
         let average = |errors: &Vec<Errors>| {
             let (mut sum, mut weights) = ([0.0; LANES], [MODEL_WEIGHT; LANES]);
             for &(place, weight) in &near {
@@ -224,7 +217,7 @@ impl Neighbours {
     ) -> Option<&'static Instance<T, Epi>> {
         let near = self.near.iter();
         let (nearest, _) = near.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        self.table?.fastest(*nearest, instances)
+        self.table?.fastest_at(*nearest, instances)
     }
 
     /// The factor that corrects the model's time of an instance. It assumes that the model is right on average over all
@@ -238,29 +231,10 @@ impl Neighbours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::tune::model::{self, by_model_and_neighbours};
-
-    /// The H200, with or without its table.
-    fn h200(table: Option<&'static Table>) -> Card {
-        Card {
-            multiprocessors: H200_MULTIPROCESSORS,
-            table,
-        }
-    }
-
-    fn with_table(extents: [usize; 3]) -> CostInput {
-        CostInput::plain(extents, h200(Some(&H200)))
-    }
 
     fn times() -> impl Iterator<Item = (Line, &'static str)> {
         let text = include_str!("tables/h200.txt");
         lines(text).zip(text.lines())
-    }
-
-    /// The instances for an A and a B that are K-major or not.
-    fn of_majors(k_major: [bool; 2]) -> Vec<&'static Instance<half::bf16>> {
-        let of_majors = BF16.iter().filter(|it| it.k_major == it.oriented(k_major));
-        of_majors.collect()
     }
 
     #[test]
@@ -288,68 +262,17 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_is_chosen_where_it_was_measured() {
-        let of_k_major = of_majors([true; 2]);
-        for (line, _) in times() {
-            let input = with_table(line.extents);
-            assert!(
-                super::fastest(&of_k_major, &input).is_some(),
-                "{:?}",
-                line.extents
-            );
-            let candidate = model::fastest(&of_k_major, &input).unwrap();
-            let name = any_type(candidate.instance.kernel.name());
-            let (fastest, _) = line.times[0];
-            assert_eq!(name, fastest, "{:?}", line.extents);
-        }
-    }
-
-    #[test]
-    fn neighbours_predict_problems_that_were_not_measured() {
-        let of_k_major = of_majors([true; 2]);
-        let mut losses = [Vec::new(), Vec::new()];
-        for (place, (line, _)) in times().enumerate() {
-            let input = with_table(line.extents);
-            let mut others = Neighbours::new(&input).near;
-            others.retain(|(at, _)| *at != place);
-            let neighbours = Neighbours::of(&H200, others);
-            let candidate = by_model_and_neighbours(&of_k_major, &input, &neighbours).unwrap();
-            let name = any_type(candidate.instance.kernel.name());
-            // An instance that is missing in a line is slower than all others.
-            let slowest = line.times.last();
-            let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);
-            losses[input.lines[0] - 1].push(chosen.unwrap().1 / line.times[0].1 - 1.0);
-        }
-        let [of_lines, of_any_rows] =
-            losses.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64);
-        assert!(of_lines < 0.015, "{of_lines}");
-        assert!(of_any_rows < 0.05, "{of_any_rows}");
-    }
-
-    #[test]
-    fn in_other_orders_the_model_chooses() {
-        let of_orders = of_majors([false, true]);
-        for (line, _) in times() {
-            let input = with_table(line.extents);
-            let clocks = |it: &&'static _| Some(by_model(it, &input, 0.0, f64::INFINITY)?.clocks);
-            let least = of_orders.iter().filter_map(clocks).reduce(f64::min);
-            let chosen = model::fastest(&of_orders, &input).map(|candidate| candidate.clocks);
-            assert_eq!(chosen, least, "{:?}", line.extents);
-        }
-    }
-
-    #[test]
     fn neighbours_correct_the_model_on_their_device_alone() {
         let instance = |name: &str| BF16.iter().find(|it| it.kernel.name() == name).unwrap();
-        let factor = |extents, table, name| {
-            Neighbours::new(&CostInput::plain(extents, h200(table))).factor(instance(name))
+        let factor = |extents, name| {
+            let input = CostInput::plain(extents, H200_MULTIPROCESSORS);
+            Neighbours::new(&H200, &input).factor(instance(name))
         };
         let (near, far) = ([520, 512, 8192], [1, 64, 1 << 24]);
         let name = "bf16_64x64x64_1x1_ws";
-        assert_ne!(factor(near, Some(&*H200), name), 1.0);
-        assert_eq!(factor(near, None, name), 1.0);
-        assert_eq!(factor(near, Some(&*H200), "bf16_64x64x64_1x1_ws_mm"), 1.0);
-        assert_eq!(factor(far, Some(&*H200), name), 1.0);
+        assert_ne!(factor(near, name), 1.0);
+        assert_eq!(factor(near, "bf16_64x64x64_1x1_ws_mm"), 1.0);
+        assert_eq!(factor(far, name), 1.0);
         assert!(Table::of_device("NVIDIA H200").is_some());
         for other in ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "cpu"] {
             assert!(Table::of_device(other).is_none(), "{other}");

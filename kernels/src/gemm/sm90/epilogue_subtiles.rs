@@ -6,6 +6,9 @@
 //! [`EpilogueSubtiles::update`] does all of it. That is a loop at run time, because it is used less, and unrolled it would be
 //! half of each kernel's code. Registers have no index at run time, so each turn of the loop works on the first ones and
 //! then moves the rest up.
+//!
+//! This file and `config` refer to each other: a configuration's major of C is a [`StoreMajor`], which stores the subtiles of a
+//! configuration.
 
 use core::marker::PhantomData;
 

@@ -10,10 +10,10 @@ use cutlet_kernels::gemm::sm90::instance::Instance;
 use super::fixup::FixupCounters;
 use super::launch::{Prepared, To, Workspace};
 use super::tma_operand::TmaOperand;
-use super::{cost_input, supports, tma_stores};
+use super::{cost_input, fastest, supports, tma_stores};
 use crate::gemm::epilogue::EpilogueArgs;
 use crate::gemm::problem::{Problem, ProblemShape};
-use crate::gemm::tune::model::{self, CostInput, OutputPath};
+use crate::gemm::tune::model::{CostInput, OutputPath};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(A·B)` by a kernel of the sm_90 family with an epilogue of one's own.
@@ -58,7 +58,7 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
             allows_second_kernel: false,
             ..cost_input(stream, &problem)
         };
-        let Some(candidate) = model::fastest(&[instance], &input) else {
+        let Some(candidate) = fastest(stream, &[instance], &input) else {
             return Err(Error::Instance {
                 asked: instance.kernel.name().to_string(),
             });
