@@ -48,7 +48,6 @@ mod math;
 mod mma;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
-mod per_thread;
 mod ptx_library;
 mod shared;
 mod shuffle;
@@ -82,7 +81,6 @@ pub use math::{
     tanh_approx_f16,
 };
 pub use mma::MmaInstruction;
-pub use per_thread::per_thread;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use shared::{Shared, SharedMemory};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Divisor, Raster};
 
 use super::ClusterShape;
-use crate::{DeviceData, block_idx, cluster_rank, grid_dim, per_thread};
+use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
 
 // SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
 #[diagnostic::do_not_recommend]
@@ -37,16 +37,6 @@ impl<C: ClusterShape> PersistentTileScheduler<C> {
             splits,
             next: block_idx().x.get() / Self::BLOCKS,
             cluster: PhantomData,
-        }
-    }
-
-    /// The same, for a thread that runs alone, such as a producer: it computes tiles in registers of its own, by
-    /// [`per_thread`].
-    #[inline(always)]
-    pub fn for_one_thread(self) -> Self {
-        Self {
-            next: per_thread(self.next),
-            ..self
         }
     }
 

@@ -16,9 +16,6 @@ pub trait TileScheduler {
     /// The running block's work tiles, from the first one on.
     fn work_tiles(&self) -> Self::WorkTiles;
 
-    /// The same, for the producing thread, whose first load waits for them.
-    fn work_tiles_of_producer(&self) -> Self::WorkTiles;
-
     /// Where the tile begins, in units of [`WARP_ROWS`] rows and of an epilogue subtile's columns.
     fn begin(&self, work: WorkTile) -> (u32, u32);
 
@@ -71,11 +68,6 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
             work_tiles.take_slot(self.slot.index());
         }
         work_tiles
-    }
-
-    #[inline(always)]
-    fn work_tiles_of_producer(&self) -> PersistentTileScheduler<C> {
-        self.work_tiles().for_one_thread()
     }
 
     #[inline(always)]

@@ -7,11 +7,11 @@ use cutlet_device::{DeviceData, uniform};
 pub trait Store {
     /// The accumulators that a thread holds.
     type Accumulators;
-    /// What the epilogue needs of a thread's rows and columns.
-    type Operands;
+    /// What is known of a work tile before it is multiplied.
+    type Prepared;
 
-    /// Starts to read what the epilogue needs for a work tile. It arrives while the tile is multiplied.
-    fn read_operands(&self, work: WorkTile) -> Self::Operands;
+    /// Finds the work tile's place in C, and starts to read what the epilogue needs: it arrives while the tile is multiplied.
+    fn prepare(&self, work: WorkTile) -> Self::Prepared;
 
     /// Applies the epilogue and writes the result, or writes partial output.
     ///
@@ -21,7 +21,7 @@ pub trait Store {
         &self,
         work: WorkTile,
         accumulators: Self::Accumulators,
-        operands: Self::Operands,
+        prepared: Self::Prepared,
     );
 }
 

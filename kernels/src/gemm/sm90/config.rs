@@ -182,6 +182,10 @@ pub trait Config: Copy + 'static {
             "a pipeline has two stages or more: one is multiplied while the next one is awaited"
         );
         assert!(
+            Self::Tile::K == 4 * Self::Mma::K,
+            "a k-tile has the k of four instructions: 128 bytes of a row"
+        );
+        assert!(
             Self::EPI_N == epilogue_n(Self::Tile::N),
             "the epilogue tile is epilogue_n(N) columns wide"
         );

@@ -109,7 +109,7 @@ fn produce<St: StageCount, Cl: ClusterShape>(
     let mut producer = pipeline.producer();
     let k_tiles = scheduler.k_tiles();
     let mut backwards = false;
-    for work in scheduler.work_tiles_of_producer() {
+    for work in scheduler.work_tiles() {
         for k_tile in work.k_tiles(k_tiles, backwards) {
             // A short ring has no stage to spare for pairs.
             let filling = match St::STAGES < 8 {
@@ -145,13 +145,13 @@ fn consume<C, S, M, St>(
         if !mainloop.takes_next(k_tiles) {
             continue;
         }
-        let operands = store.read_operands(work);
+        let prepared = store.prepare(work);
         let mut accumulators = mainloop.mma(k_tiles);
         if C::Cluster::K > 1 && !reduce.add(thread, &mut accumulators.as_mut()[0]) {
             continue;
         }
         // SAFETY: these rows of the work tile are this consumer's.
-        unsafe { store.store(work, accumulators, operands) };
+        unsafe { store.store(work, accumulators, prepared) };
     }
     if C::Cluster::K > 1 {
         reduce.drain();

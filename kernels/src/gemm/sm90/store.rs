@@ -32,8 +32,8 @@ pub(super) struct TileStore<'a, C: Config, Epi, S> {
     is_identity: bool,
 }
 
-/// The rows of C that one M atom's accumulators go to.
-type AtomRows<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor>;
+/// A tile of C, or some of its rows.
+type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor>;
 
 impl<'a, C, Epi, S> TileStore<'a, C, Epi, S>
 where
@@ -82,24 +82,20 @@ where
         }
     }
 
-    /// The rows of C that the consumer's `nth` M atom has of a work tile.
+    /// The rows of C that the consumer's `nth` M atom has of a tile.
     #[inline(always)]
-    fn atom_rows(&self, work: WorkTile, nth: usize) -> AtomRows<C> {
-        let output = &self.args.output;
-        // SAFETY: the launcher promises that C is there; these rows are this consumer's.
-        unsafe { Tensor::new(self.c, RowMajor::new(output.extent, output.ldc)) }
-            .local_tile::<C::UnitC>(self.scheduler.begin(work))
-            .local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
+    fn atom_rows(&self, tile: &TileOfC<C>, nth: usize) -> TileOfC<C> {
+        tile.local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
     }
 
     /// What the epilogue needs of an M atom's rows and columns.
     #[inline(always)]
-    fn atom_operands(&self, work: WorkTile, nth: usize) -> EpilogueOperands<Epi> {
+    fn atom_operands(&self, tile: &TileOfC<C>, nth: usize) -> EpilogueOperands<Epi> {
         if EpilogueOperands::<Epi>::ARE_NONE {
             return EpilogueOperands::none();
         }
         let places = self
-            .atom_rows(work, nth)
+            .atom_rows(tile, nth)
             .partition::<AccumulatorLayout<C::Mma>>(self.thread);
         EpilogueOperands::read(self.epilogue, const { C::Tile::N / 8 }, |v| {
             places.bound().coordinate(v)
@@ -179,11 +175,11 @@ where
         work: WorkTile,
         nth: usize,
         accumulators: &mut AtomFragment<C::Mma>,
-        operands: EpilogueOperands<Epi>,
+        (tile, operands): (TileOfC<C>, EpilogueOperands<Epi>),
     ) {
         let epilogue = self.epilogue;
         let own = tile_origin::<C::TileC>((work.row, work.column));
-        let rows = self.atom_rows(work, nth);
+        let rows = self.atom_rows(&tile, nth);
         let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.map, self.thread);
         // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this consumer's,
         // and so is the buffer.
@@ -193,7 +189,7 @@ where
             } else {
                 let operands = match nth {
                     0 => operands,
-                    _ => self.atom_operands(work, nth),
+                    _ => self.atom_operands(&tile, nth),
                 };
                 if Self::THREADS_STORE {
                     if !self.is_identity {
@@ -215,11 +211,17 @@ where
     S: TileScheduler,
 {
     type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
-    type Operands = EpilogueOperands<Epi>;
+    /// The tile of C, and the operands of the first M atom.
+    type Prepared = (TileOfC<C>, EpilogueOperands<Epi>);
 
     #[inline(always)]
-    fn read_operands(&self, work: WorkTile) -> EpilogueOperands<Epi> {
-        self.atom_operands(work, 0)
+    fn prepare(&self, work: WorkTile) -> Self::Prepared {
+        let output = &self.args.output;
+        // SAFETY: the launcher promises that C is there.
+        let c = unsafe { Tensor::new(self.c, RowMajor::new(output.extent, output.ldc)) };
+        let tile = c.local_tile::<C::UnitC>(self.scheduler.begin(work));
+        let operands = self.atom_operands(&tile, 0);
+        (tile, operands)
     }
 
     #[inline(always)]
@@ -228,7 +230,7 @@ where
         &self,
         work: WorkTile,
         mut accumulators: Self::Accumulators,
-        operands: EpilogueOperands<Epi>,
+        prepared: Self::Prepared,
     ) {
         for (nth, accumulators) in accumulators.as_mut().iter_mut().enumerate() {
             // SAFETY: as promised by the caller.
@@ -242,7 +244,7 @@ where
                         continue;
                     }
                 }
-                self.write(work, nth, accumulators, operands);
+                self.write(work, nth, accumulators, prepared);
             }
         }
     }
