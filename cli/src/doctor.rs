@@ -182,7 +182,7 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
     }
     let lacks = needed.into_iter().map(|(topic, targets)| {
         let what = match topic {
-            "gemm_wgmma" => "GEMM of bf16 and f16",
+            "gemm::sm90" => "GEMM of bf16 and f16",
             other => other,
         };
         let targets: Vec<&str> = targets.into_iter().collect();
@@ -191,9 +191,16 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
     Finding::found("gpu", what + &lacks.collect::<String>())
 }
 
-/// The first part of a family's module path. The other parts name its instances.
-fn topic(family: &'static str) -> &'static str {
-    family.split_once("::").map_or(family, |(topic, _)| topic)
+/// The family of kernels that a module belongs to: the first part of its path, or of a GEMM the first two. The other parts
+/// name instances.
+fn topic(module: &'static str) -> &'static str {
+    let parts = if module.starts_with("gemm::") { 2 } else { 1 };
+    match module.match_indices("::").nth(parts - 1) {
+        Some((end, _)) => topic(&module[..end]),
+        // The reduction is of the tensor cores' kernels alone.
+        None if module == "gemm::split_k_reduce" => "gemm::sm90",
+        None => module,
+    }
 }
 
 fn kernels(library: &PtxLibrary) -> Finding {
@@ -261,7 +268,7 @@ mod tests {
             assert!(found, "{capability:?}: {what}");
             assert_eq!(
                 what,
-                "a GPU; no GEMM of bf16 and f16 here: gemm_wgmma needs sm_90a"
+                "a GPU; no GEMM of bf16 and f16 here: gemm::sm90 needs sm_90a"
             );
         }
         let hopper = of_capability((9, 0));

@@ -139,11 +139,11 @@ fn instances_are_measured_by_parts_of_their_names() {
     };
     assert_eq!(instances("--seed=1"), [""; 0]);
     assert_eq!(
-        instances("--instances=64x64_c1_kk"),
+        instances("--instances=64x64x64_1x1_ws"),
         ["bf16_64x64x64_1x1_ws"]
     );
     assert!(instances("--instances").len() > 1);
-    let nonsense = [&arguments[..], &["--instances=64x64_c1_kk,63x64"]].concat();
+    let nonsense = [&arguments[..], &["--instances=64x64x64_1x1_ws,63x64"]].concat();
     assert_refused(&nonsense, "no instance has that in its name");
 }
 

@@ -35,7 +35,8 @@ usage: cargo xtask <task>
                   spills, calls or local memory, no memory barrier in a loop with wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
   measured <results.csv>...
-                copies times of instances from results to the table that the choice among them reads";
+                copies times of instances from results to the table of their device, which the choice among them
+                reads";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,16 +1,14 @@
-//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table that
-//! the choice among instances reads.
+//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table of
+//! their device, which the choice among instances reads.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use crate::process::Outcome;
 
-/// The table that the choice reads. A line has m, n and k, then instances with their microseconds.
-const TIMES: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../src/gemm/choose/measured.txt"
-);
+/// The tables, one for each device that instances were timed on. A line has m, n and k, then instances with their
+/// microseconds.
+const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
 /// Instances that take longer than this multiple of the fastest are left out.
@@ -19,35 +17,62 @@ const MOST: f64 = 1.3;
 /// Instances (without the element type) and their microseconds, by m, n and k.
 type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
 
-/// Adds the times in these files to the table. A file with only some of a shape's known instances leaves the times of
-/// the others. They may be another device's, so the new times are scaled to them.
+/// Adds the times in these files to the tables of their devices. A file with only some of a shape's known instances
+/// leaves the times of the others. They may be of another run, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
-    let mut times = written(&read(TIMES)?)?;
-    let mut count = 0;
     for path in results {
-        let found = found(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
-        if found.is_empty() {
-            return Err(format!(
-                "{path} has no times of instances: make it with `cutlet bench gemm --instances --dtype {DTYPE}`"
-            ));
-        }
-        for (extents, new) in found {
-            let known = times.entry(extents).or_default();
-            match merged(known, &new) {
-                Some(all) => {
-                    *known = all;
-                    count += 1;
-                }
-                None => println!("left out {extents:?}: no instance is known there"),
+        let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
+        println!("{path}: {added}");
+    }
+    Ok(())
+}
+
+/// Adds the times in results to their device's table. Returns what was added.
+fn add(results: &str) -> Outcome<String> {
+    let found = found(results)?;
+    if found.is_empty() {
+        return Err(format!(
+            "it has no times of instances: make it with `cutlet bench gemm --instances --dtype {DTYPE}`"
+        ));
+    }
+    let table = table_of(device(results)?)?;
+    let mut times = written(&read(&table)?)?;
+    let mut count = 0;
+    for (extents, new) in found {
+        let known = times.entry(extents).or_default();
+        match merged(known, &new) {
+            Some(all) => {
+                *known = all;
+                count += 1;
             }
+            None => println!("left out {extents:?}: no instance is known there"),
         }
     }
-    fs::write(TIMES, text(&times)).map_err(|error| format!("{TIMES}: {error}"))?;
-    println!(
-        "{count} shapes were added or updated; {} are known",
-        times.len()
-    );
-    Ok(())
+    fs::write(&table, text(&times)).map_err(|error| format!("{table}: {error}"))?;
+    let known = times.len();
+    Ok(format!(
+        "{count} shapes were added or updated in {table}, which has {known}"
+    ))
+}
+
+/// The name of the device that results were measured on.
+fn device(results: &str) -> Outcome<&str> {
+    let facts = results.lines().map_while(|line| line.strip_prefix('#'));
+    let mut machine = facts.map(str::trim).skip_while(|fact| *fact != "[machine]");
+    let name = machine.find_map(|fact| fact.strip_prefix("name = \"")?.strip_suffix('"'));
+    name.ok_or("it does not say which device it was measured on".into())
+}
+
+/// The path of a device's table, which is named after the last word of the device's name.
+fn table_of(device: &str) -> Outcome<String> {
+    let last_word = device.rsplit(' ').next().unwrap_or(device);
+    let table = format!("{TABLES}/{}.txt", last_word.to_lowercase());
+    match fs::exists(&table) {
+        Ok(true) => Ok(table),
+        _ => Err(format!(
+            "{device} has no table: add an empty {table}, and have `Table::of_device` return it"
+        )),
+    }
 }
 
 fn read(path: &str) -> Outcome<String> {
@@ -149,9 +174,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_written_as_it_was_read() {
-        let written_before = fs::read_to_string(TIMES).unwrap();
-        assert_eq!(text(&written(&written_before).unwrap()), written_before);
+    fn a_table_is_written_as_it_was_read() {
+        for table in fs::read_dir(TABLES).unwrap() {
+            let written_before = fs::read_to_string(table.unwrap().path()).unwrap();
+            assert_eq!(text(&written(&written_before).unwrap()), written_before);
+        }
         for wrong in ["1 2", "1 2 x a=1", "1 2 3 a"] {
             assert!(written(wrong).is_err(), "{wrong}");
         }
@@ -210,6 +237,24 @@ gemm,own,bf16,1,2,3,nt,,bf16_c,instance,4
             let others = RESULTS.replace(from, to);
             assert!(found(&others).unwrap().is_empty(), "{from} {to}");
         }
+    }
+
+    #[test]
+    fn times_are_added_to_the_table_of_their_device() {
+        let facts = "# schema = 2\n# [[suites]]\n# name = \"own\"\n# [machine]\n# name = \"NVIDIA H200\"\nfamily";
+        assert_eq!(device(facts).unwrap(), "NVIDIA H200");
+        assert!(
+            table_of("NVIDIA H200")
+                .unwrap()
+                .ends_with("/tables/h200.txt")
+        );
+        let error = table_of("NVIDIA A100-SXM4-80GB").unwrap_err();
+        assert!(
+            error.starts_with("NVIDIA A100-SXM4-80GB has no table"),
+            "{error}"
+        );
+        let error = add(RESULTS).unwrap_err();
+        assert_eq!(error, "it does not say which device it was measured on");
     }
 
     #[test]

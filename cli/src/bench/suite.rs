@@ -186,7 +186,7 @@ mod tests {
     fn no_instance_was_measured_at_the_unseen() {
         let measured = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../src/gemm/choose/measured.txt"
+            "/../src/gemm/tune/tables/h200.txt"
         );
         let measured = std::fs::read_to_string(measured).unwrap();
         for (name, expected) in [("unseen", false), ("random", false), ("square", true)] {

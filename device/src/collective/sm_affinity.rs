@@ -204,7 +204,7 @@ impl AffinitySlot {
     /// Waits for the broadcast, and returns the slot.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn index(self) -> u32 {
+    pub fn claimed(self) -> u32 {
         self.wait();
         // SAFETY: the slot was received, and nothing writes it again.
         unsafe { self.slot.load(0) }

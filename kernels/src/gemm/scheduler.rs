@@ -65,7 +65,7 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
     fn work_tiles(&self) -> PersistentTileScheduler<C> {
         let mut work_tiles = PersistentTileScheduler::new(self.args.raster, self.args.splits);
         if self.claims_slot {
-            work_tiles.take_slot(self.slot.index());
+            work_tiles.take_slot(self.slot.claimed());
         }
         work_tiles
     }

@@ -32,7 +32,7 @@ fn claimed_slots(groups: &[u32], slots: &[Vec<u32>]) -> Vec<Vec<u32>> {
                         unsafe { slot.broadcast(affinity.claim(), 2) };
                     }
                 }
-                let slot = slot.index();
+                let slot = slot.claimed();
                 claimed[block_idx().x.get() as usize].store(slot, Relaxed);
             })
             .unwrap();
