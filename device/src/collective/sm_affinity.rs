@@ -183,7 +183,7 @@ impl AffinitySlot {
     /// has met at its barrier.
     ///
     /// # Safety
-    /// No block may end before it has called [`index`](Self::index).
+    /// No block may end before it has called [`index`](Self::claimed).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn broadcast(self, slot: u32, blocks: usize) {
