@@ -1,6 +1,8 @@
 //! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference, on a GPU if there
 //! is one. C is filled with NaN before, and elements around it must stay.
 
+mod rounding;
+
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream, ViewMut};
 use cutlet_device::DeviceData;
@@ -237,7 +239,7 @@ fn check<T: Element<D> + Number, D: Number>(case: Case) {
             };
             let allowed = D::EPSILON * expected.abs()
                 + approximate
-                + f32::EPSILON as f64 * (k as f64 + 4.0) * magnitude
+                + rounding::of_sum(k, magnitude)
                 + D::LEAST;
             assert!(
                 (found - expected).abs() <= allowed,

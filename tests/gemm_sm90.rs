@@ -2,6 +2,8 @@
 //! dimensions, alpha and beta. Needs a Hopper GPU or the CPU backend, which models the instructions that the kernels
 //! use.
 
+mod rounding;
+
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Stream, gemm};
 use half::{bf16, f16};
@@ -148,7 +150,7 @@ fn check_on<T: Sixteen>(
             let expected = alpha as f64 * sum + old;
             let found = c.at(&found, i, j);
             let allowed = T::EPSILON * expected.abs()
-                + f32::EPSILON as f64 * k as f64 * (alpha.abs() as f64 * magnitude + old.abs());
+                + rounding::of_sum(k, alpha.abs() as f64 * magnitude + old.abs());
             assert!(
                 (found - expected).abs() <= allowed,
                 "C[{i}, {j}] of {m}×{n}×{k}, {orders:?}: found {found}, expected {expected}"

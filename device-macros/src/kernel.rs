@@ -83,10 +83,10 @@ fn device_entry(
             {
                 #SHARED_MEMORY,
                 ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
-                const #bounds_name.threads,
-                const #bounds_name.min_blocks,
-                const #bounds_name.cluster,
-                const #bounds_name.shared_bytes,
+                const #bounds_name.threads(),
+                const #bounds_name.min_blocks(),
+                const #bounds_name.cluster(),
+                const #bounds_name.shared_bytes(),
                 #(
                     const ::core::mem::size_of::<#types>(),
                     const <#types as ::cutlet_device::DeviceData>::PARAM_ALIGN,

@@ -29,7 +29,7 @@ use syn::parse_macro_input;
 /// }
 ///
 /// assert_eq!(saxpy.name(), "saxpy");
-/// assert_eq!(saxpy.bounds().threads, 32);
+/// assert_eq!(saxpy.bounds().threads(), 32);
 /// ```
 ///
 /// | attribute | meaning |
@@ -132,7 +132,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///     pub unsafe fn fill_f32_64(value: f32, y: GlobalMut<f32>) = fill::<Small, f32>;
 /// }
 ///
-/// assert_eq!(fill_f32_64.bounds().threads, 64);
+/// assert_eq!(fill_f32_64.bounds().threads(), 64);
 /// ```
 ///
 /// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with its arguments. If

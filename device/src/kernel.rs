@@ -5,18 +5,14 @@ use core::fmt;
 
 use crate::DeviceData;
 
-/// The launch bounds for which a kernel is compiled. They are written in `#[kernel(…)]`, and its [`Kernel`] has them.
+/// The launch bounds for which a kernel is compiled, which a device can satisfy. They are written in `#[kernel(…)]`, and
+/// its [`Kernel`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
-    /// Threads of a block, 1 to 1024. Every launch of the kernel has exactly this many.
-    pub threads: u32,
-    /// The least number of blocks that fit on a multiprocessor at a time, for which the compiler limits registers. 0 is
-    /// no limit.
-    pub min_blocks: u32,
-    /// Blocks of a cluster, along x. 1 is a launch without clusters.
-    pub cluster: u32,
-    /// Dynamic shared memory of a block, in bytes.
-    pub shared_bytes: u32,
+    threads: u32,
+    min_blocks: u32,
+    cluster: u32,
+    shared_bytes: u32,
 }
 
 impl LaunchBounds {
@@ -54,6 +50,27 @@ impl LaunchBounds {
             cluster,
             shared_bytes,
         }
+    }
+
+    /// Threads of a block, 1 to 1024. Every launch of the kernel has exactly this many.
+    pub const fn threads(self) -> u32 {
+        self.threads
+    }
+
+    /// The least number of blocks that fit on a multiprocessor at a time, for which the compiler limits registers. 0 is
+    /// no limit.
+    pub const fn min_blocks(self) -> u32 {
+        self.min_blocks
+    }
+
+    /// Blocks of a cluster, along x. 1 is a launch without clusters.
+    pub const fn cluster(self) -> u32 {
+        self.cluster
+    }
+
+    /// Dynamic shared memory of a block, in bytes.
+    pub const fn shared_bytes(self) -> u32 {
+        self.shared_bytes
     }
 }
 

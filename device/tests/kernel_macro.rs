@@ -135,8 +135,8 @@ fn the_body_runs_with_the_arguments() {
 
 #[test]
 fn a_kernel_exists_if_its_cfg_holds() {
-    assert_eq!(configured.bounds().threads, 96);
-    assert_eq!(promised_here.bounds().threads, 96);
+    assert_eq!(configured.bounds().threads(), 96);
+    assert_eq!(promised_here.bounds().threads(), 96);
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl<A: KernelArgs> Function<A> {
     /// # Errors
     /// [`Driver`](crate::Error::Driver) if the query fails.
     pub fn resident_blocks(&self) -> Result<u32> {
-        let (cluster, multiprocessors) = (self.bounds.cluster, self.device.multiprocessors());
+        let (cluster, multiprocessors) = (self.bounds.cluster(), self.device.multiprocessors());
         let blocks = match self.resources()? {
             Some(resources) => resources.blocks_per_multiprocessor * multiprocessors,
             None => multiprocessors.max(cluster),
@@ -129,8 +129,8 @@ impl<A: KernelArgs> Function<A> {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut blocks,
                 entry.0,
-                i32::try_from(self.bounds.threads).unwrap_or(i32::MAX),
-                self.bounds.shared_bytes as usize,
+                i32::try_from(self.bounds.threads()).unwrap_or(i32::MAX),
+                self.bounds.shared_bytes() as usize,
             )
         };
         check("asking how many blocks run at the same time", code)?;
@@ -138,7 +138,7 @@ impl<A: KernelArgs> Function<A> {
         Ok(Some(Resources {
             registers: module::attribute(*entry, A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             local_bytes: module::attribute(*entry, A::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            shared_bytes: fixed + self.bounds.shared_bytes,
+            shared_bytes: fixed + self.bounds.shared_bytes(),
             blocks_per_multiprocessor: u32::try_from(blocks).unwrap_or(0),
         }))
     }

@@ -161,9 +161,9 @@ fn check_grid(
             );
         }
     }
-    if !grid.x.is_multiple_of(bounds.cluster) {
+    if !grid.x.is_multiple_of(bounds.cluster()) {
         return bad(
-            format!("its clusters are of {} blocks along x", bounds.cluster),
+            format!("its clusters are of {} blocks along x", bounds.cluster()),
             "round the number of blocks along x up to whole clusters",
         );
     }
@@ -211,10 +211,10 @@ unsafe fn launch_pointers(
     // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
     let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
     let mut count = 0;
-    if bounds.cluster > 1 {
+    if bounds.cluster() > 1 {
         let attribute = &mut attributes[count];
         attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attribute.value.clusterDim.x = bounds.cluster;
+        attribute.value.clusterDim.x = bounds.cluster();
         attribute.value.clusterDim.y = 1;
         attribute.value.clusterDim.z = 1;
         count += 1;
@@ -233,10 +233,10 @@ unsafe fn launch_pointers(
         gridDimX: config.grid.x,
         gridDimY: config.grid.y,
         gridDimZ: config.grid.z,
-        blockDimX: bounds.threads,
+        blockDimX: bounds.threads(),
         blockDimY: 1,
         blockDimZ: 1,
-        sharedMemBytes: bounds.shared_bytes,
+        sharedMemBytes: bounds.shared_bytes(),
         hStream: stream,
         attrs: attributes.as_mut_ptr(),
         numAttrs: count as u32,
@@ -266,9 +266,9 @@ impl<A: KernelArgs> Work for CpuLaunch<A> {
         let spec = LaunchSpec {
             kernel: self.name,
             grid: [x, y, z],
-            block: [self.bounds.threads, 1, 1],
-            cluster: self.bounds.cluster,
-            shared_bytes: self.bounds.shared_bytes,
+            block: [self.bounds.threads(), 1, 1],
+            cluster: self.bounds.cluster(),
+            shared_bytes: self.bounds.shared_bytes(),
             overlap_previous: self.config.overlap_previous,
         };
         // SAFETY: the caller of `launch` promised that the kernel stays within the memory of its

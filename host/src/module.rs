@@ -132,9 +132,9 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
         entry,
         CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
     )?;
-    if bounds.threads > threads {
+    if bounds.threads() > threads {
         return Err(too_much(
-            format!("{} threads a block", bounds.threads),
+            format!("{} threads a block", bounds.threads()),
             format!("registers for {threads} of its threads"),
             "use fewer threads a block, or fewer registers a thread",
         ));
@@ -143,7 +143,7 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
         entry,
         CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
     )?;
-    let shared = fixed.saturating_add(bounds.shared_bytes);
+    let shared = fixed.saturating_add(bounds.shared_bytes());
     if shared > request.limits.shared_bytes {
         return Err(too_much(
             format!("{shared} bytes of shared memory a block"),
@@ -151,21 +151,21 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
             "use smaller tiles or fewer pipeline stages on this device",
         ));
     }
-    if bounds.cluster > request.limits.cluster {
+    if bounds.cluster() > request.limits.cluster {
         return Err(too_much(
-            format!("clusters of {} blocks", bounds.cluster),
+            format!("clusters of {} blocks", bounds.cluster()),
             "none (clusters need compute capability 9.0)".to_string(),
             "use a kernel without clusters on this device",
         ));
     }
-    if bounds.shared_bytes > SHARED_WITHOUT_ASKING {
+    if bounds.shared_bytes() > SHARED_WITHOUT_ASKING {
         allow(
             entry,
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-            bounds.shared_bytes,
+            bounds.shared_bytes(),
         )?;
     }
-    if bounds.cluster > CLUSTER_WITHOUT_ASKING {
+    if bounds.cluster() > CLUSTER_WITHOUT_ASKING {
         allow(
             entry,
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,

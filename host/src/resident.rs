@@ -78,22 +78,23 @@ impl Words {
 }
 
 impl ResidentMemory {
-    /// The words with this key. The first call for a key makes them with `make`.
+    /// The words with this key. The first call for a key makes them with `make`. So do calls that begin before that one ends,
+    /// but all of them return the same words.
     pub(crate) fn words<Key: Eq + Hash + Send + 'static>(
         &self,
         key: Key,
         make: impl FnOnce() -> Result<Option<Buffer<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        let mut words = lock(&self.words);
-        let kept = words.by();
-        if let Some(words) = kept.get(&key) {
+        if let Some(words) = lock(&self.words).by::<Key>().get(&key) {
             return Ok(Some(words.clone()));
         }
-        let Some(words) = make()?.map(Arc::new) else {
+        // `make` is the caller's, and may ask for words itself, so the lock is not held.
+        let Some(made) = make()?.map(Arc::new) else {
             return Ok(None);
         };
-        kept.insert(key, words.clone());
-        Ok(Some(words))
+        // If another call for this key has finished meanwhile, its words stay.
+        let mut words = lock(&self.words);
+        Ok(Some(words.by().entry(key).or_insert(made).clone()))
     }
 
     /// The smallest free memory of at least `bytes` bytes, or new memory.

@@ -174,6 +174,9 @@ impl Stream {
     /// words of `make`. Later calls return the same memory, as kernels left it. `None` if `make` returns
     /// `None`.
     ///
+    /// `make` may use the stream, and this function, too. If several calls with a key make words at the same
+    /// time, all of them return the words of the first that ends.
+    ///
     /// Keys of different types are different. With a key type that is private to your crate, no other
     /// crate gets your words.
     ///

@@ -110,12 +110,7 @@ impl Device {
 
 /// Launch bounds with clusters of this size.
 fn bounds(cluster: u32, limits: Limits) -> LaunchBounds {
-    LaunchBounds {
-        threads: 32,
-        min_blocks: 0,
-        cluster,
-        shared_bytes: SHARED.min(limits.shared_bytes),
-    }
+    LaunchBounds::new(32, 0, cluster, SHARED.min(limits.shared_bytes))
 }
 
 /// Groups of multiprocessors, found by joining. Element i is the group of multiprocessor i.
@@ -175,12 +170,12 @@ mod tests {
     #[test]
     fn no_more_shared_memory_is_taken_than_there_is() {
         let limits = Device::cpu().limits();
-        assert_eq!(bounds(4, limits).shared_bytes, SHARED);
+        assert_eq!(bounds(4, limits).shared_bytes(), SHARED);
         let few = Limits {
             shared_bytes: 99 * 1024,
             ..limits
         };
-        assert_eq!(bounds(4, few).shared_bytes, few.shared_bytes);
+        assert_eq!(bounds(4, few).shared_bytes(), few.shared_bytes);
     }
 
     #[test]

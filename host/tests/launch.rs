@@ -106,7 +106,7 @@ fn a_kernel_runs_with_typed_arguments() -> Result<()> {
             assert_eq!(stream.download(&y)?, expected);
         }
         assert_eq!(saxpy.name(), "saxpy");
-        assert_eq!(saxpy.bounds().threads, 256);
+        assert_eq!(saxpy.bounds().threads(), 256);
         assert!(saxpy.resident_blocks()? > 0);
         let resources = saxpy.resources()?;
         assert_eq!(resources.is_some(), device.backend() == Backend::Gpu);
@@ -323,6 +323,21 @@ fn resident_words_of_a_capture_stay_with_the_graph() -> Result<()> {
         unsafe { graph.launch(&stream)? };
         assert_eq!(stream.download(&copy)?, [2, 7]);
     }
+    Ok(())
+}
+
+#[test]
+fn words_may_be_made_of_other_words() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let outer = stream.resident("outer", || {
+        let inner = stream.resident("inner", || Ok(Some(vec![1, 2])))?;
+        let inner = stream.download(&*inner.expect("the stream is our own"))?;
+        // A call for the same key ends first, so its words stay.
+        stream.resident("outer", || Ok(Some(vec![3, inner[1]])))?;
+        Ok(Some(vec![0, 0]))
+    })?;
+    let outer = outer.expect("the stream is our own");
+    assert_eq!(stream.download(&*outer)?, [3, 2]);
     Ok(())
 }
 

@@ -44,8 +44,8 @@ pub fn map_shared_rank(address: u32, rank: u32) -> u32 {
 /// these bytes may still be in flight.
 ///
 /// # Panics
-/// If the range is not inside the block's shared memory, if `address` is not a multiple of `align` (a power of two),
-/// or outside of a kernel.
+/// If the range is not inside the block's shared memory, if `align` is no power of two, if `address` is not a multiple
+/// of it, or outside of a kernel.
 #[inline]
 #[track_caller]
 pub(crate) fn locate<'a>(address: u32, bytes: u32, align: u32) -> (&'a Block, u32) {
@@ -58,6 +58,7 @@ pub(crate) fn locate<'a>(address: u32, bytes: u32, align: u32) -> (&'a Block, u3
     };
     let offset = shared_address::offset(address);
     if u64::from(offset) + u64::from(bytes) > u64::from(block.shared.bytes())
+        || !align.is_power_of_two()
         || offset & (align - 1) != 0
     {
         bad_access(block, offset, bytes, align);
@@ -89,6 +90,10 @@ fn bad_access(block: &Block, offset: u32, bytes: u32, align: u32) -> ! {
              index, or launch with more shared memory"
         );
     }
+    assert!(
+        align.is_power_of_two(),
+        "access to shared memory with an alignment of {align}: give a power of two"
+    );
     panic!(
         "access to {bytes} bytes of shared memory at offset {offset}, which is not a multiple of {align} bytes: align \
          the object"

@@ -1,4 +1,4 @@
-//! Matrices on the host, and the tolerance of a result against an f64 reference.
+//! Matrices on the host.
 
 use cutlet::Order;
 
@@ -84,15 +84,4 @@ impl Host {
             );
         }
     }
-}
-
-/// Fails unless `found` equals `expected` up to the rounding of an f32 sum. `magnitude` is the sum of the terms'
-/// absolute values, times their number.
-pub fn assert_close(found: f32, expected: f64, magnitude: f64, what: impl Fn() -> String) {
-    let error = (found as f64 - expected).abs();
-    assert!(
-        error <= magnitude * f32::EPSILON as f64 + f32::MIN_POSITIVE as f64,
-        "{}: found {found}, expected {expected}",
-        what()
-    );
 }

@@ -19,7 +19,7 @@ use super::proxy;
 /// pub fn prefetches(#[grid_constant] map: &TensorMap) {
 ///     prefetch_tensor_map(map);
 /// }
-/// assert_eq!(prefetches.bounds().threads, 32);
+/// assert_eq!(prefetches.bounds().threads(), 32);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(16))]
