@@ -36,7 +36,6 @@ impl Stream {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
     pub fn upload<T: DeviceData>(&self, data: &[T]) -> Result<Buffer<T>> {
-        self.must_not_capture("a copy from the host that is complete when it returns")?;
         let mut buffer = Buffer::allocate(self.device(), data.len())?;
         self.copy_from_host(data, &mut buffer)?;
         Ok(buffer)
@@ -56,11 +55,9 @@ impl Stream {
                 device: "the host".to_string(),
                 found: "there is less memory".to_string(),
             })?;
-        self.must_not_capture("a copy to the host that is complete when it returns")?;
-        // SAFETY: the vector has room for the elements and nothing else uses it. It lives until
-        // `synchronize` below has waited for the copy.
-        unsafe { self.read(from, data.as_mut_ptr())? };
-        self.synchronize()?;
+        // SAFETY: the vector has room for the elements and nothing else uses it. The copy is done when
+        // the call returns.
+        unsafe { self.read(from, data.as_mut_ptr(), Return::WhenDone)? };
         // SAFETY: the copy wrote all elements, and every bit pattern is a value of `DeviceData`.
         unsafe { data.set_len(from.len()) };
         Ok(data)
@@ -72,10 +69,8 @@ impl Stream {
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
-        self.must_not_capture("a copy from the host that is complete when it returns")?;
-        // SAFETY: both live until `synchronize` has waited for the copy.
-        unsafe { self.copy_from_host_async(from, to)? };
-        self.synchronize()
+        // SAFETY: both live until the call returns, and the copy is done by then.
+        unsafe { self.write(from, to.into_view_mut(), Return::WhenDone) }
     }
 
     /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
@@ -84,10 +79,10 @@ impl Stream {
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
-        self.must_not_capture("a copy to the host that is complete when it returns")?;
-        // SAFETY: both live until `synchronize` has waited for the copy.
-        unsafe { self.copy_to_host_async(from, to)? };
-        self.synchronize()
+        let from = from.into_view();
+        same_len("a copy to the host", from.len(), to.len())?;
+        // SAFETY: `to` has as many elements. Both live until the call returns, and the copy is done by then.
+        unsafe { self.read(from, to.as_mut_ptr(), Return::WhenDone) }
     }
 
     /// Enqueues a copy of `from` into `to`, and does not wait for it. The copy overlaps with work of
@@ -104,7 +99,20 @@ impl Stream {
         from: &[V::Element],
         to: V,
     ) -> Result<()> {
-        let to = to.into_view_mut();
+        // SAFETY: the caller's promise.
+        unsafe { self.write(from, to.into_view_mut(), Return::AtOnce) }
+    }
+
+    /// Copies `from` into `to`.
+    ///
+    /// # Safety
+    /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph, until every replay is.
+    unsafe fn write<T: DeviceData>(
+        &self,
+        from: &[T],
+        to: ViewMut<'_, T>,
+        returns: Return,
+    ) -> Result<()> {
         same_len("a copy from the host", from.len(), to.len())?;
         to.device()
             .expect(self.device(), || "the destination".to_string())?;
@@ -114,7 +122,7 @@ impl Stream {
             bytes: to.view().bytes(),
         };
         // SAFETY: source and destination have that many bytes and live until the copy is done.
-        self.put_copy("copying from the host", copy, |stream| unsafe {
+        self.put_copy("copying from the host", copy, returns, |stream| unsafe {
             sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), copy.bytes, stream)
         })
     }
@@ -136,15 +144,20 @@ impl Stream {
         let from = from.into_view();
         same_len("a copy to the host", from.len(), to.len())?;
         // SAFETY: `to` has as many elements; the rest is the caller's promise.
-        unsafe { self.read(from, to.as_mut_ptr()) }
+        unsafe { self.read(from, to.as_mut_ptr(), Return::AtOnce) }
     }
 
-    /// Enqueues a copy of `from` to host memory.
+    /// Copies `from` to host memory.
     ///
     /// # Safety
     /// `to` has room for the elements. Until the copy is done, both stay alive and `to` is not
     /// accessed.
-    unsafe fn read<T: DeviceData>(&self, from: View<'_, T>, to: *mut T) -> Result<()> {
+    unsafe fn read<T: DeviceData>(
+        &self,
+        from: View<'_, T>,
+        to: *mut T,
+        returns: Return,
+    ) -> Result<()> {
         from.device()
             .expect(self.device(), || "the source".to_string())?;
         let copy = CopyBytes {
@@ -153,7 +166,7 @@ impl Stream {
             bytes: from.bytes(),
         };
         // SAFETY: source and destination have that many bytes and live until the copy is done.
-        self.put_copy("copying to the host", copy, |stream| unsafe {
+        self.put_copy("copying to the host", copy, returns, |stream| unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), copy.bytes, stream)
         })
     }
@@ -180,9 +193,14 @@ impl Stream {
             bytes: from.bytes(),
         };
         // SAFETY: source and destination have that many bytes. Freeing either waits for the copy.
-        self.put_copy("copying on the device", copy, |stream| unsafe {
-            sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
-        })
+        self.put_copy(
+            "copying on the device",
+            copy,
+            Return::AtOnce,
+            |stream| unsafe {
+                sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
+            },
+        )
     }
 
     /// Enqueues a copy; on a GPU, `on_gpu` calls the driver for it.
@@ -190,16 +208,27 @@ impl Stream {
         &self,
         doing: &'static str,
         copy: CopyBytes,
+        returns: Return,
         on_gpu: impl FnOnce(CUstream) -> CUresult,
     ) -> Result<()> {
-        if copy.bytes == 0 {
-            return Ok(());
-        }
-        match self.queue() {
-            Queue::Cpu(queue) => queue.submit(copy),
-            Queue::Gpu(stream) => {
+        let enqueue_on_gpu = |stream: CUstream| match copy.bytes {
+            0 => Ok(()),
+            _ => check(doing, on_gpu(stream)),
+        };
+        match (self.queue(), returns) {
+            (Queue::Cpu(queue), Return::AtOnce) if copy.bytes > 0 => queue.submit(copy),
+            (Queue::Cpu(_), Return::AtOnce) => Ok(()),
+            (Queue::Cpu(queue), Return::WhenDone) => queue.run(UNCAPTURED, &copy),
+            (Queue::Gpu(stream), Return::AtOnce) => {
                 self.device().make_current()?;
-                check(doing, on_gpu(stream.cu_stream()))
+                enqueue_on_gpu(stream.cu_stream())
+            }
+            (Queue::Gpu(stream), Return::WhenDone) => {
+                // A capture that began before the copy is done would record the copy, or break off the wait.
+                let _joins = self.joins_no_capture();
+                self.must_not_capture(UNCAPTURED)?;
+                enqueue_on_gpu(stream.cu_stream())?;
+                self.synchronize()
             }
         }
     }
@@ -243,6 +272,18 @@ fn same_len(doing: &'static str, source_len: usize, destination_len: usize) -> R
         destination_len,
     })
 }
+
+/// When a copy returns.
+#[derive(Clone, Copy)]
+enum Return {
+    /// When it is enqueued or recorded.
+    AtOnce,
+    /// When it is done. It is never recorded.
+    WhenDone,
+}
+
+/// What a capture refuses.
+const UNCAPTURED: &str = "a copy from or to the host that is complete when it returns";
 
 /// A copy on the CPU backend. It holds exposed addresses, so that a graph can replay it.
 #[derive(Clone, Copy)]

@@ -91,6 +91,20 @@ impl CpuQueue {
         unsafe { work.run() }
     }
 
+    /// Runs the work after work of other threads. Whether a capture forbids it is asked once: a capture that begins
+    /// afterwards does not record it.
+    ///
+    /// # Errors
+    /// [`Error::Capturing`] during a capture.
+    pub(crate) fn run(&self, doing: &'static str, work: &impl Work) -> Result<()> {
+        if self.is_recording() {
+            return Err(Error::Capturing { doing });
+        }
+        let _turn = self.turn.take();
+        // SAFETY: whoever runs work keeps its memory alive during the call.
+        unsafe { work.run() }
+    }
+
     /// Waits for the work that other threads run.
     pub(crate) fn wait(&self) {
         drop(self.turn.take());

@@ -180,6 +180,7 @@ impl Stream {
         match (&event.mark, self.queue()) {
             (Mark::Gpu(event, _), Queue::Gpu(queue)) => {
                 self.device().make_current()?;
+                let _joins = self.joins_no_capture();
                 // SAFETY: event and stream are alive and of the same context.
                 let code =
                     unsafe { sys::cuStreamWaitEvent(queue.cu_stream(), event.cu_event(), 0) };

@@ -78,7 +78,7 @@ impl Stream {
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
                 let mut memory = None;
-                let executable = record_gpu(stream.cu_stream(), || {
+                let executable = record_gpu(self, stream.cu_stream(), || {
                     // No other thread is here for the same stream: its capture would not have begun.
                     let recording = MemoryRecording::begin(self);
                     let worked = work(self);
@@ -188,14 +188,18 @@ fn record_cpu<E: From<Error>>(
 }
 
 fn record_gpu<E: From<Error>>(
+    of: &Stream,
     stream: CUstream,
     work: impl FnOnce() -> Result<(), E>,
 ) -> Result<Executable, E> {
     // Relaxed, so that `work` may allocate and load kernels.
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    // SAFETY: the stream is alive.
-    let code = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
-    check("beginning a capture", code)?;
+    {
+        let _joins = of.joins_no_capture();
+        // SAFETY: the stream is alive.
+        let code = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
+        check("beginning a capture", code)?;
+    }
 
     /// Ends the capture, also if `work` fails or panics, and frees the recorded graph.
     struct Capture {

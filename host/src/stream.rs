@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUstream};
@@ -12,6 +12,7 @@ use crate::cpu_queue::CpuQueue;
 use crate::device::Place;
 use crate::driver::{During, check};
 use crate::gpu::Gpu;
+use crate::lock::lock;
 use crate::resident::{ResidentMemory, StreamMemory};
 use crate::{Buffer, Device, Error, Result};
 
@@ -42,6 +43,8 @@ struct Inner {
     queue: Queue,
     /// The memory that the stream keeps; `None` for a stream that this crate did not make.
     memory: Option<StreamMemory>,
+    /// Held while a GPU's stream becomes part of a capture, and by a copy that must not be captured until it is done.
+    joining: Mutex<()>,
 }
 
 pub(crate) enum Queue {
@@ -98,6 +101,7 @@ impl Stream {
                 device,
                 queue,
                 memory,
+                joining: Mutex::default(),
             }),
         }
     }
@@ -252,6 +256,12 @@ impl Stream {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => Some((gpu, stream.cu_stream())),
             _ => None,
         }
+    }
+
+    /// While the guard is alive, the stream does not become part of a capture. `capture` and `wait` take it, too. On the
+    /// CPU, the queue decides for each piece of work.
+    pub(crate) fn joins_no_capture(&self) -> MutexGuard<'_, ()> {
+        lock(&self.inner.joining)
     }
 
     /// Returns an error if the stream is being captured into a graph.

@@ -206,3 +206,34 @@ fn a_kernel_that_launches_into_its_own_stream_is_an_error() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let buffer = stream.upload(&[7u32; 1000])?;
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                let captured = stream.capture(|_| Ok::<_, Error>(()));
+                captured.expect("no other thread captures");
+            }
+        });
+        let result = (0..20_000).try_for_each(|_| {
+            match stream.download(&buffer) {
+                Ok(copy) if copy == [7; 1000] => {}
+                Err(Error::Capturing { .. }) => {}
+                other => return Err(format!("{other:?}")),
+            }
+            let mut copy = [0; 1000];
+            match stream.copy_to_host(&buffer, &mut copy) {
+                Ok(()) if copy == [7; 1000] => Ok(()),
+                Err(Error::Capturing { .. }) => Ok(()),
+                other => Err(format!("{other:?}, {copy:?}")),
+            }
+        });
+        ends.store(true, Ordering::Relaxed);
+        assert_eq!(result, Ok(()));
+    });
+    Ok(())
+}
