@@ -23,12 +23,39 @@ impl Stream {
     /// A new buffer of `len` elements with all bytes `byte`. Tests fill outputs with `0xff`, a NaN as
     /// a float, to detect elements that a kernel does not write.
     ///
+    /// During a capture the buffer is filled at once, and not by the graph. To fill it at each replay, use
+    /// [`fill_bytes`](Self::fill_bytes).
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn filled<T: DeviceData>(&self, len: usize, byte: u8) -> Result<Buffer<T>> {
         let mut buffer = Buffer::allocate(self.device(), len)?;
-        self.fill_bytes(&mut buffer, byte)?;
+        self.initialize(buffer.view_mut(), byte)?;
         Ok(buffer)
+    }
+
+    /// Fills a buffer that nothing else knows yet. A fill that was recorded would leave it uninitialised.
+    fn initialize<T: DeviceData>(&self, buffer: ViewMut<'_, T>, byte: u8) -> Result<()> {
+        match self.queue() {
+            Queue::Cpu(_) => {
+                let fill = FillBytes {
+                    to: buffer.address() as usize,
+                    byte,
+                    bytes: buffer.view().bytes(),
+                };
+                // SAFETY: the buffer has that many bytes, and is borrowed for the call.
+                unsafe { fill.run() }
+            }
+            Queue::Gpu(_) => {
+                let _joins = self.joins_no_capture();
+                if !self.is_capturing()? {
+                    return self.fill_bytes(buffer, byte);
+                }
+                let stream = self.device().stream()?;
+                stream.fill_bytes(buffer, byte)?;
+                stream.synchronize()
+            }
+        }
     }
 
     /// A new buffer with a copy of `data`. Returns when the copy is done.

@@ -358,6 +358,22 @@ fn keys_of_different_types_have_words_of_their_own() -> Result<()> {
 }
 
 #[test]
+fn a_buffer_that_is_made_during_a_capture_is_filled_at_once() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let mut made = None;
+        let graph = stream.capture(|stream| {
+            made = Some(stream.filled::<u32>(1000, 0xab)?);
+            Ok::<_, Error>(())
+        })?;
+        let made = made.expect("the capture made it");
+        assert_eq!(stream.download(&made)?, [0xabab_abab; 1000]);
+        drop(graph);
+    }
+    Ok(())
+}
+
+#[test]
 fn operations_that_a_graph_cannot_hold_are_errors() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
