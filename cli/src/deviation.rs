@@ -5,19 +5,37 @@ use serde::Serialize;
 /// The distance of a result from its reference over the entries that were compared.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Deviation {
-    /// ‖found − reference‖ / ‖reference‖.
+    /// ‖found − reference‖ / ‖scale‖, where the scale is mostly the reference.
     pub relative: f64,
     /// The largest |found − reference|.
     pub max: f64,
     /// Entries compared.
     pub entries: usize,
-    /// Entries that are no numbers.
+    /// Entries that are no numbers where the reference is one.
     pub not_numbers: usize,
+}
+
+/// A found entry, its reference, and what the error of the entry is relative to.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub found: f64,
+    pub reference: f64,
+    pub scale: f64,
 }
 
 impl Deviation {
     /// The distance over pairs of a found entry and its reference.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let entries = pairs.into_iter().map(|(found, reference)| Entry {
+            found,
+            reference,
+            scale: reference.abs(),
+        });
+        Self::of_entries(entries)
+    }
+
+    /// The distance over entries that say themselves what their errors are relative to.
+    pub fn of_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
         let (mut error, mut norm) = (0.0, 0.0);
         let mut deviation = Deviation {
             relative: 0.0,
@@ -25,18 +43,29 @@ impl Deviation {
             entries: 0,
             not_numbers: 0,
         };
-        for (found, reference) in pairs {
+        for entry in entries {
+            let Entry {
+                found,
+                reference,
+                scale,
+            } = entry;
             deviation.entries += 1;
+            if found == reference || (found.is_nan() && reference.is_nan()) {
+                if scale.is_finite() {
+                    norm += scale * scale;
+                }
+                continue;
+            }
             if !found.is_finite() {
                 deviation.not_numbers += 1;
                 continue;
             }
             let difference = (found - reference).abs();
             error += difference * difference;
-            norm += reference * reference;
+            norm += scale * scale;
             deviation.max = deviation.max.max(difference);
         }
-        // Against a reference of zeros, the error is absolute.
+        // Against a scale of zeros, the error is absolute.
         deviation.relative = if norm > 0.0 {
             (error / norm).sqrt()
         } else {
@@ -63,7 +92,7 @@ impl Deviation {
 
 #[cfg(test)]
 mod tests {
-    use super::Deviation;
+    use super::{Deviation, Entry};
 
     #[test]
     fn distance_is_relative_to_the_reference() {
@@ -74,7 +103,33 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_is_never_within() {
+    fn a_sum_that_cancels_is_measured_by_its_terms() {
+        let entry = |found, scale| Entry {
+            found,
+            reference: 1e-3,
+            scale,
+        };
+        assert!(!Deviation::of_entries([entry(1.1e-3, 1e-3)]).within(0.01));
+        assert!(Deviation::of_entries([entry(1.1e-3, 1.0)]).within(0.01));
+    }
+
+    #[test]
+    fn no_number_is_right_where_the_reference_is_none() {
+        let (nan, infinity) = (f64::NAN, f64::INFINITY);
+        let deviation = Deviation::of([(nan, nan), (infinity, infinity), (1.0, 1.0)]);
+        assert!(deviation.within(0.0));
+        for wrong in [
+            (nan, infinity),
+            (infinity, -infinity),
+            (1.0, nan),
+            (1.0, infinity),
+        ] {
+            assert!(!Deviation::of([wrong, (1.0, 1.0)]).within(1.0), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_nan_is_not_within() {
         let deviation = Deviation::of([(f64::NAN, 1.0), (1.0, 1.0)]);
         assert_eq!(deviation.not_numbers, 1);
         let in_words = "1 of 2 entries are no numbers";

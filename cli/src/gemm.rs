@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::bench::{Dtype, Epilogue, Nearest, Number};
-use crate::deviation::Deviation;
+use crate::deviation::{Deviation, Entry};
 use crate::host_memory::{self, room};
 use crate::normal::normal;
 use crate::output::complain;
@@ -405,6 +405,9 @@ const SAMPLES: usize = 8192;
 /// Multiply-adds in f64 that take about a second.
 const QUICK: usize = 1 << 30;
 
+/// The step of a difference quotient, relative to the size of a sum's terms.
+const SMALL: f64 = 1e-6;
+
 fn deviation<T: Number, D: Number>(
     args: &GemmArgs,
     [a, b]: [&[T]; 2],
@@ -437,12 +440,14 @@ fn deviation<T: Number, D: Number>(
             })
             .collect()
     };
-    let pairs: Vec<(f64, f64)> = entries
+    let entries: Vec<Entry> = entries
         .par_iter()
         .map(|&(i, j)| {
-            let product: f64 = (0..k)
-                .map(|l| a[at(args.a, m, k, i, l)].to_f64() * b[at(args.b, k, n, l, j)].to_f64())
-                .sum();
+            let terms = (0..k)
+                .map(|l| a[at(args.a, m, k, i, l)].to_f64() * b[at(args.b, k, n, l, j)].to_f64());
+            let (product, squares) = terms.fold((0.0, 0.0), |(product, squares), term| {
+                (product + term, squares + term * term)
+            });
             let entry = at(args.c, m, n, i, j);
             let old = if beta == 0.0 {
                 0.0
@@ -450,11 +455,19 @@ fn deviation<T: Number, D: Number>(
                 f64::from(beta) * old[entry].to_f64()
             };
             let sum = f64::from(alpha) * product + old;
-            let expected = args.epilogue().apply(sum, bias[j].to_f64());
-            (found[entry].to_f64(), expected)
+            let result = |sum: f64| args.epilogue().apply(sum, bias[j].to_f64());
+            let reference = result(sum);
+            // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
+            let terms = f64::from(alpha).abs() * squares.sqrt();
+            let passed_on = (result(sum + SMALL * terms) - reference).abs() / SMALL;
+            Entry {
+                found: found[entry].to_f64(),
+                reference,
+                scale: reference.abs().max(passed_on),
+            }
         })
         .collect();
-    Deviation::of(pairs)
+    Deviation::of_entries(entries)
 }
 
 #[cfg(test)]
