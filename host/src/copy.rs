@@ -53,7 +53,7 @@ impl Stream {
                 }
                 let stream = self.device().stream()?;
                 stream.fill_bytes(buffer, byte)?;
-                stream.synchronize()
+                stream.wait_for_work()
             }
         }
     }
@@ -255,7 +255,7 @@ impl Stream {
                 let _joins = self.joins_no_capture();
                 self.must_not_capture(UNCAPTURED)?;
                 enqueue_on_gpu(stream.cu_stream())?;
-                self.synchronize()
+                self.wait_for_work()
             }
         }
     }

@@ -160,6 +160,11 @@ impl Stream {
     /// capture.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("waiting for the stream")?;
+        self.wait_for_work()
+    }
+
+    /// Waits until all work enqueued so far is done. The stream is not being captured.
+    pub(crate) fn wait_for_work(&self) -> Result<()> {
         match self.queue() {
             Queue::Cpu(queue) => {
                 queue.wait();
