@@ -195,11 +195,11 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
 /// name instances.
 fn topic(module: &'static str) -> &'static str {
     let parts = if module.starts_with("gemm::") { 2 } else { 1 };
-    match module.match_indices("::").nth(parts - 1) {
-        Some((end, _)) => topic(&module[..end]),
+    let end = module.match_indices("::").nth(parts - 1);
+    match &module[..end.map_or(module.len(), |(end, _)| end)] {
         // The reduction is of the tensor cores' kernels alone.
-        None if module == "gemm::split_k_reduce" => "gemm::sm90",
-        None => module,
+        "gemm::split_k_reduce" => "gemm::sm90",
+        family => family,
     }
 }
 
