@@ -238,9 +238,13 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory in f32, and a second kernel makes C. An
-/// `f32` C of 16-bit A and B needs no second kernel if `beta` is 0 or 1 (gradients are accumulated with 1), nothing is
-/// fused, k is not split, and C's rows have an even number of elements and start at multiples of 8 bytes. (For a
-/// column-major C, its columns.) A GPU that adds to such a C in place treats subnormal numbers in it as 0.
+/// `f32` C of 16-bit A and B needs no second kernel if
+///
+/// - `beta` is 0, or 1 as for gradients that are accumulated,
+/// - nothing is fused, and k is not split,
+/// - C's rows have an even number of elements and start at multiples of 8 bytes (of a column-major C, its columns).
+///
+/// A GPU that adds to such a C in place treats subnormal numbers in it as 0.
 pub trait Element<D: DeviceData = Self>: sealed::Families<D> {}
 impl Element for f32 {}
 impl Element<bf16> for f32 {}

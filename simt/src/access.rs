@@ -18,8 +18,10 @@ use crate::vector_clock::VectorClock;
 /// no references to it across a wait.
 ///
 /// # Panics
-/// If the range is not inside the block's shared memory, if `address` is not a multiple of `align` (a power of two), if
-/// a copy to these bytes is in flight that the thread has not waited for, or outside of a kernel.
+/// - If the range is not inside the block's shared memory.
+/// - If `align` is no power of two, or `address` is not a multiple of it.
+/// - If a copy to these bytes is in flight that the thread has not waited for.
+/// - Outside of a kernel.
 #[inline]
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {

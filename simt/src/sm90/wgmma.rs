@@ -203,9 +203,10 @@ pub fn wgmma_commit() {
 /// Waits until at most `pending` groups of the warpgroup are in flight.
 ///
 /// # Panics
-/// If the threads of the warpgroup have issued different instructions or wait with different `pending`, if an operand
-/// is not in shared memory, if copies to it were in flight for a thread when that thread issued the instruction, or if
-/// instructions were not committed.
+/// - If the threads of the warpgroup have issued different instructions, or wait with different `pending`.
+/// - If an operand is not in shared memory.
+/// - If copies to an operand were in flight for a thread when that thread issued the instruction.
+/// - If instructions were not committed.
 #[track_caller]
 pub fn wgmma_wait(pending: u32) {
     let (warpgroup, queue) = running();
