@@ -12,6 +12,7 @@
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
+//! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
 //! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
 //! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
 //! | matrix instructions of every architecture | [`MmaInstruction`] |
@@ -51,6 +52,7 @@ mod panic;
 mod ptx_library;
 mod shared;
 mod shuffle;
+pub mod sm80;
 pub mod sm90;
 mod sync;
 mod vector;

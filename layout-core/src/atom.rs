@@ -18,7 +18,8 @@ mod wgmma;
 
 pub use copy::CopyAtom;
 pub use instructions::{
-    Fma, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8, M16N8K16Bits16, M16N8K32Bits8, Mma,
+    Fma, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits8, M16N8K16Bits16,
+    M16N8K16Bits64, M16N8K32Bits8, Mma,
 };
 pub use mma::MmaAtom;
 pub use tiled_copy::TiledCopy;

@@ -57,8 +57,9 @@ mod value_tensor;
 
 pub use access::WarpAccess;
 pub use atom::{
-    CopyAtom, Fma, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8, M16N8K16Bits16, M16N8K32Bits8, Mma,
-    MmaAtom, TiledCopy, TiledMma, WgmmaA8, WgmmaA16, WgmmaA32, WgmmaC,
+    CopyAtom, Fma, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits8,
+    M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8, Mma, MmaAtom, TiledCopy, TiledMma, WgmmaA8,
+    WgmmaA16, WgmmaA32, WgmmaC,
 };
 pub use coalesce::{
     coalesce, coalesce_by_mode, filter, filter_by_mode, filter_zeros, try_coalesce_by_mode,

@@ -26,14 +26,23 @@ use crate::vector_clock::VectorClock;
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
     let (block, offset) = locate(address, bytes, align);
-    check_arrived(block, offset, bytes);
+    check_arrived(
+        "is used too early, or was filled too early",
+        block,
+        offset,
+        bytes,
+    );
     block.shared.at(offset)
 }
 
-/// Checks that the running thread may use these bytes of a block's shared memory.
+/// Checks that the running thread may use these bytes of a block's shared memory. `what` happens to them, in an error
+/// message.
+///
+/// # Panics
+/// If a copy to these bytes is in flight that the thread has not waited for.
 #[inline]
 #[track_caller]
-fn check_arrived(block: &Block, offset: u32, bytes: u32) {
+pub(crate) fn check_arrived(what: &'static str, block: &Block, offset: u32, bytes: u32) {
     let arrivals = block.shared.in_flight.arrivals(offset, bytes);
     if arrivals.iter().all(|word| word.get().event == 0) {
         return;
@@ -43,8 +52,7 @@ fn check_arrived(block: &Block, offset: u32, bytes: u32) {
         arrivals.iter().all(|word| word.get().is_known_to(&clock))
     };
     if !arrived {
-        Access::by_running_thread("is used too early, or was filled too early")
-            .check(block, offset, bytes);
+        Access::by_running_thread(what).check(block, offset, bytes);
     }
 }
 
@@ -108,21 +116,10 @@ impl Access {
     #[cold]
     #[track_caller]
     fn too_early(&self, arrival: Arrival, address: SharedAddress, thread: u32) -> ! {
-        let phase = arrival.event - 1;
-        let parity = phase % 2;
         panic!(
-            "shared memory at address {address} {}: the bytes on their way there count in phase {phase} of the \
-             mbarrier at shared address {}, and {} has not waited for the end of that phase (parity {parity}), nor \
-             synchronised with a thread that has: wait for the phase before the access",
+            "shared memory at address {address} {}: {}",
             self.what,
-            Timelines::mbarrier_of(arrival.timeline),
-            thread_in_message(thread),
+            Timelines::not_known(arrival, thread)
         )
     }
-}
-
-/// A thread of the running block, as messages call it.
-pub(crate) fn thread_in_message(thread: u32) -> String {
-    let [x, y, z] = current().block().thread_idx(thread);
-    format!("thread ({x}, {y}, {z})")
 }

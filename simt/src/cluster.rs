@@ -13,7 +13,7 @@ use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
 use crate::wait::{Wait, WaitKind};
-use crate::{sm90, sync};
+use crate::{sm80, sm90, sync};
 
 /// Where a cluster stands when its core turns to other work.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -325,6 +325,7 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
             let ended_threads = &thread.block().ended_threads;
             ended_threads.set(ended_threads.get() + 1);
             sync::thread_ends(thread);
+            sm80::thread_ends(thread);
             sm90::thread_ends(thread);
         };
         match catch_unwind(AssertUnwindSafe(body)) {

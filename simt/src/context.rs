@@ -162,6 +162,19 @@ impl Thread {
     }
 }
 
+/// A thread of a block, as messages of the running thread call it. The block is of the running cluster.
+pub(crate) fn thread_in_message(block: &Block, linear: u32) -> String {
+    let [x, y, z] = block.thread_idx(linear);
+    if ptr::eq(block, current().block()) {
+        format!("thread ({x}, {y}, {z})")
+    } else {
+        format!(
+            "thread ({x}, {y}, {z}) of block {} of the cluster",
+            block.rank
+        )
+    }
+}
+
 thread_local! {
     static CURRENT: Cell<*const Thread> = const { Cell::new(ptr::null()) };
 }

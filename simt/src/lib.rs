@@ -63,6 +63,7 @@ mod sync;
 mod timelines;
 
 // Models of the hardware.
+mod sm80;
 mod sm90;
 
 // The executor.
@@ -82,6 +83,9 @@ pub use error::{SimtError, Waiting};
 pub use launch::launch;
 pub use launch_spec::LaunchSpec;
 pub use shared::{map_shared_rank, shared_base, shared_size};
+pub use sm80::{
+    MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,
+};
 pub use sm90::{
     TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
     check_dependency, grid_dependency_wait, mbarrier_arrive, mbarrier_expect_tx, mbarrier_init,

@@ -27,6 +27,8 @@ pub use wgmma::{
     WgmmaOperand, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
 };
 
+pub(crate) use wgmma::check_not_read;
+
 use crate::context::{Block, Thread};
 
 /// To be called by a thread when its kernel body returns.

@@ -6,7 +6,7 @@ use crate::barrier::{Barrier, ClusterBarrier};
 use crate::context::{BARRIERS, Thread, current, current_or_null};
 use crate::suspend::yield_until;
 use crate::wait::WaitKind;
-use crate::warp::{Lanes, WARP_SIZE};
+use crate::warp::{Lanes, WARP_SIZE, Warp};
 
 /// Waits until all threads of the block have called it.
 ///
@@ -93,7 +93,35 @@ pub fn warp_exchange(operation: &'static str, value: u32) -> Lanes {
     let thread = current();
     let warp = thread.warp();
     let lane = thread.lane();
-    let phase = warp.arrive(lane, operation, value, &thread.clock.borrow());
+    let phase = warp.arrive(lane, operation, value, Some(&thread.clock.borrow()));
+    wait_for_warp(warp, operation, phase);
+    thread.acquire(&warp.clock);
+    warp.lanes(phase, lane)
+}
+
+/// [`warp_exchange`] at an instruction that orders no memory: the lanes do not learn what other lanes have waited for.
+/// All 32 lanes call it. `by_last` is called once all have, before any of them goes on.
+#[track_caller]
+pub(crate) fn warp_meet(operation: &'static str, value: u32, by_last: impl FnOnce()) -> Lanes {
+    let thread = current();
+    let warp = thread.warp();
+    let lane = thread.lane();
+    assert!(
+        warp.members() == u32::MAX,
+        "{operation} is called by a warp of {} threads: launch blocks of a multiple of {WARP_SIZE} threads",
+        warp.members().count_ones()
+    );
+    let phase = warp.arrive(lane, operation, value, None);
+    if warp.has_ended(phase) {
+        by_last();
+    }
+    wait_for_warp(warp, operation, phase);
+    warp.lanes(phase, lane)
+}
+
+/// Waits until all lanes have arrived in a phase of the collective `operation`.
+#[track_caller]
+fn wait_for_warp(warp: &Warp, operation: &'static str, phase: u32) {
     if !warp.has_ended(phase) {
         yield_until(
             WaitKind::Cluster,
@@ -105,8 +133,6 @@ pub fn warp_exchange(operation: &'static str, value: u32) -> Lanes {
             || warp.has_ended(phase),
         );
     }
-    thread.acquire(&warp.clock);
-    warp.lanes(phase, lane)
 }
 
 /// Waits until all lanes of the warp have called it.

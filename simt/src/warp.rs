@@ -33,14 +33,26 @@ impl Warp {
         }
     }
 
-    /// Shows the value of a lane that calls the collective `operation`. Returns the phase.
+    /// Bit `i` is set if lane `i` exists.
+    pub(crate) fn members(&self) -> u32 {
+        self.members
+    }
+
+    /// Number of the current phase.
+    #[inline]
+    pub(crate) fn phase(&self) -> u32 {
+        self.phase.get()
+    }
+
+    /// Shows the value of a lane that calls the collective `operation`. Returns the phase. The lane releases its clock
+    /// if it gives it.
     #[track_caller]
     pub(crate) fn arrive(
         &self,
         lane: usize,
         operation: &'static str,
         value: u32,
-        clock: &VectorClock,
+        clock: Option<&VectorClock>,
     ) -> u32 {
         let phase = self.phase.get();
         self.values[phase as usize % 2][lane].set(value);
@@ -56,9 +68,13 @@ impl Warp {
             );
         }
         let arrived = arrived | 1 << lane;
-        self.clock.release(clock);
+        if let Some(clock) = clock {
+            self.clock.release(clock);
+        }
         if arrived == self.members {
-            self.clock.publish(None);
+            if clock.is_some() {
+                self.clock.publish(None);
+            }
             self.arrived.set(0);
             self.phase.set(phase.wrapping_add(1));
         } else {

@@ -74,6 +74,30 @@ instruction! {
 }
 
 instruction! {
+    /// `mma.sync.m8n8k4` of 64-bit elements: f64.
+    M8N8K4Bits64, "mma.sync.aligned.m8n8k4", [8, 8, 4],
+    A: Tv<L!((4, 8):(1@1, 1@0)), L!(1:0)>,
+    B: Tv<L!((4, 8):(1@1, 1@0)), L!(1:0)>,
+    C: Tv<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k8` of 64-bit elements: f64, from sm_90 on.
+    M16N8K8Bits64, "mma.sync.aligned.m16n8k8", [16, 8, 8],
+    A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 2):(8@0, 4@1))>,
+    B: Tv<L!((4, 8):(1@1, 1@0)), L!(2:4@1)>,
+    C: Accumulators,
+}
+
+instruction! {
+    /// `mma.sync.m16n8k16` of 64-bit elements: f64, from sm_90 on.
+    M16N8K16Bits64, "mma.sync.aligned.m16n8k16", [16, 8, 16],
+    A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 4):(8@0, 4@1))>,
+    B: Tv<L!((4, 8):(1@1, 1@0)), L!(4:4@1)>,
+    C: Accumulators,
+}
+
+instruction! {
     /// `mma.sync.m16n8k8` of 16-bit elements: bf16 and f16.
     M16N8K8Bits16, "mma.sync.aligned.m16n8k8", [16, 8, 8],
     A: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@0))>,

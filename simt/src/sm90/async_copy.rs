@@ -1,10 +1,9 @@
 //! Asynchronous copies to shared memory, which complete with a phase of an mbarrier.
 
 use super::{mbarrier, wgmma};
-use crate::access::{Access, thread_in_message};
-use crate::context::current;
+use crate::access::Access;
 use crate::in_flight::Arrival;
-use crate::shared::{SharedAddress, locate};
+use crate::shared::locate;
 
 /// A copy to shared memory that the running thread issues.
 pub(super) struct AsyncCopy {
@@ -37,18 +36,7 @@ impl AsyncCopy {
     pub(super) fn to(&self, address: u32, bytes: u32, align: u32) -> *mut u8 {
         let (block, offset) = locate(address, bytes, align);
         self.access.check(block, offset, bytes);
-        let thread = current();
-        if let Some(warpgroup) = wgmma::unknown_reader(block, offset, bytes, &thread.clock.borrow())
-        {
-            panic!(
-                "shared memory at address {} is overwritten too early, or was read too early: warpgroup {warpgroup} \
-                 of its block has read it by wgmma, and {} has not synchronised since with a thread that waited for \
-                 these products; a consumer waits until its stage is full, waits for the products, and releases the \
-                 stage, and the producer waits for that release",
-                SharedAddress::of(block, offset),
-                thread_in_message(thread.linear)
-            );
-        }
+        wgmma::check_not_read(block, offset, bytes);
         let shared = &block.shared;
         shared
             .in_flight

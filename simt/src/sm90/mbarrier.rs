@@ -6,7 +6,7 @@ use std::fmt;
 use crate::context::{Block, Thread, current, running_block};
 use crate::shared::{SharedAddress, locate, other_rank};
 use crate::suspend::{polled, yield_until};
-use crate::timelines::Timelines;
+use crate::timelines::{Events, Timelines};
 use crate::vector_clock::{SyncClock, Timeline};
 use crate::wait::WaitKind;
 
@@ -170,7 +170,7 @@ pub(super) fn current_phase(address: u32) -> (Timeline, u32) {
     let mbarrier = Mbarrier::at(address);
     mbarrier.read();
     let phase = mbarrier.with_record(|record| {
-        let new = || Timelines::add(mbarrier.block, Some(mbarrier.address()));
+        let new = || Timelines::add(mbarrier.block, Events::MbarrierPhases(mbarrier.address()));
         (*record.timeline.get_or_insert_with(new), record.phase)
     });
     match phase {

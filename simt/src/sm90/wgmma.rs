@@ -11,9 +11,10 @@ use std::fmt::{self, Display};
 use std::rc::Rc;
 
 use crate::access::Access;
-use crate::context::{Block, Thread, current};
+use crate::context::{Block, Thread, current, thread_in_message};
+use crate::shared::SharedAddress;
 use crate::suspend::yield_until;
-use crate::timelines::Timelines;
+use crate::timelines::{Events, Timelines};
 use crate::vector_clock::{SyncClock, Timeline, VectorClock};
 use crate::wait::WaitKind;
 
@@ -116,7 +117,7 @@ impl Warpgroups {
                 pending: Cell::new(0),
                 phase: Cell::new(0),
                 computed: Cell::new(0),
-                timeline: Timelines::add(block, None),
+                timeline: Timelines::add(block, Events::WgmmaGroups),
                 clock: SyncClock::default(),
                 // SAFETY: the elements are integers.
                 last_read: unsafe { Box::new_zeroed_slice(units).assume_init() },
@@ -245,20 +246,35 @@ pub fn wgmma_wait(pending: u32) {
     current().acquire(&warpgroup.clock);
 }
 
-/// The number of a warpgroup that has read some of these bytes of a block in a group that a thread with this clock
-/// has not synchronised with.
-pub(super) fn unknown_reader(
-    block: &Block,
-    offset: u32,
-    bytes: u32,
-    clock: &VectorClock,
-) -> Option<usize> {
+/// Checks that the running thread may copy to these bytes of a block's shared memory.
+///
+/// # Panics
+/// If a warpgroup has read some of them in a group that the thread has not synchronised with.
+#[inline]
+#[track_caller]
+pub(crate) fn check_not_read(block: &Block, offset: u32, bytes: u32) {
+    let warpgroups = warpgroups(block);
+    if warpgroups.is_empty() {
+        return;
+    }
+    let thread = current();
+    let clock = thread.clock.borrow();
     let units = offset as usize / UNIT..(offset + bytes).div_ceil(UNIT as u32) as usize;
-    warpgroups(block).iter().position(|warpgroup| {
+    let reader = warpgroups.iter().position(|warpgroup| {
         let known = clock.completed(warpgroup.timeline);
         let last_read = &warpgroup.last_read[units.clone()];
         last_read.iter().any(|group| group.get() > known)
-    })
+    });
+    if let Some(warpgroup) = reader {
+        panic!(
+            "shared memory at address {} is overwritten too early, or was read too early: warpgroup {warpgroup} of \
+             its block has read it by wgmma, and {} has not synchronised since with a thread that waited for these \
+             products; a consumer waits until its stage is full, waits for the products, and releases the stage, and \
+             the producer waits for that release",
+            SharedAddress::of(block, offset),
+            thread_in_message(thread.block(), thread.linear)
+        );
+    }
 }
 
 /// To be called by a thread when its kernel body returns.
