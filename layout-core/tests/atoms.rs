@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use cutlet_layout_core::{
-    CopyAtom, Counting, Fma, IntTuple, Layout, M16N8K8Bits16, M16N8K8Bits32, M16N8K16Bits8,
-    M16N8K16Bits16, M16N8K32Bits8, Mma, MmaAtom, StaticLayout, ThreadValue, TiledCopy, TiledMma,
-    Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC, covers_exactly, layout, shape, tile,
+    CopyAtom, Counting, Fma, IntTuple, Layout, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32,
+    M16N8K8Bits64, M16N8K16Bits8, M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8, Mma, MmaAtom,
+    StaticLayout, ThreadValue, TiledCopy, TiledMma, Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC,
+    covers_exactly, layout, shape, tile,
 };
 
 /// Compares a thread-value layout over a matrix of `rows` with the (row, column) of every value.
@@ -49,6 +50,35 @@ fn mma_m16n8k8_of_32_bits() {
         "((_4,_8),(_2,_2)):((_16,_1),(_8,_64))"
     );
     assert_eq!(atom.b().to_string(), "((_4,_8),_2):((_8,_1),_32)");
+}
+
+#[test]
+fn mma_m8n8k4_of_64_bits() {
+    let atom = M8N8K4Bits64::ATOM;
+    check(atom.a(), 8, |t, _| (t / 4, t % 4));
+    check(atom.b(), 8, |t, _| (t / 4, t % 4));
+    check(atom.c(), 8, |t, i| (t / 4, t % 4 * 2 + i));
+    assert_eq!(atom.a().to_string(), "((_4,_8),_1):((_8,_1),_0)");
+    assert_eq!(atom.c().to_string(), "((_4,_8),_2):((_16,_1),_8)");
+}
+
+#[test]
+fn mma_m16n8k8_and_m16n8k16_of_64_bits() {
+    for atom in [M16N8K8Bits64::ATOM, M16N8K16Bits64::ATOM] {
+        check(atom.a(), 16, |t, i| {
+            (t / 4 + if i % 2 == 0 { 0 } else { 8 }, t % 4 + i / 2 * 4)
+        });
+        check(atom.b(), 8, |t, i| (t / 4, t % 4 + i * 4));
+        check(atom.c(), 16, accumulator);
+    }
+    assert_eq!(
+        M16N8K16Bits64::ATOM.a().to_string(),
+        "((_4,_8),(_2,_4)):((_16,_1),(_8,_64))"
+    );
+    assert_eq!(
+        M16N8K16Bits64::ATOM.b().to_string(),
+        "((_4,_8),_4):((_8,_1),_32)"
+    );
 }
 
 #[test]

@@ -2,6 +2,12 @@
 
 mod fixture;
 
+mod sm80 {
+    mod cp_async;
+    mod ldmatrix;
+    mod mma_sync;
+}
+
 mod sm90 {
     mod cluster;
     mod dependent_launch;
