@@ -1,8 +1,11 @@
-//! Measures the executor: a launch, a thread, a barrier, a shuffle. Run it with `--release`.
+//! Measures the executor: a launch, a thread, a barrier, a shuffle, the instructions of a main loop. Run it with `--release`.
 
 use std::time::Instant;
 
-use cutlet_simt::{LaunchSpec, launch, sync_threads, warp_exchange};
+use cutlet_simt::{
+    LaunchSpec, MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, launch,
+    ldmatrix, linear_thread_idx, mma_sync, sync_threads, warp_exchange,
+};
 
 /// Seconds of the fastest of `runs` runs, after one to warm up.
 fn fastest(runs: u32, mut work: impl FnMut()) -> f64 {
@@ -65,5 +68,76 @@ fn main() {
     println!(
         "a shuffle, per thread:                       {:8.1} ns",
         shuffles / f64::from(256 * STEPS) * 1e9
+    );
+    main_loop();
+}
+
+/// Measures a main loop that copies tiles to three stages, with and without its copies.
+fn main_loop() {
+    const TILES: u32 = 64;
+    const COPIES: u32 = 8;
+    let source = [1u128; COPIES as usize];
+    for threads in [128, 256] {
+        let time = |copies: u32| {
+            fastest(20, || {
+                run(1, threads, &|| {
+                    let source: *const u128 = source.as_ptr();
+                    let load = |tile: u32| {
+                        for copy in 0..copies {
+                            let stage = (tile % 3 * COPIES + copy) * threads;
+                            let to = (stage + linear_thread_idx()) * 4;
+                            // SAFETY: the source has an element for each copy.
+                            unsafe { cp_async(to, source.add(copy as usize).cast(), 4, 4) };
+                        }
+                        cp_async_commit();
+                    };
+                    load(0);
+                    load(1);
+                    for tile in 0..TILES {
+                        cp_async_wait(1);
+                        sync_threads();
+                        load(tile + 2);
+                    }
+                    cp_async_wait(0);
+                });
+            })
+        };
+        println!(
+            "a cp.async of {threads} threads, waited for:       {:8.1} ns",
+            (time(COPIES) - time(0)) / f64::from(threads * TILES * COPIES) * 1e9
+        );
+    }
+    const STEPS: u32 = 100;
+    let shape = MmaShape {
+        m: 16,
+        k: 16,
+        operand: MmaOperand {
+            element_bytes: 2,
+            number: |bits| f32::from_bits((bits as u32) << 16).into(),
+        },
+        sums: MmaSums::F32,
+    };
+    let products = fastest(20, || {
+        run(1, 256, &|| {
+            let mut sums = [0; 4];
+            for _ in 0..STEPS {
+                mma_sync(&shape, &[1; 4], &[1; 2], &mut sums);
+            }
+        });
+    });
+    println!(
+        "an mma.sync of m16n8k16, per thread:         {:8.1} ns",
+        products / f64::from(256 * STEPS) * 1e9
+    );
+    let loads = fastest(20, || {
+        run(1, 256, &|| {
+            for _ in 0..STEPS {
+                ldmatrix(linear_thread_idx() * 16, &mut [0; 4], false);
+            }
+        });
+    });
+    println!(
+        "an ldmatrix of 4 matrices, per thread:       {:8.1} ns",
+        loads / f64::from(256 * STEPS) * 1e9
     );
 }

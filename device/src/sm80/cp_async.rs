@@ -8,7 +8,8 @@ use crate::{DeviceData, Global, Shared};
 /// Copies the first `count` of `N` elements to shared memory, and writes zeros for the rest.
 ///
 /// `N` elements have 4, 8 or 16 bytes, and `count` is at most `N`. With a `count` of 0, nothing is read, and `from` may
-/// be any address. Copies of 16 bytes do not go through the L1 cache.
+/// be any address. A constant `count`, or a choice between `N` and 0, costs nothing; others take address arithmetic.
+/// Copies of 16 bytes do not go through the L1 cache.
 ///
 /// The thread sees the elements after [`cp_async_wait`]. Other threads see them after a barrier that follows the wait.
 /// The CPU backend reports an access before that.

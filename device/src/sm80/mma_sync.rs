@@ -345,13 +345,13 @@ mod imp {
         }
     }
 
-    /// Infinities and NaN stay as they are.
+    /// An infinity stays as it is. Of a NaN, the lowest bits are dropped, as on the GPU.
     pub fn to_tf32(value: f32) -> u32 {
         let bits = value.to_bits();
         if value.is_finite() {
             (bits + BELOW_TF32.div_ceil(2)) & !BELOW_TF32
         } else {
-            bits
+            bits & !BELOW_TF32
         }
     }
 }

@@ -320,6 +320,17 @@ fn to_tf32_rounds_to_nearest_with_ties_away_from_zero() {
         assert_eq!(to_tf32(sign * 0.0), (sign * 0.0).to_bits());
     }
     assert!(rounded(f32::NAN).is_nan());
+    // As an H100 does.
+    for (bits, as_tf32) in [
+        (0x7FFF_FFFF, 0x7FFF_E000),
+        (0xFFC1_2345, 0xFFC1_2000),
+        (0x7F80_1FFF, 0x7F80_0000),
+        (0x7F7F_EFFF, 0x7F7F_E000),
+        (0x0000_1000, 0x0000_2000),
+        (0x807F_FFFF, 0x8080_0000),
+    ] {
+        assert_eq!(to_tf32(f32::from_bits(bits)), as_tf32, "{bits:#x}");
+    }
     for i in 0..10_000 {
         let value = small(i) as f32 + i as f32 * 1.37e-4;
         let near = rounded(value);
