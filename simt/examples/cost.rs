@@ -1,4 +1,5 @@
-//! Measures the executor: a launch, a thread, a barrier, a shuffle, the instructions of a main loop. Run it with `--release`.
+//! Measures the executor: a launch, a thread, a barrier, a shuffle, and the instructions of a main loop. Run it with
+//! `--release`.
 
 use std::time::Instant;
 

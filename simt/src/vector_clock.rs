@@ -1,8 +1,8 @@
 //! Vector clocks: the events of a cluster that each thread has synchronised with.
 //!
-//! The events are phases of mbarriers that count bytes, `wgmma` groups and `cp.async` groups. A thread that has waited for an event has
-//! the event in its clock. So does a thread that synchronises with the first thread afterwards: at a barrier, in a warp
-//! collective, or by a flag. On a GPU, only these threads may use what the event completes.
+//! The events are phases of mbarriers that count bytes, `wgmma` groups and `cp.async` groups. A thread that has waited
+//! for an event has the event in its clock. So does a thread that synchronises with the first thread afterwards: at a
+//! barrier, in a warp collective, or by a flag. On a GPU, only these threads may use what the event completes.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -56,8 +56,8 @@ struct Registers {
     sums: [u64; 4],
 }
 
-/// The registers that the lanes of a warp show, for even and for odd phases of the warp. A lane can be one phase ahead of
-/// the lanes that still read the registers before, never two.
+/// The registers that the lanes of a warp show, for even and for odd phases of the warp. A lane can be one phase ahead
+/// of the lanes that still read the registers before, never two.
 #[derive(Default)]
 struct Shown([[Cell<Registers>; WARP_SIZE]; 2]);
 
@@ -174,7 +174,8 @@ impl MmaSums {
     }
 }
 
-/// Adds the products of `m` rows and `k` columns. Those of `f64` operands need a `fused` multiply-add. Others are exact.
+/// Adds the products of `m` rows and `k` columns. Those of `f64` operands need a `fused` multiply-add; others are
+/// exact.
 fn add_products(matrices: &mut Matrices, m: usize, k: usize, fused: bool) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
