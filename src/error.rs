@@ -60,6 +60,15 @@ pub enum Error {
         family: &'static str,
     },
 
+    /// The element types have no such arithmetic.
+    #[error("gemm: {asked} was asked for, but {found}")]
+    Arithmetic {
+        /// The precision or the activation.
+        asked: String,
+        /// The types that have it, and what to do.
+        found: &'static str,
+    },
+
     /// No kernel instance of this name solves the problem.
     #[error(
         "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \

@@ -7,19 +7,24 @@
 
 mod epilogue;
 mod families;
+mod operand;
 mod partials;
 mod plan;
+mod precision;
 mod problem;
 mod registry;
 mod tune;
 
 use cutlet_device::DeviceData;
-use cutlet_host::Stream;
+use cutlet_host::{Device, Stream};
+use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
 pub use families::EpiloguePlan;
+pub use operand::Operand;
 pub use plan::Plan;
+pub use precision::Precision;
 
 use crate::{Matrix, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
@@ -58,10 +63,10 @@ use registry::{Family, Fused, Launch};
 /// ```
 pub fn gemm<T: Element<D>, D: DeviceData>(
     stream: &Stream,
-    alpha: f32,
+    alpha: T::Factor,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    beta: f32,
+    beta: T::Factor,
     c: MatrixMut<'_, D>,
 ) -> Result<()> {
     Gemm::new().run(stream, alpha, a, b, beta, c)
@@ -113,6 +118,7 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 #[derive(Debug)]
 pub struct Gemm<'a, D: DeviceData> {
     instance: Option<&'a str>,
+    precision: Precision,
     epilogue: EpilogueArgs<'a, D>,
 }
 
@@ -121,6 +127,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     pub fn new() -> Self {
         Gemm {
             instance: None,
+            precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
         }
     }
@@ -135,6 +142,31 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
             instance: Some(name),
             ..self
         }
+    }
+
+    /// Multiplies operands of `f32` in this precision, or more exactly: see [`Precision`]. It is
+    /// [`Exact`](Precision::Exact) unless it is set.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[0.1f32; 8 * 16])?;
+    /// let b = stream.upload(&[0.2f32; 16 * 8])?;
+    /// let mut c = stream.zeroed::<f32>(8 * 8)?;
+    /// Gemm::new().precision(Precision::Tf32).run(
+    ///     &stream,
+    ///     1.0,
+    ///     Matrix::row_major(&a, 8, 16)?,
+    ///     Matrix::row_major(&b, 16, 8)?,
+    ///     0.0,
+    ///     MatrixMut::row_major(&mut c, 8, 8)?,
+    /// )?;
+    /// assert!((stream.download(&c)?[0] - 0.32).abs() < 0.32 / 1024.0);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn precision(self, precision: Precision) -> Self {
+        Gemm { precision, ..self }
     }
 
     /// Adds a number to each row or column of the product.
@@ -161,17 +193,18 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// # Errors
     /// As [`gemm`]. Also if the bias does not have an element for each row or column of C, if the residual's extents
     /// are not C's, or if C overlaps one of them. Also if no instance of the name that was asked for solves the
-    /// problem.
+    /// problem. [`Error::Arithmetic`](crate::Error::Arithmetic) if the element types do not have the precision or the
+    /// activation.
     pub fn run<T: Element<D>>(
         &self,
         stream: &Stream,
-        alpha: f32,
+        alpha: T::Factor,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(stream.device(), alpha, a, b, beta, c, self.epilogue)?;
+        let problem = self.problem(stream.device(), alpha, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 
@@ -184,36 +217,58 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         stream: &Stream,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<Plan<T, D>> {
-        let problem = Problem::new(stream.device(), 1.0, a, b, beta, c, self.epilogue)?;
+        let problem = self.problem(stream.device(), T::Factor::ONE, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)
+    }
+
+    /// The checked problem of these operands.
+    fn problem<'p, T: Operand>(
+        &self,
+        device: &Device,
+        alpha: T::Factor,
+        a: Matrix<'p, T>,
+        b: Matrix<'p, T>,
+        beta: T::Factor,
+        c: MatrixMut<'p, D>,
+    ) -> Result<Problem<'p, T, D>>
+    where
+        'a: 'p,
+    {
+        Problem::new(device, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
     }
 }
 
 /// The lists do not depend on C's element type. `f32` stands for any, so that callers need not name one.
 impl Gemm<'_, f32> {
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `T`,
-    /// without a bias, a residual or an activation.
-    pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
-        candidates::<T>(a, b, Fused::Nothing)
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `T`, in
+    /// this precision or more exactly, without a bias, a residual or an activation.
+    pub fn instances<T: Element>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
+        candidates::<T>(a, b, precision, Fused::Nothing)
     }
 
     /// The names of the kernel instances that fuse a bias or a residual, and this activation, for a C of `T`.
     pub fn fused_instances<T: Element>(
         a: Order,
         b: Order,
+        precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        candidates::<T>(a, b, Fused::Something(activation))
+        candidates::<T>(a, b, precision, Fused::Something(activation))
     }
 }
 
 /// The names of all families' kernels for these orders.
-fn candidates<T: Element>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+fn candidates<T: Element>(
+    a: Order,
+    b: Order,
+    precision: Precision,
+    fused: Fused,
+) -> Vec<&'static str> {
     let families = T::families().iter();
-    let names = families.flat_map(|family| family.candidates(a, b, fused));
+    let names = families.flat_map(|family| family.candidates(a, b, precision, fused));
     names.collect()
 }
 
@@ -257,10 +312,10 @@ impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
 
 mod sealed {
-    use super::{DeviceData, Family, Launch, Problem, Result, Stream, registry};
+    use super::{DeviceData, Family, Launch, Operand, Problem, Result, Stream, registry};
 
     /// The families of kernels that multiply matrices of this type into a C of `D`.
-    pub trait Families<D: DeviceData>: DeviceData {
+    pub trait Families<D: DeviceData>: Operand {
         fn families() -> &'static [&'static dyn Family<Self, D>];
 
         fn plan(

@@ -4,19 +4,27 @@ use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
 
 use super::Activation;
+use super::operand::Operand;
+use super::precision::Precision;
 use super::problem::Problem;
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
-pub trait Family<T: DeviceData, D: DeviceData>: Sync {
+pub trait Family<T: Operand, D: DeviceData>: Sync {
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
-    /// The names of the family's kernels for operands of these orders.
-    fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str>;
+    /// The names of the family's kernels for operands of these orders, which are at least this precise.
+    fn candidates(
+        &self,
+        a: Order,
+        b: Order,
+        precision: Precision,
+        fused: Fused,
+    ) -> Vec<&'static str>;
 
     /// Plans the problem: with the kernel of this name, or with the one that it estimates to be the fastest. None if it
-    /// has no kernel for the problem.
+    /// has no kernel for the problem, or none of the problem's precision.
     fn plan(
         &self,
         stream: &Stream,
@@ -35,7 +43,7 @@ pub enum Fused {
 }
 
 /// A family's plan for a problem.
-pub struct Planned<T: DeviceData, D: DeviceData> {
+pub struct Planned<T: Operand, D: DeviceData> {
     /// The estimated time, in clocks of a multiprocessor.
     pub clocks: f64,
     /// The launches.
@@ -43,13 +51,13 @@ pub struct Planned<T: DeviceData, D: DeviceData> {
 }
 
 /// The launches that compute a problem, chosen and prepared.
-pub trait Launch<T: DeviceData, D: DeviceData>: Send + Sync {
+pub trait Launch<T: Operand, D: DeviceData>: Send + Sync {
     /// Enqueues the launches for a problem of the planned shape.
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
 }
 
 /// Plans a problem with the family that estimates the least time.
-pub fn plan<T: DeviceData, D: DeviceData>(
+pub fn plan<T: Operand, D: DeviceData>(
     families: &[&dyn Family<T, D>],
     stream: &Stream,
     problem: &Problem<'_, T, D>,

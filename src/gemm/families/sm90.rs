@@ -29,7 +29,9 @@ use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
 
 use crate::gemm::Activation;
+use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
+use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune;
@@ -50,7 +52,7 @@ const SECOND_KERNEL_PAYS: f64 = 0.95;
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
-trait Sixteen: TensorMapElement + Output {
+trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
@@ -150,7 +152,7 @@ fn plain_kernels<T: Sixteen, D: DeviceData>(
 }
 
 /// The model's input for the problem.
-fn cost_input<T: TensorMapElement, D: DeviceData>(
+fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
 ) -> CostInput {
@@ -195,7 +197,13 @@ macro_rules! family {
                 supports(device.compute_capability(), || device.describe())
             }
 
-            fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+            fn candidates(
+                &self,
+                a: Order,
+                b: Order,
+                _: Precision,
+                fused: Fused,
+            ) -> Vec<&'static str> {
                 candidates::<$t>(a, b, fused)
             }
 
@@ -232,16 +240,15 @@ fn to_same_type<T: Sixteen>(
     if problem.epilogue.are_none() {
         return plain(stream, problem, kernel);
     }
-    let at_least = |floor| AtLeast { floor, padding: 0 };
     match problem.epilogue.activation {
         None => fused(
             stream,
             problem,
             kernel,
             T::linear(),
-            at_least(f32::NEG_INFINITY),
+            AtLeast::new(f32::NEG_INFINITY),
         ),
-        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), at_least(0.0)),
+        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), AtLeast::new(0.0)),
         Some(Activation::Gelu) => fused(stream, problem, kernel, T::gelu(), T::GELU),
         Some(Activation::Silu) => fused(stream, problem, kernel, T::silu(), Silu),
     }
