@@ -21,7 +21,7 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
-pub use families::EpiloguePlan;
+pub use families::{EpiloguePlan, KernelFamily};
 pub use operand::Operand;
 pub use plan::Plan;
 pub use precision::Precision;
@@ -257,6 +257,21 @@ impl Gemm<'_, f32> {
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
         candidates::<T>(a, b, precision, Fused::Something(activation))
+    }
+
+    /// The families of kernels for all element types, and whether this device runs them. For a problem, the family that
+    /// is estimated to be the fastest is chosen.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm};
+    ///
+    /// for family in Gemm::families(&Device::cpu()) {
+    ///     println!("{}: {} into {}", family.name, family.operands, family.c);
+    ///     assert!(family.runs); // the CPU runs all of them
+    /// }
+    /// ```
+    pub fn families(device: &Device) -> Vec<KernelFamily> {
+        families::all(device)
     }
 }
 

@@ -11,6 +11,9 @@ use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
 pub trait Family<T: Operand, D: DeviceData>: Sync {
+    /// The family's name, as in `CUTLET_FAMILIES`.
+    fn name(&self) -> &'static str;
+
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
@@ -80,6 +83,10 @@ pub fn plan<T: Operand, D: DeviceData>(
     match (fastest, refusal) {
         (Some(planned), _) => Ok(planned.launch),
         (None, Some(refusal)) => Err(refusal),
+        (None, None) if families.is_empty() => Err(Error::Device {
+            asked: "gemm of element types that cutlet has no kernels for",
+            found: stream.device().describe().to_string(),
+        }),
         (None, None) => Err(Error::Instance {
             asked: kernel.unwrap_or_default().to_string(),
         }),

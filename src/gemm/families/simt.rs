@@ -27,6 +27,10 @@ macro_rules! family {
         pub struct $name;
 
         impl<$($d: $bound)?> Family<f32, $c> for $name {
+            fn name(&self) -> &'static str {
+                "gemm-simt"
+            }
+
             fn supports(&self, _: &Device) -> Result<()> {
                 Ok(())
             }

@@ -95,6 +95,9 @@ sixteen! {
     f16: F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
+/// The family's name.
+const NAME: &str = "gemm-sm90";
+
 /// The compute capability that has `wgmma`, and that the kernels are compiled for.
 const HOPPER: (u32, u32) = (9, 0);
 
@@ -187,11 +190,15 @@ macro_rules! family {
         pub struct $name;
 
         impl<$t: Sixteen $(, $d: Output)?> Family<$t, $c> for $name {
+            fn name(&self) -> &'static str {
+                NAME
+            }
+
             fn supports(&self, device: &Device) -> Result<()> {
                 if $t::plain().is_empty() {
                     return Err(Error::NotBuilt {
                         operation: "gemm",
-                        family: "gemm-sm90",
+                        family: NAME,
                     });
                 }
                 supports(device.compute_capability(), || device.describe())
