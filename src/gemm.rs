@@ -306,6 +306,10 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// |---|---|---|
 /// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+/// | `f64` | `f64` | nowhere yet: the kernels are still to come |
+/// | `i8` | `i32` | nowhere yet: the kernels are still to come |
+///
+/// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory in f32, and a second kernel makes C. An
 /// `f32` C of 16-bit A and B needs no second kernel if
@@ -325,6 +329,9 @@ impl Element<f32> for bf16 {}
 impl Element for f16 {}
 impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
+// The kernels of these two are still to come: see `families`.
+impl Element for f64 {}
+impl Element<i32> for i8 {}
 
 mod sealed {
     use super::{DeviceData, Family, Launch, Operand, Problem, Result, Stream, registry};

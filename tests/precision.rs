@@ -1,6 +1,9 @@
-//! The precisions of f32 products: each is within its documented error, and no other type has them.
+//! The arithmetic of element types: each precision of f32 products is within its documented error, and what a type does
+//! not have is refused.
 
-use cutlet::{Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, Stream};
+use cutlet::{
+    Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, Stream,
+};
 use half::bf16;
 
 const PRECISIONS: [Precision; 3] = [Precision::Exact, Precision::Tf32, Precision::Tf32x3];
@@ -130,4 +133,30 @@ fn a_plan_is_of_one_precision() {
 
 fn square<T: cutlet::DeviceData>(elements: &Buffer<T>) -> Matrix<'_, T> {
     Matrix::row_major(elements, 8, 8).unwrap()
+}
+
+#[test]
+fn only_relu_is_computed_in_f64_and_i32() {
+    let stream = Device::cpu().stream().unwrap();
+    let (wide, narrow) = (
+        stream.zeroed::<f64>(64).unwrap(),
+        stream.zeroed::<i8>(64).unwrap(),
+    );
+    let mut c = (
+        stream.zeroed::<f64>(64).unwrap(),
+        stream.zeroed::<i32>(64).unwrap(),
+    );
+    for activation in [Activation::Gelu, Activation::Silu] {
+        let gemm = Gemm::new().activation(activation);
+        let c_f64 = MatrixMut::row_major(&mut c.0, 8, 8).unwrap();
+        let in_f64 = gemm.run(&stream, 1.0, square(&wide), square(&wide), 0.0, c_f64);
+        let gemm = Gemm::new().activation(activation);
+        let c_i32 = MatrixMut::row_major(&mut c.1, 8, 8).unwrap();
+        let in_i32 = gemm.run(&stream, 1, square(&narrow), square(&narrow), 0, c_i32);
+        for refused in [in_f64, in_i32] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, Error::Arithmetic { .. }), "{error}");
+            assert!(error.to_string().contains("only ReLU"), "{error}");
+        }
+    }
 }

@@ -60,4 +60,7 @@ families! {
     f16 => f32: sm90::ToF32;
     bf16 => f16: sm90::ToOtherType;
     f16 => bf16: sm90::ToOtherType;
+    // The families come with the kernels.
+    f64 => f64: ;
+    i8 => i32: ;
 }

@@ -9,6 +9,8 @@ use half::{bf16, f16};
 /// | A and B | factors and accumulators |
 /// |---|---|
 /// | `f32`, `bf16`, `f16` | `f32` |
+/// | `f64` | `f64` |
+/// | `i8` | `i32`, which wraps around |
 pub trait Operand: sealed::Sealed {
     /// The type of alpha and beta, and of the accumulators.
     type Factor: Accumulator;
@@ -29,6 +31,8 @@ operands! {
     f32: f32, true;
     bf16: f32, false;
     f16: f32, false;
+    f64: f64, false;
+    i8: i32, false;
 }
 
 mod sealed {
