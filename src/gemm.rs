@@ -241,24 +241,26 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     }
 }
 
-/// The lists do not depend on C's element type. `f32` stands for any, so that callers need not name one.
-impl Gemm<'_, f32> {
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `T`, in
+impl<D: DeviceData> Gemm<'_, D> {
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `D`, in
     /// this precision or more exactly, without a bias, a residual or an activation.
-    pub fn instances<T: Element>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
-        candidates::<T>(a, b, precision, Fused::Nothing)
+    pub fn instances<T: Element<D>>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
+        candidates::<T, D>(a, b, precision, Fused::Nothing)
     }
 
-    /// The names of the kernel instances that fuse a bias or a residual, and this activation, for a C of `T`.
-    pub fn fused_instances<T: Element>(
+    /// The names of the kernel instances that fuse a bias or a residual, and this activation.
+    pub fn fused_instances<T: Element<D>>(
         a: Order,
         b: Order,
         precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        candidates::<T>(a, b, precision, Fused::Something(activation))
+        candidates::<T, D>(a, b, precision, Fused::Something(activation))
     }
+}
 
+/// The list does not depend on C's element type. `f32` stands for any, so that callers need not name one.
+impl Gemm<'_, f32> {
     /// The families of kernels for all element types, and whether this device runs them. For a problem, the family that
     /// is estimated to be the fastest is chosen.
     ///
@@ -276,7 +278,7 @@ impl Gemm<'_, f32> {
 }
 
 /// The names of all families' kernels for these orders.
-fn candidates<T: Element>(
+fn candidates<T: Element<D>, D: DeviceData>(
     a: Order,
     b: Order,
     precision: Precision,

@@ -416,7 +416,8 @@ fn few_tiles_with_many_k_tiles() {
 #[test]
 fn every_instance_that_fuses() {
     for activation in ACTIVATIONS {
-        for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, activation)
+        for name in
+            Gemm::<bf16>::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, activation)
         {
             check::<bf16, bf16>(Case {
                 extents: [150, 288, 200],
@@ -427,7 +428,9 @@ fn every_instance_that_fuses() {
                 ..LINEAR
             });
         }
-        for name in Gemm::fused_instances::<f16>(RowMajor, ColMajor, Precision::Exact, activation) {
+        for name in
+            Gemm::<f16>::fused_instances::<f16>(RowMajor, ColMajor, Precision::Exact, activation)
+        {
             check::<f16, f16>(Case {
                 extents: [70, 304, 136],
                 bias: Some(Along::Rows),
@@ -539,7 +542,7 @@ fn accumulators_are_added_to_a_c_of_f32() {
         check::<f16, f32>(case);
     }
     for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
-        for instance in Gemm::instances::<bf16>(orders[0], orders[1], Precision::Exact) {
+        for instance in Gemm::<bf16>::instances::<bf16>(orders[0], orders[1], Precision::Exact) {
             check::<bf16, f32>(Case {
                 extents: [150, 276, 200],
                 orders: [orders[0], orders[1], RowMajor],
@@ -563,7 +566,7 @@ fn a_bias_may_be_written_by_the_launch_before() {
     let nothing = Matrix::row_major(&zeros, SIDE, 8).unwrap();
     let mut bias = stream.zeroed::<bf16>(SIDE).unwrap();
     let mut outputs = Vec::new();
-    for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, None) {
+    for name in Gemm::<bf16>::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, None) {
         for along in [Along::Rows, Along::Columns] {
             let factor = 1.0 + outputs.len() as f32;
             let mut c = stream.zeroed::<bf16>(SIDE * SIDE).unwrap();
@@ -702,7 +705,7 @@ fn operands_that_do_not_fit_are_refused() {
             .to_string();
         assert!(said.contains("gemm: B is on"), "{said}");
     }
-    let plain = Gemm::instances::<bf16>(RowMajor, ColMajor, Precision::Exact)[0];
+    let plain = Gemm::<bf16>::instances::<bf16>(RowMajor, ColMajor, Precision::Exact)[0];
     let said = refusal(
         &stream,
         Gemm::new().activation(Activation::Relu).instance(plain),

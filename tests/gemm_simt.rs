@@ -268,7 +268,7 @@ fn every_instance() {
         .map(|a| [(a, RowMajor), (a, ColMajor)])
         .concat()
     {
-        let names = Gemm::instances::<f32>(orders.0, orders.1, Precision::Exact);
+        let names = Gemm::<f32>::instances::<f32>(orders.0, orders.1, Precision::Exact);
         let [vectors, scalars] = names[..] else {
             panic!("expected two instances, found {names:?}");
         };

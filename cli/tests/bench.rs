@@ -463,7 +463,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
     for (arguments, expected) in [
         (vec!["bench", "gemm", "--suite", "nonsense"], "headline"),
         (vec!["bench", "gemm", "--rounds", "4"], "4"),
-        (vec!["bench", "gemm", "--dtype", "f64"], "f64"),
+        (vec!["bench", "gemm", "--dtype", "f8"], "f8"),
     ] {
         assert_refused(&arguments, expected);
     }

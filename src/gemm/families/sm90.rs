@@ -146,6 +146,14 @@ fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str>
     }
 }
 
+/// The names of the kernels for operands of these orders and a C of another type, for which no kernel fuses anything.
+fn plain_candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+    match fused {
+        Fused::Nothing => candidates::<T>(a, b, fused),
+        Fused::Something(_) => Vec::new(),
+    }
+}
+
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Sixteen, D: DeviceData>(
     problem: &Problem<'_, T, D>,
@@ -184,7 +192,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -211,7 +219,7 @@ macro_rules! family {
                 _: Precision,
                 fused: Fused,
             ) -> Vec<&'static str> {
-                candidates::<$t>(a, b, fused)
+                $names::<$t>(a, b, fused)
             }
 
             fn plan(
@@ -227,15 +235,15 @@ macro_rules! family {
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type
+    ToSameType, <T> to T, plan to_same_type, names candidates
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32
+    ToF32, <T> to f32, plan to_f32, names plain_candidates
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel
+    ToOtherType, <T, D> to D, plan by_second_kernel, names plain_candidates
 }
 
 /// Plans a C of the operands' type.
