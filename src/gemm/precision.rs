@@ -49,7 +49,7 @@ impl Precision {
 
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Precision::Exact => "exact",
             Precision::Tf32 => "tf32",
             Precision::Tf32x3 => "3xtf32",
