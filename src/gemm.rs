@@ -35,8 +35,9 @@ use registry::{Family, Fused, Launch};
 ///
 /// A is m×k, B is k×n, C is m×n. Each is row- or column-major with any leading dimension. If `beta` is 0, C is not read
 /// and may hold anything. With m = 0 or n = 0, nothing is done. With k = 0, C is scaled. A and B are read even if
-/// `alpha` is 0, so that a NaN in them reaches C. Accumulators are in f32. C may have another type than A and B: see
-/// [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the product.
+/// `alpha` is 0, so that a NaN in them reaches C. C may have another type than A and B: see [`Element`]. `alpha`, `beta`
+/// and the accumulators are of [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`] fuses a bias,
+/// a residual and an activation with the product, and has the precisions of `f32` products.
 ///
 /// # Errors
 /// If extents disagree, if a matrix is not on the stream's device, or if the address ranges of C and of A or B overlap.
@@ -74,8 +75,9 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 
 /// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
 ///
-/// The bias and the residual have C's element type, `D`. The arithmetic is in f32, and C is rounded once. Only
-/// [`Activation::Gelu`] is less exact.
+/// The bias and the residual have C's element type, `D`. The arithmetic is in [`Operand::Factor`], mostly f32, and C is
+/// rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only activation.
+/// [`precision`](Self::precision) trades the exactness of `f32` products for speed.
 ///
 /// On Hopper's tensor cores, one kernel does all of it if
 ///
@@ -306,7 +308,7 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems |
+/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems. It multiplies exactly in every [`Precision`] |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 /// | `f64` | `f64` | nowhere yet: the kernels are still to come |
 /// | `i8` | `i32` | nowhere yet: the kernels are still to come |
