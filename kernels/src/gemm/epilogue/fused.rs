@@ -164,3 +164,70 @@ impl<T: ElementC> Epilogue for Linear<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::epilogue::{Activation, AtLeast, Scale};
+
+    /// Stops the build if a kernel could not take these types.
+    const _: () = {
+        let () = <Fused<f64> as DeviceData>::CHECK;
+        let () = <Fused<i32> as DeviceData>::CHECK;
+        let () = <Then<Linear<f64>, AtLeast<f64>> as DeviceData>::CHECK;
+        let () = <Then<Residual<f64>, RowBias<f64>> as DeviceData>::CHECK;
+        let () = <Then<ColumnBias<i32>, AtLeast<i32>> as DeviceData>::CHECK;
+        let () = <Scale<f64> as DeviceData>::CHECK;
+    };
+
+    /// `relu(alpha · acc + beta · source + bias)` at (1, 2) of a 2×4 C, alone and as the first of a pair.
+    fn fused<T: ElementC>(
+        alpha: T::Acc,
+        acc: T::Acc,
+        (beta, source): (T::Acc, [T; 8]),
+        (along, bias): (BiasAlong, [T; 4]),
+    ) -> [T::Acc; 2] {
+        let (source, bias) = (
+            Global::from_ptr(source.as_ptr()),
+            Global::from_ptr(bias.as_ptr()),
+        );
+        let linear = Linear::<T>::new(alpha, [2, 4]);
+        // SAFETY: the arrays outlive the calls and have the extents.
+        let linear = unsafe { linear.residual(beta, source, [4, 1]).bias(along, bias) };
+        let fused = Then {
+            first: linear,
+            second: AnyActivation::new(Some(Activation::Relu)),
+        };
+        let mut pairs = [[acc, T::Acc::ZERO]];
+        fused.apply_pairs(&mut pairs, |_| Pair {
+            at: [1, 2],
+            row: fused.row(1),
+            columns: fused.columns(2),
+        });
+        [fused.apply(acc, None, [1, 2]), pairs[0][0]]
+    }
+
+    #[test]
+    fn the_epilogue_is_computed_in_the_accumulators_type() {
+        let tiny = f64::EPSILON;
+        let source = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0];
+        for (along, bias) in [
+            (BiasAlong::Rows, [0.0, tiny, 0.0, 0.0]),
+            (BiasAlong::Columns, [0.0, 0.0, tiny, 0.0]),
+        ] {
+            let found = fused::<f64>(3.0, 1.0, (-4.0, source), (along, bias));
+            assert_eq!(found, [1.0 + tiny; 2]);
+            let found = fused::<f64>(-3.0, 1.0, (-4.0, source), (along, bias));
+            assert_eq!(found, [0.0; 2]);
+        }
+        // f32 has no number between 2²⁴ and 2²⁴ + 2.
+        let source = [0, 0, 0, 0, 0, 0, 1 << 24, 0];
+        for (along, bias) in [
+            (BiasAlong::Rows, [0, 1, 0, 0]),
+            (BiasAlong::Columns, [0, 0, 1, 0]),
+        ] {
+            let found = fused::<i32>(2, -4, (1, source), (along, bias));
+            assert_eq!(found, [(1 << 24) - 7; 2]);
+        }
+    }
+}
