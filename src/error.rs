@@ -72,8 +72,8 @@ pub enum Error {
     /// No kernel instance of this name solves the problem.
     #[error(
         "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \
-         one for the matrices' types, orders and alignment, and a fusing one for a fused epilogue: \
-         `Gemm::instances` and `Gemm::fused_instances` list them by type and order"
+         one for the matrices' types, orders and alignment and for the precision, and a fusing one for a fused \
+         epilogue: `Gemm::instances` and `Gemm::fused_instances` list them by type, order and precision"
     )]
     Instance {
         /// The name that was asked for.
