@@ -60,11 +60,20 @@ pub enum Error {
         family: &'static str,
     },
 
+    /// The element types have no such arithmetic.
+    #[error("gemm: {asked} was asked for, but {found}")]
+    Arithmetic {
+        /// The precision or the activation.
+        asked: String,
+        /// The types that have it, and what to do.
+        found: &'static str,
+    },
+
     /// No kernel instance of this name solves the problem.
     #[error(
         "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \
-         one for the matrices' types, orders and alignment, and a fusing one for a fused epilogue: \
-         `Gemm::instances` and `Gemm::fused_instances` list them by type and order"
+         one for the matrices' types, orders and alignment and for the precision, and a fusing one for a fused \
+         epilogue: `Gemm::instances` and `Gemm::fused_instances` list them by type, order and precision"
     )]
     Instance {
         /// The name that was asked for.

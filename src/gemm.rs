@@ -7,19 +7,24 @@
 
 mod epilogue;
 mod families;
+mod operand;
 mod partials;
 mod plan;
+mod precision;
 mod problem;
 mod registry;
 mod tune;
 
 use cutlet_device::DeviceData;
-use cutlet_host::Stream;
+use cutlet_host::{Device, Stream};
+use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 pub use epilogue::{Activation, Bias};
-pub use families::EpiloguePlan;
+pub use families::{EpiloguePlan, KernelFamily};
+pub use operand::Operand;
 pub use plan::Plan;
+pub use precision::Precision;
 
 use crate::{Matrix, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
@@ -30,8 +35,9 @@ use registry::{Family, Fused, Launch};
 ///
 /// A is m×k, B is k×n, C is m×n. Each is row- or column-major with any leading dimension. If `beta` is 0, C is not read
 /// and may hold anything. With m = 0 or n = 0, nothing is done. With k = 0, C is scaled. A and B are read even if
-/// `alpha` is 0, so that a NaN in them reaches C. Accumulators are in f32. C may have another type than A and B: see
-/// [`Element`]. [`Gemm`] fuses a bias, a residual and an activation with the product.
+/// `alpha` is 0, so that a NaN in them reaches C. C may have another type than A and B: see [`Element`]. `alpha`, `beta`
+/// and the accumulators are of [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`] fuses a bias,
+/// a residual and an activation with the product, and has the precisions of `f32` products.
 ///
 /// # Errors
 /// If extents disagree, if a matrix is not on the stream's device, or if the address ranges of C and of A or B overlap.
@@ -58,10 +64,10 @@ use registry::{Family, Fused, Launch};
 /// ```
 pub fn gemm<T: Element<D>, D: DeviceData>(
     stream: &Stream,
-    alpha: f32,
+    alpha: T::Factor,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    beta: f32,
+    beta: T::Factor,
     c: MatrixMut<'_, D>,
 ) -> Result<()> {
     Gemm::new().run(stream, alpha, a, b, beta, c)
@@ -69,8 +75,9 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 
 /// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
 ///
-/// The bias and the residual have C's element type, `D`. The arithmetic is in f32, and C is rounded once. Only
-/// [`Activation::Gelu`] is less exact.
+/// The bias and the residual have C's element type, `D`. The arithmetic is in [`Operand::Factor`], mostly f32, and C is
+/// rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only activation.
+/// [`precision`](Self::precision) trades the exactness of `f32` products for speed.
 ///
 /// On Hopper's tensor cores, one kernel does all of it if
 ///
@@ -113,6 +120,7 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 #[derive(Debug)]
 pub struct Gemm<'a, D: DeviceData> {
     instance: Option<&'a str>,
+    precision: Precision,
     epilogue: EpilogueArgs<'a, D>,
 }
 
@@ -121,6 +129,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     pub fn new() -> Self {
         Gemm {
             instance: None,
+            precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
         }
     }
@@ -135,6 +144,31 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
             instance: Some(name),
             ..self
         }
+    }
+
+    /// Multiplies operands of `f32` in this precision, or more exactly: see [`Precision`]. It is
+    /// [`Exact`](Precision::Exact) unless it is set.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[0.1f32; 8 * 16])?;
+    /// let b = stream.upload(&[0.2f32; 16 * 8])?;
+    /// let mut c = stream.zeroed::<f32>(8 * 8)?;
+    /// Gemm::new().precision(Precision::Tf32).run(
+    ///     &stream,
+    ///     1.0,
+    ///     Matrix::row_major(&a, 8, 16)?,
+    ///     Matrix::row_major(&b, 16, 8)?,
+    ///     0.0,
+    ///     MatrixMut::row_major(&mut c, 8, 8)?,
+    /// )?;
+    /// assert!((stream.download(&c)?[0] - 0.32).abs() < 0.32 / 1024.0);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn precision(self, precision: Precision) -> Self {
+        Gemm { precision, ..self }
     }
 
     /// Adds a number to each row or column of the product.
@@ -161,17 +195,18 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// # Errors
     /// As [`gemm`]. Also if the bias does not have an element for each row or column of C, if the residual's extents
     /// are not C's, or if C overlaps one of them. Also if no instance of the name that was asked for solves the
-    /// problem.
+    /// problem. [`Error::Arithmetic`](crate::Error::Arithmetic) if the element types do not have the precision or the
+    /// activation.
     pub fn run<T: Element<D>>(
         &self,
         stream: &Stream,
-        alpha: f32,
+        alpha: T::Factor,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(stream.device(), alpha, a, b, beta, c, self.epilogue)?;
+        let problem = self.problem(stream.device(), alpha, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 
@@ -184,36 +219,75 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         stream: &Stream,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<Plan<T, D>> {
-        let problem = Problem::new(stream.device(), 1.0, a, b, beta, c, self.epilogue)?;
+        let problem = self.problem(stream.device(), T::Factor::ONE, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)
+    }
+
+    /// The checked problem of these operands.
+    fn problem<'p, T: Operand>(
+        &self,
+        device: &Device,
+        alpha: T::Factor,
+        a: Matrix<'p, T>,
+        b: Matrix<'p, T>,
+        beta: T::Factor,
+        c: MatrixMut<'p, D>,
+    ) -> Result<Problem<'p, T, D>>
+    where
+        'a: 'p,
+    {
+        Problem::new(device, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
     }
 }
 
-/// The lists do not depend on C's element type. `f32` stands for any, so that callers need not name one.
-impl Gemm<'_, f32> {
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `T`,
-    /// without a bias, a residual or an activation.
-    pub fn instances<T: Element>(a: Order, b: Order) -> Vec<&'static str> {
-        candidates::<T>(a, b, Fused::Nothing)
+impl<D: DeviceData> Gemm<'_, D> {
+    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `D`, in
+    /// this precision or more exactly, without a bias, a residual or an activation.
+    pub fn instances<T: Element<D>>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
+        candidates::<T, D>(a, b, precision, Fused::Nothing)
     }
 
-    /// The names of the kernel instances that fuse a bias or a residual, and this activation, for a C of `T`.
-    pub fn fused_instances<T: Element>(
+    /// The names of the kernel instances that fuse a bias or a residual, and this activation.
+    pub fn fused_instances<T: Element<D>>(
         a: Order,
         b: Order,
+        precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        candidates::<T>(a, b, Fused::Something(activation))
+        candidates::<T, D>(a, b, precision, Fused::Something(activation))
+    }
+}
+
+/// The list does not depend on C's element type. `f32` stands for any, so that callers need not name one.
+impl Gemm<'_, f32> {
+    /// The families of kernels for all element types, and whether this device runs them. For a problem, the family that
+    /// is estimated to be the fastest is chosen.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm};
+    ///
+    /// for family in Gemm::families(&Device::cpu()) {
+    ///     println!("{}: {} into {}", family.name, family.operands, family.c);
+    ///     assert!(family.runs); // the CPU runs all of them
+    /// }
+    /// ```
+    pub fn families(device: &Device) -> Vec<KernelFamily> {
+        families::all(device)
     }
 }
 
 /// The names of all families' kernels for these orders.
-fn candidates<T: Element>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+fn candidates<T: Element<D>, D: DeviceData>(
+    a: Order,
+    b: Order,
+    precision: Precision,
+    fused: Fused,
+) -> Vec<&'static str> {
     let families = T::families().iter();
-    let names = families.flat_map(|family| family.candidates(a, b, fused));
+    let names = families.flat_map(|family| family.candidates(a, b, precision, fused));
     names.collect()
 }
 
@@ -234,8 +308,12 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems |
+/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems. It multiplies exactly in every [`Precision`] |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+/// | `f64` | `f64` | nowhere yet: the kernels are still to come |
+/// | `i8` | `i32` | nowhere yet: the kernels are still to come |
+///
+/// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory in f32, and a second kernel makes C. An
 /// `f32` C of 16-bit A and B needs no second kernel if
@@ -255,12 +333,15 @@ impl Element<f32> for bf16 {}
 impl Element for f16 {}
 impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
+// The kernels of these two are still to come: see `families`.
+impl Element for f64 {}
+impl Element<i32> for i8 {}
 
 mod sealed {
-    use super::{DeviceData, Family, Launch, Problem, Result, Stream, registry};
+    use super::{DeviceData, Family, Launch, Operand, Problem, Result, Stream, registry};
 
     /// The families of kernels that multiply matrices of this type into a C of `D`.
-    pub trait Families<D: DeviceData>: DeviceData {
+    pub trait Families<D: DeviceData>: Operand {
         fn families() -> &'static [&'static dyn Family<Self, D>];
 
         fn plan(

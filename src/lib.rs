@@ -15,7 +15,9 @@ pub use cutlet_host::{
 };
 pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
-pub use gemm::{Activation, Bias, Element, EpiloguePlan, Gemm, Plan, gemm};
+pub use gemm::{
+    Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
+};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.

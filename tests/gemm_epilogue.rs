@@ -4,7 +4,10 @@
 mod rounding;
 
 use cutlet::Order::{self, ColMajor, RowMajor};
-use cutlet::{Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Stream, ViewMut};
+use cutlet::{
+    Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Operand, Precision, Stream,
+    ViewMut,
+};
 use cutlet_device::DeviceData;
 use half::{bf16, f16};
 
@@ -145,7 +148,7 @@ fn activated(activation: Option<Activation>, x: f64) -> f64 {
     }
 }
 
-fn check<T: Element<D> + Number, D: Number>(case: Case) {
+fn check<T: Element<D> + Operand<Factor = f32> + Number, D: Number>(case: Case) {
     let Case {
         extents: [m, n, k],
         orders,
@@ -413,7 +416,9 @@ fn few_tiles_with_many_k_tiles() {
 #[test]
 fn every_instance_that_fuses() {
     for activation in ACTIVATIONS {
-        for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, activation) {
+        for name in
+            Gemm::<bf16>::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, activation)
+        {
             check::<bf16, bf16>(Case {
                 extents: [150, 288, 200],
                 factors: (2.0, 1.0),
@@ -423,7 +428,9 @@ fn every_instance_that_fuses() {
                 ..LINEAR
             });
         }
-        for name in Gemm::fused_instances::<f16>(RowMajor, ColMajor, activation) {
+        for name in
+            Gemm::<f16>::fused_instances::<f16>(RowMajor, ColMajor, Precision::Exact, activation)
+        {
             check::<f16, f16>(Case {
                 extents: [70, 304, 136],
                 bias: Some(Along::Rows),
@@ -535,7 +542,7 @@ fn accumulators_are_added_to_a_c_of_f32() {
         check::<f16, f32>(case);
     }
     for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
-        for instance in Gemm::instances::<bf16>(orders[0], orders[1]) {
+        for instance in Gemm::<bf16>::instances::<bf16>(orders[0], orders[1], Precision::Exact) {
             check::<bf16, f32>(Case {
                 extents: [150, 276, 200],
                 orders: [orders[0], orders[1], RowMajor],
@@ -559,7 +566,7 @@ fn a_bias_may_be_written_by_the_launch_before() {
     let nothing = Matrix::row_major(&zeros, SIDE, 8).unwrap();
     let mut bias = stream.zeroed::<bf16>(SIDE).unwrap();
     let mut outputs = Vec::new();
-    for name in Gemm::fused_instances::<bf16>(RowMajor, ColMajor, None) {
+    for name in Gemm::<bf16>::fused_instances::<bf16>(RowMajor, ColMajor, Precision::Exact, None) {
         for along in [Along::Rows, Along::Columns] {
             let factor = 1.0 + outputs.len() as f32;
             let mut c = stream.zeroed::<bf16>(SIDE * SIDE).unwrap();
@@ -698,7 +705,7 @@ fn operands_that_do_not_fit_are_refused() {
             .to_string();
         assert!(said.contains("gemm: B is on"), "{said}");
     }
-    let plain = Gemm::instances::<bf16>(RowMajor, ColMajor)[0];
+    let plain = Gemm::<bf16>::instances::<bf16>(RowMajor, ColMajor, Precision::Exact)[0];
     let said = refusal(
         &stream,
         Gemm::new().activation(Activation::Relu).instance(plain),

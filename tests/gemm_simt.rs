@@ -5,7 +5,7 @@ mod reference;
 mod rounding;
 
 use cutlet::Order::{ColMajor, RowMajor};
-use cutlet::{Device, Error, Gemm, Matrix, MatrixMut, Order, gemm};
+use cutlet::{Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, gemm};
 use reference::Host;
 
 /// A call of `gemm`.
@@ -268,7 +268,7 @@ fn every_instance() {
         .map(|a| [(a, RowMajor), (a, ColMajor)])
         .concat()
     {
-        let names = Gemm::instances::<f32>(orders.0, orders.1);
+        let names = Gemm::<f32>::instances::<f32>(orders.0, orders.1, Precision::Exact);
         let [vectors, scalars] = names[..] else {
             panic!("expected two instances, found {names:?}");
         };

@@ -5,10 +5,10 @@
 mod rounding;
 
 use cutlet::Order::{self, ColMajor, RowMajor};
-use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Stream, gemm};
+use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision, Stream, gemm};
 use half::{bf16, f16};
 
-trait Sixteen: Element {
+trait Sixteen: Element + Operand<Factor = f32> {
     /// The distance between 1 and the next number.
     const EPSILON: f64;
     fn of(value: f32) -> Self;
@@ -94,7 +94,7 @@ fn check_by<T: Sixteen>(
 fn check_every_instance<T: Sixteen>(extents: (usize, usize, usize), factors: (f32, f32)) {
     for a in [RowMajor, ColMajor] {
         for b in [RowMajor, ColMajor] {
-            for name in Gemm::instances::<T>(a, b) {
+            for name in Gemm::<T>::instances::<T>(a, b, Precision::Exact) {
                 let instance = Gemm::new().instance(name);
                 check_by::<T>(&instance, extents, [a, b, RowMajor], 0, factors);
             }
@@ -542,7 +542,7 @@ fn instances_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(64).unwrap();
-    let name = Gemm::instances::<bf16>(ColMajor, RowMajor)[0];
+    let name = Gemm::<bf16>::instances::<bf16>(ColMajor, RowMajor, Precision::Exact)[0];
     let error = Gemm::new()
         .instance(name)
         .run(

@@ -35,7 +35,7 @@ use cutlet_host::Backend as Kind;
 
 use crate::backend::Backend;
 use crate::output::{complain, print_line};
-pub use check::{Nearest, Number};
+pub use check::Nearest;
 use compare::Comparison;
 pub use dtype::Dtype;
 pub use error::Error;
@@ -167,7 +167,7 @@ fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
             suites,
             families,
             dtypes: match args.dtype.as_slice() {
-                [] => gemm::dtypes_with_kernels(),
+                [] => gemm::dtypes_with_kernels(&device),
                 dtypes => dtypes.to_vec(),
             },
             protocol: protocol(args, &device),

@@ -1,10 +1,13 @@
 //! `cutlet doctor`: what is installed, what is missing, and the fix for each missing part.
 
+mod ptx_version;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::process::ExitCode;
 
 use clap::Args;
+use cutlet::Gemm;
 use cutlet_device::{PtxFamily, PtxLibrary};
 use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
@@ -12,6 +15,7 @@ use serde::Serialize;
 
 use crate::output::print_line;
 use cutlet_cli::cublas;
+use ptx_version::PtxVersion;
 
 /// Check driver, GPUs, kernels, device toolchain and cuBLAS, and name the fix for each that is missing.
 #[derive(Args, Debug)]
@@ -21,15 +25,19 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// Runs the command. A missing part is no failure: without a GPU, kernels run on the CPU.
+/// Runs the command. A missing part is no failure: without a GPU, kernels run on the CPU. A GPU whose driver is too old
+/// for its kernels is one.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let report = Report::new();
     if args.json {
         print_line(serde_json::to_string(&report)?)?;
     } else {
-        print_line(report)?;
+        print_line(&report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match report.findings.iter().any(|finding| finding.fails) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// All findings.
@@ -47,13 +55,18 @@ struct Finding {
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
+    /// Whether the command fails for it.
+    #[serde(skip)]
+    fails: bool,
 }
 
 impl Report {
     fn new() -> Report {
         let mut findings = vec![backend(), driver()];
         findings.extend(gpus());
-        findings.extend([kernels(&cutlet_kernels::PTX), toolchain(), cublas()]);
+        findings.push(kernels(&cutlet_kernels::PTX));
+        findings.extend(gemm(&Device::auto()));
+        findings.extend([toolchain(), cublas()]);
         Report {
             version: env!("CARGO_PKG_VERSION"),
             findings,
@@ -69,6 +82,7 @@ impl fmt::Display for Report {
             found,
             what,
             fix,
+            ..
         } in &self.findings
         {
             let mark = if *found { "found" } else { "missing" };
@@ -88,6 +102,7 @@ impl Finding {
             found: true,
             what: what.to_string(),
             fix: None,
+            fails: false,
         }
     }
 
@@ -97,6 +112,7 @@ impl Finding {
             found: false,
             what: what.to_string(),
             fix: Some(fix.to_string()),
+            fails: false,
         }
     }
 }
@@ -113,7 +129,12 @@ fn backend() -> Finding {
 fn driver() -> Finding {
     match cutlet_host::driver_version() {
         Ok((major, minor)) => {
-            Finding::found("driver", format!("NVIDIA, supports CUDA {major}.{minor}"))
+            let ptx = PtxVersion::read_by((major, minor));
+            let reads = ptx.map_or(String::new(), |ptx| format!(", reads {ptx}"));
+            Finding::found(
+                "driver",
+                format!("NVIDIA, supports CUDA {major}.{minor}{reads}"),
+            )
         }
         Err(cutlet_host::Error::NoDriver { found, .. }) => without_driver(found),
         Err(error) => Finding::missing("driver", error, "reinstall NVIDIA's driver"),
@@ -121,12 +142,17 @@ fn driver() -> Finding {
 }
 
 fn without_driver(found: String) -> Finding {
+    let first = match PtxVersion::highest(&cutlet_kernels::PTX) {
+        Some(ptx) => ptx.first_driver(),
+        None => "the latest version".to_string(),
+    };
     Finding::missing(
         "driver",
         found,
-        // The kernels for Hopper are in PTX 8.1, which the driver of CUDA 12.1 is the first to read.
-        "install NVIDIA's driver, version 530 or newer (Debian, Ubuntu: `apt-get install \
-         nvidia-driver`); kernels run on the CPU until then",
+        format!(
+            "install NVIDIA's driver, {first} (Debian, Ubuntu: `apt-get install nvidia-driver`); kernels run on the CPU \
+             until then"
+        ),
     )
 }
 
@@ -153,7 +179,9 @@ fn gpu(ordinal: usize) -> Finding {
                 device.name(),
                 device.multiprocessors()
             );
-            with_kernels(&cutlet_kernels::PTX, (major, minor), what)
+            let finding = with_kernels(&cutlet_kernels::PTX, (major, minor), what);
+            let cuda = cutlet_host::driver_version().unwrap_or_default();
+            with_ptx(&cutlet_kernels::PTX, (major, minor), cuda, finding)
         }
         Err(error) => Finding::missing("gpu", error, "check `nvidia-smi`"),
     }
@@ -181,14 +209,69 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
             .extend(targets);
     }
     let lacks = needed.into_iter().map(|(topic, targets)| {
-        let what = match topic {
-            "gemm::sm90" => "GEMM of bf16 and f16",
-            other => other,
-        };
         let targets: Vec<&str> = targets.into_iter().collect();
-        format!("; no {what} here: {topic} needs {}", targets.join(" or "))
+        format!("; {topic} needs {}", targets.join(" or "))
     });
     Finding::found("gpu", what + &lacks.collect::<String>())
+}
+
+/// The finding about a GPU of this compute capability, which fails if a driver of this CUDA is too old for the GPU's
+/// kernels.
+fn with_ptx(
+    library: &PtxLibrary,
+    capability: (u32, u32),
+    cuda: (u32, u32),
+    finding: Finding,
+) -> Finding {
+    let (needed, read) = (
+        PtxVersion::loaded_by(library, capability),
+        PtxVersion::read_by(cuda),
+    );
+    match needed {
+        Some(needed) if read.is_none_or(|read| read < needed) => {
+            let reads = read.map_or("none of it".to_string(), |read| format!("up to {read}"));
+            let what = finding.what;
+            Finding {
+                fails: true,
+                ..Finding::missing(
+                    "gpu",
+                    format!("{what}; its kernels are in {needed}, and the driver reads {reads}"),
+                    format!("install NVIDIA's driver, {}", needed.first_driver()),
+                )
+            }
+        }
+        Some(needed) => Finding {
+            what: format!("{}; its kernels are in {needed}", finding.what),
+            ..finding
+        },
+        None => finding,
+    }
+}
+
+/// The families of GEMM kernels, each with its types, on the device that commands use.
+fn gemm(device: &Device) -> Vec<Finding> {
+    let mut families: BTreeMap<(&str, bool), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for family in Gemm::families(device) {
+        let types = families.entry((family.name, family.runs)).or_default();
+        types.entry(family.operands).or_default().push(family.c);
+    }
+    let findings = families.into_iter().map(|((name, runs), types)| {
+        let types = types.into_iter();
+        let types = types.map(|(operands, c)| format!("{operands} into {}", c.join(", ")));
+        let what = format!("{name}: {}", types.collect::<Vec<_>>().join("; "));
+        match runs {
+            true => Finding::found("GEMM", what),
+            false => Finding::missing(
+                "GEMM",
+                what,
+                format!(
+                    "{} does not run it; the CPU does, as do other GPUs",
+                    device.name()
+                ),
+            ),
+        }
+    });
+    findings.collect()
 }
 
 /// The family of kernels that a module belongs to: the first part of its path, or of a GEMM the first two. The other parts
@@ -211,11 +294,19 @@ fn kernels(library: &PtxLibrary) -> Finding {
         .collect();
     let topics: Vec<&str> = topics.into_iter().collect();
     let modules = library.families.iter().flat_map(|family| family.modules);
-    let targets: BTreeSet<&str> = modules.map(|module| module.target).collect();
-    if targets.is_empty() {
+    let mut versions: BTreeMap<&str, Option<PtxVersion>> = BTreeMap::new();
+    for module in modules {
+        let version = versions.entry(module.target).or_default();
+        *version = PtxVersion::of(module).max(*version);
+    }
+    if versions.is_empty() {
         return Finding::missing("kernels' PTX", "none is built in", "reinstall cutlet");
     }
-    let targets: Vec<&str> = targets.into_iter().collect();
+    let targets = versions.into_iter().map(|(target, version)| match version {
+        Some(version) => format!("{target} ({version})"),
+        None => target.to_string(),
+    });
+    let targets: Vec<String> = targets.collect();
     Finding::found(
         "kernels' PTX",
         format!("{} for {}", topics.join(", "), targets.join(", ")),
@@ -266,10 +357,7 @@ mod tests {
         for capability in [(8, 0), (8, 9), (12, 0)] {
             let Finding { found, what, .. } = of_capability(capability);
             assert!(found, "{capability:?}: {what}");
-            assert_eq!(
-                what,
-                "a GPU; no GEMM of bf16 and f16 here: gemm::sm90 needs sm_90a"
-            );
+            assert_eq!(what, "a GPU; gemm::sm90 needs sm_90a");
         }
         let hopper = of_capability((9, 0));
         assert!(hopper.found);
@@ -279,18 +367,55 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_that_is_too_old_for_a_gpus_kernels_is_a_failure() {
+        let library = &cutlet_kernels::PTX;
+        let of = |capability, cuda| with_ptx(library, capability, cuda, of_capability(capability));
+        for capability in [(8, 0), (9, 0)] {
+            let new = of(capability, (13, 0));
+            assert!(new.found && !new.fails);
+            assert!(
+                new.what.contains("; its kernels are in PTX "),
+                "{}",
+                new.what
+            );
+            let old = of(capability, (10, 2));
+            assert!(!old.found && old.fails);
+            assert!(
+                old.what.ends_with("and the driver reads none of it"),
+                "{}",
+                old.what
+            );
+            let first = PtxVersion::loaded_by(library, capability).map(PtxVersion::first_driver);
+            let fix = format!("install NVIDIA's driver, {}", first.unwrap());
+            assert_eq!(old.fix, Some(fix));
+        }
+        let hopper = of((9, 0), (11, 0));
+        assert!(hopper.fails && hopper.what.ends_with("the driver reads up to PTX 7.0"));
+        assert!(!of((7, 5), (13, 0)).fails);
+    }
+
+    #[test]
     fn the_driver_in_the_fix_reads_the_kernels_ptx() {
         let driver = without_driver("there is none".to_string());
-        assert!(driver.fix.is_some_and(|fix| fix.contains("version 530")));
-        for module in cutlet_kernels::PTX
-            .families
-            .iter()
-            .flat_map(|family| family.modules)
-        {
-            let mut lines = module.ptx.lines();
-            let version = lines.find_map(|line| line.strip_prefix(".version "));
-            // PTX 8.1 came with CUDA 12.1 and its driver 530.
-            assert!(matches!(version, Some("7.0" | "8.1")), "{version:?}");
+        let highest = PtxVersion::highest(&cutlet_kernels::PTX).unwrap();
+        let fix = driver.fix.unwrap();
+        assert!(fix.contains(&highest.first_driver()), "{fix}");
+    }
+
+    #[test]
+    fn every_gemm_family_is_listed_with_its_types() {
+        let findings = gemm(&Device::cpu());
+        assert!(findings.iter().all(|finding| finding.found));
+        let listed = |line: &str| findings.iter().any(|finding| finding.what == line);
+        assert!(listed("gemm-simt: f32 into f32, bf16, f16"));
+        for family in Gemm::families(&Device::cpu()) {
+            let name = format!("{}: ", family.name);
+            let found = findings.iter().find(|it| it.what.starts_with(&name));
+            let found = &found.expect("the family is listed").what;
+            assert!(
+                found.contains(&format!("{} into ", family.operands)),
+                "{found}"
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `cutlet gemm`: one GEMM on random matrices, timed and checked.
 
+mod arithmetic;
+
 use std::fmt;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -8,17 +10,18 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use cutlet::{Buffer, Matrix, MatrixMut, Stream};
 use cutlet_host::Backend;
+use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::bench::{Dtype, Epilogue, Nearest, Number};
+use crate::bench::{Dtype, Epilogue};
 use crate::deviation::{Deviation, Entry};
 use crate::host_memory::{self, room};
-use crate::normal::normal;
 use crate::output::complain;
 use crate::timed::{TimedArgs, extent};
-use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
+use arithmetic::{Element, Factor, Stored};
+use cutlet_cli::cublas::{Compute, Cublas, CublasError, Major, Operand, Problem};
 
 /// Multiply two random matrices and time it: C = activation(alpha·A·B + beta·C + bias).
 #[derive(Args, Debug)]
@@ -32,13 +35,16 @@ pub struct GemmArgs {
     /// Columns of A, rows of B.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     k: usize,
-    /// The type of the elements, accumulated in f32. CUDA cores multiply f32, the tensor cores of a Hopper GPU bf16 and
-    /// f16, and the CPU backend all types.
+    /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor cores
+    /// the other types. `cutlet doctor` lists those that a GPU multiplies.
     #[arg(long, value_enum, default_value_t)]
     dtype: Elements,
-    /// The type of C and of the bias, if it differs from A's and B's.
+    /// The type of C and of the bias, if it differs from A's and B's. Of i8 it is i32.
     #[arg(long, value_enum)]
-    c_dtype: Option<Elements>,
+    c_dtype: Option<ElementsOfC>,
+    /// The precision of products of f32. Where there are no tensor cores for it, products are exact.
+    #[arg(long, value_enum, default_value_t)]
+    precision: Precision,
     /// The order of A in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
@@ -50,38 +56,109 @@ pub struct GemmArgs {
     c: Order,
     /// Factor of the product.
     #[arg(long, default_value_t = 1.0, allow_hyphen_values = true)]
-    alpha: f32,
+    alpha: f64,
     /// Factor of the old C.
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
-    beta: f32,
+    beta: f64,
     /// Add a random number to each column.
     #[arg(long)]
     bias: bool,
     /// The function applied last.
     #[arg(long, value_enum)]
     activation: Option<Activation>,
-    /// Compare with an f64 reference: all of C if that takes about a second, else 8192 entries.
+    /// Compare with a reference in f64, exact for i8: all of C if that takes about a second, else 8192 entries.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
     timed: TimedArgs,
 }
 
-/// The element types of A and B, and of C.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+/// The element types of A and B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Elements {
     #[default]
     F32,
     Bf16,
     F16,
+    F64,
+    I8,
 }
 
 impl Elements {
+    fn name(self) -> &'static str {
+        match self {
+            Elements::F32 => "f32",
+            Elements::Bf16 => "bf16",
+            Elements::F16 => "f16",
+            Elements::F64 => "f64",
+            Elements::I8 => "i8",
+        }
+    }
+
+    /// The type of C if none is named.
+    fn of_c(self) -> ElementsOfC {
+        match self {
+            Elements::F32 => ElementsOfC::F32,
+            Elements::Bf16 => ElementsOfC::Bf16,
+            Elements::F16 => ElementsOfC::F16,
+            Elements::F64 => ElementsOfC::F64,
+            Elements::I8 => ElementsOfC::I32,
+        }
+    }
+}
+
+/// The element types of C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ElementsOfC {
+    F32,
+    Bf16,
+    F16,
+    F64,
+    I32,
+}
+
+impl ElementsOfC {
+    fn name(self) -> &'static str {
+        match self {
+            ElementsOfC::F32 => "f32",
+            ElementsOfC::Bf16 => "bf16",
+            ElementsOfC::F16 => "f16",
+            ElementsOfC::F64 => "f64",
+            ElementsOfC::I32 => "i32",
+        }
+    }
+
+    /// The types with its tolerance.
     fn dtype(self) -> Dtype {
         match self {
-            Elements::F32 => Dtype::F32,
-            Elements::Bf16 => Dtype::Bf16,
-            Elements::F16 => Dtype::F16,
+            ElementsOfC::F32 => Dtype::F32,
+            ElementsOfC::Bf16 => Dtype::Bf16,
+            ElementsOfC::F16 => Dtype::F16,
+            ElementsOfC::F64 => Dtype::F64,
+            ElementsOfC::I32 => Dtype::I8,
+        }
+    }
+}
+
+/// The precisions of products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    /// Operands as they are.
+    #[default]
+    Exact,
+    /// Operands rounded to tf32.
+    Tf32,
+    /// Three products of tf32 for each product.
+    #[value(name = "3xtf32")]
+    Tf32x3,
+}
+
+impl From<Precision> for cutlet::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::Exact => cutlet::Precision::Exact,
+            Precision::Tf32 => cutlet::Precision::Tf32,
+            Precision::Tf32x3 => cutlet::Precision::Tf32x3,
         }
     }
 }
@@ -99,8 +176,18 @@ enum Activation {
 
 impl GemmArgs {
     /// The type of C.
-    fn c_dtype(&self) -> Elements {
-        self.c_dtype.unwrap_or(self.dtype)
+    fn c_dtype(&self) -> ElementsOfC {
+        self.c_dtype.unwrap_or(self.dtype.of_c())
+    }
+
+    /// The largest relative distance of a right C from its reference.
+    fn tolerance(&self) -> f64 {
+        let of_c = self.c_dtype().dtype().tolerance(self.k);
+        match self.precision {
+            Precision::Exact => of_c,
+            Precision::Tf32 => of_c.max(Dtype::Tf32.tolerance(self.k)),
+            Precision::Tf32x3 => of_c.max(Dtype::Tf32x3.tolerance(self.k)),
+        }
     }
 
     /// Whether computing all of C in f64 takes about a second.
@@ -119,14 +206,6 @@ impl GemmArgs {
         }
     }
 }
-
-/// An element type that cutlet and cuBLASLt store and that can be checked.
-trait Stored: cublas::Element + Nearest {}
-impl<T: cublas::Element + Nearest> Stored for T {}
-
-/// An element type of A and B, for a C of `D`.
-trait Element<D: Stored>: cutlet::Element<D> + Stored {}
-impl<T: cutlet::Element<D> + Stored, D: Stored> Element<D> for T {}
 
 /// The order of a matrix in memory.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -151,8 +230,10 @@ impl From<Order> for cutlet::Order {
 #[derive(Debug, Serialize)]
 struct Report {
     backend: String,
-    dtype: Dtype,
-    c_dtype: Dtype,
+    dtype: &'static str,
+    c_dtype: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    precision: Option<String>,
     m: usize,
     n: usize,
     k: usize,
@@ -169,6 +250,7 @@ impl fmt::Display for Report {
         let Report {
             dtype,
             c_dtype,
+            precision,
             m,
             n,
             k,
@@ -185,8 +267,19 @@ impl fmt::Display for Report {
             true => String::new(),
             false => format!(" into {c_dtype}"),
         };
-        writeln!(f, "problem  {dtype}{into} {m} x {n} x {k}{epilogue}")?;
-        write!(f, "time     {microseconds:.1} us, {tflops:.3} TFLOP/s")?;
+        let precision = match precision {
+            Some(precision) => format!(" in {precision}"),
+            None => String::new(),
+        };
+        writeln!(
+            f,
+            "problem  {dtype}{into}{precision} {m} x {n} x {k}{epilogue}"
+        )?;
+        let unit = match *dtype {
+            "i8" => "TOP/s",
+            _ => "TFLOP/s",
+        };
+        write!(f, "time     {microseconds:.1} us, {tflops:.3} {unit}")?;
         if let Some(cublas) = self.cublas_microseconds {
             write!(
                 f,
@@ -215,60 +308,82 @@ impl fmt::Display for Report {
 
 /// Runs the command.
 pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    use Elements::{Bf16, F16, F32};
+    use {Elements as Of, ElementsOfC as OfC};
     match (args.dtype, args.c_dtype()) {
-        (F32, F32) => run_as::<f32, f32>(args),
-        (F32, Bf16) => run_as::<f32, bf16>(args),
-        (F32, F16) => run_as::<f32, f16>(args),
-        (Bf16, F32) => run_as::<bf16, f32>(args),
-        (Bf16, Bf16) => run_as::<bf16, bf16>(args),
-        (Bf16, F16) => run_as::<bf16, f16>(args),
-        (F16, F32) => run_as::<f16, f32>(args),
-        (F16, Bf16) => run_as::<f16, bf16>(args),
-        (F16, F16) => run_as::<f16, f16>(args),
+        (Of::F32, OfC::F32) => run_as::<f32, f32>(args),
+        (Of::F32, OfC::Bf16) => run_as::<f32, bf16>(args),
+        (Of::F32, OfC::F16) => run_as::<f32, f16>(args),
+        (Of::Bf16, OfC::F32) => run_as::<bf16, f32>(args),
+        (Of::Bf16, OfC::Bf16) => run_as::<bf16, bf16>(args),
+        (Of::Bf16, OfC::F16) => run_as::<bf16, f16>(args),
+        (Of::F16, OfC::F32) => run_as::<f16, f32>(args),
+        (Of::F16, OfC::Bf16) => run_as::<f16, bf16>(args),
+        (Of::F16, OfC::F16) => run_as::<f16, f16>(args),
+        (Of::F64, OfC::F64) => run_as::<f64, f64>(args),
+        (Of::I8, OfC::I32) => run_as::<i8, i32>(args),
+        (of, of_c) => Err(format!(
+            "a product of {} was asked for in a C of {}; leave out --c-dtype, or name f32, bf16 or f16 for operands of \
+             these types",
+            of.name(),
+            of_c.name()
+        )
+        .into()),
     }
+}
+
+/// alpha and beta.
+#[derive(Clone, Copy, Debug)]
+struct Factors<F> {
+    alpha: F,
+    beta: F,
 }
 
 fn run_as<T: Element<D>, D: Stored>(
     args: &GemmArgs,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let GemmArgs { m, n, k, beta, .. } = *args;
+    let GemmArgs { m, n, k, .. } = *args;
+    let factors = Factors {
+        alpha: T::Factor::of(args.alpha)?,
+        beta: T::Factor::of(args.beta)?,
+    };
     let (stream, seed) = (args.timed.stream()?, args.timed.seed);
 
     // All memory is reserved before any of it is filled, so that a problem that is too large is refused at once.
     host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
     let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
     let mut bias = room(n)?;
-    let random = |len: usize, nth: u64| normal(seed.wrapping_add(nth)).take(len);
-    a.extend(random(m * k, 0).map(T::nearest));
-    b.extend(random(k * n, 1).map(T::nearest));
-    if beta == 0.0 {
-        c.resize(m * n, D::nearest(f32::NAN));
+    a.extend(T::random(seed).take(m * k));
+    b.extend(T::random(seed.wrapping_add(1)).take(k * n));
+    if factors.beta == T::Factor::ZERO {
+        c.resize(m * n, D::nearest(f64::NAN));
     } else {
-        c.extend(random(m * n, 2).map(D::nearest));
+        c.extend(D::random(seed.wrapping_add(2)).take(m * n));
     }
-    bias.extend(random(n, 3).map(D::nearest));
+    bias.extend(D::random(seed.wrapping_add(3)).take(n));
     let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
     let on_bias = Rc::new(stream.upload(&bias)?);
     let mut on_c = stream.upload(&c)?;
 
-    let mut run = || multiply(&stream, args, [&on_a, &on_b], &on_bias, &mut on_c);
+    let mut run = || multiply(&stream, args, factors, [&on_a, &on_b], &on_bias, &mut on_c);
     run()?;
     let found = stream.download(&on_c)?;
-    let mut run = || multiply(&stream, args, [&on_a, &on_b], &on_bias, &mut on_c);
+    let mut run = || multiply(&stream, args, factors, [&on_a, &on_b], &on_bias, &mut on_c);
     let time = args.timed.median(&stream, &mut run)?;
-    let cublas = cublas_time(&stream, args, &on_a, &on_b, &on_bias).unwrap_or_else(|error| {
+    let cublas = cublas_time(&stream, args, factors, &on_a, &on_b, &on_bias);
+    let cublas = cublas.unwrap_or_else(|error| {
         // cutlet's own figures are worth a report.
         complain(format!("warning: cuBLASLt was not timed: {error}"));
         None
     });
     let check = args
         .check
-        .then(|| deviation(args, [&a, &b], &bias, &c, &found));
+        .then(|| deviation(args, factors, [&a, &b], &bias, &c, &found));
+    let precision = cutlet::Precision::from(args.precision);
     let report = Report {
         backend: stream.device().describe().to_string(),
-        dtype: args.dtype.dtype(),
-        c_dtype: args.c_dtype().dtype(),
+        dtype: args.dtype.name(),
+        c_dtype: args.c_dtype().name(),
+        precision: (args.precision != Precision::Exact).then(|| precision.to_string()),
         m,
         n,
         k,
@@ -282,7 +397,7 @@ fn run_as<T: Element<D>, D: Stored>(
         check,
     };
     args.timed.print(&report)?;
-    let tolerance = args.c_dtype().dtype().tolerance(k);
+    let tolerance = args.tolerance();
     match check {
         Some(check) if !check.within(tolerance) => {
             let wrong = check.no_numbers().unwrap_or_else(|| {
@@ -316,20 +431,16 @@ fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
 fn multiply<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
+    factors: Factors<T::Factor>,
     [a, b]: [&Buffer<T>; 2],
     bias: &Buffer<D>,
     c: &mut Buffer<D>,
 ) -> cutlet::Result<()> {
-    let GemmArgs {
-        m,
-        n,
-        k,
-        alpha,
-        beta,
-        ..
-    } = *args;
+    let GemmArgs { m, n, k, .. } = *args;
+    let Factors { alpha, beta } = factors;
     let order = |order: Order| cutlet::Order::from(order);
-    args.epilogue().gemm(bias).run(
+    let gemm = args.epilogue().gemm(bias);
+    gemm.precision(args.precision.into()).run(
         stream,
         alpha,
         Matrix::packed(a, m, k, order(args.a))?,
@@ -341,21 +452,16 @@ fn multiply<T: Element<D>, D: Stored>(
 
 /// The time of cuBLASLt for the same product, by the algorithm that it chooses; `None` where there is no cuBLAS, no GPU
 /// or no such product.
-fn cublas_time<T: Stored, D: Stored>(
+fn cublas_time<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
+    factors: Factors<T::Factor>,
     a: &Buffer<T>,
     b: &Buffer<T>,
     bias: &Rc<Buffer<D>>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
-    let GemmArgs {
-        m,
-        n,
-        k,
-        alpha,
-        beta,
-        ..
-    } = *args;
+    let GemmArgs { m, n, k, .. } = *args;
+    let Factors { alpha, beta } = factors;
     let cublas = match Cublas::new(stream) {
         Ok(cublas) => cublas,
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
@@ -378,8 +484,13 @@ fn cublas_time<T: Stored, D: Stored>(
         a: operand(args.a, m, k),
         b: operand(args.b, k, n),
         c: operand(args.c, m, n),
-        alpha,
-        beta,
+        alpha: alpha.value(),
+        beta: beta.value(),
+    };
+    let compute = match args.precision {
+        Precision::Tf32 => Compute::Tf32,
+        // cuBLASLt has no product of three.
+        Precision::Exact | Precision::Tf32x3 => T::COMPUTE,
     };
     // cuBLASLt's bias has a number for each place in a contiguous run of C.
     let Some(epilogue) = args
@@ -389,7 +500,7 @@ fn cublas_time<T: Stored, D: Stored>(
     else {
         return Ok(None);
     };
-    let matmul = match cublas.matmul_by::<T, D>(problem, Compute::F32, epilogue, 1) {
+    let matmul = match cublas.matmul_by::<T, D>(problem, compute, epilogue, 1) {
         Ok(matmul) => matmul,
         // cuBLASLt cannot read all rows, and has no algorithm for some products.
         Err(CublasError::BadProblem(_)) => return Ok(None),
@@ -408,21 +519,16 @@ const QUICK: usize = 1 << 30;
 /// The step of a difference quotient, relative to the size of a sum's terms.
 const SMALL: f64 = 1e-6;
 
-fn deviation<T: Number, D: Number>(
+fn deviation<T: Element<D>, D: Stored>(
     args: &GemmArgs,
+    factors: Factors<T::Factor>,
     [a, b]: [&[T]; 2],
     bias: &[D],
     old: &[D],
     found: &[D],
 ) -> Deviation {
-    let GemmArgs {
-        m,
-        n,
-        k,
-        alpha,
-        beta,
-        ..
-    } = *args;
+    let GemmArgs { m, n, k, .. } = *args;
+    let Factors { alpha, beta } = factors;
     let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
         Order::Row => i * columns + j,
         Order::Col => j * rows + i,
@@ -440,6 +546,10 @@ fn deviation<T: Number, D: Number>(
             })
             .collect()
     };
+    let activation = Epilogue {
+        bias: false,
+        ..args.epilogue()
+    };
     let entries: Vec<Entry> = entries
         .par_iter()
         .map(|&(i, j)| {
@@ -449,17 +559,14 @@ fn deviation<T: Number, D: Number>(
                 (product + term, squares + term * term)
             });
             let entry = at(args.c, m, n, i, j);
-            let old = if beta == 0.0 {
-                0.0
-            } else {
-                f64::from(beta) * old[entry].to_f64()
-            };
-            let sum = f64::from(alpha) * product + old;
-            let result = |sum: f64| args.epilogue().apply(sum, bias[j].to_f64());
-            let reference = result(sum);
+            let bias = if args.bias { bias[j].to_f64() } else { 0.0 };
+            let old = old[entry].to_f64();
+            let sum = T::Factor::reference(alpha, product, beta, old, bias);
+            let activated = |sum: f64| activation.apply(sum, 0.0);
+            let reference = activated(sum);
             // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
-            let terms = f64::from(alpha).abs() * squares.sqrt();
-            let passed_on = (result(sum + SMALL * terms) - reference).abs() / SMALL;
+            let terms = alpha.value().abs() * squares.sqrt();
+            let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
             Entry {
                 found: found[entry].to_f64(),
                 reference,

@@ -63,6 +63,21 @@ fn every_element_type_is_right() {
 }
 
 #[test]
+fn every_precision_is_right() {
+    for precision in ["exact", "tf32", "3xtf32"] {
+        for options in ["", "--bias --activation gelu", "--c-dtype bf16"] {
+            let output = cutlet(&format!(
+                "gemm --precision {precision} --m 70 --n 40 --k 72 --b col {options} --backend cpu --check --iters 1"
+            ));
+            let printed = text(&output.stdout);
+            assert!(output.status.success(), "{precision} {options}: {printed}");
+            let said = printed.contains(&format!(" in {precision} 70 x 40 x 72"));
+            assert_eq!(said, precision != "exact", "{printed}");
+        }
+    }
+}
+
+#[test]
 fn c_may_be_of_another_type() {
     for (dtype, c_dtype) in [("bf16", "f32"), ("f16", "bf16"), ("f32", "f16")] {
         let output = cutlet(&format!(
@@ -145,6 +160,11 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --k 2147482625",
         "gemm --iters 0",
         "gemm --dtype tf32",
+        "gemm --dtype f64 --c-dtype f32",
+        "gemm --dtype i8 --c-dtype i8",
+        "gemm --dtype i8 --alpha 0.5",
+        "gemm --dtype bf16 --precision tf32",
+        "gemm --precision bf16",
         "gemm --activation tanh",
         "gemm --backend tpu",
         "gather --rows 0",
@@ -167,7 +187,10 @@ fn complaints_about_arguments_are_helpful() {
     for (arguments, helpful) in [
         ("layout", "<EXPR>"),
         ("bench compare", "<OLD> <NEW>"),
-        ("gemm --dtype bf17", "[possible values: f32, bf16, f16]"),
+        (
+            "gemm --dtype bf17",
+            "[possible values: f32, bf16, f16, f64, i8]",
+        ),
         ("gemm --dtype bf17", "; tip: a similar value exists: 'bf16'"),
         ("gemm --M 3", "; `--help` lists all"),
         ("gem", "; tip: a similar subcommand exists: 'gemm'"),

@@ -39,6 +39,14 @@ macro_rules! fma {
 fma!(f32, "llvm.fma.f32");
 fma!(f64, "llvm.fma.f64");
 
+/// Modulo 2³².
+impl Fma for i32 {
+    #[inline(always)]
+    fn fma(a: Self, b: Self, c: Self) -> Self {
+        a.wrapping_mul(b).wrapping_add(c)
+    }
+}
+
 macro_rules! approximate {
     ($($(#[$docs:meta])* $name:ident = $instruction:literal, |$x:ident| $cpu:expr;)*) => {$(
         $(#[$docs])*

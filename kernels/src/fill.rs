@@ -14,10 +14,10 @@ use half::{bf16, f16};
 pub type Tile = L!((1, 4096):(1@0, 1@1));
 /// Elements of a row. Memory is filled in whole rows.
 pub const ROW: usize = Tile::SIZE;
-/// 256 threads, each with four vectors of four elements.
-type Threads = Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), 4>;
+/// 256 threads, each with four groups of four elements, in vectors of `WIDTH`.
+type Threads<const WIDTH: usize> = Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), WIDTH>;
 
-const _: () = assert!(covers_exactly::<Threads>(tile_extent::<Tile>()));
+const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 
 /// Memory that is computed instead of stored: element `i` is `i`.
 #[derive(Clone, Copy)]
@@ -71,6 +71,32 @@ impl Random for u32 {
     }
 }
 
+impl Random for i8 {
+    /// All values are equally likely.
+    #[inline(always)]
+    fn random(bits: u64) -> Self {
+        (bits >> 56) as i8
+    }
+}
+
+impl Random for i32 {
+    /// From −128 to 127, all equally likely, so that sums of them do not wrap around.
+    #[inline(always)]
+    fn random(bits: u64) -> Self {
+        i8::random(bits).into()
+    }
+}
+
+impl Random for f64 {
+    /// N(0, 1), with all bits.
+    #[inline(always)]
+    fn random(bits: u64) -> Self {
+        // The number in f32, with 30 more bits of mantissa.
+        let more = (mix(bits) >> 34) as f64 * (1.0 / (1u64 << 30) as f64);
+        f64::from(normal(bits)) * fma(more, 1.0 / f64::from(1 << 23), 1.0)
+    }
+}
+
 macro_rules! normal {
     ($($float:ty),*) => {$(
         impl Random for $float {
@@ -118,9 +144,9 @@ fn cos_turns(turns: f32) -> f32 {
 /// Fills `rows` rows of [`ROW`] elements. Each block fills one row.
 ///
 /// # Safety
-/// `output` must have `rows · ROW` elements and be aligned for vectors of four.
+/// `output` must have `rows · ROW` elements and be aligned for vectors of `WIDTH`.
 #[inline(always)]
-unsafe fn fill<T: Random>(rows: i32, seed: u64, output: GlobalMut<T>) {
+unsafe fn fill<T: Random, const WIDTH: usize>(rows: i32, seed: u64, output: GlobalMut<T>) {
     let matrix = RowMajor::new([rows, ROW as i32], ROW as i64);
     // SAFETY: the launcher promises the rows. `Counting` reads no memory.
     let (indices, output) = unsafe {
@@ -132,10 +158,10 @@ unsafe fn fill<T: Random>(rows: i32, seed: u64, output: GlobalMut<T>) {
     let row = (block_idx().x, 0u32);
     let indices = indices
         .local_tile::<Tile>(row)
-        .partition::<Threads>(thread_idx());
+        .partition::<Threads<WIDTH>>(thread_idx());
     let output = output
         .local_tile::<Tile>(row)
-        .partition::<Threads>(thread_idx());
+        .partition::<Threads<WIDTH>>(thread_idx());
 
     let values = indices
         .load(0)
@@ -146,21 +172,33 @@ unsafe fn fill<T: Random>(rows: i32, seed: u64, output: GlobalMut<T>) {
 instantiate! {
     /// N(0, 1) in f32.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32>;
+    pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32, 4>;
 
     /// N(0, 1) in f16.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16>;
+    pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16, 4>;
 
     /// N(0, 1) in bf16.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16>;
+    pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16, 4>;
 
     /// N(0, 1) in e4m3.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3>;
+    pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3, 4>;
 
     /// Random bits.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32>;
+    pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32, 4>;
+
+    /// N(0, 1) in f64.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_f64(rows: i32, seed: u64, output: GlobalMut<f64>) = fill::<f64, 2>;
+
+    /// Any i8.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_i8(rows: i32, seed: u64, output: GlobalMut<i8>) = fill::<i8, 4>;
+
+    /// Any i8, as i32.
+    #[kernel(threads = 256)]
+    pub unsafe fn fill_i32(rows: i32, seed: u64, output: GlobalMut<i32>) = fill::<i32, 4>;
 }

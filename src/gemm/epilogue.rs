@@ -6,7 +6,7 @@ use std::ops::Range;
 use cutlet_device::DeviceData;
 use cutlet_host::{Device, IntoView, View};
 pub use cutlet_kernels::gemm::epilogue::Activation;
-use cutlet_kernels::gemm::epilogue::BiasAlong;
+use cutlet_kernels::gemm::epilogue::{Accumulator, BiasAlong};
 
 use crate::matrix::{addresses, alignment, disjoint};
 use crate::{Error, Matrix, Order, Result};
@@ -129,6 +129,17 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
             disjoint("gemm", "the residual", residual.addresses(), c)?;
         }
         Ok(())
+    }
+
+    /// Refuses an activation that is not computed in `F`.
+    pub fn check_arithmetic<F: Accumulator>(&self) -> Result<()> {
+        match self.activation {
+            Some(activation) if !F::has(activation) => Err(Error::Arithmetic {
+                asked: format!("the activation {activation:?}"),
+                found: "only ReLU is computed in f64 and in i32; use it, or another element type",
+            }),
+            _ => Ok(()),
+        }
     }
 }
 

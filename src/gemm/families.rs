@@ -1,4 +1,4 @@
-//! The families of kernels for each combination of element types.
+//! The families of kernels for each combination of element types, and their list.
 
 mod simt;
 mod sm90;
@@ -6,17 +6,49 @@ mod sm90;
 use half::{bf16, f16};
 pub use sm90::EpiloguePlan;
 
+use cutlet_host::Device;
+
 use super::registry::Family;
 use super::sealed::Families;
 
+/// A family of GEMM kernels for element types. [`Gemm::families`](super::Gemm::families) lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelFamily {
+    /// The name.
+    pub name: &'static str,
+    /// The element type of A and B.
+    pub operands: &'static str,
+    /// The element type of C.
+    pub c: &'static str,
+    /// Whether the device runs the kernels.
+    pub runs: bool,
+}
+
 macro_rules! families {
-    ($($operands:ty => $c:ty: $($family:expr),+;)+) => {$(
-        impl Families<$c> for $operands {
-            fn families() -> &'static [&'static dyn Family<Self, $c>] {
-                &[$(&$family),+]
+    ($($operands:ty => $c:ty: $($family:expr),*;)+) => {
+        $(
+            impl Families<$c> for $operands {
+                fn families() -> &'static [&'static dyn Family<Self, $c>] {
+                    &[$(&$family),*]
+                }
             }
+        )+
+
+        /// All families for all element types.
+        pub fn all(device: &Device) -> Vec<KernelFamily> {
+            let mut all = Vec::new();
+            $(
+                let families = <$operands as Families<$c>>::families().iter();
+                all.extend(families.map(|family| KernelFamily {
+                    name: family.name(),
+                    operands: stringify!($operands),
+                    c: stringify!($c),
+                    runs: family.supports(device).is_ok(),
+                }));
+            )+
+            all
         }
-    )+};
+    };
 }
 families! {
     f32 => f32: simt::ToF32;
@@ -28,4 +60,7 @@ families! {
     f16 => f32: sm90::ToF32;
     bf16 => f16: sm90::ToOtherType;
     f16 => bf16: sm90::ToOtherType;
+    // The families come with the kernels.
+    f64 => f64: ;
+    i8 => i32: ;
 }

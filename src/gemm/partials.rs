@@ -1,8 +1,8 @@
 //! Partial output in scratch memory, and the second kernels that make C of it.
 
-use cutlet_device::{DeviceData, Float, Global, GlobalMut, Kernel};
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
-use cutlet_kernels::gemm::epilogue::{Epilogue, Fused};
+use cutlet_kernels::gemm::epilogue::{ElementC, Epilogue, Fused};
 use cutlet_kernels::gemm::epilogue_pass::{
     self, PassArgs, epilogue_pass_bf16, epilogue_pass_f16, epilogue_pass_f32,
 };
@@ -10,6 +10,7 @@ use cutlet_kernels::gemm::split_k_reduce::{
     self, ReduceArgs, split_k_reduce_bf16_fused, split_k_reduce_f16_fused, split_k_reduce_f32_fused,
 };
 
+use super::operand::Operand;
 use super::problem::Problem;
 use crate::{MatrixMut, Result};
 
@@ -22,7 +23,7 @@ pub type SplitKReduce<D, Epi> = Kernel<(Global<f32>, GlobalMut<D>, ReduceArgs, E
 pub type EpiloguePass<D> = Kernel<(Global<f32>, GlobalMut<D>, PassArgs, Fused<D>)>;
 
 /// An element type of C, and its second kernels.
-pub trait Output: Float + Default {
+pub trait Output: ElementC<Acc = f32> {
     /// The split-K reduction with everything that can be fused.
     const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>>;
     /// The epilogue pass.
@@ -67,7 +68,7 @@ impl Partials {
     ///
     /// # Safety
     /// The partial output must have at least C's extents.
-    pub unsafe fn finish<T: DeviceData, D: Output>(
+    pub unsafe fn finish<T: Operand<Factor = f32>, D: Output>(
         &self,
         stream: &Stream,
         mut problem: Problem<'_, T, D>,

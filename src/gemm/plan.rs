@@ -5,6 +5,7 @@ use std::fmt;
 use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
 
+use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
 use super::registry::Launch;
 use super::{Element, Gemm};
@@ -35,14 +36,14 @@ use crate::{Matrix, MatrixMut, Result};
 /// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub struct Plan<T: DeviceData, D: DeviceData = T> {
+pub struct Plan<T: Operand, D: DeviceData = T> {
     device: Device,
     shape: ProblemShape,
     /// None if C has no elements.
     launch: Option<Box<dyn Launch<T, D>>>,
 }
 
-impl<T: DeviceData, D: DeviceData> fmt::Debug for Plan<T, D> {
+impl<T: Operand, D: DeviceData> fmt::Debug for Plan<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.shape.extents;
         write!(f, "Plan({m}×{n}×{k} on {})", self.device.name())
@@ -67,7 +68,8 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         })
     }
 
-    /// `C = activation(alpha·A·B + beta·R + bias)`, with the bias, the residual and the activation of `gemm`.
+    /// `C = activation(alpha·A·B + beta·R + bias)`, with the bias, the residual, the activation and the
+    /// precision of `gemm`.
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the shape of the matrices is not the plan's. `beta` counts as 0, as 1 or
@@ -77,13 +79,13 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         &self,
         gemm: &Gemm<'_, D>,
         stream: &Stream,
-        alpha: f32,
+        alpha: T::Factor,
         a: Matrix<'_, T>,
         b: Matrix<'_, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::new(&self.device, alpha, a, b, beta, c, gemm.epilogue)?;
+        let problem = gemm.problem(&self.device, alpha, a, b, beta, c)?;
         on_device(
             "gemm",
             &self.device,

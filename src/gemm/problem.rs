@@ -2,34 +2,39 @@
 
 use std::fmt;
 
-use cutlet_device::{DeviceData, Float};
+use cutlet_device::DeviceData;
 use cutlet_host::Device;
-use cutlet_kernels::gemm::epilogue::{AnyActivation, BiasAlong, Fused, Linear, Then};
+use cutlet_kernels::gemm::epilogue::{
+    Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
+};
 
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
+use super::operand::Operand;
+use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, on_device, pointer};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
 #[derive(Debug)]
-pub struct Problem<'a, T: DeviceData, D: DeviceData = T> {
-    pub alpha: f32,
+pub struct Problem<'a, T: Operand, D: DeviceData = T> {
+    pub alpha: T::Factor,
     pub a: Matrix<'a, T>,
     pub b: Matrix<'a, T>,
-    pub beta: f32,
+    pub beta: T::Factor,
     pub c: MatrixMut<'a, D>,
+    pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
 }
 
-impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
+impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or are not on
     /// `device`.
     pub fn new(
         device: &Device,
-        alpha: f32,
+        alpha: T::Factor,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
@@ -40,10 +45,10 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
     /// As [`new`](Self::new), with the operands in the caller's orders.
     pub fn in_given_orders(
         device: &Device,
-        alpha: f32,
+        alpha: T::Factor,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
-        beta: f32,
+        beta: T::Factor,
         c: MatrixMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
@@ -76,17 +81,29 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
         disjoint("gemm", "A", a.addresses(), c.addresses())?;
         disjoint("gemm", "B", b.addresses(), c.addresses())?;
         epilogue.check(c.rows(), c.columns(), c.addresses())?;
+        epilogue.check_arithmetic::<T::Factor>()?;
 
         // With k = 0 the product is 0, even if alpha is infinite or NaN.
-        let alpha = if a.columns() == 0 { 0.0 } else { alpha };
+        let alpha = if a.columns() == 0 {
+            T::Factor::ZERO
+        } else {
+            alpha
+        };
         Ok(Problem {
             alpha,
             a,
             b,
             beta,
             c,
+            precision: Precision::Exact,
             epilogue,
         })
+    }
+
+    /// The problem in this precision. Refuses a precision that the operands' type does not have.
+    pub fn in_precision(self, precision: Precision) -> Result<Self> {
+        precision.check::<T>()?;
+        Ok(Problem { precision, ..self })
     }
 
     fn with_row_major_c(self) -> Self {
@@ -126,12 +143,13 @@ impl<'a, T: DeviceData, D: DeviceData> Problem<'a, T, D> {
                 OperandShape::new(self.c.order(), self.c.ld(), self.c.view.address()),
             ],
             beta: BetaKind::of(self.beta),
+            precision: self.precision,
             epilogue: self.epilogue.shape(),
         }
     }
 }
 
-impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
+impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
     /// The whole epilogue of this problem.
     pub(super) fn fused(&self) -> Fused<D> {
         Then {
@@ -147,7 +165,7 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
         // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
         // borrowed for the call.
         unsafe {
-            if self.beta != 0.0 {
+            if self.beta != T::Factor::ZERO {
                 let source = self.source();
                 let ld = source.ld() as i64;
                 let strides = match source.order() {
@@ -174,8 +192,8 @@ impl<T: DeviceData, D: Float + Default> Problem<'_, T, D> {
             _ => true,
         };
         let source = self.source();
-        let residual =
-            self.beta == 0.0 || (source.order() == Order::RowMajor && source.starts_runs_at(pair));
+        let residual = self.beta == T::Factor::ZERO
+            || (source.order() == Order::RowMajor && source.starts_runs_at(pair));
         self.c.columns().is_multiple_of(2) && bias && residual
     }
 
@@ -196,6 +214,7 @@ pub struct ProblemShape {
     /// A, B and C.
     operands: [OperandShape; 3],
     beta: BetaKind,
+    precision: Precision,
     epilogue: EpilogueShape,
 }
 
@@ -232,7 +251,11 @@ impl fmt::Display for ProblemShape {
             BetaKind::One => "1",
             BetaKind::Other => "neither 0 nor 1",
         };
-        write!(f, ", beta {beta}, {}", self.epilogue)
+        write!(
+            f,
+            ", beta {beta}, {} products, {}",
+            self.precision, self.epilogue
+        )
     }
 }
 
@@ -266,10 +289,10 @@ enum BetaKind {
 }
 
 impl BetaKind {
-    fn of(beta: f32) -> Self {
+    fn of<F: Accumulator>(beta: F) -> Self {
         match beta {
-            0.0 => Self::Zero,
-            1.0 => Self::One,
+            zero if zero == F::ZERO => Self::Zero,
+            one if one == F::ONE => Self::One,
             _ => Self::Other,
         }
     }

@@ -4,19 +4,30 @@ use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
 
 use super::Activation;
+use super::operand::Operand;
+use super::precision::Precision;
 use super::problem::Problem;
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
-pub trait Family<T: DeviceData, D: DeviceData>: Sync {
+pub trait Family<T: Operand, D: DeviceData>: Sync {
+    /// The family's name, as in `CUTLET_FAMILIES`.
+    fn name(&self) -> &'static str;
+
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
-    /// The names of the family's kernels for operands of these orders.
-    fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str>;
+    /// The names of the family's kernels for operands of these orders, which are at least this precise.
+    fn candidates(
+        &self,
+        a: Order,
+        b: Order,
+        precision: Precision,
+        fused: Fused,
+    ) -> Vec<&'static str>;
 
     /// Plans the problem: with the kernel of this name, or with the one that it estimates to be the fastest. None if it
-    /// has no kernel for the problem.
+    /// has no kernel for the problem, or none of the problem's precision.
     fn plan(
         &self,
         stream: &Stream,
@@ -35,7 +46,7 @@ pub enum Fused {
 }
 
 /// A family's plan for a problem.
-pub struct Planned<T: DeviceData, D: DeviceData> {
+pub struct Planned<T: Operand, D: DeviceData> {
     /// The estimated time, in clocks of a multiprocessor.
     pub clocks: f64,
     /// The launches.
@@ -43,13 +54,13 @@ pub struct Planned<T: DeviceData, D: DeviceData> {
 }
 
 /// The launches that compute a problem, chosen and prepared.
-pub trait Launch<T: DeviceData, D: DeviceData>: Send + Sync {
+pub trait Launch<T: Operand, D: DeviceData>: Send + Sync {
     /// Enqueues the launches for a problem of the planned shape.
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
 }
 
 /// Plans a problem with the family that estimates the least time.
-pub fn plan<T: DeviceData, D: DeviceData>(
+pub fn plan<T: Operand, D: DeviceData>(
     families: &[&dyn Family<T, D>],
     stream: &Stream,
     problem: &Problem<'_, T, D>,
@@ -72,6 +83,10 @@ pub fn plan<T: DeviceData, D: DeviceData>(
     match (fastest, refusal) {
         (Some(planned), _) => Ok(planned.launch),
         (None, Some(refusal)) => Err(refusal),
+        (None, None) if families.is_empty() => Err(Error::Device {
+            asked: "gemm of element types that cutlet has no kernels for",
+            found: stream.device().describe().to_string(),
+        }),
         (None, None) => Err(Error::Instance {
             asked: kernel.unwrap_or_default().to_string(),
         }),

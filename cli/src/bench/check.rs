@@ -69,12 +69,17 @@ impl Check {
 pub trait Number: DeviceData {
     /// Its value.
     fn to_f64(self) -> f64;
+
+    /// Whether it is an element of memory that was filled with bytes of 0xff: NaN, or −1 of an integer.
+    fn is_poison(self) -> bool {
+        self.to_f64().is_nan()
+    }
 }
 
 /// An element of an output.
 pub trait Nearest: Number {
     /// The element nearest to a value.
-    fn nearest(value: f32) -> Self;
+    fn nearest(value: f64) -> Self;
 }
 
 impl Number for f32 {
@@ -84,10 +89,43 @@ impl Number for f32 {
 }
 
 impl Nearest for f32 {
-    fn nearest(value: f32) -> f32 {
+    fn nearest(value: f64) -> f32 {
+        value as f32
+    }
+}
+
+impl Number for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+impl Nearest for f64 {
+    fn nearest(value: f64) -> f64 {
         value
     }
 }
+
+macro_rules! integer {
+    ($($integer:ty),*) => {$(
+        impl Number for $integer {
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+
+            fn is_poison(self) -> bool {
+                self == -1
+            }
+        }
+
+        impl Nearest for $integer {
+            fn nearest(value: f64) -> $integer {
+                value.round_ties_even() as $integer
+            }
+        }
+    )*};
+}
+integer!(i8, i32);
 
 macro_rules! half {
     ($($half:ty),*) => {$(
@@ -98,8 +136,8 @@ macro_rules! half {
         }
 
         impl Nearest for $half {
-            fn nearest(value: f32) -> $half {
-                <$half>::from_f32(value)
+            fn nearest(value: f64) -> $half {
+                <$half>::from_f32(value as f32)
             }
         }
     )*};
@@ -113,9 +151,9 @@ impl Number for F8E4M3 {
 }
 
 impl Nearest for F8E4M3 {
-    fn nearest(value: f32) -> F8E4M3 {
+    fn nearest(value: f64) -> F8E4M3 {
         // Its largest number is 448.
-        F8E4M3::from_f32(value.abs().min(448.0).copysign(value))
+        F8E4M3::from_f32(value.abs().min(448.0).copysign(value) as f32)
     }
 }
 
@@ -242,7 +280,7 @@ mod tests {
         // 0x7f and 0xff are NaN.
         for bits in (0..=0xff).filter(|bits| bits & 0x7f != 0x7f) {
             let number = F8E4M3::from_bits(bits);
-            assert_eq!(F8E4M3::nearest(number.to_f32()).to_bits(), bits);
+            assert_eq!(F8E4M3::nearest(number.to_f64()).to_bits(), bits);
         }
         assert_eq!(F8E4M3::nearest(1.0625).to_f32(), 1.0);
         assert_eq!(F8E4M3::nearest(-1.1875).to_f32(), -1.25);

@@ -1,9 +1,11 @@
 //! Element types of a GEMM, with their names in suites and on the command line, and their tolerances.
 
 use clap::ValueEnum;
+use cutlet::Activation;
 use serde::{Deserialize, Serialize};
 
-/// Types of a GEMM's operands and result. Accumulation is in f32 for all.
+/// Types of a GEMM's operands and result, and the precision of its products. Accumulation is in f32 unless a type says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
@@ -11,12 +13,20 @@ pub enum Dtype {
     F32,
     /// f32 in and out, operands rounded to tf32 by the tensor cores.
     Tf32,
+    /// f32 in and out, each product by three products of tf32. cuBLAS has the exact ones alone.
+    #[serde(rename = "3xtf32")]
+    #[value(name = "3xtf32")]
+    Tf32x3,
     /// f16 in and out.
     F16,
     /// bf16 in and out.
     Bf16,
     /// fp8 (e4m3) in, bf16 out.
     E4m3,
+    /// f64 throughout.
+    F64,
+    /// i8 in, i32 out, accumulated in i32.
+    I8,
 }
 
 impl Dtype {
@@ -25,19 +35,46 @@ impl Dtype {
         match self {
             Dtype::F32 => "f32",
             Dtype::Tf32 => "tf32",
+            Dtype::Tf32x3 => "3xtf32",
             Dtype::F16 => "f16",
             Dtype::Bf16 => "bf16",
             Dtype::E4m3 => "e4m3",
+            Dtype::F64 => "f64",
+            Dtype::I8 => "i8",
         }
+    }
+
+    /// The element types of A and B, and of C.
+    pub fn elements(self) -> (&'static str, &'static str) {
+        match self {
+            Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => ("f32", "f32"),
+            Dtype::F16 => ("f16", "f16"),
+            Dtype::Bf16 => ("bf16", "bf16"),
+            Dtype::E4m3 => ("e4m3", "bf16"),
+            Dtype::F64 => ("f64", "f64"),
+            Dtype::I8 => ("i8", "i32"),
+        }
+    }
+
+    /// Whether this activation is computed in the type of the accumulators.
+    pub fn has(self, activation: Activation) -> bool {
+        !matches!(self, Dtype::F64 | Dtype::I8) || activation == Activation::Relu
     }
 
     /// The largest ‖C − C₆₄‖ / ‖C₆₄‖ of a right kernel, for sums of `k` products of N(0, 1).
     pub fn tolerance(self, k: usize) -> f64 {
-        // Errors of f32 sums grow like a random walk. The rounding of operands and results does not grow with k.
-        let sums = f64::from(f32::EPSILON) * (k as f64).sqrt().max(4.0);
+        let epsilon = match self {
+            Dtype::F64 => f64::EPSILON,
+            // f64 holds the sums exactly, too.
+            Dtype::I8 => 0.0,
+            _ => f64::from(f32::EPSILON),
+        };
+        // Errors of sums grow like a random walk. The rounding of operands and results does not grow with k.
+        let sums = epsilon * (k as f64).sqrt().max(4.0);
         let rounding = match self {
-            Dtype::F32 => 0.0,
+            Dtype::F32 | Dtype::F64 | Dtype::I8 => 0.0,
             Dtype::Tf32 => 2e-3,
+            Dtype::Tf32x3 => 1e-6,
             Dtype::F16 => 1e-3,
             Dtype::Bf16 => 4e-3,
             // The tensor cores accumulate fp8 products with about 14 bits.

@@ -6,7 +6,8 @@ mod epilogue;
 mod samples;
 mod types;
 
-use cutlet::{MAX_EXTENT, Order};
+use clap::ValueEnum;
+use cutlet::{Device, KernelFamily, MAX_EXTENT, Order};
 use serde::Deserialize;
 
 use super::cells::Cells;
@@ -42,6 +43,8 @@ impl Problem {
     /// no digit is lost (except in e4m3, whose normal numbers end at 2⁻⁶).
     fn scale(&self) -> f32 {
         match self.epilogue.activation {
+            // Integers cannot be scaled.
+            _ if self.dtype == Dtype::I8 => 1.0,
             None => 1.0,
             Some(_) => (-0.5 * (self.k as f32).log2()).round().exp2(),
         }
@@ -223,6 +226,9 @@ impl Family for Gemm {
             Dtype::F16 => case::set_up::<types::F16>(problem, setting),
             Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
             Dtype::E4m3 => case::set_up::<types::E4m3>(problem, setting),
+            Dtype::Tf32x3 => case::set_up::<types::Tf32x3>(problem, setting),
+            Dtype::F64 => case::set_up::<types::F64>(problem, setting),
+            Dtype::I8 => case::set_up::<types::I8>(problem, setting),
         }
     }
 }
@@ -232,8 +238,12 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
     let layouts = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
     let of_types = [
         types::F32::INSTANCES,
+        types::Tf32::INSTANCES,
+        types::Tf32x3::INSTANCES,
         types::F16::INSTANCES,
         types::Bf16::INSTANCES,
+        types::F64::INSTANCES,
+        types::I8::INSTANCES,
     ];
     for instances in of_types {
         for [a, b] in layouts.map(Layout::orders) {
@@ -247,17 +257,18 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
     Err("no instance has that in its name".to_string())
 }
 
-/// The element types that cutlet has kernels for.
-pub fn dtypes_with_kernels() -> Vec<Dtype> {
-    let kernels = [
-        (Dtype::F32, types::F32::KERNEL.is_some()),
-        (Dtype::Tf32, types::Tf32::KERNEL.is_some()),
-        (Dtype::F16, types::F16::KERNEL.is_some()),
-        (Dtype::Bf16, types::Bf16::KERNEL.is_some()),
-        (Dtype::E4m3, types::E4m3::KERNEL.is_some()),
-    ];
-    let there = kernels.into_iter().filter(|(_, there)| *there);
-    there.map(|(dtype, _)| dtype).collect()
+/// The element types that cutlet has kernels for on a device.
+pub fn dtypes_with_kernels(device: &Device) -> Vec<Dtype> {
+    let all = Dtype::value_variants().iter().copied();
+    all.filter(|dtype| has_kernels(device, *dtype)).collect()
+}
+
+/// Whether cutlet has kernels for these element types on a device.
+fn has_kernels(device: &Device, dtype: Dtype) -> bool {
+    let families = cutlet::Gemm::families(device);
+    let runs =
+        |family: &KernelFamily| family.runs && (family.operands, family.c) == dtype.elements();
+    families.iter().any(runs)
 }
 
 #[cfg(test)]

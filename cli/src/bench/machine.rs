@@ -143,29 +143,33 @@ fn processor() -> String {
         .to_string()
 }
 
-/// Dense operations a clock of one multiprocessor with f32 accumulation, in f32, tf32, 16-bit floats and fp8.
-fn operations_a_clock(capability: (u32, u32)) -> Option<[f64; 4]> {
+/// Dense operations a clock of one multiprocessor: in f32, tf32, 16-bit floats and fp8 with f32 accumulation, in f64,
+/// and in i8 with i32 accumulation.
+fn operations_a_clock(capability: (u32, u32)) -> Option<[f64; 6]> {
     Some(match capability {
-        (8, 0) => [128.0, 1024.0, 2048.0, 0.0],
-        (8, 6) => [256.0, 256.0, 512.0, 0.0],
-        (8, 9) => [256.0, 256.0, 512.0, 1024.0],
-        (9, 0) => [256.0, 2048.0, 4096.0, 8192.0],
-        (10, 0) => [256.0, 4096.0, 8192.0, 16384.0],
+        (8, 0) => [128.0, 1024.0, 2048.0, 0.0, 128.0, 4096.0],
+        (8, 6) => [256.0, 256.0, 512.0, 0.0, 4.0, 2048.0],
+        (8, 9) => [256.0, 256.0, 512.0, 1024.0, 4.0, 2048.0],
+        (9, 0) => [256.0, 2048.0, 4096.0, 8192.0, 256.0, 8192.0],
+        (10, 0) => [256.0, 4096.0, 8192.0, 16384.0, 128.0, 16384.0],
         _ => return None,
     })
 }
 
 fn ceilings(capability: (u32, u32), multiprocessors: u32, mhz: u32) -> Vec<Ceiling> {
-    let Some([f32_, tf32, half, fp8]) = operations_a_clock(capability) else {
+    let Some([f32_, tf32, half, fp8, f64_, i8_]) = operations_a_clock(capability) else {
         return Vec::new();
     };
     let clocks = f64::from(multiprocessors) * f64::from(mhz) * 1e6;
     [
         (Dtype::F32, f32_),
         (Dtype::Tf32, tf32),
+        (Dtype::Tf32x3, tf32 / 3.0),
         (Dtype::F16, half),
         (Dtype::Bf16, half),
         (Dtype::E4m3, fp8),
+        (Dtype::F64, f64_),
+        (Dtype::I8, i8_),
     ]
     .into_iter()
     .filter(|(_, operations)| *operations > 0.0)
@@ -196,6 +200,8 @@ mod tests {
         assert_eq!(of(Dtype::F32, 1980), 67.0);
         assert_eq!(of(Dtype::Bf16, 1830), 989.0);
         assert_eq!(of(Dtype::E4m3, 1830), 1979.0);
+        assert_eq!(of(Dtype::F64, 1980), 67.0);
+        assert_eq!(of(Dtype::I8, 1830), 1979.0);
         let card = Card {
             driver: String::new(),
             max_sm_mhz: None,

@@ -25,10 +25,13 @@ macro_rules! filled {
         }
     )*};
 }
-filled!(f32: fill_f32, f16: fill_f16, bf16: fill_bf16, F8E4M3: fill_e4m3, u32: fill_u32);
+filled!(
+    f32: fill_f32, f64: fill_f64, f16: fill_f16, bf16: fill_bf16, F8E4M3: fill_e4m3, u32: fill_u32,
+    i8: fill_i8, i32: fill_i32
+);
 
-/// At least `len` random elements: N(0, 1) for floats, any bits for integers. Element `i` is
-/// `T::random(bits(seed, i))`.
+/// At least `len` random elements: N(0, 1) for floats, any bits for `u32`, −128 to 127 for `i8` and `i32`.
+/// Element `i` is `T::random(bits(seed, i))`.
 ///
 /// # Errors
 /// If the device has too little memory or does not run the kernel.
@@ -60,7 +63,7 @@ pub fn scaled<T: Fill + Nearest>(
         let mut elements: Vec<T> = stream.download(&buffer)?;
         elements
             .par_iter_mut()
-            .for_each(|element| *element = T::nearest(element.to_f64() as f32 * scale));
+            .for_each(|element| *element = T::nearest(element.to_f64() * f64::from(scale)));
         stream.copy_from_host(&elements, &mut buffer)?;
     }
     Ok(buffer)
@@ -85,6 +88,23 @@ mod tests {
         assert!(moment(1).abs() < 0.03, "mean {}", moment(1));
         assert!((moment(2) - 1.0).abs() < 0.05, "variance {}", moment(2));
         assert!((moment(4) - 3.0).abs() < 0.4, "kurtosis {}", moment(4));
+    }
+
+    #[test]
+    fn wide_floats_are_those_of_f32_with_more_bits() {
+        let bits = (0..1000).map(|index| fill::bits(7, index));
+        for (narrow, wide) in bits.map(|bits| (f32::random(bits), f64::random(bits))) {
+            assert!((wide - f64::from(narrow)).abs() <= f64::from(narrow.abs()) / 8_388_608.0);
+            assert_ne!(f64::from(wide as f32), wide);
+        }
+    }
+
+    #[test]
+    fn narrow_integers_are_from_the_whole_range() {
+        let stream = Device::auto().stream().unwrap();
+        let numbers = random::<i8>(&stream, 2 * ROW, 7).unwrap();
+        let numbers: HashSet<i8> = stream.download(&numbers).unwrap().into_iter().collect();
+        assert_eq!(numbers.len(), 256);
     }
 
     #[test]

@@ -88,7 +88,7 @@ functions! {
     lt_preference_destroy = lt b"cublasLtMatmulPreferenceDestroy" (Handle) -> Status;
     lt_preference_set = lt b"cublasLtMatmulPreferenceSetAttribute" (Handle, i32, Bytes, usize) -> Status;
     lt_heuristics = lt b"cublasLtMatmulAlgoGetHeuristic" (Handle, Handle, Handle, Handle, Handle, Handle, Handle, i32, *mut Heuristic, *mut i32) -> Status;
-    lt_matmul = lt b"cublasLtMatmul" (Handle, Handle, Float, Bytes, Handle, Bytes, Handle, Float, Bytes, Handle, *mut c_void, Handle, *const [u64; 8], *mut c_void, usize, Handle) -> Status;
+    lt_matmul = lt b"cublasLtMatmul" (Handle, Handle, Bytes, Bytes, Handle, Bytes, Handle, Bytes, Bytes, Handle, *mut c_void, Handle, *const [u64; 8], *mut c_void, usize, Handle) -> Status;
 }
 
 impl Library {

@@ -36,6 +36,10 @@ pub enum Compute {
     Tf32,
     /// fp8 operands, accumulated in the tensor cores' shorter format ("fast accumulation").
     FastF8,
+    /// f64 operands, accumulated in f64.
+    F64,
+    /// i8 operands, accumulated in i32.
+    I32,
 }
 
 impl Compute {
@@ -44,7 +48,46 @@ impl Compute {
         match self {
             Compute::F32 | Compute::FastF8 => 68,
             Compute::Tf32 => 77,
+            Compute::F64 => 70,
+            Compute::I32 => 72,
         }
+    }
+
+    /// The `cudaDataType_t` of the factors.
+    fn factor_type(self) -> i32 {
+        match self {
+            Compute::F32 | Compute::Tf32 | Compute::FastF8 => f32::CUDA_TYPE,
+            Compute::F64 => f64::CUDA_TYPE,
+            Compute::I32 => i32::CUDA_TYPE,
+        }
+    }
+
+    /// A factor of this type.
+    fn factor(self, value: f64) -> Factor {
+        match self {
+            Compute::F32 | Compute::Tf32 | Compute::FastF8 => Factor {
+                of_f32: value as f32,
+            },
+            Compute::F64 => Factor { of_f64: value },
+            Compute::I32 => Factor {
+                of_i32: value as i32,
+            },
+        }
+    }
+}
+
+/// alpha or beta, in the type of the sums.
+#[derive(Clone, Copy)]
+#[repr(C)]
+union Factor {
+    of_f32: f32,
+    of_f64: f64,
+    of_i32: i32,
+}
+
+impl Factor {
+    fn pointer(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
     }
 }
 
@@ -52,6 +95,8 @@ impl Compute {
 pub trait Element: DeviceData {
     /// Its `cudaDataType_t`.
     const CUDA_TYPE: i32;
+    /// How it is multiplied exactly.
+    const COMPUTE: Compute = Compute::F32;
 }
 
 impl Element for f32 {
@@ -68,6 +113,21 @@ impl Element for bf16 {
 
 impl Element for F8E4M3 {
     const CUDA_TYPE: i32 = 28;
+}
+
+impl Element for f64 {
+    const CUDA_TYPE: i32 = 1;
+    const COMPUTE: Compute = Compute::F64;
+}
+
+impl Element for i8 {
+    const CUDA_TYPE: i32 = 3;
+    const COMPUTE: Compute = Compute::I32;
+}
+
+impl Element for i32 {
+    const CUDA_TYPE: i32 = 10;
+    const COMPUTE: Compute = Compute::I32;
 }
 
 /// cuBLASLt's epilogue of a product.
@@ -127,6 +187,8 @@ pub(super) struct Heuristic {
 pub struct Matmul<'a, T, D: DeviceData> {
     cublas: &'a Cublas,
     problem: Problem,
+    /// alpha and beta.
+    factors: [Factor; 2],
     shape: ColumnMajor,
     operation: Described<'a>,
     first: Described<'a>,
@@ -148,7 +210,7 @@ impl Cublas {
         problem: Problem,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
-        self.matmul_by(problem, Compute::F32, Epilogue::default(), top)
+        self.matmul_by(problem, T::COMPUTE, Epilogue::default(), top)
     }
 
     /// [`matmul`](Self::matmul) with a way of computing and an epilogue.
@@ -169,7 +231,7 @@ impl Cublas {
         let operation =
             Described::new(library.lt_desc_destroy, "cublasLtMatmulDescCreate", |out| {
                 // SAFETY: the function writes one handle.
-                unsafe { (library.lt_desc_create)(out, compute.code(), f32::CUDA_TYPE) }
+                unsafe { (library.lt_desc_create)(out, compute.code(), compute.factor_type()) }
             })?;
         for (attribute, stored) in [
             (TRANSPOSE_FIRST, shape.first),
@@ -199,6 +261,7 @@ impl Cublas {
         Ok(Matmul {
             cublas: self,
             problem,
+            factors: [problem.alpha, problem.beta].map(|value| compute.factor(value)),
             shape,
             operation,
             first,
@@ -293,19 +356,19 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let result = pointer(c.address());
         cublas.bind()?;
-        // SAFETY: all handles are alive, the extents were checked against the buffers, and the factors are f32 on the
-        // host as the operation expects. The workspace has the size that is passed, and its uses are ordered by the
+        // SAFETY: all handles are alive, the extents were checked against the buffers, and the factors are on the host
+        // and have the type that the operation expects. The workspace has the size that is passed, and its uses are ordered by the
         // stream.
         let status = unsafe {
             (cublas.library.lt_matmul)(
                 cublas.lt_handle,
                 self.operation.handle,
-                &self.problem.alpha,
+                self.factors[0].pointer(),
                 pointer(first.address()),
                 self.first.handle,
                 pointer(second.address()),
                 self.second.handle,
-                &self.problem.beta,
+                self.factors[1].pointer(),
                 result,
                 self.result.handle,
                 result,

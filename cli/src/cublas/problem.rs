@@ -35,10 +35,10 @@ pub struct Problem {
     pub b: Operand,
     /// The layout of `C`.
     pub c: Operand,
-    /// Factor of the product.
-    pub alpha: f32,
-    /// Factor of the old `C`.
-    pub beta: f32,
+    /// Factor of the product, rounded to the type of the sums.
+    pub alpha: f64,
+    /// Factor of the old `C`, rounded to the type of the sums.
+    pub beta: f64,
 }
 
 /// A column-major matrix, and whether cuBLAS transposes it.

@@ -21,6 +21,7 @@ impl Cublas {
         let it = problem.column_major([a.len(), b.len(), c.len()])?;
         let (first, second) = if it.swapped { (b, a) } else { (a, b) };
         let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);
+        let (alpha, beta) = (problem.alpha as f32, problem.beta as f32);
         self.bind()?;
         // SAFETY: the extents were checked against the buffers and against i32. The factors are on the host, where
         // cuBLAS expects them by default.
@@ -32,12 +33,12 @@ impl Cublas {
                 int(it.m),
                 int(it.n),
                 int(it.k),
-                &problem.alpha,
+                &alpha,
                 std::ptr::with_exposed_provenance(first.address() as usize),
                 int(it.first.leading),
                 std::ptr::with_exposed_provenance(second.address() as usize),
                 int(it.second.leading),
-                &problem.beta,
+                &beta,
                 std::ptr::with_exposed_provenance_mut(c.address() as usize),
                 int(it.result.leading),
             )

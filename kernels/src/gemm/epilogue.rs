@@ -2,6 +2,7 @@
 
 mod activation;
 mod bias;
+mod element;
 mod fused;
 mod operands;
 mod residual;
@@ -15,6 +16,7 @@ pub use activation::{
     Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
 };
 pub use bias::{ColumnBias, RowBias};
+pub use element::{Accumulator, ElementC};
 pub use fused::{BiasAlong, Fused, Linear};
 pub(in crate::gemm) use operands::COLUMNS;
 pub use operands::EpilogueOperands;
@@ -35,6 +37,8 @@ pub use then::Then;
 /// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
 /// | [`AtLeast`] | `max(x, floor)` |
 /// | [`AnyActivation`] | one of the activations, chosen at run time |
+///
+/// Parts that end in a type parameter compute in any [`Accumulator`], as `f32` by default.
 ///
 /// ```
 /// use cutlet_kernels::gemm::epilogue::{ColumnBias, Epilogue, Gelu, Scale, Then};
@@ -75,7 +79,7 @@ pub use then::Then;
 /// assert_eq!(causal.apply(4.0, None, [2, 1]), 0.5);
 /// assert_eq!(causal.apply(4.0, None, [1, 2]), f32::NEG_INFINITY);
 ///
-/// let scale = Scale { alpha: 2.0, beta: -1.0 };
+/// let scale: Scale = Scale { alpha: 2.0, beta: -1.0 };
 /// assert!(scale.reads_old());
 /// assert_eq!(scale.apply(4.0, Some(3.0), [0, 0]), 5.0);
 /// ```
@@ -90,7 +94,7 @@ pub use then::Then;
 /// The package `examples/own-epilogue/` has a kernel with an epilogue of its own, and launches it.
 pub trait Epilogue: DeviceData {
     /// The type of accumulators, in which the epilogue computes.
-    type Acc: DeviceData + Default;
+    type Acc: Accumulator;
     /// The operands of a row: `()` for none.
     type Row: Copy + Default;
     /// The operands of two neighbouring columns: `()` for none.

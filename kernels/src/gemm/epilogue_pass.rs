@@ -3,13 +3,13 @@
 
 use core::array;
 
-use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{
     Coord, Divisor, Fragment, L, Raster, RowMajor, StaticLayout, Tensor, Tv, covers_exactly,
     tile_extent, tiles,
 };
 
-use super::epilogue::{Epilogue, Fused, Pair};
+use super::epilogue::{ElementC, Epilogue, Fused, Pair};
 
 /// The tile of C that a block writes.
 type Tile = L!((32, 128):(1@0, 1@1));
@@ -53,7 +53,7 @@ pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
 /// # Safety
 /// C and the accumulators must have these extents. Rows of accumulators are read up to a multiple of 4 elements.
 #[inline(always)]
-unsafe fn pass<T: Float + Default>(
+unsafe fn pass<T: ElementC<Acc = f32>>(
     accumulators: Global<f32>,
     c: GlobalMut<T>,
     extents: PassArgs,
@@ -78,11 +78,11 @@ unsafe fn pass<T: Float + Default>(
     if in_fours != 0 {
         let to = to.partition::<Threads<4>>(thread);
         let new = apply_pairs(epilogue, &accumulators, |v| to.bound().coordinate(v));
-        to.store(&new.map(|_, value| T::from_f32(value)));
+        to.store(&new.map(|_, value| T::narrow(value)));
     } else {
         let to = to.partition::<Threads<1>>(thread);
         let at = |v| to.bound().coordinate(v);
-        to.store(&accumulators.map(|v, acc| T::from_f32(epilogue.apply(acc, None, at(v)))));
+        to.store(&accumulators.map(|v, acc| T::narrow(epilogue.apply(acc, None, at(v)))));
     }
 }
 

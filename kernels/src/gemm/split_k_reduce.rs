@@ -7,14 +7,14 @@ use cutlet_device::sm90::{
     warpgroup_thread_idx,
 };
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
+    DeviceData, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
 };
 use cutlet_layout_core::{
     Divisor, E, Engine, Fragment, L, NoSwizzle, Raster, RowMajor, StaticLayout, Tensor,
     ThreadValue, Tv, each, tiles,
 };
 
-use super::epilogue::{Epilogue, Fused, Scale};
+use super::epilogue::{ElementC, Epilogue, Fused, Scale};
 
 /// The tile of C that one warpgroup reduces, or all cooperative warpgroups of a block.
 type Tile = L!((4, 128):(1@0, 1@1));
@@ -93,7 +93,7 @@ fn tile_of<E: Engine>(
 /// # Safety
 /// C and the partials must have these extents. Rows of partials are read up to a multiple of 4 elements.
 #[inline(always)]
-unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
+unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
     partials: Global<f32>,
     c: GlobalMut<T>,
     extents: ReduceArgs,
@@ -165,10 +165,10 @@ unsafe fn reduce<T: Float, Epi: Epilogue<Acc = f32>>(
     let at = |v| to.bound().coordinate(v);
     if epilogue.reads_old() {
         to.update(|v, old| {
-            T::from_f32(epilogue.apply(accumulators.get(v), Some(old.to_f32()), at(v)))
+            T::narrow(epilogue.apply(accumulators.get(v), Some(old.widen()), at(v)))
         });
     } else {
-        to.store(&accumulators.map(|v, acc| T::from_f32(epilogue.apply(acc, None, at(v)))));
+        to.store(&accumulators.map(|v, acc| T::narrow(epilogue.apply(acc, None, at(v)))));
     }
 }
 

@@ -1,4 +1,4 @@
-//! GEMM of f32 on CUDA cores. A bias, a residual, an activation or a C of another type takes an epilogue pass.
+//! GEMM of f32 on CUDA cores. Products are exact, which suits every precision. A bias, a residual, an activation or a C of another type takes an epilogue pass.
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{Device, Function, Stream};
@@ -14,6 +14,7 @@ use cutlet_layout_core::tile_extent;
 use crate::Order::{self, ColMajor, RowMajor};
 use crate::gemm::epilogue::EpilogueArgs;
 use crate::gemm::partials::{Output, Partials};
+use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::matrix::Extents;
@@ -26,11 +27,21 @@ macro_rules! family {
         pub struct $name;
 
         impl<$($d: $bound)?> Family<f32, $c> for $name {
+            fn name(&self) -> &'static str {
+                "gemm-simt"
+            }
+
             fn supports(&self, _: &Device) -> Result<()> {
                 Ok(())
             }
 
-            fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+            fn candidates(
+                &self,
+                a: Order,
+                b: Order,
+                _: Precision,
+                fused: Fused,
+            ) -> Vec<&'static str> {
                 match fused {
                     Fused::Nothing => [true, false]
                         .map(|vectors| of_orders(a, b, vectors).name())
@@ -93,7 +104,7 @@ fn by_epilogue_pass<D: Output>(
     Ok(Some(planned(Box::new(launch))))
 }
 
-/// A plan without an estimate: the family is the only one for its types.
+/// A plan without an estimate: any other family is faster.
 fn planned<D: Output>(launch: Box<dyn Launch<f32, D>>) -> Planned<f32, D> {
     Planned {
         clocks: f64::INFINITY,
@@ -125,6 +136,7 @@ impl<D: Output> Launch<f32, D> for ByEpiloguePass {
             b: problem.b,
             beta: 0.0,
             c: product,
+            precision: problem.precision,
             epilogue: EpilogueArgs::default(),
         };
         multiply(stream, &self.0, &mut plain)?;

@@ -29,7 +29,9 @@ use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
 
 use crate::gemm::Activation;
+use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
+use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune;
@@ -50,7 +52,7 @@ const SECOND_KERNEL_PAYS: f64 = 0.95;
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
-trait Sixteen: TensorMapElement + Output {
+trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
@@ -92,6 +94,9 @@ sixteen! {
     bf16: BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
     f16: F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
+
+/// The family's name.
+const NAME: &str = "gemm-sm90";
 
 /// The compute capability that has `wgmma`, and that the kernels are compiled for.
 const HOPPER: (u32, u32) = (9, 0);
@@ -141,6 +146,14 @@ fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str>
     }
 }
 
+/// The names of the kernels for operands of these orders and a C of another type, for which no kernel fuses anything.
+fn plain_candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
+    match fused {
+        Fused::Nothing => candidates::<T>(a, b, fused),
+        Fused::Something(_) => Vec::new(),
+    }
+}
+
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Sixteen, D: DeviceData>(
     problem: &Problem<'_, T, D>,
@@ -150,7 +163,7 @@ fn plain_kernels<T: Sixteen, D: DeviceData>(
 }
 
 /// The model's input for the problem.
-fn cost_input<T: TensorMapElement, D: DeviceData>(
+fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
 ) -> CostInput {
@@ -179,24 +192,34 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
 
         impl<$t: Sixteen $(, $d: Output)?> Family<$t, $c> for $name {
+            fn name(&self) -> &'static str {
+                NAME
+            }
+
             fn supports(&self, device: &Device) -> Result<()> {
                 if $t::plain().is_empty() {
                     return Err(Error::NotBuilt {
                         operation: "gemm",
-                        family: "gemm-sm90",
+                        family: NAME,
                     });
                 }
                 supports(device.compute_capability(), || device.describe())
             }
 
-            fn candidates(&self, a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
-                candidates::<$t>(a, b, fused)
+            fn candidates(
+                &self,
+                a: Order,
+                b: Order,
+                _: Precision,
+                fused: Fused,
+            ) -> Vec<&'static str> {
+                $names::<$t>(a, b, fused)
             }
 
             fn plan(
@@ -212,15 +235,15 @@ macro_rules! family {
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type
+    ToSameType, <T> to T, plan to_same_type, names candidates
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32
+    ToF32, <T> to f32, plan to_f32, names plain_candidates
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel
+    ToOtherType, <T, D> to D, plan by_second_kernel, names plain_candidates
 }
 
 /// Plans a C of the operands' type.
@@ -232,16 +255,15 @@ fn to_same_type<T: Sixteen>(
     if problem.epilogue.are_none() {
         return plain(stream, problem, kernel);
     }
-    let at_least = |floor| AtLeast { floor, padding: 0 };
     match problem.epilogue.activation {
         None => fused(
             stream,
             problem,
             kernel,
             T::linear(),
-            at_least(f32::NEG_INFINITY),
+            AtLeast::new(f32::NEG_INFINITY),
         ),
-        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), at_least(0.0)),
+        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), AtLeast::new(0.0)),
         Some(Activation::Gelu) => fused(stream, problem, kernel, T::gelu(), T::GELU),
         Some(Activation::Silu) => fused(stream, problem, kernel, T::silu(), Silu),
     }

@@ -140,7 +140,7 @@ fn for_cublas(problem: &Problem) -> CublasProblem {
     }
 }
 
-/// A GEMM in three loops, for machines without a GPU.
+/// A GEMM in three loops and in f64, for machines without a GPU.
 pub struct Plain<O> {
     m: usize,
     n: usize,
@@ -178,11 +178,9 @@ impl<O: Nearest> Plain<O> {
             let (i, j) = (entry / n, entry % n);
             let products = (0..k).map(|l| {
                 let (a, b) = (a[at(self.a, m, k, i, l)], b[at(self.b, k, n, l, j)]);
-                a.to_f64() as f32 * b.to_f64() as f32
+                a.to_f64() * b.to_f64()
             });
-            let product: f32 = products.sum();
-            let value = self.epilogue.apply(product.into(), self.bias[j].to_f64());
-            O::nearest(value as f32)
+            O::nearest(self.epilogue.apply(products.sum(), self.bias[j].to_f64()))
         };
         (0..m * n).into_par_iter().map(entry).collect()
     }

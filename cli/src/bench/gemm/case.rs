@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use cutlet::{Buffer, Matrix, MatrixMut, Stream, View};
 
-use super::Problem;
 use super::baseline::Baseline;
 use super::samples::Samples;
 use super::types::{Kernel, Types};
+use super::{Problem, has_kernels};
 use crate::bench::check::{Check, Number, whole};
 use crate::bench::error::Result;
 use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
@@ -21,7 +21,7 @@ const ALIGNMENT: usize = 256;
 /// Elements after each C, which must not be written.
 const GUARD: usize = 256;
 
-/// A byte that is a NaN in every float type, repeated.
+/// A byte that, repeated, is a NaN in every float type and −1 in every integer type.
 const POISON: u8 = 0xff;
 
 struct GemmCase<'a, T: Types> {
@@ -49,11 +49,21 @@ struct GemmCase<'a, T: Types> {
 /// Sets a problem up, or says why it is not measured.
 pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
     let kernel = T::KERNEL.filter(|_| !setting.baselines_only);
-    if kernel.is_none() && !setting.baselines_only {
-        return Ok(SetUp::Skipped(format!(
-            "cutlet has no {} kernel yet",
-            T::DTYPE
-        )));
+    if !setting.baselines_only {
+        if kernel.is_none() || !has_kernels(setting.stream.device(), T::DTYPE) {
+            return Ok(SetUp::Skipped(format!(
+                "cutlet has no {} kernel for this device",
+                T::DTYPE
+            )));
+        }
+        if let Some(activation) = problem.epilogue.activation
+            && !T::DTYPE.has(activation)
+        {
+            return Ok(SetUp::Skipped(format!(
+                "{activation:?} is not computed in {}",
+                T::DTYPE
+            )));
+        }
     }
     if !setting.on_gpu() {
         // The plain loops have their own operands and results.
@@ -167,7 +177,7 @@ impl<T: Types> GemmCase<'_, T> {
         let first = set * self.strides[2];
         let guard = self.c.slice(first + m * n..first + self.strides[2])?;
         let guard = self.setting.stream.download(guard)?;
-        Ok(guard.into_iter().all(|entry| entry.to_f64().is_nan()))
+        Ok(guard.into_iter().all(Number::is_poison))
     }
 
     /// How far the C of a set is from the other C.

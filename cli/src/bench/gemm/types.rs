@@ -1,8 +1,10 @@
 //! The element types of GEMMs, with cutlet's kernel for each.
 
-use cutlet::{Gemm, Matrix, MatrixMut, Order, Stream};
+use cutlet::{Gemm, Matrix, MatrixMut, Order, Precision, Stream};
 use cutlet_cli::cublas::{Compute, Element};
+use cutlet_device::DeviceData;
 use cutlet_device::sm90::F8E4M3;
+use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 use super::epilogue::Epilogue;
@@ -38,23 +40,38 @@ pub type Kernel<T> = fn(
     MatrixMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
 
-/// [`Types::INSTANCES`] of types that cutlet has instances for.
-fn instances<T: cutlet::Element>(a: Order, b: Order, epilogue: Epilogue) -> Vec<&'static str> {
+/// The instances of these types and this precision for [`Types::INSTANCES`].
+fn instances<T: cutlet::Element<D>, D: DeviceData>(
+    a: Order,
+    b: Order,
+    precision: Precision,
+    epilogue: Epilogue,
+) -> Vec<&'static str> {
     match epilogue.is_none() {
-        true => Gemm::instances::<T>(a, b),
-        false => Gemm::fused_instances::<T>(a, b, epilogue.activation),
+        true => Gemm::<D>::instances::<T>(a, b, precision),
+        false => Gemm::<D>::fused_instances::<T>(a, b, precision, epilogue.activation),
     }
 }
 
+/// [`Types::INSTANCES`] of exact products.
+fn exact<T: cutlet::Element<D>, D: DeviceData>(
+    a: Order,
+    b: Order,
+    epilogue: Epilogue,
+) -> Vec<&'static str> {
+    instances::<T, D>(a, b, Precision::Exact, epilogue)
+}
+
 /// [`Types::KERNEL`] of types that cutlet multiplies.
-fn multiply<T: cutlet::Element>(
-    gemm: &Gemm<'_, T>,
+fn multiply<T: cutlet::Element<D>, D: DeviceData>(
+    gemm: &Gemm<'_, D>,
     stream: &Stream,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    c: MatrixMut<'_, T>,
+    c: MatrixMut<'_, D>,
 ) -> cutlet::Result<()> {
-    gemm.run(stream, 1.0, a, b, 0.0, c)
+    let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
+    gemm.run(stream, alpha, a, b, beta, c)
 }
 
 /// f32 throughout.
@@ -65,7 +82,7 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<f32>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f32, f32>;
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -75,7 +92,23 @@ impl Types for Tf32 {
     type Out = f32;
     const DTYPE: Dtype = Dtype::Tf32;
     const COMPUTE: Compute = Compute::Tf32;
-    const KERNEL: Option<Kernel<Self>> = None;
+    const KERNEL: Option<Kernel<Self>> =
+        Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32), stream, a, b, c));
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> =
+        |a, b, epilogue| instances::<f32, f32>(a, b, Precision::Tf32, epilogue);
+}
+
+/// f32 in memory, three products of tf32 in the tensor cores.
+pub struct Tf32x3;
+impl Types for Tf32x3 {
+    type In = f32;
+    type Out = f32;
+    const DTYPE: Dtype = Dtype::Tf32x3;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> =
+        Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32x3), stream, a, b, c));
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> =
+        |a, b, epilogue| instances::<f32, f32>(a, b, Precision::Tf32x3, epilogue);
 }
 
 /// f16 in and out.
@@ -86,7 +119,7 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<f16>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f16, f16>;
 }
 
 /// bf16 in and out.
@@ -97,7 +130,7 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = instances::<bf16>;
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<bf16, bf16>;
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the aside.
@@ -111,11 +144,35 @@ impl Types for E4m3 {
     const KERNEL: Option<Kernel<Self>> = None;
 }
 
+/// f64 throughout.
+pub struct F64;
+impl Types for F64 {
+    type In = f64;
+    type Out = f64;
+    const DTYPE: Dtype = Dtype::F64;
+    const COMPUTE: Compute = Compute::F64;
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f64, f64>;
+}
+
+/// i8 in, i32 out.
+pub struct I8;
+impl Types for I8 {
+    type In = i8;
+    type Out = i32;
+    const DTYPE: Dtype = Dtype::I8;
+    const COMPUTE: Compute = Compute::I32;
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
+    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<i8, i32>;
+}
+
 /// Bytes of an element of A and B, and of C.
 pub fn element_bytes(dtype: Dtype) -> (usize, usize) {
     match dtype {
-        Dtype::F32 | Dtype::Tf32 => (4, 4),
+        Dtype::F64 => (8, 8),
+        Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => (4, 4),
         Dtype::F16 | Dtype::Bf16 => (2, 2),
         Dtype::E4m3 => (1, 2),
+        Dtype::I8 => (1, 4),
     }
 }

@@ -1,11 +1,13 @@
 //! Activations: functions of a single value.
 
+use core::marker::PhantomData;
+
 use cutlet_device::{
     DeviceData, exp2_approx, fma, max_nan, rcp_approx, tanh_approx, tanh_approx_f16,
 };
 use cutlet_layout_core::Coord;
 
-use super::{Epilogue, Pair};
+use super::{Accumulator, Epilogue, Pair};
 
 macro_rules! activation {
     ($(#[$doc:meta])* $name:ident = $function:ident) => {
@@ -71,24 +73,33 @@ impl Epilogue for GeluForBf16 {
     }
 }
 
-/// `max(x, floor)`: [`relu`] if `floor` is 0, the identity if it is −∞.
+/// `max(x, floor)`: ReLU if `floor` is 0, the identity if it is −∞.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct AtLeast {
-    /// The smallest result.
-    pub floor: f32,
+pub struct AtLeast<F: Accumulator = f32> {
+    floor: F,
     /// Makes the size a multiple of the alignment of the epilogue's other parts.
-    pub padding: u32,
+    padding: F,
 }
 
-impl Epilogue for AtLeast {
-    type Acc = f32;
+impl<F: Accumulator> AtLeast<F> {
+    /// With this smallest result.
+    pub const fn new(floor: F) -> Self {
+        Self {
+            floor,
+            padding: F::ZERO,
+        }
+    }
+}
+
+impl<F: Accumulator> Epilogue for AtLeast<F> {
+    type Acc = F;
     type Row = ();
     type Columns = ();
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
-        max_nan(acc, self.floor)
+    fn apply(&self, acc: F, _: Option<F>, _: Coord) -> F {
+        acc.at_least(self.floor)
     }
 }
 
@@ -108,16 +119,17 @@ pub enum Activation {
     Silu,
 }
 
-/// Any [`Activation`], or none.
+/// Any [`Activation`] that accumulators of `F` [have](Accumulator::has), or none.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct AnyActivation {
+pub struct AnyActivation<F: Accumulator = f32> {
     /// 0, or 1 + the [`Activation`].
     code: u32,
     padding: u32,
+    acc: PhantomData<F>,
 }
 
-impl AnyActivation {
+impl<F: Accumulator> AnyActivation<F> {
     /// This activation, or none.
     pub const fn new(activation: Option<Activation>) -> Self {
         Self {
@@ -126,26 +138,25 @@ impl AnyActivation {
                 Some(activation) => 1 + activation as u32,
             },
             padding: 0,
+            acc: PhantomData,
         }
     }
 }
 
-impl Epilogue for AnyActivation {
-    type Acc = f32;
+impl<F: Accumulator> Epilogue for AnyActivation<F> {
+    type Acc = F;
     type Row = ();
     type Columns = ();
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, _: Coord) -> f32 {
+    fn apply(&self, acc: F, _: Option<F>, _: Coord) -> F {
         const RELU: u32 = 1 + Activation::Relu as u32;
         const GELU: u32 = 1 + Activation::Gelu as u32;
         const SILU: u32 = 1 + Activation::Silu as u32;
         match self.code {
-            RELU => relu(acc),
-            // The approximation would not pay: with a branch for each value, instructions are not the bottleneck. C may
-            // also be of f32.
-            GELU => gelu_exact(acc),
-            SILU => silu(acc),
+            RELU => acc.activate(Activation::Relu),
+            GELU => acc.activate(Activation::Gelu),
+            SILU => acc.activate(Activation::Silu),
             _ => acc,
         }
     }

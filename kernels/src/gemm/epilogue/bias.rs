@@ -1,20 +1,20 @@
 //! Biases: a number for each column or for each row of C.
 
-use cutlet_device::{DeviceData, Float, Global};
+use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
-use super::{Epilogue, Pair};
+use super::{Accumulator, ElementC, Epilogue, Pair};
 
 /// `x + bias[column]`.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct ColumnBias<T: Float + Default> {
+pub struct ColumnBias<T: ElementC> {
     bias: Global<T>,
     n: i32,
     padding: i32,
 }
 
-impl<T: Float + Default> ColumnBias<T> {
+impl<T: ElementC> ColumnBias<T> {
     /// The `n` elements at `bias`.
     ///
     /// # Safety
@@ -31,8 +31,8 @@ impl<T: Float + Default> ColumnBias<T> {
     }
 }
 
-impl<T: Float + Default> Epilogue for ColumnBias<T> {
-    type Acc = f32;
+impl<T: ElementC> Epilogue for ColumnBias<T> {
+    type Acc = T::Acc;
     type Row = ();
     type Columns = [T; 2];
 
@@ -46,19 +46,19 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
     }
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, [_, column]: Coord) -> f32 {
-        acc + element(self.bias, column, self.n)
+    fn apply(&self, acc: T::Acc, _: Option<T::Acc>, [_, column]: Coord) -> T::Acc {
+        acc.plus(element(self.bias, column, self.n))
     }
 
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        accs: &mut [[f32; 2]; N],
+        accs: &mut [[T::Acc; 2]; N],
         pair: impl Fn(usize) -> Pair<(), [T; 2]>,
     ) {
         for (nth, accs) in accs.iter_mut().enumerate() {
             let [first, second] = pair(nth).columns;
-            *accs = [accs[0] + first.to_f32(), accs[1] + second.to_f32()];
+            *accs = [accs[0].plus(first.widen()), accs[1].plus(second.widen())];
         }
     }
 }
@@ -66,13 +66,13 @@ impl<T: Float + Default> Epilogue for ColumnBias<T> {
 /// `x + bias[row]`.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct RowBias<T: Float> {
+pub struct RowBias<T: ElementC> {
     bias: Global<T>,
     m: i32,
     padding: i32,
 }
 
-impl<T: Float> RowBias<T> {
+impl<T: ElementC> RowBias<T> {
     /// The `m` elements at `bias`.
     ///
     /// # Safety
@@ -87,44 +87,44 @@ impl<T: Float> RowBias<T> {
     }
 }
 
-impl<T: Float> Epilogue for RowBias<T> {
-    type Acc = f32;
-    type Row = f32;
+impl<T: ElementC> Epilogue for RowBias<T> {
+    type Acc = T::Acc;
+    type Row = T::Acc;
     type Columns = ();
 
     #[inline(always)]
-    fn row(&self, row: i32) -> f32 {
+    fn row(&self, row: i32) -> T::Acc {
         element(self.bias, row, self.m)
     }
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, [row, _]: Coord) -> f32 {
-        acc + element(self.bias, row, self.m)
+    fn apply(&self, acc: T::Acc, _: Option<T::Acc>, [row, _]: Coord) -> T::Acc {
+        acc.plus(element(self.bias, row, self.m))
     }
 
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        accs: &mut [[f32; 2]; N],
-        pair: impl Fn(usize) -> Pair<f32, ()>,
+        accs: &mut [[T::Acc; 2]; N],
+        pair: impl Fn(usize) -> Pair<T::Acc, ()>,
     ) {
         for (nth, accs) in accs.iter_mut().enumerate() {
             let row = pair(nth).row;
-            *accs = [accs[0] + row, accs[1] + row];
+            *accs = [accs[0].plus(row), accs[1].plus(row)];
         }
     }
 }
 
 /// Element `index`, or 0 beyond `count` elements.
 #[inline(always)]
-fn element<T: Float>(elements: Global<T>, index: i32, count: i32) -> f32 {
+fn element<T: ElementC>(elements: Global<T>, index: i32, count: i32) -> T::Acc {
     if index >= count {
-        return 0.0;
+        return T::Acc::ZERO;
     }
     // SAFETY: the caller of `new` promised `count` elements. They may be written after this kernel began, so they must
     // not be read through the read-only cache.
     let [element] = unsafe { elements.load_vec(index.into()) };
-    element.to_f32()
+    element.widen()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The epilogue of the library's fused instances: factors, a residual and a bias, then an activation, chosen at run
 //! time.
 
-use cutlet_device::{DeviceData, Float, Global};
+use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
-use super::{AnyActivation, ColumnBias, Epilogue, Pair, Residual, RowBias, Then};
+use super::{
+    Accumulator, AnyActivation, ColumnBias, ElementC, Epilogue, Pair, Residual, RowBias, Then,
+};
 
 /// Whether the bias of a [`Linear`] has a number for each row or for each column of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,27 +18,27 @@ pub enum BiasAlong {
 }
 
 /// Everything that can be fused with a product. Its parts are chosen at run time.
-pub type Fused<T> = Then<Linear<T>, AnyActivation>;
+pub type Fused<T> = Then<Linear<T>, AnyActivation<<T as ElementC>::Acc>>;
 
 /// `alpha · acc + beta · source + bias`. The source and the bias may be absent. A thread branches once for several
 /// pairs.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct Linear<T: Float + Default> {
+pub struct Linear<T: ElementC> {
     source: Global<T>,
     strides: [i64; 2],
     bias: Global<T>,
     extent: Coord,
-    alpha: f32,
-    beta: f32,
+    alpha: T::Acc,
+    beta: T::Acc,
     /// 0 for no bias, or 1 + the [`BiasAlong`].
     along: u32,
     padding: u32,
 }
 
-impl<T: Float + Default> Linear<T> {
+impl<T: ElementC> Linear<T> {
     /// `alpha · acc`, for a C of `extent` = (rows, columns).
-    pub fn new(alpha: f32, extent: Coord) -> Self {
+    pub fn new(alpha: T::Acc, extent: Coord) -> Self {
         let nowhere = Global::from_ptr(core::ptr::null());
         Self {
             source: nowhere,
@@ -44,7 +46,7 @@ impl<T: Float + Default> Linear<T> {
             bias: nowhere,
             extent,
             alpha,
-            beta: 0.0,
+            beta: T::Acc::ZERO,
             along: 0,
             padding: 0,
         }
@@ -54,7 +56,7 @@ impl<T: Float + Default> Linear<T> {
     ///
     /// # Safety
     /// As for [`Residual::new`].
-    pub unsafe fn residual(self, beta: f32, source: Global<T>, strides: [i64; 2]) -> Self {
+    pub unsafe fn residual(self, beta: T::Acc, source: Global<T>, strides: [i64; 2]) -> Self {
         Self {
             source,
             strides,
@@ -99,17 +101,17 @@ impl<T: Float + Default> Linear<T> {
     }
 }
 
-impl<T: Float + Default> Epilogue for Linear<T> {
-    type Acc = f32;
+impl<T: ElementC> Epilogue for Linear<T> {
+    type Acc = T::Acc;
     /// The index at which the source's row begins, and the row's bias.
-    type Row = (i64, f32);
+    type Row = (i64, T::Acc);
     type Columns = [T; 2];
 
     #[inline(always)]
     fn row(&self, row: i32) -> Self::Row {
         let bias = match self.has_bias(BiasAlong::Rows) {
             true => self.row_bias().row(row),
-            false => 0.0,
+            false => T::Acc::ZERO,
         };
         (self.residual_part().row(row), bias)
     }
@@ -123,9 +125,9 @@ impl<T: Float + Default> Epilogue for Linear<T> {
     }
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, at: Coord) -> f32 {
-        let mut value = self.alpha * acc;
-        if self.beta != 0.0 {
+    fn apply(&self, acc: T::Acc, _: Option<T::Acc>, at: Coord) -> T::Acc {
+        let mut value = self.alpha.times(acc);
+        if self.beta != T::Acc::ZERO {
             value = self.residual_part().apply(value, None, at);
         }
         if self.has_bias(BiasAlong::Rows) {
@@ -140,15 +142,15 @@ impl<T: Float + Default> Epilogue for Linear<T> {
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        accs: &mut [[f32; 2]; N],
+        accs: &mut [[T::Acc; 2]; N],
         pair: impl Fn(usize) -> Pair<Self::Row, [T; 2]>,
     ) {
-        if self.alpha != 1.0 {
+        if self.alpha != T::Acc::ONE {
             for accs in &mut *accs {
-                *accs = [self.alpha * accs[0], self.alpha * accs[1]];
+                *accs = [self.alpha.times(accs[0]), self.alpha.times(accs[1])];
             }
         }
-        if self.beta != 0.0 {
+        if self.beta != T::Acc::ZERO {
             self.residual_part()
                 .apply_pairs(accs, |nth| pair(nth).for_part(|row, _| (row.0, ())));
         }
@@ -159,6 +161,73 @@ impl<T: Float + Default> Epilogue for Linear<T> {
         if self.has_bias(BiasAlong::Columns) {
             self.column_bias()
                 .apply_pairs(accs, |nth| pair(nth).for_part(|_, columns| ((), columns)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::epilogue::{Activation, AtLeast, Scale};
+
+    /// Stops the build if a kernel could not take these types.
+    const _: () = {
+        let () = <Fused<f64> as DeviceData>::CHECK;
+        let () = <Fused<i32> as DeviceData>::CHECK;
+        let () = <Then<Linear<f64>, AtLeast<f64>> as DeviceData>::CHECK;
+        let () = <Then<Residual<f64>, RowBias<f64>> as DeviceData>::CHECK;
+        let () = <Then<ColumnBias<i32>, AtLeast<i32>> as DeviceData>::CHECK;
+        let () = <Scale<f64> as DeviceData>::CHECK;
+    };
+
+    /// `relu(alpha · acc + beta · source + bias)` at (1, 2) of a 2×4 C, alone and as the first of a pair.
+    fn fused<T: ElementC>(
+        alpha: T::Acc,
+        acc: T::Acc,
+        (beta, source): (T::Acc, [T; 8]),
+        (along, bias): (BiasAlong, [T; 4]),
+    ) -> [T::Acc; 2] {
+        let (source, bias) = (
+            Global::from_ptr(source.as_ptr()),
+            Global::from_ptr(bias.as_ptr()),
+        );
+        let linear = Linear::<T>::new(alpha, [2, 4]);
+        // SAFETY: the arrays outlive the calls and have the extents.
+        let linear = unsafe { linear.residual(beta, source, [4, 1]).bias(along, bias) };
+        let fused = Then {
+            first: linear,
+            second: AnyActivation::new(Some(Activation::Relu)),
+        };
+        let mut pairs = [[acc, T::Acc::ZERO]];
+        fused.apply_pairs(&mut pairs, |_| Pair {
+            at: [1, 2],
+            row: fused.row(1),
+            columns: fused.columns(2),
+        });
+        [fused.apply(acc, None, [1, 2]), pairs[0][0]]
+    }
+
+    #[test]
+    fn the_epilogue_is_computed_in_the_accumulators_type() {
+        let tiny = f64::EPSILON;
+        let source = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0];
+        for (along, bias) in [
+            (BiasAlong::Rows, [0.0, tiny, 0.0, 0.0]),
+            (BiasAlong::Columns, [0.0, 0.0, tiny, 0.0]),
+        ] {
+            let found = fused::<f64>(3.0, 1.0, (-4.0, source), (along, bias));
+            assert_eq!(found, [1.0 + tiny; 2]);
+            let found = fused::<f64>(-3.0, 1.0, (-4.0, source), (along, bias));
+            assert_eq!(found, [0.0; 2]);
+        }
+        // f32 has no number between 2²⁴ and 2²⁴ + 2.
+        let source = [0, 0, 0, 0, 0, 0, 1 << 24, 0];
+        for (along, bias) in [
+            (BiasAlong::Rows, [0, 1, 0, 0]),
+            (BiasAlong::Columns, [0, 0, 1, 0]),
+        ] {
+            let found = fused::<i32>(2, -4, (1, source), (along, bias));
+            assert_eq!(found, [(1 << 24) - 7; 2]);
         }
     }
 }

@@ -1,22 +1,23 @@
 //! A residual: another matrix, or C as it was, added to the accumulators.
 
-use cutlet_device::{DeviceData, Float, Global, fma};
+use cutlet_device::{DeviceData, Global, fma};
 use cutlet_layout_core::Coord;
 
-use super::{Epilogue, Pair};
+use super::{Accumulator, ElementC, Epilogue, Pair};
 
 /// `x + beta · source[row, column]`. The source has C's extents and any order.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct Residual<T: Float> {
+pub struct Residual<T: ElementC> {
     source: Global<T>,
     strides: [i64; 2],
     extent: Coord,
-    beta: f32,
-    padding: i32,
+    beta: T::Acc,
+    /// Makes the size a multiple of the alignment.
+    padding: T::Acc,
 }
 
-impl<T: Float> Residual<T> {
+impl<T: ElementC> Residual<T> {
     /// Adds `beta` times the matrix at `source`, of `extent` = (rows, columns). Its rows and columns are `strides`
     /// elements apart.
     ///
@@ -25,13 +26,13 @@ impl<T: Float> Residual<T> {
     /// [`gemm`](crate::gemm::sm90::gemm) calls [`apply_pairs`](Epilogue::apply_pairs), which needs rows of consecutive
     /// elements, of even length, and aligned to a pair's size.
     #[inline(always)]
-    pub unsafe fn new(beta: f32, source: Global<T>, strides: [i64; 2], extent: Coord) -> Self {
+    pub unsafe fn new(beta: T::Acc, source: Global<T>, strides: [i64; 2], extent: Coord) -> Self {
         Self {
             source,
             strides,
             extent,
             beta,
-            padding: 0,
+            padding: T::Acc::ZERO,
         }
     }
 
@@ -42,18 +43,18 @@ impl<T: Float> Residual<T> {
         &self,
         at: Coord,
         index: i64,
-        widen: impl FnOnce([T; N]) -> [f32; N],
-    ) -> [f32; N] {
+        widen: impl FnOnce([T; N]) -> [T::Acc; N],
+    ) -> [T::Acc; N] {
         if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
-            return [0.0; N];
+            return [T::Acc::ZERO; N];
         }
         // SAFETY: the caller of `new` promised that the element exists. For pairs, rows have an even length.
         widen(unsafe { self.source.load_vec(index) })
     }
 }
 
-impl<T: Float> Epilogue for Residual<T> {
-    type Acc = f32;
+impl<T: ElementC> Epilogue for Residual<T> {
+    type Acc = T::Acc;
     /// The index of the row's first element.
     type Row = i64;
     type Columns = ();
@@ -64,26 +65,24 @@ impl<T: Float> Epilogue for Residual<T> {
     }
 
     #[inline(always)]
-    fn apply(&self, acc: f32, _: Option<f32>, at: Coord) -> f32 {
+    fn apply(&self, acc: T::Acc, _: Option<T::Acc>, at: Coord) -> T::Acc {
         let index = i64::from(at[0]) * self.strides[0] + i64::from(at[1]) * self.strides[1];
-        let [old] = self.read(at, index, |[old]| [old.to_f32()]);
+        let [old] = self.read(at, index, |[old]| [old.widen()]);
         fma(self.beta, old, acc)
     }
 
     #[inline(always)]
     fn apply_pairs<const N: usize>(
         &self,
-        accs: &mut [[f32; 2]; N],
+        accs: &mut [[T::Acc; 2]; N],
         pair: impl Fn(usize) -> Pair<i64, ()>,
     ) {
         // All reads are in flight before the first value is needed.
-        let mut old = [[0.0; 2]; N];
+        let mut old = [[T::Acc::ZERO; 2]; N];
         for (nth, old) in old.iter_mut().enumerate() {
             let Pair { at, row, .. } = pair(nth);
             let index = row + i64::from(at[1]);
-            *old = self.read(at, index, |[first, second]| {
-                [first.to_f32(), second.to_f32()]
-            });
+            *old = self.read(at, index, |[first, second]| [first.widen(), second.widen()]);
         }
         for (accs, old) in accs.iter_mut().zip(&old) {
             *accs = [

@@ -3,44 +3,44 @@
 use cutlet_device::{DeviceData, fma};
 use cutlet_layout_core::Coord;
 
-use super::Epilogue;
+use super::{Accumulator, Epilogue};
 
-/// `alpha · acc + beta · old`.
+/// `alpha · acc + beta · old`, with factors of the accumulators' type.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct Scale {
+pub struct Scale<F: Accumulator = f32> {
     /// Factor of the accumulator.
-    pub alpha: f32,
+    pub alpha: F,
     /// Factor of the old element. If it is 0, C is not read.
-    pub beta: f32,
+    pub beta: F,
 }
 
-impl Scale {
+impl<F: Accumulator> Scale<F> {
     /// Leaves accumulators unchanged.
     pub const ONE: Self = Self {
-        alpha: 1.0,
-        beta: 0.0,
+        alpha: F::ONE,
+        beta: F::ZERO,
     };
 }
 
-impl Epilogue for Scale {
-    type Acc = f32;
+impl<F: Accumulator> Epilogue for Scale<F> {
+    type Acc = F;
     type Row = ();
     type Columns = ();
 
     #[inline(always)]
     fn reads_old(&self) -> bool {
-        self.beta != 0.0
+        self.beta != F::ZERO
     }
 
     #[inline(always)]
     fn is_identity(&self) -> bool {
-        self.alpha == 1.0
+        self.alpha == F::ONE
     }
 
     #[inline(always)]
-    fn apply(&self, acc: f32, old: Option<f32>, _: Coord) -> f32 {
-        let scaled = self.alpha * acc;
+    fn apply(&self, acc: F, old: Option<F>, _: Coord) -> F {
+        let scaled = self.alpha.times(acc);
         match old {
             Some(old) => fma(self.beta, old, scaled),
             None => scaled,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cutlet_device::PtxLibrary;
 use cutlet_host::{Stream, TensorMapElement};
-use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands};
+use cutlet_kernels::gemm::epilogue::{Accumulator, Epilogue, EpilogueOperands};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
 use super::fixup::FixupCounters;
@@ -12,6 +12,7 @@ use super::launch::{Prepared, To, Workspace};
 use super::tma_operand::TmaOperand;
 use super::{cost_input, fastest, supports, tma_stores};
 use crate::gemm::epilogue::EpilogueArgs;
+use crate::gemm::operand::Operand;
 use crate::gemm::problem::{Problem, ProblemShape};
 use crate::gemm::tune::model::{CostInput, OutputPath};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
@@ -33,7 +34,7 @@ impl<T: TensorMapElement, Epi: Epilogue> fmt::Debug for EpiloguePlan<T, Epi> {
     }
 }
 
-impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
+impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
     /// Makes a plan for matrices like these, with the kernel of `instance`, whose PTX is in `library`. The matrices'
     /// elements are neither read nor written.
     ///
@@ -116,7 +117,7 @@ impl<T: TensorMapElement, Epi: Epilogue> EpiloguePlan<T, Epi> {
 }
 
 /// The problem without an epilogue, which is the kernel's own.
-fn problem<'a, T: TensorMapElement>(
+fn problem<'a, T: TensorMapElement + Operand>(
     stream: &Stream,
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
@@ -124,11 +125,12 @@ fn problem<'a, T: TensorMapElement>(
 ) -> Result<Problem<'a, T>> {
     let device = stream.device();
     // C is not transposed: the epilogue gets the caller's rows and columns.
-    Problem::in_given_orders(device, 1.0, a, b, 0.0, c, EpilogueArgs::default())
+    let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
+    Problem::in_given_orders(device, alpha, a, b, beta, c, EpilogueArgs::default())
 }
 
 /// Refuses matrices that the kernel cannot multiply.
-fn check<T: TensorMapElement, Epi: Epilogue>(
+fn check<T: TensorMapElement + Operand, Epi: Epilogue>(
     problem: &Problem<'_, T>,
     instance: &Instance<T, Epi>,
 ) -> Result<()> {

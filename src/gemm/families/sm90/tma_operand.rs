@@ -5,6 +5,7 @@ use cutlet_host::{Scratch, Stream};
 use cutlet_kernels::repack::{self, Tile, repack_16};
 use cutlet_layout_core::tiles;
 
+use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
 use crate::gemm::tune::model::{CACHE_LINE, TMA_UNIT};
 use crate::matrix::{Extents, pointer, pointer_mut};
@@ -26,7 +27,10 @@ pub enum TmaOperand<'a, T: DeviceData> {
 
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
     /// The problem's A and B.
-    pub fn both<D: DeviceData>(stream: &Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]> {
+    pub fn both<D: DeviceData>(stream: &Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]>
+    where
+        T: Operand,
+    {
         Ok([Self::of(stream, problem.a)?, Self::of(stream, problem.b)?])
     }
 

@@ -1,0 +1,54 @@
+//! Precisions: the same product of f32 matrices, multiplied exactly, in tf32 and in three products of tf32.
+
+use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision, Result};
+
+fn main() -> Result<()> {
+    let device = Device::auto();
+    println!("running on {}", device.describe());
+    let stream = device.stream()?;
+
+    let (m, n, k) = (128, 128, 256);
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut numbers = |count: usize| -> Vec<f32> {
+        let numbers = std::iter::repeat_with(|| 2.0 * random.f32() - 1.0);
+        numbers.take(count).collect()
+    };
+    let (a, b) = (numbers(m * k), numbers(k * n));
+    let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let mut on_c = stream.zeroed::<f32>(m * n)?;
+
+    for precision in [Precision::Exact, Precision::Tf32, Precision::Tf32x3] {
+        Gemm::new().precision(precision).run(
+            &stream,
+            1.0,
+            Matrix::row_major(&on_a, m, k)?,
+            Matrix::col_major(&on_b, k, n)?,
+            0.0,
+            MatrixMut::row_major(&mut on_c, m, n)?,
+        )?;
+        let error = error(&a, &b, &stream.download(&on_c)?, k);
+        println!("{precision:>6}: the relative error is {error:.1e}");
+        // A precision is a lower bound: kernels without tensor cores multiply exactly.
+        let most = match precision {
+            Precision::Tf32 => 5e-4,
+            Precision::Exact | Precision::Tf32x3 => 1e-6,
+        };
+        assert!(error < most);
+    }
+    Ok(())
+}
+
+/// ‖A·B − C‖ / ‖A·B‖, with A·B in f64. Rows of A and columns of B have `k` consecutive elements.
+fn error(a: &[f32], b: &[f32], c: &[f32], k: usize) -> f64 {
+    let entries = a
+        .chunks_exact(k)
+        .flat_map(|row| b.chunks_exact(k).map(move |column| (row, column)));
+    let (mut errors, mut squares) = (0.0, 0.0);
+    for ((row, column), found) in entries.zip(c) {
+        let products = row.iter().zip(column);
+        let exact: f64 = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        errors += (exact - f64::from(*found)).powi(2);
+        squares += exact.powi(2);
+    }
+    (errors / squares).sqrt()
+}

@@ -1,0 +1,58 @@
+//! The precision of products of f32.
+
+use std::fmt;
+
+use super::operand::Operand;
+use crate::{Error, Result};
+
+/// How exactly a GEMM multiplies operands of `f32`. It is an option of [`Gemm`](crate::Gemm::precision).
+///
+/// Accumulators are in f32 in each precision. Operands of other types are always multiplied exactly.
+///
+/// | precision | bits of an operand that count | error of C, for random matrices |
+/// |---|---|---|
+/// | [`Exact`](Self::Exact) | all 24 | that of f32 sums |
+/// | [`Tf32`](Self::Tf32) | 11 | about 3·10⁻⁴ of C's entries, for any k |
+/// | [`Tf32x3`](Self::Tf32x3) | about 22 | about that of f32 sums |
+///
+/// A precision is a lower bound. Where no tensor cores or no kernels for them are there, products are exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Operands are multiplied as they are.
+    #[default]
+    Exact,
+    /// Operands are rounded to tf32, which has 10 bits of mantissa and f32's exponents. The error of an operand is at
+    /// most 2⁻¹¹ of it.
+    Tf32,
+    /// An operand is the sum of two numbers of tf32, and a product is the sum of three products of them. The product of
+    /// the two small numbers is left out. The error of a product is at most about 2⁻²⁰ of it.
+    ///
+    /// It takes three times the products of [`Tf32`](Self::Tf32). It also costs range, because the second number is
+    /// some 2⁻¹¹ of the first. Of operands below 2⁻¹⁰⁴ (5·10⁻³²), it may be too small to keep its bits. They then count
+    /// with fewer bits, down to those of [`Tf32`](Self::Tf32). An infinite operand may make entries of C NaN, as may
+    /// one that tf32 rounds to infinity (above 3.4·10³⁸).
+    Tf32x3,
+}
+
+impl Precision {
+    /// Refuses another precision than [`Exact`](Self::Exact) for operands that are not `f32`.
+    pub(super) fn check<T: Operand>(self) -> Result<()> {
+        match self == Precision::Exact || T::IS_F32 {
+            true => Ok(()),
+            false => Err(Error::Arithmetic {
+                asked: format!("the precision {self}"),
+                found: "it is for operands of f32 alone, and others are multiplied exactly; leave it out",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Precision::Exact => "exact",
+            Precision::Tf32 => "tf32",
+            Precision::Tf32x3 => "3xtf32",
+        })
+    }
+}
