@@ -11,9 +11,10 @@ const EACH_FORMAT_VARIABLE: &str = "CUTLET_EACH_FORMAT";
 /// of whoever works on one family, or runs only one.
 const FAMILIES_VARIABLE: &str = "CUTLET_FAMILIES";
 /// The families that can be left out, each with the `cfg` that its kernels are compiled under. Others are small.
-const FAMILIES: [(&str, &str); 3] = [
+const FAMILIES: [(&str, &str); 4] = [
     ("gather", "gather"),
     ("gemm-simt", "gemm_simt"),
+    ("gemm-sm80", "gemm_sm80"),
     ("gemm-sm90", "gemm_sm90"),
 ];
 

@@ -87,7 +87,8 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
 /// - a residual is row-major, and its rows start at multiples of two elements,
 ///
 /// or the same with rows and columns exchanged. Otherwise a second kernel applies the epilogue in another pass over C.
-/// The second kernel is also used where it is faster, as for few tiles with a long k.
+/// The second kernel is also used where it is faster, as for few tiles with a long k. On other GPUs and for other
+/// element types, one kernel does all of it if C has the type of the accumulators or of A and B, and k is not split.
 ///
 /// A linear layer with GELU, in bf16:
 ///
@@ -308,14 +309,14 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// | A and B | C | where |
 /// |---|---|---|
-/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by one kernel with tiles of 128×128, for large problems. It multiplies exactly in every [`Precision`] |
-/// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
-/// | `f64` | `f64` | nowhere yet: the kernels are still to come |
-/// | `i8` | `i32` | nowhere yet: the kernels are still to come |
+/// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by CUDA cores exactly, and by tensor cores in the lower [`Precision`]s |
+/// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
+/// | `f64` | `f64` | on the tensor cores of GPUs from Ampere on |
+/// | `i8` | `i32` | on the tensor cores of GPUs from Ampere on |
 ///
 /// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
 ///
-/// If C has another type than A and B, the accumulators go to scratch memory in f32, and a second kernel makes C. An
+/// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper, an
 /// `f32` C of 16-bit A and B needs no second kernel if
 ///
 /// - `beta` is 0, or 1 as for gradients that are accumulated,
@@ -333,7 +334,6 @@ impl Element<f32> for bf16 {}
 impl Element for f16 {}
 impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
-// The kernels of these two are still to come: see `families`.
 impl Element for f64 {}
 impl Element<i32> for i8 {}
 

@@ -21,6 +21,8 @@ struct Case {
     offset: usize,
     alpha: f32,
     beta: f32,
+    /// The kernel, or the one that is estimated to be the fastest.
+    kernel: Option<&'static str>,
 }
 
 const PLAIN: Case = Case {
@@ -32,9 +34,15 @@ const PLAIN: Case = Case {
     offset: 0,
     alpha: 1.0,
     beta: 0.0,
+    kernel: None,
 };
 
 fn check(case: &Case) {
+    try_check(case).unwrap();
+}
+
+/// Computes the case and compares every element. An error is that of the call.
+fn try_check(case: &Case) -> Result<(), Error> {
     let Case {
         m,
         n,
@@ -44,6 +52,7 @@ fn check(case: &Case) {
         offset,
         alpha,
         beta,
+        kernel,
     } = *case;
     let a = Host::random(m, k, orders[0], padding, offset);
     let b = Host::random(k, n, orders[1], padding, offset);
@@ -58,15 +67,18 @@ fn check(case: &Case) {
     let matrix = |host: &Host, buffer| {
         Matrix::with_ld(buffer, host.rows, host.columns, host.order, host.ld).unwrap()
     };
-    gemm(
+    let gemm = match kernel {
+        Some(kernel) => Gemm::new().instance(kernel),
+        None => Gemm::new(),
+    };
+    gemm.run(
         &stream,
         alpha,
         matrix(&a, buffer_a.slice(offset..).unwrap()),
         matrix(&b, buffer_b.slice(offset..).unwrap()),
         beta,
         MatrixMut::with_ld(buffer_c.slice_mut(offset..).unwrap(), m, n, c.order, c.ld).unwrap(),
-    )
-    .unwrap();
+    )?;
     let found = c.with_elements(stream.download(&buffer_c).unwrap());
 
     found.assert_padding_untouched(&c);
@@ -95,6 +107,7 @@ fn check(case: &Case) {
             );
         }
     }
+    Ok(())
 }
 
 /// Fails unless `found` equals `expected` up to `allowed`.
@@ -238,45 +251,35 @@ fn empty_problems() {
 
 #[test]
 fn every_instance() {
-    let stream = Device::auto().stream().unwrap();
-    let run = |(order_a, order_b), name, offset: usize| {
-        let a = Host::random(8, 12, order_a, 0, offset);
-        let b = Host::random(12, 4, order_b, 0, offset);
-        let [on_a, on_b] = [&a, &b].map(|host| stream.upload(&host.elements).unwrap());
-        let mut c = stream.zeroed::<f32>(32).unwrap();
-        Gemm::new().instance(name).run(
-            &stream,
-            1.0,
-            Matrix::packed(on_a.slice(offset..).unwrap(), 8, 12, order_a).unwrap(),
-            Matrix::packed(on_b.slice(offset..).unwrap(), 12, 4, order_b).unwrap(),
-            0.0,
-            MatrixMut::row_major(&mut c, 8, 4).unwrap(),
-        )?;
-        for (at, found) in stream.download(&c).unwrap().into_iter().enumerate() {
-            let (i, j) = (at / 4, at % 4);
-            let products = (0..12).map(|l| f64::from(a.at(i, l)) * f64::from(b.at(l, j)));
-            let (sum, magnitude) = products.fold((0.0, 0.0), |(sum, magnitude), it| {
-                (sum + it, magnitude + it.abs())
-            });
-            assert_close(found, sum, rounding::of_sum(12, magnitude), || {
-                format!("C[{i}, {j}] by {name}, offset {offset}")
-            });
-        }
-        Ok::<_, Error>(())
-    };
-    for orders in [RowMajor, ColMajor]
+    for (a, b) in [RowMajor, ColMajor]
         .map(|a| [(a, RowMajor), (a, ColMajor)])
         .concat()
     {
-        let names = Gemm::<f32>::instances::<f32>(orders.0, orders.1, Precision::Exact);
-        let [vectors, scalars] = names[..] else {
-            panic!("expected two instances, found {names:?}");
-        };
-        for (name, offset) in [(vectors, 0), (scalars, 0), (scalars, 1)] {
-            run(orders, name, offset).unwrap();
+        let names = Gemm::<f32>::instances::<f32>(a, b, Precision::Exact);
+        assert!(names.len() >= 3, "{names:?}");
+        for name in names {
+            let case = |k, offset| Case {
+                m: 140,
+                n: 268,
+                k,
+                orders: [a, b, RowMajor],
+                offset,
+                kernel: Some(name),
+                ..PLAIN
+            };
+            // More k-tiles than stages, the last one in part.
+            check(&case(212, 0));
+            // Few k-tiles, and none.
+            check(&case(8, 0));
+            check(&case(0, 0));
+            match name.ends_with("_any") {
+                true => check(&case(35, 1)),
+                false => {
+                    let said = try_check(&case(36, 1)).unwrap_err().to_string();
+                    assert!(said.contains(name), "{said}");
+                }
+            }
         }
-        let said = run(orders, vectors, 1).unwrap_err().to_string();
-        assert!(said.contains(vectors), "{said}");
     }
 }
 

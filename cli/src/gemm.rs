@@ -66,6 +66,9 @@ pub struct GemmArgs {
     /// The function applied last.
     #[arg(long, value_enum)]
     activation: Option<Activation>,
+    /// The kernel, instead of the one that is estimated to be the fastest.
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
     /// Compare with a reference in f64, exact for i8: all of C if that takes about a second, else 8192 entries.
     #[arg(long)]
     check: bool,
@@ -440,6 +443,10 @@ fn multiply<T: Element<D>, D: Stored>(
     let Factors { alpha, beta } = factors;
     let order = |order: Order| cutlet::Order::from(order);
     let gemm = args.epilogue().gemm(bias);
+    let gemm = match &args.kernel {
+        Some(kernel) => gemm.instance(kernel),
+        None => gemm,
+    };
     gemm.precision(args.precision.into()).run(
         stream,
         alpha,

@@ -26,6 +26,12 @@ macro_rules! index {
                 self.0 == 0
             }
 
+            /// Whether the index is below `count`, for work that the first ones do.
+            #[inline(always)]
+            pub const fn is_below(self, count: u32) -> bool {
+                self.0 < count
+            }
+
             /// Whether the index is `number`, for work that one of them does, and not the first.
             #[inline(always)]
             pub const fn is(self, number: u32) -> bool {

@@ -62,6 +62,14 @@ impl PtxFamily {
     }
 }
 
+impl PtxModule {
+    /// Whether a kernel of the module can begin while the kernel before it ends, because it can wait for that kernel:
+    /// targets from sm_90 on.
+    pub fn can_begin_early(&self) -> bool {
+        Target::parse(self.target).is_some_and(|target| target.major >= 9)
+    }
+}
+
 /// A parsed target: `sm_90a` is 9, 0, `Arch`.
 struct Target {
     major: u32,

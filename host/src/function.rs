@@ -128,7 +128,7 @@ impl<A: KernelArgs> Function<A> {
         let code = unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut blocks,
-                entry.0,
+                entry.function,
                 i32::try_from(self.bounds.threads()).unwrap_or(i32::MAX),
                 self.bounds.shared_bytes() as usize,
             )

@@ -111,17 +111,7 @@ impl Stream {
                 self.device().make_current()?;
                 // SAFETY: function, stream and arguments are on the current device, and the arguments
                 // have the kernel's types. The rest is the caller's promise.
-                unsafe {
-                    launch_gpu(
-                        *entry,
-                        name,
-                        bounds,
-                        config,
-                        stream.cu_stream(),
-                        &args,
-                        self.device(),
-                    )
-                }
+                unsafe { launch_gpu(*entry, name, bounds, config, stream.cu_stream(), &args) }
             }
             _ => Ok(()),
         }
@@ -180,7 +170,6 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
     config: LaunchConfig,
     stream: sys::CUstream,
     args: &A,
-    device: &Device,
 ) -> Result<()> {
     let mut pointers = [ptr::null_mut::<c_void>(); MAX_ARGS];
     let mut places = pointers.iter_mut();
@@ -191,7 +180,7 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
     });
     // SAFETY: there is a pointer for each of the kernel's parameters, and the arguments live past the call. The rest
     // is the caller's promise.
-    unsafe { launch_pointers(entry, name, bounds, config, stream, &mut pointers, device) }
+    unsafe { launch_pointers(entry, name, bounds, config, stream, &mut pointers) }
 }
 
 /// The part of [`launch_gpu`] that does not depend on the types of the arguments.
@@ -206,7 +195,6 @@ unsafe fn launch_pointers(
     config: LaunchConfig,
     stream: sys::CUstream,
     pointers: &mut [*mut c_void; MAX_ARGS],
-    device: &Device,
 ) -> Result<()> {
     // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
     let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
@@ -219,11 +207,7 @@ unsafe fn launch_pointers(
         attribute.value.clusterDim.z = 1;
         count += 1;
     }
-    let can_overlap = || {
-        let capability = device.compute_capability();
-        capability.is_some_and(|capability| capability >= (9, 0))
-    };
-    if config.overlap_previous && can_overlap() {
+    if config.overlap_previous && entry.can_begin_early {
         let attribute = &mut attributes[count];
         attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;
@@ -243,8 +227,14 @@ unsafe fn launch_pointers(
     };
     // SAFETY: the configuration and its attributes live past the call, which copies them. The rest
     // is the caller's promise.
-    let code =
-        unsafe { sys::cuLaunchKernelEx(&launch, entry.0, pointers.as_mut_ptr(), ptr::null_mut()) };
+    let code = unsafe {
+        sys::cuLaunchKernelEx(
+            &launch,
+            entry.function,
+            pointers.as_mut_ptr(),
+            ptr::null_mut(),
+        )
+    };
     match code {
         sys::CUresult::CUDA_SUCCESS => Ok(()),
         code => check(&format!("launching kernel `{name}`"), code),

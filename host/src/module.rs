@@ -40,7 +40,11 @@ unsafe impl Send for Module {}
 
 /// A kernel loaded on one GPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry(pub(crate) CUfunction);
+pub(crate) struct Entry {
+    pub(crate) function: CUfunction,
+    /// Whether the kernel can begin while the kernel before it ends: see [`PtxModule::can_begin_early`].
+    pub(crate) can_begin_early: bool,
+}
 
 // SAFETY: a function's handle may be used from any thread while its module is loaded, which it is
 // until the process ends.
@@ -79,10 +83,13 @@ impl ModuleCache {
             request.device,
         )?;
         request.gpu.make_current()?;
-        let entry = look_up(
-            self.compiled(family, module, request.kernel)?,
-            request.kernel,
-        )?;
+        let entry = Entry {
+            function: look_up(
+                self.compiled(family, module, request.kernel)?,
+                request.kernel,
+            )?,
+            can_begin_early: module.can_begin_early(),
+        };
         prepare(entry, request)?;
         write(&self.functions).insert(key, entry);
         Ok(entry)
@@ -106,7 +113,7 @@ impl ModuleCache {
     }
 }
 
-fn look_up(module: Module, kernel: &'static str) -> Result<Entry> {
+fn look_up(module: Module, kernel: &'static str) -> Result<CUfunction> {
     let doing = format!("looking up kernel `{kernel}` in its module");
     let Ok(name) = CString::new(kernel) else {
         return Err(driver::error(&doing, CUresult::CUDA_ERROR_NOT_FOUND));
@@ -115,7 +122,7 @@ fn look_up(module: Module, kernel: &'static str) -> Result<Entry> {
     // SAFETY: the module is loaded, the name ends in NUL, and the driver writes one handle.
     let code = unsafe { sys::cuModuleGetFunction(&mut function, module.0, name.as_ptr()) };
     check(&doing, code)?;
-    Ok(Entry(function))
+    Ok(function)
 }
 
 /// Checks that the device has the resources that the kernel needs, and allows the kernel to use them.
@@ -179,7 +186,7 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
 pub(crate) fn attribute(entry: Entry, attribute: CUfunction_attribute) -> Result<u32> {
     let mut value = 0;
     // SAFETY: the handle is a loaded function's, and the driver writes one int.
-    let code = unsafe { sys::cuFuncGetAttribute(&mut value, attribute, entry.0) };
+    let code = unsafe { sys::cuFuncGetAttribute(&mut value, attribute, entry.function) };
     check("querying a kernel's properties", code)?;
     Ok(u32::try_from(value).unwrap_or(0))
 }
@@ -187,7 +194,7 @@ pub(crate) fn attribute(entry: Entry, attribute: CUfunction_attribute) -> Result
 fn allow(entry: Entry, attribute: CUfunction_attribute, value: u32) -> Result<()> {
     let value = i32::try_from(value).unwrap_or(i32::MAX);
     // SAFETY: the handle is a loaded function's.
-    let code = unsafe { sys::cuFuncSetAttribute(entry.0, attribute, value) };
+    let code = unsafe { sys::cuFuncSetAttribute(entry.function, attribute, value) };
     check("raising a kernel's resource limits", code)
 }
 

@@ -100,7 +100,7 @@ impl Device {
         let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
         gpu.make_current()?;
         // SAFETY: the kernel takes one pointer, to an element for each block.
-        match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args, self) } {
+        match unsafe { launch_gpu(entry, NAME, bounds, config, handle, &args) } {
             Ok(()) => stream.download(&places),
             // The GPU has no clusters of this size.
             Err(_) => Ok(Vec::new()),

@@ -8,8 +8,8 @@
 //! | what is applied to them | [`epilogue`] | types that compose |
 //! | how C is written | [`store`] | TMA, vectors, partial output, fixup |
 //!
-//! [`sm90`] is the family for Hopper's tensor cores, [`simt`] the family for CUDA cores. [`config`] has the types that
-//! a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial output, a second
+//! [`sm90`] is the family for Hopper's tensor cores. Two families share one kernel, [`multistage`]: [`sm80`] for tensor
+//! cores from Ampere on, and [`simt`] for CUDA cores. [`config`] has the types that a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial output, a second
 //! kernel makes C: [`split_k_reduce`] adds the partials of splits, [`epilogue_pass`] applies an epilogue that the GEMM
 //! could not fuse.
 
@@ -19,8 +19,10 @@ pub mod epilogue;
 pub mod epilogue_pass;
 pub mod loader;
 pub mod mainloop;
+pub mod multistage;
 pub mod scheduler;
 pub mod simt;
+pub mod sm80;
 pub mod sm90;
 pub mod split_k_reduce;
 pub mod store;

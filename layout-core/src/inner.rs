@@ -14,7 +14,7 @@ mod strided;
 
 pub use fixed::{Fixed, NoSwizzle, StaticSwizzle, Sw};
 pub use gather::{Gather, RowIndex};
-pub use strided::{ColMajor, RowMajor, Strided};
+pub use strided::{AnyStrides, ColMajor, RowMajor, Strided};
 
 use crate::entry::entry;
 use crate::static_layout::Coordinates;
@@ -61,6 +61,10 @@ pub trait Bound: Copy {
 
     /// Whether value `v` exists: it lies inside the tensor's extents.
     fn holds(&self, v: usize) -> bool;
+
+    /// How many of the `width` values from `v` on exist, if they are consecutive in memory. Those that exist come
+    /// first.
+    fn count(&self, v: usize, width: usize) -> u32;
 }
 
 /// The check that an offset plus a value's constant coordinate is inside the extents.
@@ -90,6 +94,16 @@ impl Bounds {
     #[inline(always)]
     fn hold(&self, coord: Coord) -> bool {
         coord[0] < self.rest[0] && coord[1] < self.rest[1]
+    }
+
+    /// How many of `width` coordinates from `coord` on along `direction` are inside.
+    #[inline(always)]
+    fn count(&self, coord: Coord, direction: usize, width: usize) -> u32 {
+        let inside = match coord[1 - direction] < self.rest[1 - direction] {
+            true => self.rest[direction] - coord[direction],
+            false => 0,
+        };
+        inside.clamp(0, width as i32) as u32
     }
 }
 

@@ -116,7 +116,7 @@ pub use divisor::{Divide, Divisor};
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{
-    Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
+    AnyStrides, Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
     StaticSwizzle, Strided, Sw,
 };
 pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width, covers_exactly};

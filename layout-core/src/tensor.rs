@@ -148,6 +148,26 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         &self.bound
     }
 
+    /// The engine whose element 0 is value `v`, for instructions that take an address.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Engine, L, RowMajor, Tensor, Tv};
+    ///
+    /// type Pair = Tv<L!(2:1@1), L!(2:1@0)>; // two threads, a column of two values each
+    ///
+    /// let matrix = [1, 2, 3, 4];
+    /// // SAFETY: the extents and the leading dimension stay inside the array.
+    /// let second = unsafe {
+    ///     let tensor = Tensor::new(matrix.as_ptr(), RowMajor::new([2, 2], 2));
+    ///     tensor.partition::<Pair>(1u32).engine_at(1).load(0)
+    /// };
+    /// assert_eq!(second, 4);
+    /// ```
+    #[inline(always)]
+    pub fn engine_at(&self, v: usize) -> E {
+        self.engine.offset(self.bound.index(v))
+    }
+
     /// Reads value `v`, or returns `filler` if it lies outside the tensor.
     #[inline(always)]
     pub fn value(&self, v: usize, filler: E::Element) -> E::Element {
@@ -250,6 +270,47 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
                 // SAFETY: as in `load_into`.
                 unsafe { C::Width::copy(self.engine, index, to.engine, to_index) };
             }
+        });
+    }
+}
+
+impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
+    /// Calls `f(from, to, count)` for each access: where it begins in this partition and in `to`,
+    /// and how many of its values exist in this one, which come first. For copies by instructions
+    /// of their own, such as `cp.async`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// type Fours = Tv<L!(2:4@1), L!(4:1@1), 4>; // two threads, four consecutive values each
+    ///
+    /// let (from, mut to) = ([1, 2, 3, 4, 5, 6], [0; 8]);
+    /// // SAFETY: the extents and the leading dimensions stay inside the arrays.
+    /// let (from, to) = unsafe {
+    ///     let from = Tensor::new(from.as_ptr(), RowMajor::new([1, 6], 6));
+    ///     (from, Tensor::new(to.as_mut_ptr(), RowMajor::new([1, 8], 8)))
+    /// };
+    /// let mut counts = [0; 2];
+    /// for thread in 0..2u32 {
+    ///     let to = to.partition::<Fours>(thread);
+    ///     let each = |_, _, count| counts[thread as usize] = count;
+    ///     from.partition::<Fours>(thread).each_access(&to, each);
+    /// }
+    /// assert_eq!(counts, [4, 2]);
+    /// ```
+    #[inline(always)]
+    pub fn each_access<F: Engine, J: Inner>(
+        &self,
+        to: &Partition<F, J, C>,
+        mut f: impl FnMut(E, F, u32),
+    ) {
+        const { Self::WIDTH_FITS }
+        const { Partition::<F, J, C>::WIDTH_FITS }
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            let from = self.engine.offset(self.bound.index(v));
+            let to = to.engine.offset(to.bound.index(v));
+            f(from, to, self.bound.count(v, Self::WIDTH));
         });
     }
 }

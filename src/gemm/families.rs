@@ -1,6 +1,8 @@
 //! The families of kernels for each combination of element types, and their list.
 
+mod multistage;
 mod simt;
+mod sm80;
 mod sm90;
 
 use half::{bf16, f16};
@@ -51,16 +53,15 @@ macro_rules! families {
     };
 }
 families! {
-    f32 => f32: simt::ToF32;
-    f32 => bf16: simt::ToOtherType;
-    f32 => f16: simt::ToOtherType;
-    bf16 => bf16: sm90::ToSameType;
-    f16 => f16: sm90::ToSameType;
-    bf16 => f32: sm90::ToF32;
-    f16 => f32: sm90::ToF32;
-    bf16 => f16: sm90::ToOtherType;
-    f16 => bf16: sm90::ToOtherType;
-    // The families come with the kernels.
-    f64 => f64: ;
-    i8 => i32: ;
+    f32 => f32: simt::ToF32, sm80::ToOwnType(sm80::Tf32), sm80::ToOwnType(sm80::Tf32x3);
+    f32 => bf16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
+    f32 => f16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
+    bf16 => bf16: sm90::ToSameType, sm80::ToOwnType(sm80::Bf16);
+    f16 => f16: sm90::ToSameType, sm80::ToOwnType(sm80::F16);
+    bf16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::Bf16);
+    f16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::F16);
+    bf16 => f16: sm90::ToOtherType, sm80::ToOtherType(sm80::Bf16);
+    f16 => bf16: sm90::ToOtherType, sm80::ToOtherType(sm80::F16);
+    f64 => f64: sm80::ToOwnType(sm80::F64);
+    i8 => i32: sm80::ToOwnType(sm80::I8);
 }

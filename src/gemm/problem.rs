@@ -111,14 +111,19 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         let c = self.c.in_one_run();
         match c.order() {
             Order::RowMajor => Problem { a, b, c, ..self },
-            // Cᵀ = Bᵀ·Aᵀ, and the transposed C is row-major.
-            Order::ColMajor => Problem {
-                a: b.transposed(),
-                b: a.transposed(),
-                c: c.transposed(),
-                epilogue: self.epilogue.transposed(),
-                ..self
-            },
+            // The transposed C is row-major.
+            Order::ColMajor => Problem { a, b, c, ..self }.transposed(),
+        }
+    }
+
+    /// The same product as Cᵀ = Bᵀ·Aᵀ.
+    pub fn transposed(self) -> Self {
+        Problem {
+            a: self.b.transposed(),
+            b: self.a.transposed(),
+            c: self.c.transposed(),
+            epilogue: self.epilogue.transposed(),
+            ..self
         }
     }
 

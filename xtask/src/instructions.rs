@@ -1,37 +1,25 @@
 //! Assembles every instruction of the device crate. They are texts in the source, so only an assembler finds a mistake
 //! in them.
 
-use std::{
-    path::Path,
-    sync::Mutex,
-    thread::{self, available_parallelism},
-};
-
 use cutlet_ptx_builder::BuiltModule;
 
-use crate::{kernel_package::INSTRUCTIONS, process::Outcome, ptxas::Ptxas, workspace::target_dir};
+use crate::{
+    assembly::{self, Assembled},
+    kernel_package::INSTRUCTIONS,
+    process::Outcome,
+    ptxas::Ptxas,
+    workspace::target_dir,
+};
 
 /// Compiles the kernels with every instruction, and assembles them. Any complaint is an error.
 pub fn assemble(ptxas: &Ptxas) -> Outcome {
     let built = INSTRUCTIONS.build()?;
     let folder = target_dir()?.join("machine-code/instructions");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    let open = Mutex::new(built.modules().iter());
-    let faults = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                let next = || open.lock().unwrap().next();
-                while let Some(module) = next() {
-                    let found = assemble_module(ptxas, module, &folder);
-                    faults.lock().unwrap().extend(found);
-                }
-            });
-        }
-    });
-    let mut faults = faults.into_inner().unwrap();
-    faults.sort();
+    let mut faults = Vec::new();
+    assembly::assemble(ptxas, built.modules(), &folder, |module, assembled| {
+        let found = assembled.iter().filter_map(|one| complaint(module, one));
+        faults.extend(found);
+    })?;
     if faults.is_empty() {
         println!(
             "\n{} modules with every instruction of the device crate: no errors, no warnings",
@@ -51,20 +39,15 @@ pub fn assemble(ptxas: &Ptxas) -> Outcome {
 const SHOWN: usize = 6;
 
 /// The assembler's complaint about a module.
-fn assemble_module(ptxas: &Ptxas, module: &BuiltModule, folder: &Path) -> Option<String> {
-    let BuiltModule {
-        family,
-        target,
-        path,
-    } = module;
-    let name = path.file_name().unwrap_or_default();
-    let fault = match ptxas.assemble(path, target, &folder.join(name).with_extension("cubin")) {
-        Err(error) => error,
+fn complaint(module: &BuiltModule, assembled: &Assembled) -> Option<String> {
+    let fault = match &assembled.report {
+        Err(error) => error.clone(),
         Ok(report) if !report.warnings.is_empty() => report.warnings.join("\n"),
         Ok(report) if report.entries.is_empty() => "ptxas saw no entry in it".to_owned(),
         Ok(_) => return None,
     };
-    Some(format!("{family} for {target}: {}", shortened(&fault)))
+    let module = assembly::describe(module, assembled.gpu);
+    Some(format!("{module}: {}", shortened(&fault)))
 }
 
 /// The first lines of a fault, and how many more there are.

@@ -3,6 +3,7 @@
 //! `cargo xtask demo` and `cargo xtask test` work in a fresh clone: they set up what is missing.
 
 mod archive;
+mod assembly;
 mod ci;
 mod demo;
 mod examples;
@@ -31,8 +32,9 @@ usage: cargo xtask <task>
   setup         finds a toolchain that compiles kernels to PTX, or installs one
   ci            checks formatting, clippy and documentation, then runs the three tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
-    ptx           assembles every instruction of the device crate, and every kernel's PTX for every target; no
-                  spills, calls or local memory, no memory barrier in a loop with wgmma
+    ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
+                  runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
+                  wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them

@@ -1,10 +1,12 @@
-//! Assembles every kernel's PTX for every target, and checks that PTX and machine code are those of fast kernels.
+//! Assembles every kernel's PTX for every GPU that it is meant for, and checks that PTX and machine code are those of
+//! fast kernels.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use cutlet_ptx_builder::BuiltModule;
 
 use crate::{
+    assembly::{self, Assembled, PORTABLE, PORTABLE_GPUS},
     hot_loop, instructions,
     kernel_package::KERNELS,
     nvdisasm::Nvdisasm,
@@ -13,29 +15,41 @@ use crate::{
     workspace::target_dir,
 };
 
+/// The latest version of PTX that a kernel for [`PORTABLE`] may have. It is the first one that knows the target.
+/// Drivers accept it since CUDA 11.0.
+const PORTABLE_ISA: &str = "7.0";
+
 /// Assembles the instructions of the device crate, then assembles and checks all kernels.
 pub fn run() -> Outcome {
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
     instructions::assemble(&ptxas)?;
     let built = KERNELS.build()?;
-    let folder = target_dir()?.join("machine-code");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    let mut findings = Findings::default();
-    println!(
-        "\n{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
-        "entry", "family", "target", "registers", "stack", "spilled", "static shared"
-    );
-    let mut with_wgmma = Vec::new();
+    let mut texts = Vec::new();
     for module in built.modules() {
         let text = std::fs::read_to_string(&module.path)
             .map_err(|error| format!("cannot read {}: {error}", module.path.display()))?;
-        let name = module.path.file_name().unwrap_or_default();
-        let cubin = folder.join(name).with_extension("cubin");
-        if findings.assemble(&ptxas, module, &text, &cubin) && text.contains("wgmma.mma_async") {
-            with_wgmma.push(cubin);
-        }
+        texts.push(text);
     }
+    println!(
+        "\nPTX for {PORTABLE} is assembled for {}; its figures are the largest of these",
+        PORTABLE_GPUS.join(", ")
+    );
+    println!(
+        "{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
+        "entry", "family", "target", "registers", "stack", "spilled", "static shared"
+    );
+    let mut findings = Findings::default();
+    let mut with_wgmma = Vec::new();
+    let mut texts = texts.iter();
+    let folder = target_dir()?.join("machine-code");
+    assembly::assemble(&ptxas, built.modules(), &folder, |module, assembled| {
+        let text = texts.next().map_or("", String::as_str);
+        findings.check(module, text, &assembled);
+        if text.contains("wgmma.mma_async") {
+            let made = assembled.into_iter().filter(|one| one.report.is_ok());
+            with_wgmma.extend(made.map(|one| one.cubin));
+        }
+    })?;
     println!(
         "\n{:<32} {:>18} {:>6}",
         "loop with wgmma of", "its instructions", "wgmma"
@@ -73,22 +87,37 @@ struct Findings {
 }
 
 impl Findings {
-    /// Assembles a module, and prints what its entries use. Returns whether there is a cubin now.
-    fn assemble(&mut self, ptxas: &Ptxas, module: &BuiltModule, text: &str, cubin: &Path) -> bool {
-        let (family, target) = (&module.family, &module.target);
+    /// Checks a module's text and machine code, and prints what its entries use.
+    fn check(&mut self, module: &BuiltModule, text: &str, assembled: &[Assembled]) {
+        let BuiltModule { family, target, .. } = module;
         let of_module = |fault: String| format!("{family} for {target}: {fault}");
         self.faults.extend(slow_lines(text).map(of_module));
         self.faults.extend(doubled_barriers(text).map(of_module));
-        let report = match ptxas.assemble(&module.path, target, cubin) {
-            Err(error) => {
-                self.faults.push(of_module(error));
-                return false;
-            }
-            Ok(report) => report,
-        };
         self.faults
-            .extend(report.warnings.into_iter().map(of_module));
-        for (entry, usage) in &report.entries {
+            .extend(late_version(target, text).map(of_module));
+        let mut worst = BTreeMap::<&str, Usage>::new();
+        for Assembled { gpu, report, .. } in assembled {
+            let of_gpu = |fault: &str| format!("{}: {fault}", assembly::describe(module, gpu));
+            let report = match report {
+                Err(error) => {
+                    self.faults.push(of_gpu(error));
+                    continue;
+                }
+                Ok(report) => report,
+            };
+            self.faults
+                .extend(report.warnings.iter().map(|warning| of_gpu(warning)));
+            for (entry, usage) in &report.entries {
+                self.faults
+                    .extend(slow_usage(usage).map(|fault| of_gpu(&format!("{entry}: {fault}"))));
+                let worst = worst.entry(entry).or_default();
+                *worst = worst.worst(usage);
+            }
+            if report.entries.is_empty() {
+                self.faults.push(of_gpu("ptxas saw no entry in it"));
+            }
+        }
+        for (entry, usage) in &worst {
             println!(
                 "{entry:<32} {family:<20} {target:<8} {:>9} {:>6} {:>7} {:>13}",
                 usage.registers,
@@ -96,15 +125,8 @@ impl Findings {
                 usage.spill_stores + usage.spill_loads,
                 usage.shared
             );
-            self.faults
-                .extend(slow_usage(usage).map(|fault| format!("{entry} for {target}: {fault}")));
         }
-        if report.entries.is_empty() {
-            self.faults
-                .push(of_module("ptxas saw no entry in it".to_owned()));
-        }
-        self.entries += report.entries.len();
-        true
+        self.entries += worst.len();
     }
 
     /// Disassembles a cubin with `wgmma` into a listing beside it, and prints its loops with `wgmma`.
@@ -163,6 +185,19 @@ fn doubled_barriers(ptx: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// The text's version of PTX, if older drivers would refuse a kernel because of it: see [`PORTABLE_ISA`].
+fn late_version(target: &str, ptx: &str) -> Option<String> {
+    let version = ptx
+        .lines()
+        .find_map(|line| line.strip_prefix(".version "))?;
+    (target == PORTABLE && version.trim() != PORTABLE_ISA).then(|| {
+        format!(
+            "its PTX is of version {}, but kernels for {PORTABLE} need no later one than {PORTABLE_ISA}",
+            version.trim()
+        )
+    })
+}
+
 fn slow_usage(usage: &Usage) -> impl Iterator<Item = String> {
     let kinds = [
         (usage.stack, "of stack"),
@@ -202,6 +237,15 @@ mod tests {
                      $L:\n\tbarrier.cluster.arrive.relaxed;\n}\n";
         let doubled: Vec<String> = doubled_barriers(&format!("{once}{twice}{once}")).collect();
         assert_eq!(doubled, ["b has 2 cluster barriers"]);
+    }
+
+    #[test]
+    fn a_version_that_older_drivers_refuse_is_found() {
+        let text = |version| format!(".version {version}\n.target sm_80\n.address_size 64\n");
+        assert_eq!(late_version("sm_80", &text("7.0")), None);
+        assert_eq!(late_version("sm_90a", &text("8.1")), None);
+        let fault = late_version("sm_80", &text("7.1")).unwrap();
+        assert!(fault.contains("version 7.1"), "{fault}");
     }
 
     #[test]

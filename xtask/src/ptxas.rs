@@ -32,6 +32,19 @@ pub struct Usage {
     pub shared: u32,
 }
 
+impl Usage {
+    /// The larger of each figure.
+    pub fn worst(&self, other: &Usage) -> Usage {
+        Usage {
+            registers: self.registers.max(other.registers),
+            stack: self.stack.max(other.stack),
+            spill_stores: self.spill_stores.max(other.spill_stores),
+            spill_loads: self.spill_loads.max(other.spill_loads),
+            shared: self.shared.max(other.shared),
+        }
+    }
+}
+
 /// What `ptxas -v` reports about a module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -49,16 +62,19 @@ pub struct Ptxas {
 impl Ptxas {
     /// Finds the assembler, or fetches it.
     pub fn get() -> Outcome<Self> {
-        Ok(Self {
-            program: WHEEL.get()?,
-        })
+        Ok(Self::at(WHEEL.get()?))
     }
 
-    /// Assembles the PTX file for `target` (such as `sm_90a`) into a cubin, and returns the report.
-    pub fn assemble(&self, ptx: &Path, target: &str, cubin: &Path) -> Outcome<Report> {
+    /// The assembler in this file.
+    pub fn at(program: PathBuf) -> Self {
+        Self { program }
+    }
+
+    /// Assembles the PTX file for `gpu` (such as `sm_90a`) into a cubin, and returns the report.
+    pub fn assemble(&self, ptx: &Path, gpu: &str, cubin: &Path) -> Outcome<Report> {
         let (printed, complained) = output(
             Command::new(&self.program)
-                .args(["-v", &format!("-arch={target}"), "-o"])
+                .args(["-v", &format!("-arch={gpu}"), "-o"])
                 .args([cubin, ptx]),
         )?;
         Ok(read_report(&format!("{printed}{complained}")))
@@ -143,6 +159,21 @@ ptxas warning : Unresolved extern variable
         );
         assert_eq!(report.entries["saxpy"].registers, 12);
         assert_eq!(report.entries.len(), 2);
+    }
+
+    #[test]
+    fn the_worst_usage_has_the_larger_of_each_figure() {
+        let usage = |registers, stack, spill_stores, spill_loads, shared| Usage {
+            registers,
+            stack,
+            spill_stores,
+            spill_loads,
+            shared,
+        };
+        assert_eq!(
+            usage(168, 0, 4, 0, 48).worst(&usage(128, 16, 0, 8, 0)),
+            usage(168, 16, 4, 8, 48)
+        );
     }
 
     #[test]

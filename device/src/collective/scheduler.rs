@@ -10,6 +10,9 @@ use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
 // SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Raster<Divisor> {}
+// SAFETY: as above.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for Divisor {}
 
 /// The work tiles of a persistent block, in clusters of shape `C`.
 ///

@@ -9,6 +9,8 @@ mod residual;
 mod scale;
 mod then;
 
+use core::array;
+
 use cutlet_device::DeviceData;
 use cutlet_layout_core::{Coord, Fragment, StaticLayout, each};
 
@@ -156,6 +158,27 @@ pub(super) fn apply<Epi: Epilogue, L: StaticLayout>(
     at: impl Fn(usize) -> Coord,
 ) {
     each::<L>(|v| accumulators.set(v, epilogue.apply(accumulators.get(v), None, at(v))));
+}
+
+/// Applies the epilogue without old elements to four neighbours in each of four rows. The thread's value `v` is at
+/// `at(v)`, and its first columns are multiples of two. All reads of operands are in flight at the same time.
+#[inline(always)]
+pub(super) fn apply_fours<Epi: Epilogue, L: StaticLayout>(
+    epilogue: Epi,
+    accumulators: &Fragment<Epi::Acc, L>,
+    at: impl Fn(usize) -> Coord,
+) -> Fragment<Epi::Acc, L> {
+    const { assert!(L::SIZE == 16, "four neighbours in each of four rows") };
+    let rows: [_; 4] = array::from_fn(|row| epilogue.row(at(4 * row)[0]));
+    let columns: [_; 2] = array::from_fn(|pair| epilogue.columns(at(2 * pair)[1]));
+    let mut pairs: [_; 8] =
+        array::from_fn(|pair| [accumulators.get(2 * pair), accumulators.get(2 * pair + 1)]);
+    epilogue.apply_pairs(&mut pairs, |pair| Pair {
+        at: at(2 * pair),
+        row: rows[pair / 2],
+        columns: columns[pair % 2],
+    });
+    Fragment::from_fn(|v| pairs[v / 2][v % 2])
 }
 
 /// The place and the operands of two accumulators in neighbouring columns. The first column is even.

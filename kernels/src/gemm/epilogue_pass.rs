@@ -1,15 +1,12 @@
 //! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, and writes a
 //! C of any type and alignment.
 
-use core::array;
-
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{
-    Coord, Divisor, Fragment, L, Raster, RowMajor, StaticLayout, Tensor, Tv, covers_exactly,
-    tile_extent, tiles,
+    AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, covers_exactly, tile_extent, tiles,
 };
 
-use super::epilogue::{ElementC, Epilogue, Fused, Pair};
+use super::epilogue::{ElementC, Epilogue, Fused, apply_fours};
 
 /// The tile of C that a block writes.
 type Tile = L!((32, 128):(1@0, 1@1));
@@ -19,8 +16,6 @@ type Values = L!((4, 4):(1@1, 8@0));
 type Threads<const WIDTH: usize> = Tv<L!((32, 8):(4@1, 1@0)), Values, WIDTH>;
 /// Threads of a block.
 const THREADS: u32 = 256;
-/// Pairs of neighbours of a thread.
-const PAIRS: usize = Values::SIZE / 2;
 
 const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 
@@ -28,15 +23,15 @@ const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct PassArgs {
-    /// Elements from one row of C to the next.
-    pub ldc: i64,
+    /// Elements from one row of C to the next, and from one column to the next.
+    pub strides: [i64; 2],
     /// Elements from one row of accumulators to the next, a multiple of 4.
     pub ld: i64,
     /// Rows of C.
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Not 0 if C is written in vectors of four. Then C's rows start at multiples of four elements and have a multiple
+    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and have a multiple
     /// of four, and the epilogue may read its operands in pairs.
     pub in_fours: u32,
     /// The tile of each block: see [`raster`].
@@ -60,7 +55,7 @@ unsafe fn pass<T: ElementC<Acc = f32>>(
     epilogue: Fused<T>,
 ) {
     let PassArgs {
-        ldc,
+        strides,
         ld,
         m,
         n,
@@ -72,37 +67,22 @@ unsafe fn pass<T: ElementC<Acc = f32>>(
     let (accumulators, to) = unsafe {
         let accumulators =
             Tensor::new(accumulators, RowMajor::new([m, n], ld)).local_tile::<Tile>(tile);
-        let to = Tensor::new(c, RowMajor::new([m, n], ldc)).local_tile::<Tile>(tile);
-        (accumulators.partition::<Threads<4>>(thread).load(0.0), to)
+        let row_major = Tensor::new(c, RowMajor::new([m, n], strides[0])).local_tile::<Tile>(tile);
+        let any = Tensor::new(c, AnyStrides::new([m, n], strides)).local_tile::<Tile>(tile);
+        (
+            accumulators.partition::<Threads<4>>(thread).load(0.0),
+            (row_major, any),
+        )
     };
     if in_fours != 0 {
-        let to = to.partition::<Threads<4>>(thread);
-        let new = apply_pairs(epilogue, &accumulators, |v| to.bound().coordinate(v));
+        let to = to.0.partition::<Threads<4>>(thread);
+        let new = apply_fours(epilogue, &accumulators, |v| to.bound().coordinate(v));
         to.store(&new.map(|_, value| T::narrow(value)));
     } else {
-        let to = to.partition::<Threads<1>>(thread);
+        let to = to.1.partition::<Threads<1>>(thread);
         let at = |v| to.bound().coordinate(v);
         to.store(&accumulators.map(|v, acc| T::narrow(epilogue.apply(acc, None, at(v)))));
     }
-}
-
-/// Applies the epilogue. Value `v` is at `at(v)`. All reads of operands are in flight at the same time.
-#[inline(always)]
-fn apply_pairs<Epi: Epilogue<Acc = f32>>(
-    epilogue: Epi,
-    accumulators: &Fragment<f32, Values>,
-    at: impl Fn(usize) -> Coord,
-) -> Fragment<f32, Values> {
-    let rows: [_; PAIRS / 2] = array::from_fn(|row| epilogue.row(at(4 * row)[0]));
-    let columns: [_; 2] = array::from_fn(|pair| epilogue.columns(at(2 * pair)[1]));
-    let mut pairs: [_; PAIRS] =
-        array::from_fn(|pair| [accumulators.get(2 * pair), accumulators.get(2 * pair + 1)]);
-    epilogue.apply_pairs(&mut pairs, |pair| Pair {
-        at: at(2 * pair),
-        row: rows[pair / 2],
-        columns: columns[pair % 2],
-    });
-    Fragment::from_fn(|v| pairs[v / 2][v % 2])
 }
 
 instantiate! {

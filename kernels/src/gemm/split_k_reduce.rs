@@ -1,6 +1,8 @@
 //! The split-K reduction: adds the partials of all splits of a GEMM, in their order, applies the epilogue, and writes a
 //! C of any type and alignment.
 
+use core::marker::PhantomData;
+
 use cutlet_device::collective::TileRing;
 use cutlet_device::sm90::{
     SharedTile, WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx,
@@ -10,20 +12,52 @@ use cutlet_device::{
     DeviceData, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
 };
 use cutlet_layout_core::{
-    Divisor, E, Engine, Fragment, L, NoSwizzle, Raster, RowMajor, StaticLayout, Tensor,
-    ThreadValue, Tv, each, tiles,
+    AccessWidth, AnyStrides, Divisor, E, Engine, Fragment, L, MatrixInner, NoSwizzle, Raster,
+    RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,
 };
 
-use super::epilogue::{ElementC, Epilogue, Fused, Scale};
+use super::epilogue::{Accumulator, ElementC, Epilogue, Fused, Scale};
 
 /// The tile of C that one warpgroup reduces, or all cooperative warpgroups of a block.
 type Tile = L!((4, 128):(1@0, 1@1));
 /// Thread-value layout of the tile, for a warpgroup.
-type Threads<const WIDTH: usize> = Tv<L!((32, 4):(4@1, 1@0)), L!(4:1@1), WIDTH>;
+#[derive(Clone, Copy)]
+struct Threads<W>(PhantomData<W>);
+
+impl<W: AccessWidth> ThreadValue for Threads<W> {
+    type Thr = L!((32, 4):(4@1, 1@0));
+    type Val = Values;
+    type Width = W;
+}
+
 /// A thread's elements.
-type Values = <Threads<1> as ThreadValue>::Val;
-/// Splits whose reads are in flight at a time.
-type Batch = E<16, 1, 0>;
+type Values = L!(4:1@1);
+/// Accesses to them, of accumulators.
+type Fours<Acc> = <Acc as Accumulator>::Fours;
+
+/// An accumulator of which a thread has the reads of several splits in flight at a time.
+trait Batched: Accumulator {
+    /// These splits.
+    type Batch: StaticLayout;
+}
+
+macro_rules! batched {
+    ($($acc:ty: $splits:literal;)+) => {$(
+        impl Batched for $acc {
+            type Batch = E<$splits, 1, 0>;
+        }
+    )+};
+}
+/// The splits of a batch.
+type Splits<T> = <<T as ElementC>::Acc as Batched>::Batch;
+/// A thread's partials of these splits.
+type Batch<T> = Fragment<Fragment<<T as ElementC>::Acc, Values>, Splits<T>>;
+
+batched! {
+    f32: 16;
+    i32: 16;
+    f64: 8;
+}
 
 /// Warpgroups of a block.
 const WARPGROUPS: u32 = 4;
@@ -32,18 +66,20 @@ const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
 /// The tiles of a block whose warpgroups have a tile each.
 type Tiles = L!((16, 128):(1@0, 1@1));
 /// A warpgroup's partials in shared memory, for the first warpgroup to add.
-type SharedPartials = SharedTile<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+type SharedPartials<Acc> = SharedTile<Acc, L!((4, 128):(128, 1)), NoSwizzle>;
 /// The partials of all warpgroups but the first.
-type PartialsRing = TileRing<f32, L!((4, 128):(128, 1)), NoSwizzle>;
+type PartialsRing<Acc> = TileRing<Acc, L!((4, 128):(128, 1)), NoSwizzle>;
 /// Bytes of shared memory of a block. The first warpgroup keeps its partials in registers.
-const SHARED: u32 = (WARPGROUPS - 1) * SharedPartials::BYTES;
+const fn shared<Acc: Accumulator>() -> u32 {
+    (WARPGROUPS - 1) * SharedPartials::<Acc>::BYTES
+}
 
 /// Extents of C and of the partials.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct ReduceArgs {
-    /// Elements from one row of C to the next.
-    pub ldc: i64,
+    /// Elements from one row of C to the next, and from one column to the next.
+    pub strides: [i64; 2],
     /// Elements from one row of partials to the next, a multiple of 4.
     pub ld: i64,
     /// Elements from one split to the next.
@@ -75,11 +111,11 @@ pub fn raster(extents: [i32; 2], cooperative: bool) -> Raster<Divisor> {
 
 /// The tile of the running warpgroup, or of its block if warpgroups are cooperative.
 #[inline(always)]
-fn tile_of<E: Engine>(
-    tensor: Tensor<E, RowMajor>,
+fn tile_of<E: Engine, I: MatrixInner>(
+    tensor: Tensor<E, I>,
     of_block: (u32, u32),
     cooperative: bool,
-) -> Tensor<E, RowMajor> {
+) -> Tensor<E, I> {
     match cooperative {
         true => tensor.local_tile::<Tile>(of_block),
         false => tensor
@@ -93,8 +129,8 @@ fn tile_of<E: Engine>(
 /// # Safety
 /// C and the partials must have these extents. Rows of partials are read up to a multiple of 4 elements.
 #[inline(always)]
-unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
-    partials: Global<f32>,
+unsafe fn reduce<T: ElementC<Acc: Batched>, Epi: Epilogue<Acc = T::Acc>>(
+    partials: Global<T::Acc>,
     c: GlobalMut<T>,
     extents: ReduceArgs,
     epilogue: Epi,
@@ -102,7 +138,7 @@ unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
     launch_dependents();
     grid_dependency_wait();
     let ReduceArgs {
-        ldc,
+        strides,
         ld,
         split_stride,
         m,
@@ -121,7 +157,7 @@ unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
     // SAFETY: the launcher promises the extents.
     let (to, partials_of) = unsafe {
         let to = tile_of(
-            Tensor::new(c, RowMajor::new([m, n], ldc)),
+            Tensor::new(c, AnyStrides::new([m, n], strides)),
             of_block,
             cooperative,
         );
@@ -130,25 +166,27 @@ unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
             let rows = if split < own_splits.end { m } else { 0 };
             let start = partials.offset(i64::from(split) * split_stride);
             let partials = Tensor::new(start, RowMajor::new([rows, n], ld));
-            tile_of(partials, of_block, cooperative).partition::<Threads<4>>(thread)
+            tile_of(partials, of_block, cooperative).partition::<Threads<Fours<T::Acc>>>(thread)
         };
-        (to.partition::<Threads<1>>(thread), partials_of)
+        (to.partition::<Threads<Width<1>>>(thread), partials_of)
     };
-    let mut accumulators = Fragment::<f32, Values>::filled(0.0);
+    let mut accumulators = Fragment::<T::Acc, Values>::filled(T::Acc::ZERO);
     let mut next = own_splits.start;
     while next < own_splits.end {
-        let mut batch = [Fragment::<f32, Values>::filled(0.0); Batch::SIZE];
-        each::<Batch>(|nth| batch[nth] = partials_of(next + nth as u32).load(0.0));
-        each::<Batch>(|nth| accumulators = accumulators.map(|v, acc| acc + batch[nth].get(v)));
-        next += Batch::SIZE as u32;
+        let batch = Batch::<T>::from_fn(|nth| partials_of(next + nth as u32).load(T::Acc::ZERO));
+        each::<Splits<T>>(|nth| {
+            accumulators = accumulators.map(|v, acc| acc.plus(batch.get(nth).get(v)));
+        });
+        next += Splits::<T>::SIZE as u32;
     }
     if cooperative {
-        let shared_partials = PartialsRing::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
+        let shared_partials =
+            PartialsRing::<T::Acc>::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
         if !warpgroup.is_first() {
             let own = shared_partials.tile(warpgroup.after(1));
             // SAFETY: each warpgroup has a tile of its own, which is read after the barrier.
             unsafe { own.tensor() }
-                .partition::<Threads<4>>(thread)
+                .partition::<Threads<Fours<T::Acc>>>(thread)
                 .store(&accumulators);
         }
         sync_threads();
@@ -158,8 +196,10 @@ unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
         for other in 0..WARPGROUPS - 1 {
             // SAFETY: as above.
             let partials = unsafe { shared_partials.tile(other).tensor() };
-            let partials = partials.partition::<Threads<4>>(thread).load(0.0);
-            accumulators = accumulators.map(|v, acc| acc + partials.get(v));
+            let partials = partials
+                .partition::<Threads<Fours<T::Acc>>>(thread)
+                .load(T::Acc::ZERO);
+            accumulators = accumulators.map(|v, acc| acc.plus(partials.get(v)));
         }
     }
     let at = |v| to.bound().coordinate(v);
@@ -174,7 +214,7 @@ unsafe fn reduce<T: ElementC<Acc = f32>, Epi: Epilogue<Acc = f32>>(
 
 instantiate! {
     /// To a C of bf16.
-    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = shared::<f32>())]
     pub unsafe fn split_k_reduce_bf16(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -183,7 +223,7 @@ instantiate! {
     ) = reduce::<half::bf16, Scale>;
 
     /// To a C of f16.
-    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = shared::<f32>())]
     pub unsafe fn split_k_reduce_f16(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -192,7 +232,7 @@ instantiate! {
     ) = reduce::<half::f16, Scale>;
 
     /// To a C of bf16, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = shared::<f32>())]
     pub unsafe fn split_k_reduce_bf16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -201,7 +241,7 @@ instantiate! {
     ) = reduce::<half::bf16, Fused<half::bf16>>;
 
     /// To a C of f16, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = shared::<f32>())]
     pub unsafe fn split_k_reduce_f16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -210,13 +250,31 @@ instantiate! {
     ) = reduce::<half::f16, Fused<half::f16>>;
 
     /// To a C of f32, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = SHARED, arch = "sm_90a")]
+    #[kernel(threads = THREADS, shared = shared::<f32>())]
     pub unsafe fn split_k_reduce_f32_fused(
         partials: Global<f32>,
         c: GlobalMut<f32>,
         extents: ReduceArgs,
         epilogue: Fused<f32>,
     ) = reduce::<f32, Fused<f32>>;
+
+    /// Of f64, with everything that can be fused.
+    #[kernel(threads = THREADS, shared = shared::<f64>())]
+    pub unsafe fn split_k_reduce_f64_fused(
+        partials: Global<f64>,
+        c: GlobalMut<f64>,
+        extents: ReduceArgs,
+        epilogue: Fused<f64>,
+    ) = reduce::<f64, Fused<f64>>;
+
+    /// Of i32, with everything that can be fused.
+    #[kernel(threads = THREADS, shared = shared::<i32>())]
+    pub unsafe fn split_k_reduce_i32_fused(
+        partials: Global<i32>,
+        c: GlobalMut<i32>,
+        extents: ReduceArgs,
+        epilogue: Fused<i32>,
+    ) = reduce::<i32, Fused<i32>>;
 }
 
 #[cfg(test)]

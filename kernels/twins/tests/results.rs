@@ -1,10 +1,9 @@
-//! Layout-driven kernels and their hand-indexed twins compute the same: a twin that does less is no measure.
+//! A layout-driven kernel and its hand-indexed twin compute the same: a twin that does less is no measure.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Kernel, PtxLibrary};
+use cutlet_device::{Global, GlobalMut, Kernel, PtxLibrary};
 use cutlet_host::{Buffer, Device, Stream};
 
 type Transpose = Kernel<(i32, i32, Global<f32>, i64, GlobalMut<f32>, i64)>;
-type Gemm<P> = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, P)>;
 
 /// Pseudorandom numbers from −1 to 1.
 fn numbers(stream: &Stream, count: usize) -> Buffer<f32> {
@@ -50,55 +49,4 @@ fn both_transposes_write_the_same() {
         &cutlet_kernels::transpose::transpose_f32,
     );
     assert_eq!(by_hand, by_layout);
-}
-
-/// C after `kernel`, which takes its own type of `problem`. C had numbers before.
-fn multiplied<P: DeviceData>(
-    library: &'static PtxLibrary,
-    kernel: &'static Gemm<P>,
-    [m, n, k]: [usize; 3],
-    problem: P,
-) -> Vec<u32> {
-    let stream = Device::cpu().stream().unwrap();
-    let function = stream.device().load(library, kernel).unwrap();
-    let (a, b) = (numbers(&stream, m * k), numbers(&stream, k * n));
-    let mut c = numbers(&stream, m * n);
-    let tiles = m.div_ceil(128) * n.div_ceil(128);
-    // SAFETY: the matrices are packed and have these extents, and there is a block for each tile.
-    unsafe {
-        let args = (&a, &b, &mut c, problem);
-        stream.launch(&function, tiles as u32, args).unwrap();
-    }
-    bits(&stream, &c)
-}
-
-#[test]
-fn both_gemms_write_the_same() {
-    let extents @ [m, n, k] = [300, 132, 20];
-    for beta in [0.0, 0.5] {
-        macro_rules! by {
-            ($package:ident, $family:path: $kernel:expr) => {{
-                use $family as family;
-                let problem = family::Problem {
-                    lda: k as i64,
-                    ldb: n as i64,
-                    ldc: n as i64,
-                    m: m as i32,
-                    n: n as i32,
-                    k: k as i32,
-                    alpha: 1.5,
-                    beta,
-                    group: 2,
-                };
-                multiplied(&$package::PTX, $kernel, extents, problem)
-            }};
-        }
-        let by_hand =
-            by!(cutlet_twins, cutlet_twins::gemm_f32: &cutlet_twins::gemm_f32::gemm_f32_row_row_x4);
-        let by_layout = by!(
-            cutlet_kernels,
-            cutlet_kernels::gemm::simt: &cutlet_kernels::gemm::simt::row_row::gemm_f32_row_row_x4
-        );
-        assert_eq!(by_hand, by_layout, "beta is {beta}");
-    }
 }

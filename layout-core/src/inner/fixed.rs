@@ -224,4 +224,9 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
         // `Additive` has checked that all values lie inside the tile.
         true
     }
+
+    #[inline(always)]
+    fn count(&self, _: usize, width: usize) -> u32 {
+        width as u32
+    }
 }

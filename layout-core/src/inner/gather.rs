@@ -156,6 +156,14 @@ impl<L: StaticLayout> Bound for BoundGather<L> {
     fn holds(&self, v: usize) -> bool {
         self.rows.get(v).exists && self.bounds.hold(coordinate::<L>(v))
     }
+
+    #[inline(always)]
+    fn count(&self, v: usize, width: usize) -> u32 {
+        match self.rows.get(v).exists {
+            true => self.bounds.count(coordinate::<L>(v), 1, width),
+            false => 0,
+        }
+    }
 }
 
 /// For each value of `L`, the first value in the same row: the one that reads the row's index.

@@ -52,7 +52,7 @@ const SECOND_KERNEL_PAYS: f64 = 0.95;
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
-trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output {
+trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
@@ -197,7 +197,7 @@ macro_rules! family {
         #[derive(Debug)]
         pub struct $name;
 
-        impl<$t: Sixteen $(, $d: Output)?> Family<$t, $c> for $name {
+        impl<$t: Sixteen $(, $d: Output<Acc = f32>)?> Family<$t, $c> for $name {
             fn name(&self) -> &'static str {
                 NAME
             }
@@ -228,7 +228,11 @@ macro_rules! family {
                 problem: &Problem<'_, $t, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<Planned<$t, $c>>> {
-                $plan(stream, problem, kernel)
+                let planned = $plan(stream, problem, kernel)?;
+                Ok(planned.map(|it| Planned {
+                    clocks: it.clocks + TmaOperand::copying(stream, problem),
+                    ..it
+                }))
             }
         }
     };
@@ -358,7 +362,7 @@ fn to_f32<T: Sixteen>(
 }
 
 /// Plans any C: a second kernel makes it of partial output.
-fn by_second_kernel<T: Sixteen, D: Output>(
+fn by_second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
@@ -384,7 +388,7 @@ fn for_second_kernel<T: Sixteen, D: DeviceData>(
 }
 
 /// Plans this plain kernel, and a second kernel.
-fn second_kernel<T: Sixteen, D: Output>(
+fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     stream: &Stream,
     candidate: Candidate<T, Scale>,
     input: CostInput,
@@ -480,7 +484,7 @@ impl<T: Sixteen> Launch<T, f32> for Accumulate<T> {
 /// Any C, by a second kernel from partial output in scratch memory.
 struct SecondKernel<T: Sixteen>(Prepared<T, Scale>);
 
-impl<T: Sixteen, D: Output> Launch<T, D> for SecondKernel<T> {
+impl<T: Sixteen, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);

@@ -3,6 +3,7 @@
 use core::fmt::Debug;
 
 use cutlet_device::{DeviceData, Float, Fma, max_nan};
+use cutlet_layout_core::{AccessWidth, Width};
 use half::{bf16, f16};
 
 use super::{Activation, gelu_exact, silu};
@@ -15,6 +16,9 @@ use super::{Activation, gelu_exact, silu};
 /// | `f64` | `f64` |
 /// | `i8` into `i32` | `i32`, which wraps around |
 pub trait Accumulator: DeviceData + Debug + Default + PartialEq + Fma {
+    /// Accesses to four neighbours, or to two if four have more than 16 bytes. They suit the elements of C, too.
+    type Fours: AccessWidth;
+
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -37,6 +41,8 @@ pub trait Accumulator: DeviceData + Debug + Default + PartialEq + Fma {
 }
 
 impl Accumulator for f32 {
+    type Fours = Width<4>;
+
     const ZERO: f32 = 0.0;
     const ONE: f32 = 1.0;
 
@@ -72,6 +78,8 @@ impl Accumulator for f32 {
 }
 
 impl Accumulator for f64 {
+    type Fours = Width<2>;
+
     const ZERO: f64 = 0.0;
     const ONE: f64 = 1.0;
 
@@ -105,6 +113,8 @@ impl Accumulator for f64 {
 }
 
 impl Accumulator for i32 {
+    type Fours = Width<4>;
+
     const ZERO: i32 = 0;
     const ONE: i32 = 1;
 

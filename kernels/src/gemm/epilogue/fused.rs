@@ -20,6 +20,16 @@ pub enum BiasAlong {
 /// Everything that can be fused with a product. Its parts are chosen at run time.
 pub type Fused<T> = Then<Linear<T>, AnyActivation<<T as ElementC>::Acc>>;
 
+impl<T: ElementC> Fused<T> {
+    /// Leaves accumulators unchanged.
+    pub fn identity() -> Self {
+        Then {
+            first: Linear::new(<T::Acc as Accumulator>::ONE, [0; 2]),
+            second: AnyActivation::new(None),
+        }
+    }
+}
+
 /// `alpha · acc + beta · source + bias`. The source and the bias may be absent. A thread branches once for several
 /// pairs.
 #[derive(Clone, Copy, Debug, DeviceData)]

@@ -298,7 +298,7 @@ impl<T: TensorMapElement> Prepared<T, Scale> {
         &self,
         stream: &Stream,
         operands: [Matrix<'_, T>; 2],
-    ) -> Result<Partials> {
+    ) -> Result<Partials<f32>> {
         let Candidate {
             instance, splits, ..
         } = self.candidate;

@@ -11,6 +11,11 @@ use crate::gemm::tune::model::{CACHE_LINE, TMA_UNIT};
 use crate::matrix::{Extents, pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 
+/// Clocks that a copy takes at least, until the next kernel can begin.
+const COPY: f64 = 5000.0;
+/// Bytes that a multiprocessor copies in a clock.
+const COPY_RATE: f64 = 8.0;
+
 /// An operand of 16-bit elements that TMA can read, or a copy that it can read.
 #[derive(Debug)]
 pub enum TmaOperand<'a, T: DeviceData> {
@@ -32,6 +37,19 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         T: Operand,
     {
         Ok([Self::of(stream, problem.a)?, Self::of(stream, problem.b)?])
+    }
+
+    /// The estimated time to copy the problem's operands that TMA cannot read, in clocks of a multiprocessor.
+    pub fn copying<D: DeviceData>(stream: &Stream, problem: &Problem<'_, T, D>) -> f64
+    where
+        T: Operand,
+    {
+        let rate = COPY_RATE * f64::from(stream.device().multiprocessors());
+        let copying = |operand: &Matrix<'_, T>| match operand.starts_runs_at(TMA_UNIT) {
+            true => 0.0,
+            false => COPY + (operand.rows() * operand.columns() * size_of::<T>()) as f64 / rate,
+        };
+        copying(&problem.a) + copying(&problem.b)
     }
 
     /// The operand, copied if TMA cannot read it. A few zeros replace an operand without elements.

@@ -1,0 +1,24 @@
+//! The multistage kernel: k-tiles go by `cp.async` into a ring of stages in shared memory, and all threads multiply
+//! one stage while the next ones are under way. It runs on every GPU since Ampere.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`config`] | what a kernel's type says |
+//! | [`staging`] | how an operand's k-tiles lie in shared memory, and which thread copies what |
+//! | `loader` | the copies |
+//! | `kernel` | the kernel |
+//! | `store` | from accumulators to C, through shared memory |
+//! | [`instance`] | what the host knows of a kernel |
+//!
+//! The mainloop's arithmetic is the family's: `mma.sync` ([`sm80`](super::sm80)) or multiply-adds of CUDA cores
+//! ([`simt`](super::simt)).
+
+pub mod config;
+pub mod instance;
+mod kernel;
+mod loader;
+pub mod staging;
+mod store;
+
+pub use config::{Config, MultistageArgs, Product};
+pub use kernel::gemm;

@@ -1,0 +1,126 @@
+//! What the type of a multistage kernel says, and the arguments of its launches.
+
+use cutlet_device::{DeviceData, Shared, ThreadIdx};
+use cutlet_layout_core::{Divisor, Fixed, Fragment, Raster, StaticLayout, Tensor, ThreadValue};
+
+use super::staging::Staging;
+use crate::gemm::config::{StageCount, TileShape};
+use crate::gemm::epilogue::Accumulator;
+
+/// A stage's tile of an operand, as (mn, k).
+pub type StageTile<S> =
+    Tensor<Shared<<S as Staging>::Element>, Fixed<<S as Staging>::Layout, <S as Staging>::Swizzle>>;
+
+/// The configuration of a kernel.
+pub trait Config: Copy + 'static {
+    /// A block's tile.
+    type Tile: TileShape;
+    /// How A goes through shared memory.
+    type A: Staging;
+    /// How B goes through shared memory.
+    type B: Staging<Element = <Self::A as Staging>::Element>;
+    /// The stages of the ring.
+    type Stages: StageCount;
+    /// How a stage is multiplied.
+    type Product: Product<A = Self::A, B = Self::B>;
+
+    /// Threads of a block.
+    const THREADS: u32 = <Self::Product as Product>::THREADS;
+    /// Shared memory of a block: the stages, or the epilogue subtiles that take their place.
+    const SHARED_BYTES: u32 = {
+        let stages =
+            Self::Stages::STAGES as u32 * (stage_bytes::<Self::A>() + stage_bytes::<Self::B>());
+        let subtiles = super::store::shared_bytes::<Self::Product>();
+        if stages > subtiles { stages } else { subtiles }
+    };
+}
+
+/// How the threads of a block multiply the tiles of a stage: in steps along k.
+///
+/// Each warp has a rectangle of the tile of C. It leaves the warp in epilogue subtiles: some of its rows at a time.
+pub trait Product: Copy + 'static {
+    /// How A goes through shared memory.
+    type A: Staging;
+    /// How B goes through shared memory.
+    type B: Staging;
+    /// The type of the accumulators.
+    type Acc: Accumulator;
+    /// A thread's accumulators: those of the first epilogue subtile, then those of the next.
+    type Values: StaticLayout;
+    /// Thread-value layout of an epilogue subtile for a warp.
+    type Subtile: ThreadValue;
+    /// Rows and columns of an epilogue subtile.
+    const SUBTILE: [usize; 2];
+    /// Epilogue subtiles of a warp.
+    const SUBTILES: usize;
+    /// Warps of a block, below one another and side by side.
+    const WARPS: [usize; 2];
+    /// Threads of a block.
+    const THREADS: u32 = (32 * Self::WARPS[0] * Self::WARPS[1]) as u32;
+
+    /// A thread's elements of A and of B in a step.
+    type Fragments: Copy;
+    /// Steps of a k-tile.
+    type Steps: StaticLayout;
+
+    /// Reads the thread's elements in a step of a stage's tiles.
+    fn load(
+        a: StageTile<Self::A>,
+        b: StageTile<Self::B>,
+        step: usize,
+        thread: ThreadIdx,
+    ) -> Self::Fragments;
+
+    /// Adds the product of a step to the accumulators.
+    fn multiply(fragments: &Self::Fragments, accumulators: &mut Accumulators<Self>);
+}
+
+/// Bytes of a stage's tile.
+pub(super) const fn stage_bytes<S: Staging>() -> u32 {
+    (stage_elements::<S>() * size_of::<S::Element>()) as u32
+}
+
+/// Elements from a stage to the next: stages start at multiples of 1024 bytes, as swizzles need.
+pub(super) const fn stage_elements<S: Staging>() -> usize {
+    let elements = S::Layout::LAYOUT.cosize() as usize;
+    elements.next_multiple_of(1024 / size_of::<S::Element>())
+}
+
+/// The elements of A and B.
+pub type Element<C> = <<C as Config>::A as Staging>::Element;
+/// The type of the accumulators.
+pub type Acc<C> = <<C as Config>::Product as Product>::Acc;
+/// A thread's accumulators.
+pub type Accumulators<P> = Fragment<<P as Product>::Acc, <P as Product>::Values>;
+
+/// The arguments of a launch besides matrices and epilogue.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct MultistageArgs {
+    /// Elements from one row of A to the next, and from one k to the next.
+    pub strides_a: [i64; 2],
+    /// Elements from one column of B to the next, and from one k to the next.
+    pub strides_b: [i64; 2],
+    /// Elements from one row of C to the next, and from one column to the next.
+    pub strides_c: [i64; 2],
+    /// Elements from one row of partials to the next, a multiple of 4. 0 if C is written.
+    pub partial_ld: i64,
+    /// Elements from the partials of one split to those of the next.
+    pub split_stride: i64,
+    /// m, n and k.
+    pub extents: [i32; 3],
+    /// K-tiles of a split. The last split may have fewer.
+    pub split_k_tiles: u32,
+    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and have a multiple
+    /// of four, and the epilogue may read its operands in pairs.
+    pub in_fours: u32,
+    /// The order in which blocks visit tiles. The rows of tiles of all splits lie below one another.
+    pub raster: Raster<Divisor>,
+    /// Rows of tiles of a split.
+    pub tile_rows: Divisor,
+    /// Unused.
+    pub padding: [u32; PADDING],
+}
+
+/// Makes the size of [`MultistageArgs`] a multiple of its alignment.
+const PADDING: usize = 1;

@@ -1,0 +1,174 @@
+//! The kernel: `C = epilogue(A·B)`, where a block computes one split of one tile.
+
+use core::marker::PhantomData;
+
+use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
+use cutlet_device::{
+    Global, GlobalMut, SharedMemory, ThreadIdx, block_idx, sync_threads, thread_idx,
+};
+use cutlet_layout_core::{Divide, StaticLayout, each};
+
+use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, stage_elements};
+use super::loader::OperandLoader;
+use super::staging::Staging;
+use super::store::{Place, store};
+use crate::gemm::config::{StageCount, TileShape};
+use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
+
+/// The block's split of its tile of C. The grid has one block for each split of each tile.
+///
+/// # Safety
+/// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`
+/// must have room for the partials of each split, or C for the tile's elements.
+#[inline(always)]
+pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc<C>>>(
+    a: Global<Element<C>>,
+    b: Global<Element<C>>,
+    c: GlobalMut<D>,
+    partials: GlobalMut<Acc<C>>,
+    args: MultistageArgs,
+    epilogue: Epi,
+) {
+    let thread = thread_idx();
+    let (row, column) = args.raster.tile(block_idx().x);
+    let (split, row) = args.tile_rows.div_rem(row);
+    let [m, n, k] = args.extents;
+
+    let mut shared = SharedMemory::new();
+    let ring_a = shared.take_aligned::<_, 1024>(C::Stages::STAGES * stage_elements::<C::A>());
+    let ring_b = shared.take_aligned::<_, 1024>(C::Stages::STAGES * stage_elements::<C::B>());
+    let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
+    let first = split * args.split_k_tiles;
+    let end = k_tiles.min(first + args.split_k_tiles);
+    // Beyond the split's last k-tile there are zeros, as beyond the matrix.
+    let k = (k as u32).min(end * const { C::Tile::K as u32 }) as i32;
+    // SAFETY: as promised by the caller.
+    let operands = unsafe {
+        Operands::<C> {
+            a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a, thread),
+            b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b, thread),
+            thread,
+        }
+    };
+
+    // All stages but one are filled, or under way. The last one is filled while the first one is multiplied.
+    let ahead = const { C::Stages::STAGES as u32 - 1 };
+    for stage in 0..ahead {
+        let held = operands.fetch(first + stage);
+        // SAFETY: no thread uses the stage.
+        unsafe { operands.put(held, first + stage, stage) };
+    }
+    let mut held = operands.fetch(first + ahead);
+    let (mut stage, mut free) = (0, ahead);
+    let mut accumulators = Accumulators::<C::Product>::filled(Acc::<C>::ZERO);
+    wait_for_next::<C::Stages>();
+    sync_threads();
+    let mut current = operands.fragments(stage, 0);
+    for k_tile in first..end {
+        each::<Steps<C>>(|step| {
+            // The next step's elements are read while this one is multiplied. After the last step they are the next
+            // stage's, which has arrived, and which no thread overwrites before all have read this one.
+            if step + 1 == Steps::<C>::SIZE {
+                free = stage;
+                stage = if stage == ahead { 0 } else { stage + 1 };
+                wait_for_next::<C::Stages>();
+                sync_threads();
+            }
+            let next = operands.fragments(stage, (step + 1) % Steps::<C>::SIZE);
+            // Away from the barrier, so that the reads after it do not queue behind these writes.
+            if step == PutStep::<C>::NTH {
+                // SAFETY: all threads have read the stage before the last barrier.
+                unsafe { operands.put(held, k_tile + ahead, free) };
+                held = operands.fetch(k_tile + ahead + 1);
+            }
+            C::Product::multiply(&current, &mut accumulators);
+            current = next;
+        });
+    }
+    cp_async_wait::<0>();
+    sync_threads();
+
+    let place = Place {
+        row,
+        column,
+        split,
+        thread,
+    };
+    // SAFETY: the launcher promises C or the partials. The stages are not used any more.
+    unsafe { store::<C, D, Epi>(accumulators, c, partials, &args, epilogue, place) };
+}
+
+/// The operands, and their stages.
+struct Operands<C: Config> {
+    a: OperandLoader<C::A>,
+    b: OperandLoader<C::B>,
+    thread: ThreadIdx,
+}
+
+impl<C: Config> Operands<C> {
+    /// Reads the thread's part of a k-tile into registers, of operands that go through them.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn fetch(&self, k_tile: u32) -> Held<C> {
+        (self.a.fetch(k_tile), self.b.fetch(k_tile))
+    }
+
+    /// Puts a k-tile into a stage: what the thread holds, or by asynchronous copies, which are a group.
+    ///
+    /// # Safety
+    /// No thread may use the stage.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put(&self, held: Held<C>, k_tile: u32, stage: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.a.put(held.0, k_tile, stage);
+            self.b.put(held.1, k_tile, stage);
+        }
+        cp_async_commit();
+    }
+
+    /// The thread's elements in a step of a stage.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn fragments(&self, stage: u32, step: usize) -> <C::Product as Product>::Fragments {
+        C::Product::load(self.a.stage(stage), self.b.stage(stage), step, self.thread)
+    }
+}
+
+/// What a thread holds of k-tiles of A and of B.
+type Held<C> = (
+    <<C as Config>::A as Staging>::Held,
+    <<C as Config>::B as Staging>::Held,
+);
+/// The step in which the next k-tile is put into the free stage: before the last one, which frees another stage.
+struct PutStep<C>(PhantomData<C>);
+
+impl<C: Config> PutStep<C> {
+    const NTH: usize = {
+        assert!(Steps::<C>::SIZE >= 2, "a k-tile has two steps or more");
+        (Steps::<C>::SIZE - 1) / 2
+    };
+}
+
+/// The steps of a k-tile.
+type Steps<C> = <<C as Config>::Product as Product>::Steps;
+
+/// Waits for the running thread's copies to the next stage to be multiplied. Those to the stages after it may be under
+/// way.
+#[inline(always)]
+fn wait_for_next<St: StageCount>() {
+    match St::STAGES {
+        2 => cp_async_wait::<0>(),
+        3 => cp_async_wait::<1>(),
+        4 => cp_async_wait::<2>(),
+        _ => {
+            const {
+                assert!(
+                    St::STAGES >= 2 && St::STAGES <= 4,
+                    "a ring has 2 to 4 stages"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! How an operand's k-tiles lie in shared memory, and which thread copies which of their elements there.
+
+use core::marker::PhantomData;
+
+use super::config::StageTile;
+use super::instance::Read;
+use cutlet_device::sm80::cp_async;
+use cutlet_device::sm90::{KMajor, Major, MnMajor};
+use cutlet_device::{DeviceData, Global, Shared, ThreadIdx};
+use cutlet_layout_core::{
+    AccessWidth, ColMajor, Coord, Layout, MatrixInner, Partition, RowMajor, StaticLayout,
+    StaticSwizzle, Strided, ThreadValue, Tv, Width,
+};
+
+/// How an operand goes through shared memory. Coordinates are (mn, k).
+pub trait Staging: core::marker::Copy + 'static {
+    /// The operand's elements.
+    type Element: DeviceData;
+    /// Which coordinate is consecutive in shared memory.
+    type Major: Major;
+    /// The operand in global memory.
+    type Matrix: MatrixInner;
+    /// From (mn, k) to an index in a stage, before the swizzle.
+    type Layout: StaticLayout;
+    /// The swizzle of a stage.
+    type Swizzle: StaticSwizzle;
+    /// Thread-value layout by which threads copy a k-tile.
+    type Copy: ThreadValue;
+    /// What the host knows of it.
+    const READ: Read;
+
+    /// The operand of `extent` = (mn, k), with the strides of both.
+    fn matrix(extent: Coord, strides: [i64; 2]) -> Self::Matrix;
+
+    /// What a thread holds of a k-tile on its way through registers: `()` if it goes directly.
+    type Held: core::marker::Copy;
+
+    /// Holds nothing.
+    fn nothing() -> Self::Held;
+
+    /// Reads the thread's part of a k-tile into registers, if it goes through them. `from` are its accesses.
+    ///
+    /// # Safety
+    /// The elements must exist and be aligned for the accesses.
+    unsafe fn fetch(from: &Accesses<Self>) -> Self::Held;
+
+    /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there. Beyond the matrix, zeros
+    /// are written.
+    ///
+    /// # Safety
+    /// As [`fetch`](Self::fetch). No thread may use the stage.
+    unsafe fn put(
+        held: Self::Held,
+        from: impl FnOnce() -> Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    );
+}
+
+/// A thread's accesses to a k-tile in global memory.
+pub type Accesses<S> =
+    Partition<Global<<S as Staging>::Element>, <S as Staging>::Matrix, <S as Staging>::Copy>;
+
+/// Copies of 16 bytes along the operand's major direction `J`, by `THREADS` threads, to a stage of layout `L` and swizzle
+/// `W`.
+#[derive(Clone, Copy, Debug)]
+pub struct Vectors<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
+
+impl<T, J, L, W, const THREADS: usize> Staging for Vectors<T, J, L, W, THREADS>
+where
+    T: StagedElement,
+    J: GlobalMajor,
+    L: StaticLayout,
+    W: StaticSwizzle,
+{
+    type Element = T;
+    type Major = J;
+    type Matrix = J::Matrix;
+    type Layout = L;
+    type Swizzle = W;
+    type Copy = VectorCopy<T, J, L, THREADS>;
+    const READ: Read = Read {
+        k_major: J::IS_K_MAJOR,
+        in_vectors: true,
+        in_whole_vectors: false,
+    };
+
+    #[inline(always)]
+    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
+        J::matrix(extent, strides)
+    }
+
+    type Held = ();
+
+    #[inline(always)]
+    fn nothing() {}
+
+    #[inline(always)]
+    unsafe fn fetch(_: &Accesses<Self>) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put(
+        (): (),
+        from: impl FnOnce() -> Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        let to = to.partition::<Self::Copy>(thread);
+        // SAFETY: as promised by the caller.
+        from().each_access(&to, |from, to, count| unsafe {
+            T::copy_vector(to, from, count)
+        });
+    }
+}
+
+/// Copies of single elements of an operand whose major direction is `J`, with any alignment, by `THREADS` threads, to a
+/// stage of layout `L` and swizzle `W`.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
+
+impl<T, J, L, W, const THREADS: usize> Staging for Elements<T, J, L, W, THREADS>
+where
+    T: StagedElement,
+    J: GlobalMajor,
+    L: StageLayout,
+    W: StaticSwizzle,
+{
+    type Element = T;
+    type Major = <L as StageLayout>::Major;
+    type Matrix = J::Matrix;
+    type Layout = L;
+    type Swizzle = W;
+    type Copy = ElementCopy<J, L, THREADS>;
+    const READ: Read = Read {
+        k_major: J::IS_K_MAJOR,
+        in_vectors: false,
+        in_whole_vectors: false,
+    };
+
+    #[inline(always)]
+    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
+        J::matrix(extent, strides)
+    }
+
+    type Held = ();
+
+    #[inline(always)]
+    fn nothing() {}
+
+    #[inline(always)]
+    unsafe fn fetch(_: &Accesses<Self>) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put(
+        (): (),
+        from: impl FnOnce() -> Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        let to = to.partition::<Self::Copy>(thread);
+        // SAFETY: as promised by the caller.
+        from().each_access(&to, |from, to, count| unsafe {
+            T::copy_element(to, from, count)
+        });
+    }
+}
+
+/// Copies of a K-major operand of f32 to a stage of layout `L` and swizzle `W` in which mn is consecutive, by `THREADS`
+/// threads. They go through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of
+/// four.
+#[derive(Clone, Copy, Debug)]
+pub struct Transposed<L, W, const THREADS: usize>(PhantomData<(L, W)>);
+
+/// The most vectors that a thread holds of a k-tile.
+const MOST_HELD: usize = 8;
+
+impl<L, W, const THREADS: usize> Staging for Transposed<L, W, THREADS>
+where
+    L: StaticLayout,
+    W: StaticSwizzle,
+{
+    type Element = f32;
+    type Major = MnMajor;
+    type Matrix = RowMajor;
+    type Layout = L;
+    type Swizzle = W;
+    type Copy = VectorCopy<f32, KMajor, L, THREADS>;
+    const READ: Read = Read {
+        k_major: true,
+        in_vectors: true,
+        in_whole_vectors: true,
+    };
+
+    #[inline(always)]
+    fn matrix(extent: Coord, strides: [i64; 2]) -> RowMajor {
+        KMajor::matrix(extent, strides)
+    }
+
+    type Held = [[f32; 4]; MOST_HELD];
+
+    #[inline(always)]
+    fn nothing() -> Self::Held {
+        [[0.0; 4]; MOST_HELD]
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn fetch(from: &Accesses<Self>) -> Self::Held {
+        const {
+            assert!(
+                VectorValues::<f32, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
+                "a thread holds at most 8 vectors of a k-tile: use more threads, or a smaller tile"
+            );
+        }
+        let mut held = Self::nothing();
+        let mut vectors = held.iter_mut();
+        from.each_access(from, |from, _, count| {
+            if let Some(vector) = vectors.next()
+                && count > 0
+            {
+                // SAFETY: as promised by the caller. k is whole vectors.
+                *vector = unsafe { from.load_vec(0) };
+            }
+        });
+        held
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put(
+        held: Self::Held,
+        _: impl FnOnce() -> Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        to.partition::<Tv<VectorThreads<f32, KMajor, L, THREADS>, VectorValues<f32, KMajor, L, THREADS>>>(thread)
+            .store_with(|v| held[v / 4][v % 4]);
+    }
+}
+
+/// A stage's layout, which says what is consecutive.
+pub trait StageLayout: StaticLayout {
+    /// Which coordinate is consecutive.
+    type Major: Major;
+}
+
+/// A [`Major`], and the matrix that has it in global memory.
+pub trait GlobalMajor: Major {
+    /// The matrix: (mn, k) with one of the strides 1.
+    type Matrix: MatrixInner;
+
+    /// The operand of `extent` = (mn, k), with the strides of both.
+    fn matrix(extent: Coord, strides: [i64; 2]) -> Self::Matrix;
+}
+
+macro_rules! global_major {
+    ($major:ident: $matrix:ident, ld $ld:literal) => {
+        impl GlobalMajor for $major {
+            type Matrix = $matrix;
+
+            #[inline(always)]
+            fn matrix(extent: Coord, strides: [i64; 2]) -> $matrix {
+                Strided::new(extent, strides[$ld])
+            }
+        }
+    };
+}
+global_major!(KMajor: RowMajor, ld 0);
+global_major!(MnMajor: ColMajor, ld 1);
+
+/// An element type that threads copy to shared memory.
+pub trait StagedElement: DeviceData {
+    /// Accesses of 16 bytes.
+    type Width: AccessWidth;
+
+    /// Copies 16 bytes.
+    ///
+    /// # Safety
+    /// As [`Staging::put`].
+    unsafe fn copy_vector(to: Shared<Self>, from: Global<Self>, count: u32);
+
+    /// Copies an element.
+    ///
+    /// # Safety
+    /// As [`Staging::put`].
+    unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, count: u32);
+}
+
+macro_rules! staged_element {
+    ($($element:ty: $width:literal, by $copy:ident;)+) => {$(
+        impl StagedElement for $element {
+            type Width = Width<$width>;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy_vector(to: Shared<Self>, from: Global<Self>, count: u32) {
+                // SAFETY: as promised by the caller.
+                unsafe { cp_async::<Self, $width>(to, from, count) };
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, count: u32) {
+                // SAFETY: as promised by the caller.
+                unsafe { staged_element!($copy, to, from, count) };
+            }
+        }
+    )+};
+    (cp_async, $to:ident, $from:ident, $count:ident) => { cp_async::<Self, 1>($to, $from, $count) };
+    // The smallest copy of `cp.async` has 4 bytes.
+    (load, $to:ident, $from:ident, $count:ident) => {{
+        let value = if $count > 0 { $from.load(0) } else { Self::default() };
+        $to.store(0, value)
+    }};
+}
+staged_element! {
+    f64: 2, by cp_async;
+    f32: 4, by cp_async;
+    half::bf16: 8, by load;
+    half::f16: 8, by load;
+    i8: 16, by load;
+}
+
+/// The thread-value layout of [`Vectors`]: threads go along a line, then to the next line.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorCopy<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+
+impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> ThreadValue
+    for VectorCopy<T, J, L, THREADS>
+{
+    type Thr = VectorThreads<T, J, L, THREADS>;
+    type Val = VectorValues<T, J, L, THREADS>;
+    type Width = T::Width;
+}
+
+/// The threads of a [`VectorCopy`].
+#[derive(Clone, Copy, Debug)]
+pub struct VectorThreads<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+
+impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for VectorThreads<T, J, L, THREADS>
+{
+    const LAYOUT: Layout = {
+        let Lines {
+            along,
+            vectors,
+            at_a_time,
+            ..
+        } = lines::<T, J, L>(THREADS);
+        Layout::concat(&[
+            Layout::static_basis_mode(vectors, T::Width::VALUES as i64, along),
+            Layout::static_basis_mode(at_a_time, 1, 1 - along),
+        ])
+    };
+    type Storage<V: Copy> = [V; THREADS];
+}
+
+/// The values of a [`VectorCopy`]. They are never in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorValues<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+
+impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for VectorValues<T, J, L, THREADS>
+{
+    const LAYOUT: Layout = {
+        let Lines {
+            along,
+            count,
+            at_a_time,
+            ..
+        } = lines::<T, J, L>(THREADS);
+        Layout::concat(&[
+            Layout::static_basis_mode(T::Width::VALUES as i64, 1, along),
+            Layout::static_basis_mode(count / at_a_time, at_a_time, 1 - along),
+        ])
+    };
+    type Storage<V: Copy> = [V; 256];
+}
+
+/// The lines of a stage, which run along the major direction.
+struct Lines {
+    /// The major direction.
+    along: usize,
+    /// Vectors of a line that are copied at a time.
+    vectors: i64,
+    /// The number of lines.
+    count: i64,
+    /// Lines that all threads together copy at a time.
+    at_a_time: i64,
+}
+
+const fn lines<T: StagedElement, J: Major, L: StaticLayout>(threads: usize) -> Lines {
+    let along = if J::IS_K_MAJOR { 1 } else { 0 };
+    let count = L::LAYOUT.mode(1 - along).size();
+    let vectors = L::LAYOUT.mode(along).size() / T::Width::VALUES as i64;
+    let at_a_time = least(threads as i64 / vectors, count);
+    assert!(
+        at_a_time >= 1 && count % at_a_time == 0,
+        "the threads of a block copy a number of lines at a time that divides those of a stage"
+    );
+    Lines {
+        along,
+        vectors,
+        count,
+        at_a_time,
+    }
+}
+
+const fn least(a: i64, b: i64) -> i64 {
+    if a < b { a } else { b }
+}
+
+/// The thread-value layout of [`Elements`]. A warp has up to 16 elements of a line, so that it reads whole sectors, of
+/// two lines or more.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementCopy<J, L, const THREADS: usize>(PhantomData<(J, L)>);
+
+impl<J: Major, L: StaticLayout, const THREADS: usize> ThreadValue for ElementCopy<J, L, THREADS> {
+    type Thr = ElementThreads<J, L, THREADS>;
+    type Val = ElementValues<J, L, THREADS>;
+    type Width = Width<1>;
+}
+
+/// The threads of an [`ElementCopy`].
+#[derive(Clone, Copy, Debug)]
+pub struct ElementThreads<J, L, const THREADS: usize>(PhantomData<(J, L)>);
+
+impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for ElementThreads<J, L, THREADS>
+{
+    const LAYOUT: Layout = {
+        let Lines {
+            along,
+            vectors,
+            at_a_time,
+            ..
+        } = element_lines::<J, L>(THREADS);
+        Layout::concat(&[
+            Layout::static_basis_mode(vectors, 1, along),
+            Layout::static_basis_mode(at_a_time, 1, 1 - along),
+        ])
+    };
+    type Storage<V: Copy> = [V; THREADS];
+}
+
+/// The values of an [`ElementCopy`]. They are never in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementValues<J, L, const THREADS: usize>(PhantomData<(J, L)>);
+
+impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for ElementValues<J, L, THREADS>
+{
+    const LAYOUT: Layout = {
+        let Lines {
+            along,
+            vectors,
+            count,
+            at_a_time,
+        } = element_lines::<J, L>(THREADS);
+        Layout::concat(&[
+            Layout::static_basis_mode(L::LAYOUT.mode(along).size() / vectors, vectors, along),
+            Layout::static_basis_mode(count / at_a_time, at_a_time, 1 - along),
+        ])
+    };
+    type Storage<V: Copy> = [V; 256];
+}
+
+/// The lines of a stage, whose elements are copied one by one: `vectors` of a line at a time.
+const fn element_lines<J: Major, L: StaticLayout>(threads: usize) -> Lines {
+    let along = if J::IS_K_MAJOR { 1 } else { 0 };
+    let count = L::LAYOUT.mode(1 - along).size();
+    let length = L::LAYOUT.mode(along).size();
+    let vectors = least(if J::IS_K_MAJOR { 16 } else { 32 }, length);
+    let at_a_time = least(threads as i64 / vectors, count);
+    assert!(
+        at_a_time >= 1 && count % at_a_time == 0 && length % vectors == 0,
+        "the threads of a block copy a number of lines at a time that divides those of a stage"
+    );
+    Lines {
+        along,
+        vectors,
+        count,
+        at_a_time,
+    }
+}

@@ -1,0 +1,140 @@
+//! What the type of a kernel for `mma.sync` says.
+
+use core::marker::PhantomData;
+
+use cutlet_device::sm90::{KMajor, Major, MnMajor, SwizzleSpan, swizzle_source, tile_layout};
+use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle};
+
+use super::arithmetic::{Arithmetic, Lines};
+use super::product::WarpProduct;
+use crate::gemm::config::{StageCount, Tile};
+use crate::gemm::multistage::Config;
+use crate::gemm::multistage::staging::{self, Elements, Staging, Vectors};
+
+/// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's tile,
+/// the stages, the warps of a block, and the blocks of a warp.
+#[derive(Clone, Copy, Debug)]
+pub struct Sm80<I, JA, JB, Tl, St, Wp, Bl, const THREADS: usize>(
+    PhantomData<(I, JA, JB, Tl, St, Wp, Bl)>,
+);
+
+/// A block's warps: `M` below one another, `N` side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Warps<const M: usize, const N: usize>;
+/// A warp's rectangle of C: `M` blocks below one another, `N` side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<const M: usize, const N: usize>;
+
+/// Bytes of the lines of a stage, along which it has `length` elements: 128, or all of fewer elements.
+const fn line_bytes<T>(length: usize) -> usize {
+    let bytes = length * size_of::<T>();
+    if bytes < 128 { bytes } else { 128 }
+}
+
+/// The layout of a stage, from (mn, k) to element index, with lines along `J`.
+#[derive(Clone, Copy, Debug)]
+pub struct StageLayout<T, J, const MN: usize, const K: usize>(PhantomData<(T, J)>);
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticLayout
+    for StageLayout<T, J, MN, K>
+{
+    const LAYOUT: Layout = {
+        let length = if J::IS_K_MAJOR { K } else { MN };
+        tile_layout::<T>(J::IS_K_MAJOR, [MN, K], line_bytes::<T>(length))
+    };
+    type Storage<V: Copy> = [V; 256];
+}
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> staging::StageLayout
+    for StageLayout<T, J, MN, K>
+{
+    type Major = J;
+}
+
+/// The swizzle of a stage. It spreads the rows of a matrix that `ldmatrix` loads over all banks.
+#[derive(Clone, Copy, Debug)]
+pub struct StageSwizzle<T, J, const MN: usize, const K: usize>(PhantomData<(T, J)>);
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
+    for StageSwizzle<T, J, MN, K>
+{
+    const SOURCE: u32 = {
+        let length = if J::IS_K_MAJOR { K } else { MN };
+        swizzle_source::<T>(line_bytes::<T>(length))
+    };
+    const SHIFT: u32 = SwizzleSpan::<T, 128>::SHIFT;
+}
+
+/// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes at a
+/// time, or element by element ([`Unaligned`]).
+pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize>:
+    Copy + 'static
+{
+    /// How the operand goes through shared memory.
+    type Staging: Staging<Element = I::Element>;
+    /// The direction of a stage's lines.
+    type Lines: Lines<I>;
+}
+
+/// An operand of any alignment, whose major direction is `J`.
+#[derive(Clone, Copy, Debug)]
+pub struct Unaligned<J>(PhantomData<J>);
+
+macro_rules! reads {
+    ($($reads:ty: $staging:ident along $major:ident, lines along $lines:ty;)+) => {$(
+        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize> Reads<I, MN, K, THREADS>
+            for $reads
+        where
+            $lines: Lines<I>,
+        {
+            type Staging = $staging<
+                I::Element,
+                $major,
+                StageLayout<I::Element, $lines, MN, K>,
+                StageSwizzle<I::Element, $lines, MN, K>,
+                THREADS,
+            >;
+            type Lines = $lines;
+        }
+    )+};
+}
+reads! {
+    KMajor: Vectors along KMajor, lines along KMajor;
+    MnMajor: Vectors along MnMajor, lines along MnMajor;
+    Unaligned<KMajor>: Elements along KMajor, lines along KMajor;
+    Unaligned<MnMajor>: Elements along MnMajor, lines along I::LinesOfMn;
+}
+
+impl<
+    I,
+    JA,
+    JB,
+    St,
+    const M: usize,
+    const N: usize,
+    const K: usize,
+    const WM: usize,
+    const WN: usize,
+    const BM: usize,
+    const BN: usize,
+    const THREADS: usize,
+> Config for Sm80<I, JA, JB, Tile<M, N, K>, St, Warps<WM, WN>, Blocks<BM, BN>, THREADS>
+where
+    I: Arithmetic,
+    JA: Reads<I, M, K, THREADS>,
+    JB: Reads<I, N, K, THREADS>,
+    St: StageCount,
+{
+    type Tile = Tile<M, N, K>;
+    type A = JA::Staging;
+    type B = JB::Staging;
+    type Stages = St;
+    type Product = WarpProduct<
+        I,
+        (JA::Staging, JA::Lines),
+        (JB::Staging, JB::Lines),
+        Tile<M, N, K>,
+        Warps<WM, WN>,
+        Blocks<BM, BN>,
+    >;
+}

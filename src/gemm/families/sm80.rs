@@ -1,0 +1,152 @@
+//! GEMM on tensor cores from Ampere on, by `mma.sync`. A C of another type than the kernels write takes an epilogue pass.
+
+use cutlet_host::{Device, Stream};
+use cutlet_kernels::gemm::sm80::instances;
+use half::{bf16, f16};
+
+use super::multistage::{self, Instance};
+use crate::gemm::operand::Operand;
+use crate::gemm::partials::Output;
+use crate::gemm::precision::Precision;
+use crate::gemm::problem::Problem;
+use crate::gemm::registry::{Family, Fused, Planned};
+use crate::{Error, Order, Result};
+
+/// The family's name.
+const NAME: &str = "gemm-sm80";
+/// The products of 16-bit elements that a multiprocessor's tensor cores add in a clock, at their peak.
+fn peak(device: &Device) -> f64 {
+    match device.compute_capability() {
+        Some((8, 0)) => 1024.0,
+        Some((9 | 10, _)) => 2048.0,
+        _ => 512.0,
+    }
+}
+
+/// The least compute capability that runs its kernels.
+const AMPERE: (u32, u32) = (8, 0);
+
+/// An arithmetic of the family: a type of operands, and how exactly they are multiplied.
+pub trait Arithmetic: Sync + 'static {
+    /// The elements of A and B.
+    type Operand: Operand;
+    /// The C that the kernels write.
+    type Own: Output<Acc = <Self::Operand as Operand>::Factor>;
+    /// Its products for each product of 16-bit elements, at the tensor cores' peak.
+    const PEAK: f64;
+    /// The precisions for which it is exact enough.
+    const PRECISIONS: &'static [Precision];
+
+    /// The kernels.
+    fn instances() -> &'static [Instance<Self::Operand, Self::Own>];
+}
+
+macro_rules! arithmetic {
+    ($($(#[$doc:meta])* $name:ident: $operand:ty => $own:ty, $instances:ident, at $peak:literal,
+        for $precisions:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Arithmetic for $name {
+            type Operand = $operand;
+            type Own = $own;
+            const PEAK: f64 = $peak;
+            const PRECISIONS: &'static [Precision] = &$precisions;
+
+            fn instances() -> &'static [Instance<$operand, $own>] {
+                instances::$instances
+            }
+        }
+    )+};
+}
+arithmetic! {
+    /// bf16.
+    Bf16: bf16 => bf16, BF16, at 1.0, for [Precision::Exact];
+    /// f16.
+    F16: f16 => f16, F16, at 1.0, for [Precision::Exact];
+    /// f32 that is rounded to tf32.
+    Tf32: f32 => f32, TF32, at 0.5, for [Precision::Tf32];
+    /// f32 as the sum of two tf32.
+    Tf32x3: f32 => f32, TF32X3, at 0.5, for [Precision::Tf32, Precision::Tf32x3];
+    /// f64.
+    F64: f64 => f64, F64, at 0.0625, for [Precision::Exact];
+    /// i8.
+    I8: i8 => i32, I8, at 2.0, for [Precision::Exact];
+}
+
+/// C of the type that the kernels write.
+#[derive(Debug)]
+pub struct ToOwnType<R>(pub R);
+
+/// C of another type.
+#[derive(Debug)]
+pub struct ToOtherType<R>(pub R);
+
+macro_rules! family {
+    ($name:ident <$r:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
+        impl<$r: Arithmetic $(, $d: Output<Acc = <$r::Operand as Operand>::Factor>)?> Family<$r::Operand, $c>
+            for $name<$r>
+        {
+            fn name(&self) -> &'static str {
+                NAME
+            }
+
+            fn supports(&self, device: &Device) -> Result<()> {
+                supports::<$r>(device)
+            }
+
+            fn candidates(
+                &self,
+                a: Order,
+                b: Order,
+                precision: Precision,
+                _: Fused,
+            ) -> Vec<&'static str> {
+                match $r::PRECISIONS.contains(&precision) {
+                    true => multistage::names($r::instances(), a, b),
+                    false => Vec::new(),
+                }
+            }
+
+            fn plan(
+                &self,
+                stream: &Stream,
+                problem: &Problem<'_, $r::Operand, $c>,
+                kernel: Option<&str>,
+            ) -> Result<Option<Planned<$r::Operand, $c>>> {
+                match $r::PRECISIONS.contains(&problem.precision) {
+                    true => {
+                        let peak = $r::PEAK * peak(stream.device());
+                        multistage::$plan($r::instances(), peak, stream, problem, kernel)
+                    },
+                    false => Ok(None),
+                }
+            }
+        }
+    };
+}
+family!(ToOwnType<R> to R::Own, plan to_own_type);
+family!(ToOtherType<R, D> to D, plan to_any_type);
+
+/// Refuses a GPU that is older than Ampere, and a build without the kernels.
+fn supports<R: Arithmetic>(device: &Device) -> Result<()> {
+    if R::instances().is_empty() {
+        return Err(Error::NotBuilt {
+            operation: "gemm",
+            family: NAME,
+        });
+    }
+    match device.compute_capability() {
+        Some(capability) if capability < AMPERE => Err(Error::Device {
+            asked: "gemm on tensor cores, whose kernels are for compute capability 8.0 and later,",
+            found: format!(
+                "{}, compute capability {}.{}",
+                device.describe(),
+                capability.0,
+                capability.1
+            ),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,447 @@
+//! `gemm` on tensor cores by `mma.sync` against an f64 reference, on a GPU if there is one: every kernel of each element
+//! type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and everything
+//! that is fused.
+
+mod rounding;
+
+use cutlet::Order::{ColMajor, RowMajor};
+use cutlet::{
+    Activation, Bias, Device, DeviceData, Element, Gemm, Matrix, MatrixMut, Operand, Order,
+    Precision, Stream,
+};
+use half::{bf16, f16};
+
+/// A number of a type that matrices or factors have.
+trait Number: DeviceData + Default + PartialEq + std::fmt::Debug {
+    /// Half of the distance between 1 and the next number.
+    const ROUNDING: f64;
+    fn of(value: f64) -> Self;
+    fn number(self) -> f64;
+    /// A number that must not reach C.
+    fn poison() -> Self;
+    /// A random number. Integers have all of their range.
+    fn random(random: &mut fastrand::Rng) -> Self {
+        Self::of(2.0 * random.f64() - 1.0)
+    }
+}
+
+macro_rules! number {
+    ($($type:ty: $rounding:expr, poison $poison:expr, random $random:expr, of $of:expr, to $to:expr;)+) => {$(
+        impl Number for $type {
+            const ROUNDING: f64 = $rounding;
+            fn of(value: f64) -> Self {
+                $of(value)
+            }
+            fn number(self) -> f64 {
+                $to(self)
+            }
+            fn poison() -> Self {
+                $poison
+            }
+            fn random(random: &mut fastrand::Rng) -> Self {
+                $random(random)
+            }
+        }
+    )+};
+}
+fn between<T: Number>(random: &mut fastrand::Rng) -> T {
+    T::of(2.0 * random.f64() - 1.0)
+}
+number! {
+    bf16: 1.0 / 256.0, poison bf16::NAN, random between, of bf16::from_f64, to bf16::to_f64;
+    f16: 1.0 / 2048.0, poison f16::NAN, random between, of f16::from_f64, to f16::to_f64;
+    f32: f32::EPSILON as f64 / 2.0, poison f32::NAN, random between, of |it| it as f32, to f64::from;
+    f64: f64::EPSILON / 2.0, poison f64::NAN, random between, of |it| it, to |it| it;
+    i8: 0.0, poison i8::MIN, random |random: &mut fastrand::Rng| random.i8(..), of |it| it as i8, to f64::from;
+    i32: 0.0, poison 0x7EAD_BEEF, random |random: &mut fastrand::Rng| random.i32(-1000..1000), of |it| it as i32,
+        to f64::from;
+}
+
+/// A matrix on the host.
+struct Host<T> {
+    elements: Vec<T>,
+    order: Order,
+    ld: usize,
+    offset: usize,
+}
+
+impl<T: Number> Host<T> {
+    /// A random matrix with runs of a multiple of `align` and `padding` more elements, after `offset` elements.
+    fn random(extents: [usize; 2], order: Order, [align, padding, offset]: [usize; 3]) -> Self {
+        let (run, count) = match order {
+            RowMajor => (extents[1], extents[0]),
+            ColMajor => (extents[0], extents[1]),
+        };
+        let ld = run.next_multiple_of(align) + padding;
+        let mut random = fastrand::Rng::with_seed((extents[0] * 7919 + extents[1]) as u64);
+        Host {
+            elements: (0..offset + ld * count)
+                .map(|_| T::random(&mut random))
+                .collect(),
+            order,
+            ld,
+            offset,
+        }
+    }
+
+    fn index(&self, row: usize, column: usize) -> usize {
+        self.offset
+            + match self.order {
+                RowMajor => row * self.ld + column,
+                ColMajor => column * self.ld + row,
+            }
+    }
+
+    fn at(&self, row: usize, column: usize) -> f64 {
+        self.elements[self.index(row, column)].number()
+    }
+}
+
+/// What is computed.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    extents: [usize; 3],
+    orders: [Order; 3],
+    /// Elements that runs are a multiple of, elements between runs, and elements before a matrix.
+    memory: [usize; 3],
+    factors: [f64; 2],
+    bias: Option<Order>,
+    residual: Option<Order>,
+    activation: Option<Activation>,
+    precision: Precision,
+}
+
+const PLAIN: Case = Case {
+    extents: [33, 34, 35],
+    orders: [RowMajor, ColMajor, RowMajor],
+    memory: [16, 0, 0],
+    factors: [1.0, 0.0],
+    bias: None,
+    residual: None,
+    activation: None,
+    precision: Precision::Exact,
+};
+
+fn flipped(order: Order) -> Order {
+    match order {
+        RowMajor => ColMajor,
+        ColMajor => RowMajor,
+    }
+}
+
+/// The family's kernels for A and B in these orders. A kernel may compute Cᵀ = Bᵀ·Aᵀ.
+fn names<T: Element<D>, D: DeviceData>(
+    a: Order,
+    b: Order,
+    precision: Precision,
+) -> Vec<&'static str> {
+    let mut names = Gemm::<D>::instances::<T>(a, b, precision);
+    names.extend(Gemm::<D>::instances::<T>(flipped(b), flipped(a), precision));
+    names.retain(|name| name.starts_with("mma_"));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Checks every kernel for the case's operands.
+fn check<T, D>(stream: &Stream, case: Case)
+where
+    T: Element<D> + Operand<Factor: Number> + Number,
+    D: Number,
+{
+    let [a, b, _] = case.orders;
+    let names = names::<T, D>(a, b, case.precision);
+    let aligned = case.memory == PLAIN.memory;
+    let mut run = 0;
+    if case.extents.contains(&1) {
+        // A matrix of one run has both orders.
+        return check_by::<T, D>(stream, case, None).unwrap();
+    }
+    for name in names {
+        if aligned || name.contains("_any_") {
+            check_by::<T, D>(stream, case, Some(name)).unwrap();
+            run += 1;
+        } else if case.memory[1..] != [0, 0] {
+            let refused = check_by::<T, D>(stream, case, Some(name));
+            assert!(refused.is_err(), "{name} cannot read {case:?}");
+        }
+    }
+    assert!(run > 0, "no kernel for {case:?}");
+}
+
+/// Checks the kernel of this name.
+fn check_by<T, D>(stream: &Stream, case: Case, name: Option<&str>) -> cutlet::Result<()>
+where
+    T: Element<D> + Operand<Factor: Number> + Number,
+    D: Number,
+{
+    let [m, n, k] = case.extents;
+    let [alpha, beta] = case.factors;
+    let a = Host::<T>::random([m, k], case.orders[0], case.memory);
+    let b = Host::<T>::random([k, n], case.orders[1], case.memory);
+    let mut c = Host::<D>::random([m, n], case.orders[2], case.memory);
+    if beta == 0.0 || case.residual.is_some() {
+        c.elements.fill(D::poison());
+    }
+    let residual = case
+        .residual
+        .map(|order| Host::<D>::random([m, n], order, case.memory));
+    let bias = Host::<D>::random([1, m.max(n)], RowMajor, [1, 0, 0]);
+
+    let (on_a, on_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
+    let on_bias = stream.upload(&bias.elements)?;
+    let on_residual = residual
+        .as_ref()
+        .map(|it| stream.upload(&it.elements))
+        .transpose()?;
+    let mut on_c = stream.upload(&c.elements)?;
+    let mut gemm = Gemm::new().precision(case.precision);
+    if let Some(name) = name {
+        gemm = gemm.instance(name);
+    }
+    match case.bias {
+        Some(RowMajor) => gemm = gemm.bias(Bias::columns(on_bias.slice(..n)?)),
+        Some(ColMajor) => gemm = gemm.bias(Bias::rows(on_bias.slice(..m)?)),
+        None => {}
+    }
+    if let (Some(host), Some(elements)) = (&residual, &on_residual) {
+        let elements = elements.slice(host.offset..)?;
+        gemm = gemm.residual(Matrix::with_ld(elements, m, n, host.order, host.ld)?);
+    }
+    if let Some(activation) = case.activation {
+        gemm = gemm.activation(activation);
+    }
+    gemm.run(
+        stream,
+        T::Factor::of(alpha),
+        Matrix::with_ld(on_a.slice(a.offset..)?, m, k, a.order, a.ld)?,
+        Matrix::with_ld(on_b.slice(b.offset..)?, k, n, b.order, b.ld)?,
+        T::Factor::of(beta),
+        MatrixMut::with_ld(on_c.slice_mut(c.offset..)?, m, n, c.order, c.ld)?,
+    )?;
+    let found = stream.download(&on_c)?;
+
+    let mut inside = vec![false; found.len()];
+    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        let products = (0..k).map(|l| a.at(i, l) * b.at(l, j));
+        let (sum, magnitude, squares) = products
+            .fold((0.0, 0.0, 0.0), |(sum, magnitude, squares), it| {
+                (sum + it, magnitude + it.abs(), squares + it * it)
+            });
+        let source = residual.as_ref().unwrap_or(&c);
+        let old = if beta == 0.0 {
+            0.0
+        } else {
+            beta * source.at(i, j)
+        };
+        let added = match case.bias {
+            Some(RowMajor) => bias.at(0, j),
+            Some(ColMajor) => bias.at(0, i),
+            None => 0.0,
+        };
+        let mut expected = alpha * sum + old + added;
+        expected = match case.activation {
+            Some(Activation::Relu) => expected.max(0.0),
+            Some(Activation::Silu) => expected / (1.0 + (-expected).exp()),
+            Some(other) => panic!("the test does not compute {other:?}"),
+            None => expected,
+        };
+        let magnitude = alpha.abs() * magnitude + old.abs() + added.abs();
+        // A bound for f32 sums, in the accumulators' type.
+        let sums =
+            rounding::of_sum(k, magnitude) / f64::from(f32::EPSILON / 2.0) * T::Factor::ROUNDING;
+        let products = match case.precision {
+            Precision::Exact => 0.0,
+            Precision::Tf32 => alpha.abs() * squares.sqrt() * 4.0 / 1024.0,
+            Precision::Tf32x3 => alpha.abs() * squares.sqrt() * 4.0 / 1024.0 / 1024.0,
+        };
+        let exact = if T::Factor::ROUNDING == 0.0 {
+            0.0
+        } else {
+            1e-30
+        };
+        let allowed = 1.2 * (sums + products) + expected.abs() * D::ROUNDING * 1.01 + exact;
+        let at = c.index(i, j);
+        inside[at] = true;
+        let is = found[at].number();
+        assert!(
+            (is - expected).abs() <= allowed,
+            "C[{i}, {j}] by {name:?} of {case:?}: found {is}, expected {expected} ± {allowed}"
+        );
+    }
+    for (at, inside) in inside.into_iter().enumerate() {
+        let bits = |number: D| number.number().to_bits();
+        let same = bits(found[at]) == bits(c.elements[at]);
+        assert!(
+            inside || same,
+            "element {at}, which is not of C, was written: {case:?}"
+        );
+    }
+    Ok(())
+}
+
+const ORDERS: [Order; 2] = [RowMajor, ColMajor];
+
+/// Everything for an element type that its kernels write.
+fn check_all<T, D>(precision: Precision)
+where
+    T: Element<D> + Operand<Factor: Number> + Number,
+    D: Number,
+{
+    let stream = Device::auto().stream().unwrap();
+    let plain = Case { precision, ..PLAIN };
+    for orders in ORDERS
+        .map(|a| ORDERS.map(|b| ORDERS.map(|c| [a, b, c])))
+        .as_flattened()
+        .as_flattened()
+    {
+        for memory in [PLAIN.memory, [1, 2, 0], [16, 0, 1]] {
+            let factors = [3.0, if orders[2] == RowMajor { 0.0 } else { -2.0 }];
+            check::<T, D>(
+                &stream,
+                Case {
+                    orders: *orders,
+                    memory,
+                    factors,
+                    extents: [67, 69, 45],
+                    ..plain
+                },
+            );
+        }
+    }
+    for extents in [
+        [1, 1, 1],
+        [7, 129, 65],
+        [129, 1, 17],
+        [65, 7, 129],
+        [16, 8, 300],
+        [128, 128, 64],
+        [130, 260, 40],
+    ] {
+        check::<T, D>(&stream, Case { extents, ..plain });
+        check::<T, D>(
+            &stream,
+            Case {
+                extents,
+                memory: [1, 0, 0],
+                orders: [ColMajor, RowMajor, RowMajor],
+                ..plain
+            },
+        );
+    }
+    for extents in [[5, 6, 0], [0, 5, 5], [5, 0, 5]] {
+        check_by::<T, D>(
+            &stream,
+            Case {
+                extents,
+                factors: [1.0, 2.0],
+                ..plain
+            },
+            None,
+        )
+        .unwrap();
+    }
+    // Such a k is split.
+    check::<T, D>(
+        &stream,
+        Case {
+            extents: [17, 20, 4100],
+            bias: Some(RowMajor),
+            ..plain
+        },
+    );
+}
+
+/// What is fused.
+fn check_fused<T, D>(precision: Precision, activation: Activation)
+where
+    T: Element<D> + Operand<Factor: Number> + Number,
+    D: Number,
+{
+    let stream = Device::auto().stream().unwrap();
+    let activation = Some(activation);
+    for (bias, residual, c) in [
+        (Some(RowMajor), None, RowMajor),
+        (Some(ColMajor), Some(RowMajor), RowMajor),
+        (None, Some(ColMajor), ColMajor),
+        (Some(RowMajor), Some(ColMajor), ColMajor),
+    ] {
+        let orders = [RowMajor, ColMajor, c];
+        for (extents, memory) in [
+            ([36, 40, 20], PLAIN.memory),
+            ([33, 41, 21], [1, 0, 1]),
+            ([9, 12, 2100], PLAIN.memory),
+        ] {
+            let factors = [2.0, 3.0];
+            let case = Case {
+                extents,
+                memory,
+                orders,
+                factors,
+                bias,
+                residual,
+                activation,
+                precision,
+            };
+            check::<T, D>(&stream, case);
+        }
+    }
+}
+
+#[test]
+fn bf16_into_bf16() {
+    check_all::<bf16, bf16>(Precision::Exact);
+    check_fused::<bf16, bf16>(Precision::Exact, Activation::Silu);
+}
+
+#[test]
+fn f16_into_f16() {
+    check_all::<f16, f16>(Precision::Exact);
+}
+
+#[test]
+fn sixteen_bits_into_other_types() {
+    check_fused::<bf16, f32>(Precision::Exact, Activation::Silu);
+    check_fused::<f16, f32>(Precision::Exact, Activation::Relu);
+    check_fused::<bf16, f16>(Precision::Exact, Activation::Relu);
+    check_fused::<f16, bf16>(Precision::Exact, Activation::Relu);
+}
+
+#[test]
+fn tf32() {
+    check_all::<f32, f32>(Precision::Tf32);
+    check_fused::<f32, f32>(Precision::Tf32, Activation::Relu);
+}
+
+#[test]
+fn three_products_of_tf32() {
+    check_all::<f32, f32>(Precision::Tf32x3);
+    check_fused::<f32, bf16>(Precision::Tf32x3, Activation::Relu);
+}
+
+#[test]
+fn f64_into_f64() {
+    check_all::<f64, f64>(Precision::Exact);
+    check_fused::<f64, f64>(Precision::Exact, Activation::Relu);
+}
+
+#[test]
+fn i8_into_i32() {
+    check_all::<i8, i32>(Precision::Exact);
+    check_fused::<i8, i32>(Precision::Exact, Activation::Relu);
+}
+
+#[test]
+fn exact_products_of_f32_are_not_rounded_to_tf32() {
+    let names = Gemm::<f32>::instances::<f32>(RowMajor, ColMajor, Precision::Exact);
+    assert!(names.iter().all(|name| !name.contains("tf32")), "{names:?}");
+    let names = Gemm::<f32>::instances::<f32>(RowMajor, ColMajor, Precision::Tf32x3);
+    assert!(
+        names.iter().all(|name| !name.contains("mma_tf32")),
+        "{names:?}"
+    );
+    assert!(
+        names.iter().any(|name| name.contains("mma_3xtf32")),
+        "{names:?}"
+    );
+}

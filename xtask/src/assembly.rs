@@ -1,0 +1,185 @@
+//! Assembles PTX modules for every GPU that they are meant for, several at a time.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread::{self, available_parallelism},
+};
+
+use cutlet_ptx_builder::BuiltModule;
+
+use crate::{
+    process::Outcome,
+    ptxas::{Ptxas, Report},
+};
+
+/// The target whose PTX also runs on later GPUs, for which the driver compiles it.
+pub const PORTABLE: &str = "sm_80";
+
+/// The GPUs that PTX for [`PORTABLE`] is assembled for.
+pub const PORTABLE_GPUS: [&str; 7] = [
+    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_120",
+];
+
+/// A module, assembled for one GPU.
+pub struct Assembled<'a> {
+    /// The GPU, as in `sm_86`.
+    pub gpu: &'a str,
+    /// The machine code, if there was no error.
+    pub cubin: PathBuf,
+    /// What the assembler reported.
+    pub report: Outcome<Report>,
+}
+
+/// The GPUs that PTX for `target` is assembled for. Except for [`PORTABLE`], it is only the target itself.
+fn gpus(target: &str) -> Vec<&str> {
+    if target == PORTABLE {
+        PORTABLE_GPUS.to_vec()
+    } else {
+        vec![target]
+    }
+}
+
+/// Assembles the modules into files of `folder`, with as many assemblers at a time as there are processors. Calls
+/// `done` for each module in the order given, as soon as it and the ones before it are assembled.
+pub fn assemble<'a>(
+    ptxas: &Ptxas,
+    modules: &'a [BuiltModule],
+    folder: &Path,
+    mut done: impl FnMut(&'a BuiltModule, Vec<Assembled<'a>>),
+) -> Outcome {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let jobs: Vec<_> = modules
+        .iter()
+        .flat_map(|module| {
+            gpus(&module.target)
+                .into_iter()
+                .map(move |gpu| (module, gpu))
+        })
+        .collect();
+    let open = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, usize::from) {
+            let (jobs, open, sender) = (&jobs, &open, sender.clone());
+            scope.spawn(move || {
+                loop {
+                    let index = open.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(module, gpu)) = jobs.get(index) else {
+                        break;
+                    };
+                    let assembled = assemble_module(ptxas, module, gpu, folder);
+                    // The receiver is gone only if the main thread panics.
+                    let _ = sender.send((index, assembled));
+                }
+            });
+        }
+        // The threads have the remaining senders, so that receiving ends if all of them panic.
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut result = |wanted| loop {
+            if let Some(assembled) = early.remove(&wanted) {
+                return assembled;
+            }
+            let (index, assembled) = receiver.recv().expect("each job sends its result");
+            early.insert(index, assembled);
+        };
+        let mut index = 0..;
+        for module in modules {
+            let count = gpus(&module.target).len();
+            done(
+                module,
+                index.by_ref().take(count).map(&mut result).collect(),
+            );
+        }
+    });
+    Ok(())
+}
+
+fn assemble_module<'a>(
+    ptxas: &Ptxas,
+    module: &BuiltModule,
+    gpu: &'a str,
+    folder: &Path,
+) -> Assembled<'a> {
+    let name = module.path.file_name().unwrap_or_default();
+    let extension = if gpu == module.target {
+        "cubin".to_owned()
+    } else {
+        format!("{gpu}.cubin")
+    };
+    let cubin = folder.join(name).with_extension(extension);
+    Assembled {
+        gpu,
+        report: ptxas.assemble(&module.path, gpu, &cubin),
+        cubin,
+    }
+}
+
+/// Names a module and the GPU for which it was assembled.
+pub fn describe(module: &BuiltModule, gpu: &str) -> String {
+    let BuiltModule { family, target, .. } = module;
+    if gpu == target {
+        format!("{family} for {target}")
+    } else {
+        format!("{family} for {target}, on {gpu}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(family: &str, target: &str) -> BuiltModule {
+        BuiltModule {
+            family: family.to_owned(),
+            target: target.to_owned(),
+            path: format!("{family}.{target}.ptx").into(),
+        }
+    }
+
+    #[test]
+    fn modules_are_done_in_order_and_for_all_their_gpus() {
+        let modules = [
+            module("gather", "sm_80"),
+            module("gemm", "sm_90a"),
+            module("saxpy", "sm_80"),
+        ];
+        let folder = std::env::temp_dir();
+        let mut done = Vec::new();
+        let ptxas = Ptxas::at("true".into());
+        assemble(&ptxas, &modules, &folder, |module, assembled| {
+            let gpus: Vec<&str> = assembled.iter().map(|assembled| assembled.gpu).collect();
+            done.push((module.family.as_str(), gpus));
+        })
+        .unwrap();
+        assert_eq!(
+            done,
+            [
+                ("gather", PORTABLE_GPUS.to_vec()),
+                ("gemm", vec!["sm_90a"]),
+                ("saxpy", PORTABLE_GPUS.to_vec()),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_gpu_has_its_own_file() {
+        let (ptxas, module) = (Ptxas::at("true".into()), module("saxpy", "sm_80"));
+        let cubin = |gpu| assemble_module(&ptxas, &module, gpu, Path::new("out")).cubin;
+        assert_eq!(cubin("sm_80"), Path::new("out/saxpy.sm_80.cubin"));
+        assert_eq!(cubin("sm_120"), Path::new("out/saxpy.sm_80.sm_120.cubin"));
+    }
+
+    #[test]
+    fn a_later_gpu_is_named_beside_the_target() {
+        let module = module("saxpy", "sm_80");
+        assert_eq!(describe(&module, "sm_80"), "saxpy for sm_80");
+        assert_eq!(describe(&module, "sm_120"), "saxpy for sm_80, on sm_120");
+    }
+}
