@@ -216,6 +216,15 @@ macro_rules! matrix {
                 self.extents.order
             }
 
+            /// Elements from one row to the next, and from one column to the next.
+            pub(crate) fn strides(&self) -> [i64; 2] {
+                let ld = self.ld() as i64;
+                match self.order() {
+                    Order::RowMajor => [ld, 1],
+                    Order::ColMajor => [1, ld],
+                }
+            }
+
             /// Whether every contiguous run starts at a multiple of `bytes` bytes.
             pub(crate) fn starts_runs_at(&self, bytes: usize) -> bool {
                 // A single run has any leading dimension, so the product may wrap. A wrapped multiple of

@@ -17,8 +17,8 @@ pub use gather::{Gather, RowIndex};
 pub use strided::{AnyStrides, ColMajor, RowMajor, Strided};
 
 use crate::entry::entry;
-use crate::static_layout::Coordinates;
-use crate::{Coord, StaticLayout};
+use crate::static_layout::{Coordinates, evaluate};
+use crate::{Coord, StaticLayout, tile_extent};
 
 /// A transform from coordinates to element indices of an [`Engine`](crate::Engine).
 pub trait Inner: Copy {
@@ -105,6 +105,17 @@ impl Bounds {
         };
         inside.clamp(0, width as i32) as u32
     }
+}
+
+/// A matrix coordinate moved to where thread `thr` of the thread layout `Thr` begins.
+#[inline(always)]
+fn thread_offset<Thr: StaticLayout, Val: StaticLayout>(offset: Coord, thr: u32) -> Coord {
+    // Refuses negative coordinates, which `Bounds` does not check.
+    const { tile_extent::<(Thr, Val)>() };
+    [
+        offset[0] + evaluate::<Thr>(thr, 0),
+        offset[1] + evaluate::<Thr>(thr, 1),
+    ]
 }
 
 /// The coordinate of value `v` of `L`.

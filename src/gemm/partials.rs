@@ -1,6 +1,6 @@
 //! Partial output in scratch memory, and the second kernels that make C of it.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
+use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
 use cutlet_kernels::gemm::epilogue::{Accumulator, ElementC, Epilogue, Fused};
 use cutlet_kernels::gemm::epilogue_pass::{
@@ -96,7 +96,7 @@ impl<Acc: Accumulator> Partials<Acc> {
         let [m, n] = [c.rows() as i32, c.columns() as i32];
         let raster = epilogue_pass::raster([m, n]);
         let extents = PassArgs {
-            strides: strides(c),
+            strides: c.strides(),
             ld: self.extent[1] as i64,
             m,
             n,
@@ -129,7 +129,7 @@ impl<Acc: Accumulator> Partials<Acc> {
         let cooperative = self.splits > MOST_FOR_ONE;
         let raster = split_k_reduce::raster([c.rows() as i32, c.columns() as i32], cooperative);
         let extents = ReduceArgs {
-            strides: strides(c),
+            strides: c.strides(),
             ld: ld as i64,
             split_stride: (split_rows * ld) as i64,
             m: c.rows() as i32,
@@ -151,14 +151,5 @@ impl<Acc: Accumulator> Partials<Acc> {
             stream.launch(&function, launch, args)?;
         }
         Ok(())
-    }
-}
-
-/// Elements from one row of a matrix to the next, and from one column to the next.
-pub fn strides<D: DeviceData>(matrix: &MatrixMut<'_, D>) -> [i64; 2] {
-    let ld = matrix.ld() as i64;
-    match matrix.order() {
-        Order::RowMajor => [ld, 1],
-        Order::ColMajor => [1, ld],
     }
 }

@@ -172,11 +172,7 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
         unsafe {
             if self.beta != T::Factor::ZERO {
                 let source = self.source();
-                let ld = source.ld() as i64;
-                let strides = match source.order() {
-                    Order::RowMajor => [ld, 1],
-                    Order::ColMajor => [1, ld],
-                };
+                let strides = source.strides();
                 linear = linear.residual(self.beta, pointer(source.view), strides);
             }
             if let Some(Bias { along, elements }) = self.epilogue.bias {

@@ -1,8 +1,8 @@
 //! The gather inner transform: a table of indices maps each row to a row of a source.
 
-use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
-use crate::static_layout::{Coordinates, evaluate};
-use crate::{Coord, Engine, Fragment, StaticLayout, tile_extent};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along, thread_offset};
+use crate::static_layout::Coordinates;
+use crate::{Coord, Engine, Fragment, StaticLayout};
 use core::marker::PhantomData;
 
 /// An integer type that indexes rows.
@@ -62,12 +62,7 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        // Refuses negative coordinates, which `Bounds` does not check.
-        const { tile_extent::<(Thr, Val)>() };
-        [
-            offset[0] + evaluate::<Thr>(thr, 0),
-            offset[1] + evaluate::<Thr>(thr, 1),
-        ]
+        thread_offset::<Thr, Val>(offset, thr)
     }
 
     #[inline(always)]

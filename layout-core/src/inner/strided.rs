@@ -1,8 +1,7 @@
 //! The strided inner transform: a matrix in memory with a leading dimension known at run time.
 
-use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along};
-use crate::static_layout::evaluate;
-use crate::{Coord, StaticLayout, tile_extent};
+use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along, thread_offset};
+use crate::{Coord, StaticLayout};
 use core::marker::PhantomData;
 
 /// A matrix that is contiguous along direction `C` (0: down a column, 1: along a row) and steps by
@@ -39,12 +38,7 @@ impl<const C: usize> Inner for Strided<C> {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        // Refuses negative coordinates, which `Bounds` does not check.
-        const { tile_extent::<(Thr, Val)>() };
-        [
-            offset[0] + evaluate::<Thr>(thr, 0),
-            offset[1] + evaluate::<Thr>(thr, 1),
-        ]
+        thread_offset::<Thr, Val>(offset, thr)
     }
 
     #[inline(always)]
@@ -150,12 +144,7 @@ impl Inner for AnyStrides {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        // Refuses negative coordinates, which `Bounds` does not check.
-        const { tile_extent::<(Thr, Val)>() };
-        [
-            offset[0] + evaluate::<Thr>(thr, 0),
-            offset[1] + evaluate::<Thr>(thr, 1),
-        ]
+        thread_offset::<Thr, Val>(offset, thr)
     }
 
     #[inline(always)]

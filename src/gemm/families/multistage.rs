@@ -10,7 +10,7 @@ use cutlet_kernels::gemm::multistage::instance::{self, Read};
 use cutlet_layout_core::{Divisor, Raster};
 
 use crate::gemm::operand::Operand as Elements;
-use crate::gemm::partials::{Output, Partials, strides};
+use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Launch, Planned};
 use crate::{Matrix, Order, Result};
@@ -125,12 +125,10 @@ struct Operand {
 }
 
 impl Operand {
-    fn new<T: Elements>(matrix: &Matrix<'_, T>, k_major: Order) -> Self {
-        let is_k_major = matrix.order() == k_major;
-        let ld = matrix.ld() as i64;
+    fn new<T: Elements>(matrix: Matrix<'_, T>) -> Self {
         Operand {
-            strides: if is_k_major { [ld, 1] } else { [1, ld] },
-            is_k_major,
+            strides: matrix.strides(),
+            is_k_major: matrix.order() == Order::RowMajor,
             in_vectors: matrix.starts_runs_at(VECTOR),
             in_whole_vectors: matrix
                 .extents
@@ -150,8 +148,8 @@ impl Operand {
 /// A and B as kernels see them.
 fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand; 2] {
     [
-        Operand::new(&problem.a, Order::RowMajor),
-        Operand::new(&problem.b, Order::ColMajor),
+        Operand::new(problem.a),
+        Operand::new(problem.b.transposed()),
     ]
 }
 
@@ -302,7 +300,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
             && c.starts_runs_at(4 * size_of::<O>())
             && c.columns().is_multiple_of(4);
         let args = MultistageArgs {
-            strides_c: strides(c),
+            strides_c: c.strides(),
             in_fours: in_fours.into(),
             ..kernel.args(&problem)
         };
