@@ -8,8 +8,8 @@ use cutlet_device::sm80::cp_async;
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, Shared, ThreadIdx};
 use cutlet_layout_core::{
-    AccessWidth, ColMajor, Coord, Layout, MatrixInner, Partition, RowMajor, StaticLayout,
-    StaticSwizzle, Strided, ThreadValue, Tv, Width,
+    AccessWidth, ColMajor, Coord, Layout, MatrixInner, NoSwizzle, Partition, RowMajor,
+    StaticLayout, StaticSwizzle, Strided, ThreadValue, Tv, Width,
 };
 
 /// How an operand goes through shared memory. Coordinates are (mn, k).
@@ -63,78 +63,34 @@ pub type Accesses<S> =
 
 /// Copies of 16 bytes along the operand's major direction `J`, by `THREADS` threads, to a stage of layout `L` and swizzle
 /// `W`.
-#[derive(Clone, Copy, Debug)]
-pub struct Vectors<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
-
-impl<T, J, L, W, const THREADS: usize> Staging for Vectors<T, J, L, W, THREADS>
-where
-    T: StagedElement,
-    J: GlobalMajor,
-    L: StaticLayout,
-    W: StaticSwizzle,
-{
-    type Element = T;
-    type Major = J;
-    type Matrix = J::Matrix;
-    type Layout = L;
-    type Swizzle = W;
-    type Copy = VectorCopy<T, J, L, THREADS>;
-    const READ: Read = Read {
-        k_major: J::IS_K_MAJOR,
-        in_vectors: true,
-        in_whole_vectors: false,
-    };
-
-    #[inline(always)]
-    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
-        J::matrix(extent, strides)
-    }
-
-    type Held = ();
-
-    #[inline(always)]
-    fn nothing() {}
-
-    #[inline(always)]
-    unsafe fn fetch(_: &Accesses<Self>) {}
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn put(
-        (): (),
-        from: impl FnOnce() -> Accesses<Self>,
-        to: StageTile<Self>,
-        thread: ThreadIdx,
-    ) {
-        let to = to.partition::<Self::Copy>(thread);
-        // SAFETY: as promised by the caller.
-        from().each_access(&to, |from, to, count| unsafe {
-            T::copy_vector(to, from, count)
-        });
-    }
-}
+pub type Vectors<T, J, L, W, const THREADS: usize> = Direct<OfVectors, T, J, L, W, THREADS>;
 
 /// Copies of single elements of an operand whose major direction is `J`, with any alignment, by `THREADS` threads, to a
 /// stage of layout `L` and swizzle `W`.
-#[derive(Clone, Copy, Debug)]
-pub struct Elements<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
+pub type Elements<T, J, L, W, const THREADS: usize> = Direct<OfElements, T, J, L, W, THREADS>;
 
-impl<T, J, L, W, const THREADS: usize> Staging for Elements<T, J, L, W, THREADS>
+/// Copies `P` of an operand whose major direction is `J`, which hold nothing in registers, by `THREADS` threads, to a
+/// stage of layout `L` and swizzle `W`.
+#[derive(Clone, Copy, Debug)]
+pub struct Direct<P, T, J, L, W, const THREADS: usize>(PhantomData<(P, T, J, L, W)>);
+
+impl<P, T, J, L, W, const THREADS: usize> Staging for Direct<P, T, J, L, W, THREADS>
 where
+    P: Copies,
     T: StagedElement,
     J: GlobalMajor,
     L: StageLayout,
     W: StaticSwizzle,
 {
     type Element = T;
-    type Major = <L as StageLayout>::Major;
+    type Major = L::Major;
     type Matrix = J::Matrix;
     type Layout = L;
     type Swizzle = W;
-    type Copy = ElementCopy<J, L, THREADS>;
+    type Copy = P::Threads<T, J, L, THREADS>;
     const READ: Read = Read {
         k_major: J::IS_K_MAJOR,
-        in_vectors: false,
+        in_vectors: P::IN_VECTORS,
         in_whole_vectors: false,
     };
 
@@ -161,31 +117,72 @@ where
     ) {
         let to = to.partition::<Self::Copy>(thread);
         // SAFETY: as promised by the caller.
-        from().each_access(&to, |from, to, count| unsafe {
-            T::copy_element(to, from, count)
-        });
+        from().each_access(&to, |from, to, count| unsafe { P::copy(to, from, count) });
     }
 }
 
-/// Copies of a K-major operand of f32 to a stage of layout `L` and swizzle `W` in which mn is consecutive, by `THREADS`
-/// threads. They go through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of
-/// four.
+/// What one copy of [`Direct`] moves.
+pub trait Copies: core::marker::Copy + 'static {
+    /// Thread-value layout by which threads copy a k-tile.
+    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize>: ThreadValue;
+    /// Whether it moves 16 bytes.
+    const IN_VECTORS: bool;
+
+    /// Copies its first `count` elements, and zeros for the others.
+    ///
+    /// # Safety
+    /// As [`Staging::put`].
+    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32);
+}
+
+/// 16 bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Transposed<L, W, const THREADS: usize>(PhantomData<(L, W)>);
+pub struct OfVectors;
+
+impl Copies for OfVectors {
+    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> =
+        VectorCopy<T, J, L, THREADS>;
+    const IN_VECTORS: bool = true;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe { T::copy_vector(to, from, count) };
+    }
+}
+
+/// One element.
+#[derive(Clone, Copy, Debug)]
+pub struct OfElements;
+
+impl Copies for OfElements {
+    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> =
+        ElementCopy<J, L, THREADS>;
+    const IN_VECTORS: bool = false;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe { T::copy_element(to, from, count) };
+    }
+}
+
+/// Copies of a K-major operand of f32 to a stage of layout `L` in which mn is consecutive, by `THREADS` threads. They go
+/// through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of four.
+#[derive(Clone, Copy, Debug)]
+pub struct Transposed<L, const THREADS: usize>(PhantomData<L>);
 
 /// The most vectors that a thread holds of a k-tile.
 const MOST_HELD: usize = 8;
 
-impl<L, W, const THREADS: usize> Staging for Transposed<L, W, THREADS>
-where
-    L: StaticLayout,
-    W: StaticSwizzle,
-{
+impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     type Element = f32;
     type Major = MnMajor;
     type Matrix = RowMajor;
     type Layout = L;
-    type Swizzle = W;
+    type Swizzle = NoSwizzle;
     type Copy = VectorCopy<f32, KMajor, L, THREADS>;
     const READ: Read = Read {
         k_major: true,
