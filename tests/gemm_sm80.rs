@@ -175,68 +175,127 @@ where
     T: Element<D> + Operand<Factor: Number> + Number,
     D: Number,
 {
-    let [m, n, k] = case.extents;
-    let [alpha, beta] = case.factors;
-    let a = Host::<T>::random([m, k], case.orders[0], case.memory);
-    let b = Host::<T>::random([k, n], case.orders[1], case.memory);
-    let mut c = Host::<D>::random([m, n], case.orders[2], case.memory);
-    if beta == 0.0 || case.residual.is_some() {
-        c.elements.fill(D::poison());
-    }
-    let residual = case
-        .residual
-        .map(|order| Host::<D>::random([m, n], order, case.memory));
-    let bias = Host::<D>::random([1, m.max(n)], RowMajor, [1, 0, 0]);
-
-    let (on_a, on_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
-    let on_bias = stream.upload(&bias.elements)?;
-    let on_residual = residual
-        .as_ref()
-        .map(|it| stream.upload(&it.elements))
-        .transpose()?;
-    let mut on_c = stream.upload(&c.elements)?;
-    let mut gemm = Gemm::new().precision(case.precision);
-    if let Some(name) = name {
-        gemm = gemm.instance(name);
-    }
-    match case.bias {
-        Some(RowMajor) => gemm = gemm.bias(Bias::columns(on_bias.slice(..n)?)),
-        Some(ColMajor) => gemm = gemm.bias(Bias::rows(on_bias.slice(..m)?)),
-        None => {}
-    }
-    if let (Some(host), Some(elements)) = (&residual, &on_residual) {
-        let elements = elements.slice(host.offset..)?;
-        gemm = gemm.residual(Matrix::with_ld(elements, m, n, host.order, host.ld)?);
-    }
-    if let Some(activation) = case.activation {
-        gemm = gemm.activation(activation);
-    }
-    gemm.run(
-        stream,
-        T::Factor::of(alpha),
-        Matrix::with_ld(on_a.slice(a.offset..)?, m, k, a.order, a.ld)?,
-        Matrix::with_ld(on_b.slice(b.offset..)?, k, n, b.order, b.ld)?,
-        T::Factor::of(beta),
-        MatrixMut::with_ld(on_c.slice_mut(c.offset..)?, m, n, c.order, c.ld)?,
-    )?;
-    let found = stream.download(&on_c)?;
-
+    let problem = Problem::<T, D>::random(case);
+    let found = problem.run(stream, name)?;
+    let [m, n, _] = case.extents;
     let mut inside = vec![false; found.len()];
     for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        let (expected, allowed) = problem.expected(i, j);
+        let at = problem.c.index(i, j);
+        inside[at] = true;
+        let is = found[at].number();
+        assert!(
+            (is - expected).abs() <= allowed,
+            "C[{i}, {j}] by {name:?} of {case:?}: found {is}, expected {expected} ± {allowed}"
+        );
+    }
+    for (at, inside) in inside.into_iter().enumerate() {
+        let bits = |number: D| number.number().to_bits();
+        let same = bits(found[at]) == bits(problem.c.elements[at]);
+        assert!(
+            inside || same,
+            "element {at}, which is not of C, was written: {case:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A case's matrices before the kernel runs.
+struct Problem<T, D> {
+    case: Case,
+    a: Host<T>,
+    b: Host<T>,
+    c: Host<D>,
+    bias: Host<D>,
+    residual: Option<Host<D>>,
+}
+
+impl<T, D> Problem<T, D>
+where
+    T: Element<D> + Operand<Factor: Number> + Number,
+    D: Number,
+{
+    /// Random matrices. A C that is not read is poisoned.
+    fn random(case: Case) -> Self {
+        let [m, n, k] = case.extents;
+        let a = Host::random([m, k], case.orders[0], case.memory);
+        let b = Host::random([k, n], case.orders[1], case.memory);
+        let mut c = Host::<D>::random([m, n], case.orders[2], case.memory);
+        if case.factors[1] == 0.0 || case.residual.is_some() {
+            c.elements.fill(D::poison());
+        }
+        let residual = case
+            .residual
+            .map(|order| Host::random([m, n], order, case.memory));
+        Self {
+            case,
+            a,
+            b,
+            c,
+            bias: Host::random([1, m.max(n)], RowMajor, [1, 0, 0]),
+            residual,
+        }
+    }
+
+    /// C's memory after the kernel of this name.
+    fn run(&self, stream: &Stream, name: Option<&str>) -> cutlet::Result<Vec<D>> {
+        let Self { case, a, b, c, .. } = self;
+        let [m, n, k] = case.extents;
+        let [alpha, beta] = case.factors;
+        let (on_a, on_b) = (stream.upload(&a.elements)?, stream.upload(&b.elements)?);
+        let on_bias = stream.upload(&self.bias.elements)?;
+        let on_residual = self
+            .residual
+            .as_ref()
+            .map(|it| stream.upload(&it.elements))
+            .transpose()?;
+        let mut on_c = stream.upload(&c.elements)?;
+        let mut gemm = Gemm::new().precision(case.precision);
+        if let Some(name) = name {
+            gemm = gemm.instance(name);
+        }
+        match case.bias {
+            Some(RowMajor) => gemm = gemm.bias(Bias::columns(on_bias.slice(..n)?)),
+            Some(ColMajor) => gemm = gemm.bias(Bias::rows(on_bias.slice(..m)?)),
+            None => {}
+        }
+        if let (Some(host), Some(elements)) = (&self.residual, &on_residual) {
+            let elements = elements.slice(host.offset..)?;
+            gemm = gemm.residual(Matrix::with_ld(elements, m, n, host.order, host.ld)?);
+        }
+        if let Some(activation) = case.activation {
+            gemm = gemm.activation(activation);
+        }
+        gemm.run(
+            stream,
+            T::Factor::of(alpha),
+            Matrix::with_ld(on_a.slice(a.offset..)?, m, k, a.order, a.ld)?,
+            Matrix::with_ld(on_b.slice(b.offset..)?, k, n, b.order, b.ld)?,
+            T::Factor::of(beta),
+            MatrixMut::with_ld(on_c.slice_mut(c.offset..)?, m, n, c.order, c.ld)?,
+        )?;
+        Ok(stream.download(&on_c)?)
+    }
+
+    /// C[i, j] in f64, and how far the kernel's may be from it.
+    fn expected(&self, i: usize, j: usize) -> (f64, f64) {
+        let Self { case, a, b, .. } = self;
+        let k = case.extents[2];
+        let [alpha, beta] = case.factors;
         let products = (0..k).map(|l| a.at(i, l) * b.at(l, j));
         let (sum, magnitude, squares) = products
             .fold((0.0, 0.0, 0.0), |(sum, magnitude, squares), it| {
                 (sum + it, magnitude + it.abs(), squares + it * it)
             });
-        let source = residual.as_ref().unwrap_or(&c);
+        let source = self.residual.as_ref().unwrap_or(&self.c);
         let old = if beta == 0.0 {
             0.0
         } else {
             beta * source.at(i, j)
         };
         let added = match case.bias {
-            Some(RowMajor) => bias.at(0, j),
-            Some(ColMajor) => bias.at(0, i),
+            Some(RowMajor) => self.bias.at(0, j),
+            Some(ColMajor) => self.bias.at(0, i),
             None => 0.0,
         };
         let mut expected = alpha * sum + old + added;
@@ -247,37 +306,29 @@ where
             None => expected,
         };
         let magnitude = alpha.abs() * magnitude + old.abs() + added.abs();
+        let allowed = self.rounding(magnitude, alpha.abs() * squares.sqrt());
+        (expected, allowed + expected.abs() * D::ROUNDING * 1.01)
+    }
+
+    /// What the accumulators may be off, for the sum of the terms' magnitudes and the root of the sum of the products'
+    /// squares.
+    fn rounding(&self, magnitude: f64, root: f64) -> f64 {
+        let k = self.case.extents[2];
         // A bound for f32 sums, in the accumulators' type.
         let sums =
             rounding::of_sum(k, magnitude) / f64::from(f32::EPSILON / 2.0) * T::Factor::ROUNDING;
-        let products = match case.precision {
+        let products = match self.case.precision {
             Precision::Exact => 0.0,
-            Precision::Tf32 => alpha.abs() * squares.sqrt() * 4.0 / 1024.0,
-            Precision::Tf32x3 => alpha.abs() * squares.sqrt() * 4.0 / 1024.0 / 1024.0,
+            Precision::Tf32 => root * 4.0 / 1024.0,
+            Precision::Tf32x3 => root * 4.0 / 1024.0 / 1024.0,
         };
-        let exact = if T::Factor::ROUNDING == 0.0 {
+        let least = if T::Factor::ROUNDING == 0.0 {
             0.0
         } else {
             1e-30
         };
-        let allowed = 1.2 * (sums + products) + expected.abs() * D::ROUNDING * 1.01 + exact;
-        let at = c.index(i, j);
-        inside[at] = true;
-        let is = found[at].number();
-        assert!(
-            (is - expected).abs() <= allowed,
-            "C[{i}, {j}] by {name:?} of {case:?}: found {is}, expected {expected} ± {allowed}"
-        );
+        1.2 * (sums + products) + least
     }
-    for (at, inside) in inside.into_iter().enumerate() {
-        let bits = |number: D| number.number().to_bits();
-        let same = bits(found[at]) == bits(c.elements[at]);
-        assert!(
-            inside || same,
-            "element {at}, which is not of C, was written: {case:?}"
-        );
-    }
-    Ok(())
 }
 
 const ORDERS: [Order; 2] = [RowMajor, ColMajor];
