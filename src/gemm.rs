@@ -317,10 +317,10 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper, an
-/// `f32` C of 16-bit A and B needs no second kernel if
+/// `f32` C of 16-bit A and B needs no second kernel if all of this holds:
 ///
-/// - `beta` is 0, or 1 as for gradients that are accumulated,
-/// - nothing is fused, and k is not split,
+/// - `beta` is 0, or 1 as for gradients that are accumulated.
+/// - Nothing is fused, and k is not split.
 /// - C's rows have an even number of elements and start at multiples of 8 bytes (of a column-major C, its columns).
 ///
 /// A GPU that adds to such a C in place treats subnormal numbers in it as 0.
