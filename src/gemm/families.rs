@@ -62,6 +62,6 @@ families! {
     f16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::F16);
     bf16 => f16: sm90::ToOtherType, sm80::ToOtherType(sm80::Bf16);
     f16 => bf16: sm90::ToOtherType, sm80::ToOtherType(sm80::F16);
-    f64 => f64: sm80::ToOwnType(sm80::F64);
+    f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
     i8 => i32: sm80::ToOwnType(sm80::I8);
 }

@@ -15,4 +15,4 @@ mod config;
 pub mod instances;
 mod product;
 
-pub use config::{Blocks, Reads, Sm80, Unaligned, Warps};
+pub use config::{Blocks, Reads, Sm80, Unaligned, Warps, Words};

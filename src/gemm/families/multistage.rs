@@ -21,7 +21,7 @@ type Arguments<T, O> = instance::Arguments<T, O, Fused<O>>;
 pub type Instance<T, O> = instance::Instance<T, O, Fused<O>>;
 
 /// Bytes of the widest access.
-const VECTOR: usize = 16;
+const WIDEST: usize = 16;
 /// Rows of tiles that blocks visit together, so that their reads hit the L2 cache.
 const GROUP: u32 = 8;
 
@@ -118,8 +118,8 @@ struct Operand {
     /// Elements from one row or column to the next, and from one k to the next.
     strides: [i64; 2],
     is_k_major: bool,
-    /// Whether it can be read 16 bytes at a time.
-    in_vectors: bool,
+    /// The most bytes that can be read at a time: 16, 8, 4, or those of an element.
+    bytes: usize,
     /// Whether its lines have whole vectors.
     in_whole_vectors: bool,
 }
@@ -129,18 +129,21 @@ impl Operand {
         Operand {
             strides: matrix.strides(),
             is_k_major: matrix.order() == Order::RowMajor,
-            in_vectors: matrix.starts_runs_at(VECTOR),
+            bytes: [WIDEST, 8, 4]
+                .into_iter()
+                .find(|&bytes| matrix.starts_runs_at(bytes))
+                .unwrap_or(size_of::<T>()),
             in_whole_vectors: matrix
                 .extents
                 .run_and_count()
                 .0
-                .is_multiple_of(VECTOR / size_of::<T>()),
+                .is_multiple_of(WIDEST / size_of::<T>()),
         }
     }
 
     fn can_be_read(&self, read: Read) -> bool {
         self.is_k_major == read.k_major
-            && (self.in_vectors || !read.in_vectors)
+            && self.bytes >= read.bytes
             && (self.in_whole_vectors || !read.in_whole_vectors)
     }
 }

@@ -23,8 +23,23 @@ fn peak(device: &Device) -> f64 {
     }
 }
 
-/// The least compute capability that runs its kernels.
-const AMPERE: (u32, u32) = (8, 0);
+/// The GPUs that run kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Those since Ampere.
+    AmpereAndLater,
+    /// Hopper alone.
+    Hopper,
+}
+
+impl For {
+    fn includes(self, capability: (u32, u32)) -> bool {
+        match self {
+            For::AmpereAndLater => capability >= (8, 0),
+            For::Hopper => capability == (9, 0),
+        }
+    }
+}
 
 /// An arithmetic of the family: a type of operands, and how exactly they are multiplied.
 pub trait Arithmetic: Sync + 'static {
@@ -36,6 +51,8 @@ pub trait Arithmetic: Sync + 'static {
     const PEAK: f64;
     /// The precisions for which it is exact enough.
     const PRECISIONS: &'static [Precision];
+    /// The GPUs for which its kernels are compiled.
+    const FOR: For;
 
     /// The kernels.
     fn instances() -> &'static [Instance<Self::Operand, Self::Own>];
@@ -43,7 +60,7 @@ pub trait Arithmetic: Sync + 'static {
 
 macro_rules! arithmetic {
     ($($(#[$doc:meta])* $name:ident: $operand:ty => $own:ty, $instances:ident, at $peak:literal,
-        for $precisions:expr;)+) => {$(
+        for $precisions:expr, $for:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -53,6 +70,7 @@ macro_rules! arithmetic {
             type Own = $own;
             const PEAK: f64 = $peak;
             const PRECISIONS: &'static [Precision] = &$precisions;
+            const FOR: For = For::$for;
 
             fn instances() -> &'static [Instance<$operand, $own>] {
                 instances::$instances
@@ -62,17 +80,19 @@ macro_rules! arithmetic {
 }
 arithmetic! {
     /// bf16.
-    Bf16: bf16 => bf16, BF16, at 1.0, for [Precision::Exact];
+    Bf16: bf16 => bf16, BF16, at 1.0, for [Precision::Exact], AmpereAndLater;
     /// f16.
-    F16: f16 => f16, F16, at 1.0, for [Precision::Exact];
+    F16: f16 => f16, F16, at 1.0, for [Precision::Exact], AmpereAndLater;
     /// f32 that is rounded to tf32.
-    Tf32: f32 => f32, TF32, at 0.5, for [Precision::Tf32];
+    Tf32: f32 => f32, TF32, at 0.5, for [Precision::Tf32], AmpereAndLater;
     /// f32 as the sum of two tf32.
-    Tf32x3: f32 => f32, TF32X3, at 0.5, for [Precision::Tf32, Precision::Tf32x3];
+    Tf32x3: f32 => f32, TF32X3, at 0.5, for [Precision::Tf32, Precision::Tf32x3], AmpereAndLater;
     /// f64.
-    F64: f64 => f64, F64, at 0.0625, for [Precision::Exact];
+    F64: f64 => f64, F64, at 0.0625, for [Precision::Exact], AmpereAndLater;
+    /// f64 on Hopper.
+    F64OnHopper: f64 => f64, F64_SM90, at 0.0625, for [Precision::Exact], Hopper;
     /// i8.
-    I8: i8 => i32, I8, at 2.0, for [Precision::Exact];
+    I8: i8 => i32, I8, at 2.0, for [Precision::Exact], AmpereAndLater;
 }
 
 /// C of the type that the kernels write.
@@ -129,7 +149,7 @@ macro_rules! family {
 family!(ToOwnType<R> to R::Own, plan to_own_type);
 family!(ToOtherType<R, D> to D, plan to_any_type);
 
-/// Refuses a GPU that is older than Ampere, and a build without the kernels.
+/// Refuses a GPU that the kernels are not for, and a build without them.
 fn supports<R: Arithmetic>(device: &Device) -> Result<()> {
     if R::instances().is_empty() {
         return Err(Error::NotBuilt {
@@ -138,8 +158,11 @@ fn supports<R: Arithmetic>(device: &Device) -> Result<()> {
         });
     }
     match device.compute_capability() {
-        Some(capability) if capability < AMPERE => Err(Error::Device {
-            asked: "gemm on tensor cores, whose kernels are for compute capability 8.0 and later,",
+        Some(capability) if !R::FOR.includes(capability) => Err(Error::Device {
+            asked: match R::FOR {
+                For::AmpereAndLater => "gemm on tensor cores, whose kernels are for compute capability 8.0 and later,",
+                For::Hopper => "gemm on tensor cores of Hopper, whose kernels are for compute capability 9.0,",
+            },
             found: format!(
                 "{}, compute capability {}.{}",
                 device.describe(),

@@ -22,8 +22,8 @@ pub type Arguments<T, D, Epi> = (
 pub struct Read {
     /// Whether k is consecutive in memory. If not, m or n is.
     pub k_major: bool,
-    /// Whether it reads 16 bytes at a time. If not, it reads element by element, with any alignment.
-    pub in_vectors: bool,
+    /// Bytes that it reads at a time, at multiples of so many.
+    pub bytes: usize,
     /// Whether lines must have whole vectors, because it reads none in part.
     pub in_whole_vectors: bool,
 }

@@ -11,6 +11,7 @@ use cutlet_layout_core::{
     AccessWidth, ColMajor, Coord, Layout, MatrixInner, NoSwizzle, Partition, RowMajor,
     StaticLayout, StaticSwizzle, Strided, ThreadValue, Tv, Width,
 };
+use half::{bf16, f16};
 
 /// How an operand goes through shared memory. Coordinates are (mn, k).
 pub trait Staging: core::marker::Copy + 'static {
@@ -61,9 +62,10 @@ pub trait Staging: core::marker::Copy + 'static {
 pub type Accesses<S> =
     Partition<Global<<S as Staging>::Element>, <S as Staging>::Matrix, <S as Staging>::Copy>;
 
-/// Copies of 16 bytes along the operand's major direction `J`, by `THREADS` threads, to a stage of layout `L` and swizzle
-/// `W`.
-pub type Vectors<T, J, L, W, const THREADS: usize> = Direct<OfVectors, T, J, L, W, THREADS>;
+/// Copies of `BYTES` bytes, 16, 8 or 4, along the operand's major direction `J`, by `THREADS` threads, to a stage of
+/// layout `L` and swizzle `W`.
+pub type Vectors<const BYTES: usize, T, J, L, W, const THREADS: usize> =
+    Direct<OfBytes<BYTES>, T, J, L, W, THREADS>;
 
 /// Copies of single elements of an operand whose major direction is `J`, with any alignment, by `THREADS` threads, to a
 /// stage of layout `L` and swizzle `W`.
@@ -76,7 +78,7 @@ pub struct Direct<P, T, J, L, W, const THREADS: usize>(PhantomData<(P, T, J, L, 
 
 impl<P, T, J, L, W, const THREADS: usize> Staging for Direct<P, T, J, L, W, THREADS>
 where
-    P: Copies,
+    P: Copies<T>,
     T: StagedElement,
     J: GlobalMajor,
     L: StageLayout,
@@ -87,10 +89,10 @@ where
     type Matrix = J::Matrix;
     type Layout = L;
     type Swizzle = W;
-    type Copy = P::Threads<T, J, L, THREADS>;
+    type Copy = P::Threads<J, L, THREADS>;
     const READ: Read = Read {
         k_major: J::IS_K_MAJOR,
-        in_vectors: P::IN_VECTORS,
+        bytes: P::BYTES,
         in_whole_vectors: false,
     };
 
@@ -122,48 +124,56 @@ where
 }
 
 /// What one copy of [`Direct`] moves.
-pub trait Copies: core::marker::Copy + 'static {
+pub trait Copies<T>: core::marker::Copy + 'static {
     /// Thread-value layout by which threads copy a k-tile.
-    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize>: ThreadValue;
-    /// Whether it moves 16 bytes.
-    const IN_VECTORS: bool;
+    type Threads<J: Major, L: StaticLayout, const THREADS: usize>: ThreadValue;
+    /// The bytes that it moves.
+    const BYTES: usize;
 
     /// Copies its first `count` elements, and zeros for the others.
     ///
     /// # Safety
     /// As [`Staging::put`].
-    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32);
+    unsafe fn copy(to: Shared<T>, from: Global<T>, count: u32);
 }
 
-/// 16 bytes.
+/// `BYTES` bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct OfVectors;
+pub struct OfBytes<const BYTES: usize>;
 
-impl Copies for OfVectors {
-    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> =
-        VectorCopy<T, J, L, THREADS>;
-    const IN_VECTORS: bool = true;
+macro_rules! of_bytes {
+    ($($bytes:literal: $($element:ty)*;)+) => {$($(
+        impl Copies<$element> for OfBytes<$bytes> {
+            type Threads<J: Major, L: StaticLayout, const THREADS: usize> =
+                VectorCopy<Width<{ $bytes / size_of::<$element>() }>, J, L, THREADS>;
+            const BYTES: usize = $bytes;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32) {
-        // SAFETY: as promised by the caller.
-        unsafe { T::copy_vector(to, from, count) };
-    }
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy(to: Shared<$element>, from: Global<$element>, count: u32) {
+                // SAFETY: as promised by the caller.
+                unsafe { cp_async::<_, { $bytes / size_of::<$element>() }>(to, from, count) };
+            }
+        }
+    )*)+};
+}
+of_bytes! {
+    16: f64 f32 bf16 f16 i8;
+    8: bf16 f16 i8;
+    4: bf16 f16 i8;
 }
 
 /// One element.
 #[derive(Clone, Copy, Debug)]
 pub struct OfElements;
 
-impl Copies for OfElements {
-    type Threads<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> =
-        ElementCopy<J, L, THREADS>;
-    const IN_VECTORS: bool = false;
+impl<T: StagedElement> Copies<T> for OfElements {
+    type Threads<J: Major, L: StaticLayout, const THREADS: usize> = ElementCopy<J, L, THREADS>;
+    const BYTES: usize = size_of::<T>();
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn copy<T: StagedElement>(to: Shared<T>, from: Global<T>, count: u32) {
+    unsafe fn copy(to: Shared<T>, from: Global<T>, count: u32) {
         // SAFETY: as promised by the caller.
         unsafe { T::copy_element(to, from, count) };
     }
@@ -183,10 +193,10 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     type Matrix = RowMajor;
     type Layout = L;
     type Swizzle = NoSwizzle;
-    type Copy = VectorCopy<f32, KMajor, L, THREADS>;
+    type Copy = VectorCopy<Width<4>, KMajor, L, THREADS>;
     const READ: Read = Read {
         k_major: true,
-        in_vectors: true,
+        bytes: 16,
         in_whole_vectors: true,
     };
 
@@ -207,7 +217,7 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     unsafe fn fetch(from: &Accesses<Self>) -> Self::Held {
         const {
             assert!(
-                VectorValues::<f32, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
+                VectorValues::<Width<4>, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
                 "a thread holds at most 8 vectors of a k-tile: use more threads, or a smaller tile"
             );
         }
@@ -232,7 +242,7 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
         to: StageTile<Self>,
         thread: ThreadIdx,
     ) {
-        to.partition::<Tv<VectorThreads<f32, KMajor, L, THREADS>, VectorValues<f32, KMajor, L, THREADS>>>(thread)
+        to.partition::<Tv<VectorThreads<Width<4>, KMajor, L, THREADS>, VectorValues<Width<4>, KMajor, L, THREADS>>>(thread)
             .store_with(|v| held[v / 4][v % 4]);
     }
 }
@@ -269,15 +279,6 @@ global_major!(MnMajor: ColMajor, ld 1);
 
 /// An element type that threads copy to shared memory.
 pub trait StagedElement: DeviceData {
-    /// Accesses of 16 bytes.
-    type Width: AccessWidth;
-
-    /// Copies 16 bytes.
-    ///
-    /// # Safety
-    /// As [`Staging::put`].
-    unsafe fn copy_vector(to: Shared<Self>, from: Global<Self>, count: u32);
-
     /// Copies an element.
     ///
     /// # Safety
@@ -286,17 +287,8 @@ pub trait StagedElement: DeviceData {
 }
 
 macro_rules! staged_element {
-    ($($element:ty: $width:literal, by $copy:ident;)+) => {$(
+    ($($element:ty: by $copy:ident;)+) => {$(
         impl StagedElement for $element {
-            type Width = Width<$width>;
-
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn copy_vector(to: Shared<Self>, from: Global<Self>, count: u32) {
-                // SAFETY: as promised by the caller.
-                unsafe { cp_async::<Self, $width>(to, from, count) };
-            }
-
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, count: u32) {
@@ -313,31 +305,31 @@ macro_rules! staged_element {
     }};
 }
 staged_element! {
-    f64: 2, by cp_async;
-    f32: 4, by cp_async;
-    half::bf16: 8, by load;
-    half::f16: 8, by load;
-    i8: 16, by load;
+    f64: by cp_async;
+    f32: by cp_async;
+    bf16: by load;
+    f16: by load;
+    i8: by load;
 }
 
 /// The thread-value layout of [`Vectors`]: threads go along a line, then to the next line.
 #[derive(Clone, Copy, Debug)]
-pub struct VectorCopy<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+pub struct VectorCopy<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> ThreadValue
-    for VectorCopy<T, J, L, THREADS>
+impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> ThreadValue
+    for VectorCopy<W, J, L, THREADS>
 {
-    type Thr = VectorThreads<T, J, L, THREADS>;
-    type Val = VectorValues<T, J, L, THREADS>;
-    type Width = T::Width;
+    type Thr = VectorThreads<W, J, L, THREADS>;
+    type Val = VectorValues<W, J, L, THREADS>;
+    type Width = W;
 }
 
 /// The threads of a [`VectorCopy`].
 #[derive(Clone, Copy, Debug)]
-pub struct VectorThreads<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+pub struct VectorThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
-    for VectorThreads<T, J, L, THREADS>
+impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for VectorThreads<W, J, L, THREADS>
 {
     const LAYOUT: Layout = {
         let Lines {
@@ -345,9 +337,9 @@ impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLa
             vectors,
             at_a_time,
             ..
-        } = lines::<T, J, L>(THREADS);
+        } = lines::<W, J, L>(THREADS);
         Layout::concat(&[
-            Layout::static_basis_mode(vectors, T::Width::VALUES as i64, along),
+            Layout::static_basis_mode(vectors, W::VALUES as i64, along),
             Layout::static_basis_mode(at_a_time, 1, 1 - along),
         ])
     };
@@ -356,10 +348,10 @@ impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLa
 
 /// The values of a [`VectorCopy`]. They are never in registers.
 #[derive(Clone, Copy, Debug)]
-pub struct VectorValues<T, J, L, const THREADS: usize>(PhantomData<(T, J, L)>);
+pub struct VectorValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
-    for VectorValues<T, J, L, THREADS>
+impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+    for VectorValues<W, J, L, THREADS>
 {
     const LAYOUT: Layout = {
         let Lines {
@@ -367,9 +359,9 @@ impl<T: StagedElement, J: Major, L: StaticLayout, const THREADS: usize> StaticLa
             count,
             at_a_time,
             ..
-        } = lines::<T, J, L>(THREADS);
+        } = lines::<W, J, L>(THREADS);
         Layout::concat(&[
-            Layout::static_basis_mode(T::Width::VALUES as i64, 1, along),
+            Layout::static_basis_mode(W::VALUES as i64, 1, along),
             Layout::static_basis_mode(count / at_a_time, at_a_time, 1 - along),
         ])
     };
@@ -388,10 +380,10 @@ struct Lines {
     at_a_time: i64,
 }
 
-const fn lines<T: StagedElement, J: Major, L: StaticLayout>(threads: usize) -> Lines {
+const fn lines<W: AccessWidth, J: Major, L: StaticLayout>(threads: usize) -> Lines {
     let along = if J::IS_K_MAJOR { 1 } else { 0 };
     let count = L::LAYOUT.mode(1 - along).size();
-    let vectors = L::LAYOUT.mode(along).size() / T::Width::VALUES as i64;
+    let vectors = L::LAYOUT.mode(along).size() / W::VALUES as i64;
     let at_a_time = least(threads as i64 / vectors, count);
     assert!(
         at_a_time >= 1 && count % at_a_time == 0,

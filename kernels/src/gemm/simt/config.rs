@@ -68,8 +68,8 @@ macro_rules! reads {
     )+};
 }
 reads! {
-    KMajor: Vectors<f32, KMajor, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
-    MnMajor: Vectors<f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
+    KMajor: Vectors<16, f32, KMajor, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
+    MnMajor: Vectors<16, f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
     Transposed: staging::Transposed<LinesAlongMn<MN, K, GROUP>, THREADS>;
     Unaligned<KMajor>: Elements<f32, KMajor, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
     Unaligned<MnMajor>: Elements<f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;

@@ -9,7 +9,7 @@ use super::arithmetic::{Arithmetic, Lines};
 use super::product::WarpProduct;
 use crate::gemm::config::{StageCount, Tile};
 use crate::gemm::multistage::Config;
-use crate::gemm::multistage::staging::{self, Elements, Staging, Vectors};
+use crate::gemm::multistage::staging::{self, Copies, Direct, OfBytes, OfElements, Staging};
 
 /// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's tile,
 /// the stages, the warps of a block, and the blocks of a warp.
@@ -65,8 +65,26 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
     const SHIFT: u32 = SwizzleSpan::<T, 128>::SHIFT;
 }
 
+/// The swizzle of a stage whose lines, of 128 bytes, run along mn, and of which a warp reads eight pairs of neighbours at
+/// four k at the same time: 32 bytes of each. It spreads them over all banks.
+#[derive(Clone, Copy, Debug)]
+pub struct PairSwizzle<T, J, const MN: usize, const K: usize>(PhantomData<(T, J)>);
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
+    for PairSwizzle<T, J, MN, K>
+{
+    const SOURCE: u32 = {
+        assert!(
+            !J::IS_K_MAJOR && line_bytes::<T>(MN) == 128,
+            "the tile has at least 128 bytes along mn"
+        );
+        (3 << 7) / size_of::<T>() as u32
+    };
+    const SHIFT: u32 = 2;
+}
+
 /// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes at a
-/// time, or element by element ([`Unaligned`]).
+/// time, 4 bytes ([`Words`]), or element by element ([`Unaligned`]).
 pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize>:
     Copy + 'static
 {
@@ -80,18 +98,24 @@ pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: u
 #[derive(Clone, Copy, Debug)]
 pub struct Unaligned<J>(PhantomData<J>);
 
+/// An operand of elements of less than 4 bytes whose lines start at multiples of 4 bytes, and whose major direction is `J`.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<J>(PhantomData<J>);
+
 macro_rules! reads {
-    ($($reads:ty: $staging:ident along $major:ident, lines along $lines:ty;)+) => {$(
+    ($($reads:ty: along $major:ident, by $copies:ty, lines along $lines:ty;)+) => {$(
         impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize> Reads<I, MN, K, THREADS>
             for $reads
         where
             $lines: Lines<I>,
+            $copies: Copies<I::Element>,
         {
-            type Staging = $staging<
+            type Staging = Direct<
+                $copies,
                 I::Element,
                 $major,
                 StageLayout<I::Element, $lines, MN, K>,
-                StageSwizzle<I::Element, $lines, MN, K>,
+                <$lines as Lines<I>>::Swizzle<MN, K>,
                 THREADS,
             >;
             type Lines = $lines;
@@ -99,10 +123,12 @@ macro_rules! reads {
     )+};
 }
 reads! {
-    KMajor: Vectors along KMajor, lines along KMajor;
-    MnMajor: Vectors along MnMajor, lines along MnMajor;
-    Unaligned<KMajor>: Elements along KMajor, lines along KMajor;
-    Unaligned<MnMajor>: Elements along MnMajor, lines along I::LinesOfMn;
+    KMajor: along KMajor, by OfBytes<16>, lines along KMajor;
+    MnMajor: along MnMajor, by OfBytes<16>, lines along MnMajor;
+    Words<KMajor>: along KMajor, by OfBytes<4>, lines along KMajor;
+    Words<MnMajor>: along MnMajor, by OfBytes<4>, lines along I::LinesOfMn;
+    Unaligned<KMajor>: along KMajor, by OfElements, lines along KMajor;
+    Unaligned<MnMajor>: along MnMajor, by OfElements, lines along I::LinesOfMn;
 }
 
 impl<

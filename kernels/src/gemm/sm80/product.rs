@@ -4,13 +4,14 @@ use core::marker::PhantomData;
 
 use cutlet_device::ThreadIdx;
 use cutlet_layout_core::{
-    Fragment, Layout, M as Mode, StaticLayout, StaticSwizzle, ThreadValue, WarpAccess, Width,
+    AccessWidth, Fragment, Layout, M as Mode, StaticLayout, StaticSwizzle, ThreadValue, WarpAccess, Width,
     compose_coordinates, each,
 };
 
 use super::arithmetic::{Arithmetic, Lines};
 use super::config::{Blocks, Warps};
 use crate::gemm::config::Tile;
+use crate::gemm::epilogue::Accumulator;
 use crate::gemm::multistage::Product;
 use crate::gemm::multistage::config::{Accumulators, StageTile};
 use crate::gemm::multistage::staging::Staging;
@@ -19,7 +20,7 @@ use crate::gemm::multistage::staging::Staging;
 #[derive(Clone, Copy, Debug)]
 pub struct WarpProduct<I, A, B, Tl, Wp, Bl>(PhantomData<(I, A, B, Tl, Wp, Bl)>);
 
-/// The extents of a [`WarpProduct`].
+/// The extents of a [`WarpProduct`], and the order of its rows and columns.
 pub trait Extents: Copy + 'static {
     /// The arithmetic.
     type Arithmetic: Arithmetic;
@@ -29,12 +30,18 @@ pub trait Extents: Copy + 'static {
     const WARPS: [usize; 2];
     /// Blocks of a warp, below one another and side by side.
     const BLOCKS: [usize; 2];
+    /// From rows and columns of the instructions to those of a block, as (m, n).
+    const ORDER: Layout;
+    /// Neighbours in a row of C among a thread's accumulators.
+    type Width: AccessWidth;
 }
 
 impl<
     I: Arithmetic,
     A: Copy + 'static,
     B: Copy + 'static,
+    LA: Lines<I>,
+    LB: Lines<I>,
     const M: usize,
     const N: usize,
     const K: usize,
@@ -42,12 +49,14 @@ impl<
     const WN: usize,
     const BM: usize,
     const BN: usize,
-> Extents for WarpProduct<I, A, B, Tile<M, N, K>, Warps<WM, WN>, Blocks<BM, BN>>
+> Extents for WarpProduct<I, (A, LA), (B, LB), Tile<M, N, K>, Warps<WM, WN>, Blocks<BM, BN>>
 {
     type Arithmetic = I;
     const STEPS: usize = K / I::STEP;
     const WARPS: [usize; 2] = [WM, WN];
     const BLOCKS: [usize; 2] = [BM, BN];
+    const ORDER: Layout = Layout::concat(&[LA::ORDER[0], LB::ORDER[1]]);
+    type Width = LB::Width;
 }
 
 impl<
@@ -104,11 +113,16 @@ impl<
         }
         let a = a.partition::<Loads<Self, LA, 0>>(thread);
         let b = b.partition::<Loads<Self, LB, 1>>(thread);
+        let (vectors_a, vectors_b) = const { (LA::Vectors::SIZE, LB::Vectors::SIZE) };
         // SAFETY: the kernel's barriers order the stage's writes before this.
         unsafe {
             (
-                Fragment::from_fn(|nth| LA::load(a.engine_at(BM * step + nth))),
-                Fragment::from_fn(|nth| LB::load(b.engine_at(BN * step + nth))),
+                Fragment::from_fn(|nth| {
+                    LA::load::<0>(|v| a.engine_at(vectors_a * (BM * step + nth) + v))
+                }),
+                Fragment::from_fn(|nth| {
+                    LB::load::<1>(|v| b.engine_at(vectors_b * (BN * step + nth) + v))
+                }),
             )
         }
     }
@@ -117,16 +131,46 @@ impl<
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn multiply((a, b): &Self::Fragments, accumulators: &mut Accumulators<Self>) {
         let b = b.map(|_, loaded| I::prepare(loaded));
-        let (size, parts) = const { (I::Accumulators::SIZE, I::Parts::SIZE) };
-        // A part of all blocks of a row comes before the next part, which has to wait for the same accumulators.
-        each::<(Mode<BN, 1>, I::Parts, Mode<BM, 1>)>(|nth| {
-            let (row, part, column) = (nth / BN / parts, nth / BN % parts, nth % BN);
-            let first = size * (BN * row + column);
-            let mut block = Fragment::from_fn(|v| accumulators.get(first + v));
-            I::add(part, &mut block, I::prepare(a.get(row)), b.get(column));
-            each::<I::Accumulators>(|v| accumulators.set(first + v, block.get(v)));
+        let row_size = const { RowOfBlocks::<I, BN>::SIZE };
+        each::<Mode<BM, 1>>(|row| {
+            let a = I::prepare(a.get(row));
+            let mut sums = Fragment::<I::Acc, RowOfBlocks<I, BN>>::from_fn(|v| {
+                match I::ADDS_STEPS {
+                    true => I::Acc::ZERO,
+                    false => accumulators.get(row_size * row + v),
+                }
+            });
+            multiply_row::<I, BN>(a, &b, &mut sums);
+            each::<RowOfBlocks<I, BN>>(|v| {
+                let sum = match I::ADDS_STEPS {
+                    true => accumulators.get(row_size * row + v).plus(sums.get(v)),
+                    false => sums.get(v),
+                };
+                accumulators.set(row_size * row + v, sum);
+            });
         });
     }
+}
+
+/// A thread's accumulators of `BN` blocks side by side.
+type RowOfBlocks<I, const BN: usize> = (<I as Arithmetic>::Accumulators, Mode<BN, 1>);
+
+/// Multiplies a load of A by those of B. A part of all blocks comes before the next part, which has to wait for the same
+/// accumulators.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn multiply_row<I: Arithmetic, const BN: usize>(
+    a: I::Operand,
+    b: &Fragment<I::Operand, Mode<BN, 1>>,
+    sums: &mut Fragment<I::Acc, RowOfBlocks<I, BN>>,
+) {
+    let size = const { I::Accumulators::SIZE };
+    each::<(Mode<BN, 1>, I::Parts)>(|nth| {
+        let (part, column) = (nth / BN, nth % BN);
+        let mut block = Fragment::from_fn(|v| sums.get(size * column + v));
+        I::add(part, &mut block, a, b.get(column));
+        each::<I::Accumulators>(|v| sums.set(size * column + v, block.get(v)));
+    });
 }
 
 /// The steps of a k-tile.
@@ -145,18 +189,18 @@ struct Loads<P, J, const SIDE: usize>(PhantomData<(P, J)>);
 
 impl<P: Extents, J: Lines<P::Arithmetic>, const SIDE: usize> ThreadValue for Loads<P, J, SIDE> {
     type Thr = LoadThreads<P, J, SIDE>;
-    type Val = LoadValues<P, SIDE>;
+    type Val = LoadValues<P, J, SIDE>;
     type Width = Width<1>;
 }
 
-/// Whether a warp's loads of 16 bytes a thread are free of bank conflicts.
+/// Whether a warp's loads of a vector a thread are free of bank conflicts.
 const fn is_free_of_conflicts<P, S, J, const SIDE: usize>() -> bool
 where
     P: Extents,
     S: Staging,
     J: Lines<P::Arithmetic>,
 {
-    let vector = (16 / size_of::<S::Element>()) as i64;
+    let vector = (J::VECTOR_BYTES / size_of::<S::Element>()) as i64;
     let offsets = Layout::concat(&[
         compose_coordinates(&S::Layout::LAYOUT, &LoadThreads::<P, J, SIDE>::LAYOUT),
         Layout::static_mode(vector, 1),
@@ -187,12 +231,15 @@ const fn warps<P: Extents>(along: usize, side: usize) -> Layout {
     Layout::static_basis_mode(P::WARPS[along] as i64, step as i64, 0)
 }
 
-/// The first element of each of a warp's loads.
+/// The vectors of each of a warp's loads.
 #[derive(Clone, Copy)]
-struct LoadValues<P, const SIDE: usize>(PhantomData<P>);
+struct LoadValues<P, J, const SIDE: usize>(PhantomData<(P, J)>);
 
-impl<P: Extents, const SIDE: usize> StaticLayout for LoadValues<P, SIDE> {
+impl<P: Extents, J: Lines<P::Arithmetic>, const SIDE: usize> StaticLayout
+    for LoadValues<P, J, SIDE>
+{
     const LAYOUT: Layout = Layout::concat(&[
+        J::Vectors::LAYOUT,
         Layout::static_basis_mode(P::BLOCKS[SIDE] as i64, P::Arithmetic::BLOCK as i64, 0),
         Layout::static_basis_mode(P::STEPS as i64, P::Arithmetic::STEP as i64, 1),
     ]);
@@ -211,9 +258,22 @@ const fn rows_of_a_subtile<P: Extents>() -> usize {
 pub struct Subtile<P>(PhantomData<P>);
 
 impl<P: Extents> ThreadValue for Subtile<P> {
-    type Thr = <<P::Arithmetic as Arithmetic>::C as ThreadValue>::Thr;
+    type Thr = SubtileThreads<P>;
     type Val = SubtileValues<P>;
-    type Width = <<P::Arithmetic as Arithmetic>::C as ThreadValue>::Width;
+    type Width = P::Width;
+}
+
+/// A thread-value layout of a block of C, over the rows and columns of its instructions.
+type BlockOfC<P> = <<P as Extents>::Arithmetic as Arithmetic>::C;
+
+/// The lanes over the rows and columns of a block.
+#[derive(Clone, Copy)]
+pub struct SubtileThreads<P>(PhantomData<P>);
+
+impl<P: Extents> StaticLayout for SubtileThreads<P> {
+    const LAYOUT: Layout =
+        compose_coordinates(&P::ORDER, &<BlockOfC<P> as ThreadValue>::Thr::LAYOUT);
+    type Storage<T: Copy> = [T; 256];
 }
 
 /// A thread's accumulators of an epilogue subtile. They are never in a fragment of their own.
@@ -224,7 +284,7 @@ impl<P: Extents> StaticLayout for SubtileValues<P> {
     const LAYOUT: Layout = {
         let block = P::Arithmetic::BLOCK;
         Layout::concat(&[
-            <<P::Arithmetic as Arithmetic>::C as ThreadValue>::Val::LAYOUT,
+            compose_coordinates(&P::ORDER, &<BlockOfC<P> as ThreadValue>::Val::LAYOUT),
             Layout::static_basis_mode(P::BLOCKS[1] as i64, block as i64, 1),
             Layout::static_basis_mode((rows_of_a_subtile::<P>() / block) as i64, block as i64, 0),
         ])
