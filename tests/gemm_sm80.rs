@@ -61,6 +61,8 @@ number! {
 struct Host<T> {
     elements: Vec<T>,
     order: Order,
+    /// Elements of a run.
+    run: usize,
     ld: usize,
     offset: usize,
 }
@@ -79,9 +81,17 @@ impl<T: Number> Host<T> {
                 .map(|_| T::random(&mut random))
                 .collect(),
             order,
+            run,
             ld,
             offset,
         }
+    }
+
+    /// Whether a kernel reads it that reads so many bytes at a time. Along m or n, which is along runs of `mn_order`, it
+    /// reads no bytes beyond them.
+    fn can_be_read(&self, bytes: usize, mn_order: Order) -> bool {
+        let reaches = |elements: usize| (elements * size_of::<T>()).is_multiple_of(bytes);
+        reaches(self.offset) && reaches(self.ld) && (self.order != mn_order || reaches(self.run))
     }
 
     fn index(&self, row: usize, column: usize) -> usize {
@@ -150,23 +160,32 @@ where
     D: Number,
 {
     let [a, b, _] = case.orders;
-    let names = names::<T, D>(a, b, case.precision);
-    let aligned = case.memory == PLAIN.memory;
+    let problem = Problem::<T, D>::random(case);
     let mut run = 0;
     if case.extents.contains(&1) {
         // A matrix of one run has both orders.
         return check_by::<T, D>(stream, case, None).unwrap();
     }
-    for name in names {
-        if aligned || name.contains("_any_") {
+    for name in names::<T, D>(a, b, case.precision) {
+        let bytes = bytes_at_a_time::<T>(name);
+        if problem.a.can_be_read(bytes, ColMajor) && problem.b.can_be_read(bytes, RowMajor) {
             check_by::<T, D>(stream, case, Some(name)).unwrap();
             run += 1;
-        } else if case.memory[1..] != [0, 0] {
+        } else {
             let refused = check_by::<T, D>(stream, case, Some(name));
             assert!(refused.is_err(), "{name} cannot read {case:?}");
         }
     }
     assert!(run > 0, "no kernel for {case:?}");
+}
+
+/// Bytes that the kernel of this name reads at a time.
+fn bytes_at_a_time<T>(name: &str) -> usize {
+    match name {
+        _ if name.contains("_any_") => size_of::<T>(),
+        _ if name.contains("_words_") => 4,
+        _ => 16,
+    }
 }
 
 /// Checks the kernel of this name.
@@ -346,7 +365,13 @@ where
         .as_flattened()
         .as_flattened()
     {
-        for memory in [PLAIN.memory, [1, 2, 0], [16, 0, 1]] {
+        for (extents, memory) in [
+            ([67, 69, 45], PLAIN.memory),
+            ([80, 112, 45], PLAIN.memory),
+            ([66, 70, 45], [2, 0, 0]),
+            ([67, 69, 45], [1, 2, 0]),
+            ([67, 69, 45], [16, 0, 1]),
+        ] {
             let factors = [3.0, if orders[2] == RowMajor { 0.0 } else { -2.0 }];
             check::<T, D>(
                 &stream,
@@ -354,7 +379,7 @@ where
                     orders: *orders,
                     memory,
                     factors,
-                    extents: [67, 69, 45],
+                    extents,
                     ..plain
                 },
             );

@@ -62,6 +62,9 @@ pub trait Bound: Copy {
     /// Whether value `v` exists: it lies inside the tensor's extents.
     fn holds(&self, v: usize) -> bool;
 
+    /// Whether value `v` lies inside the tensor's extent along `direction`, 0 or 1, wherever it lies along the other one.
+    fn holds_along(&self, v: usize, direction: usize) -> bool;
+
     /// How many of the `width` values from `v` on exist, if they are consecutive in memory. Those that exist come
     /// first.
     fn count(&self, v: usize, width: usize) -> u32;
@@ -94,6 +97,11 @@ impl Bounds {
     #[inline(always)]
     fn hold(&self, coord: Coord) -> bool {
         coord[0] < self.rest[0] && coord[1] < self.rest[1]
+    }
+
+    #[inline(always)]
+    fn hold_along(&self, coord: Coord, direction: usize) -> bool {
+        coord[direction] < self.rest[direction]
     }
 
     /// How many of `width` coordinates from `coord` on along `direction` are inside.

@@ -26,6 +26,23 @@ pub unsafe fn cp_async<T: DeviceData, const N: usize>(to: Shared<T>, from: Globa
     unsafe { imp::copy::<T, N>(to.address(), from.as_ptr(), filled) };
 }
 
+/// Copies `N` elements to shared memory if `condition` holds. If not, it reads nothing and writes zeros.
+///
+/// A [`cp_async`] with a `count` of `N` or 0 does the same by more instructions. It needs PTX 7.5.
+///
+/// # Safety
+/// As of [`cp_async`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_zfill<T: DeviceData, const N: usize>(
+    to: Shared<T>,
+    from: Global<T>,
+    condition: bool,
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { imp::copy_if::<T, N>(to.address(), from.as_ptr(), condition) };
+}
+
 /// Closes the group of the copies that the thread has issued since its last commit. A group may be empty.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -57,24 +74,41 @@ const fn copy_bytes<T, const N: usize>() -> u32 {
 mod imp {
     use core::arch::asm;
 
+    /// Issues a copy of `N` elements. The copies of 16 bytes do not go through the L1 cache. `$last` ends the instruction,
+    /// `$operand` is what it adds to the operands.
+    macro_rules! copy {
+        ($t:ty, $n:ident, $to:ident, $from:ident, $before:literal, $last:literal, $operand:ident) => {
+            match const { super::copy_bytes::<$t, $n>() } {
+                4 => asm!(concat!($before, "cp.async.ca.shared.global [{0}], [{1}], 4, ", $last),
+                    in(reg32) $to, in(reg64) $from, in(reg32) $operand, options(nostack)),
+                8 => asm!(concat!($before, "cp.async.ca.shared.global [{0}], [{1}], 8, ", $last),
+                    in(reg32) $to, in(reg64) $from, in(reg32) $operand, options(nostack)),
+                _ => asm!(concat!($before, "cp.async.cg.shared.global [{0}], [{1}], 16, ", $last),
+                    in(reg32) $to, in(reg64) $from, in(reg32) $operand, options(nostack)),
+            }
+        };
+    }
+
     #[inline(always)]
     pub unsafe fn copy<T, const N: usize>(to: u32, from: *const T, filled: u32) {
         // SAFETY: as promised by the caller.
+        unsafe { copy!(T, N, to, from, "", "{2};", filled) }
+    }
+
+    #[inline(always)]
+    pub unsafe fn copy_if<T, const N: usize>(to: u32, from: *const T, condition: bool) {
+        let condition = condition as u32;
+        // SAFETY: as promised by the caller.
         unsafe {
-            match const { super::copy_bytes::<T, N>() } {
-                4 => {
-                    asm!("cp.async.ca.shared.global [{}], [{}], 4, {};", in(reg32) to, in(reg64) from,
-                    in(reg32) filled, options(nostack))
-                }
-                8 => {
-                    asm!("cp.async.ca.shared.global [{}], [{}], 8, {};", in(reg32) to, in(reg64) from,
-                    in(reg32) filled, options(nostack))
-                }
-                _ => {
-                    asm!("cp.async.cg.shared.global [{}], [{}], 16, {};", in(reg32) to, in(reg64) from,
-                    in(reg32) filled, options(nostack))
-                }
-            }
+            copy!(
+                T,
+                N,
+                to,
+                from,
+                "// cutlet-isa 7.5\n{{ .reg .pred ignore; setp.eq.u32 ignore, {2}, 0; ",
+                "ignore; }}",
+                condition
+            )
         }
     }
 
@@ -106,6 +140,17 @@ mod imp {
                 filled,
             );
         }
+    }
+
+    #[track_caller]
+    pub unsafe fn copy_if<T, const N: usize>(to: u32, from: *const T, condition: bool) {
+        let filled = if condition {
+            const { super::copy_bytes::<T, N>() }
+        } else {
+            0
+        };
+        // SAFETY: as promised by the caller.
+        unsafe { copy::<T, N>(to, from, filled) };
     }
 
     #[track_caller]

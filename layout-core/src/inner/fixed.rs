@@ -226,6 +226,11 @@ impl<L: StaticLayout, W: StaticSwizzle, O: StaticLayout> Bound for BoundFixed<L,
     }
 
     #[inline(always)]
+    fn holds_along(&self, _: usize, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn count(&self, _: usize, width: usize) -> u32 {
         width as u32
     }

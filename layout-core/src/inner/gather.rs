@@ -153,6 +153,12 @@ impl<L: StaticLayout> Bound for BoundGather<L> {
     }
 
     #[inline(always)]
+    fn holds_along(&self, v: usize, direction: usize) -> bool {
+        (direction != 0 || self.rows.get(v).exists)
+            && self.bounds.hold_along(coordinate::<L>(v), direction)
+    }
+
+    #[inline(always)]
     fn count(&self, v: usize, width: usize) -> u32 {
         match self.rows.get(v).exists {
             true => self.bounds.count(coordinate::<L>(v), 1, width),

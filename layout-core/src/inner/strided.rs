@@ -99,6 +99,11 @@ impl<const C: usize, L: StaticLayout> Bound for BoundStrided<C, L> {
     }
 
     #[inline(always)]
+    fn holds_along(&self, v: usize, direction: usize) -> bool {
+        self.bounds.hold_along(coordinate::<L>(v), direction)
+    }
+
+    #[inline(always)]
     fn count(&self, v: usize, width: usize) -> u32 {
         self.bounds.count(coordinate::<L>(v), C, width)
     }
@@ -202,6 +207,11 @@ impl<L: StaticLayout> Bound for BoundAnyStrides<L> {
     #[inline(always)]
     fn holds(&self, v: usize) -> bool {
         self.bounds.hold(coordinate::<L>(v))
+    }
+
+    #[inline(always)]
+    fn holds_along(&self, v: usize, direction: usize) -> bool {
+        self.bounds.hold_along(coordinate::<L>(v), direction)
     }
 
     #[inline(always)]

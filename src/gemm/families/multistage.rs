@@ -120,8 +120,8 @@ struct Operand {
     is_k_major: bool,
     /// The most bytes that can be read at a time: 16, 8, 4, or those of an element.
     bytes: usize,
-    /// Whether its lines have whole vectors.
-    in_whole_vectors: bool,
+    /// Bytes of a line.
+    run_bytes: usize,
 }
 
 impl Operand {
@@ -133,18 +133,14 @@ impl Operand {
                 .into_iter()
                 .find(|&bytes| matrix.starts_runs_at(bytes))
                 .unwrap_or(size_of::<T>()),
-            in_whole_vectors: matrix
-                .extents
-                .run_and_count()
-                .0
-                .is_multiple_of(WIDEST / size_of::<T>()),
+            run_bytes: matrix.extents.run_and_count().0 * size_of::<T>(),
         }
     }
 
     fn can_be_read(&self, read: Read) -> bool {
         self.is_k_major == read.k_major
             && self.bytes >= read.bytes
-            && (self.in_whole_vectors || !read.in_whole_vectors)
+            && (!read.in_whole_vectors || self.run_bytes.is_multiple_of(read.bytes))
     }
 }
 

@@ -160,8 +160,12 @@ fn supports<R: Arithmetic>(device: &Device) -> Result<()> {
     match device.compute_capability() {
         Some(capability) if !R::FOR.includes(capability) => Err(Error::Device {
             asked: match R::FOR {
-                For::AmpereAndLater => "gemm on tensor cores, whose kernels are for compute capability 8.0 and later,",
-                For::Hopper => "gemm on tensor cores of Hopper, whose kernels are for compute capability 9.0,",
+                For::AmpereAndLater => {
+                    "gemm on tensor cores, whose kernels are for compute capability 8.0 and later,"
+                }
+                For::Hopper => {
+                    "gemm on tensor cores of Hopper, whose kernels are for compute capability 9.0,"
+                }
             },
             found: format!(
                 "{}, compute capability {}.{}",

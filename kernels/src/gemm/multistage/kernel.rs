@@ -40,23 +40,27 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
     let first = split * args.split_k_tiles;
     let end = k_tiles.min(first + args.split_k_tiles);
-    // Beyond the split's last k-tile there are zeros, as beyond the matrix.
-    let k = (k as u32).min(end * const { C::Tile::K as u32 }) as i32;
     // SAFETY: as promised by the caller.
     let operands = unsafe {
         Operands::<C> {
             a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a, thread),
             b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b, thread),
             thread,
+            end,
         }
     };
 
     // All stages but one are filled, or under way. The last one is filled while the first one is multiplied.
     let ahead = const { C::Stages::STAGES as u32 - 1 };
-    for stage in 0..ahead {
-        let held = operands.fetch(first + stage);
-        // SAFETY: no thread uses the stage.
-        unsafe { operands.put(held, first + stage, stage) };
+    // SAFETY: no thread uses the stages.
+    unsafe {
+        match first {
+            0 => operands.put_first(operands.fetch_first(), 0),
+            _ => operands.put(operands.fetch(first), first, 0),
+        }
+        for stage in 1..ahead {
+            operands.put(operands.fetch(first + stage), first + stage, stage);
+        }
     }
     let mut held = operands.fetch(first + ahead);
     let (mut stage, mut free) = (0, ahead);
@@ -103,27 +107,53 @@ struct Operands<C: Config> {
     a: OperandLoader<C::A>,
     b: OperandLoader<C::B>,
     thread: ThreadIdx,
+    /// The split's end among the k-tiles.
+    end: u32,
 }
 
 impl<C: Config> Operands<C> {
-    /// Reads the thread's part of a k-tile into registers, of operands that go through them.
+    /// Reads the thread's part of the first k-tile into registers, of operands that go through them.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn fetch_first(&self) -> Held<C> {
+        (self.a.fetch_first(), self.b.fetch_first())
+    }
+
+    /// Puts the first k-tile into a stage: what the thread holds, or by asynchronous copies, which are a group.
+    ///
+    /// # Safety
+    /// No thread may use the stage.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put_first(&self, held: Held<C>, stage: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.a.put_first(held.0, stage);
+            self.b.put_first(held.1, stage);
+        }
+        cp_async_commit();
+    }
+
+    /// [`fetch_first`](Self::fetch_first) of a later k-tile. Those beyond the split's last one are zeros.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn fetch(&self, k_tile: u32) -> Held<C> {
-        (self.a.fetch(k_tile), self.b.fetch(k_tile))
+        let exists = k_tile < self.end;
+        (self.a.fetch(k_tile, exists), self.b.fetch(k_tile, exists))
     }
 
-    /// Puts a k-tile into a stage: what the thread holds, or by asynchronous copies, which are a group.
+    /// [`put_first`](Self::put_first) of a later k-tile. Those beyond the split's last one are zeros.
     ///
     /// # Safety
     /// No thread may use the stage.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn put(&self, held: Held<C>, k_tile: u32, stage: u32) {
+        let exists = k_tile < self.end;
         // SAFETY: as promised by the caller.
         unsafe {
-            self.a.put(held.0, k_tile, stage);
-            self.b.put(held.1, k_tile, stage);
+            self.a.put(held.0, k_tile, exists, stage);
+            self.b.put(held.1, k_tile, exists, stage);
         }
         cp_async_commit();
     }

@@ -1,9 +1,12 @@
 //! The loader: each thread copies its part of k-tiles, asynchronously or through registers.
+//!
+//! The k-tile at the end of k, of which only a part may be in the matrix, comes first. All others are whole along k, so that
+//! a copy is of all or nothing, and whether it is does not change from one k-tile to the next.
 
 use core::marker::PhantomData;
 
 use cutlet_device::{Global, Shared, ThreadIdx};
-use cutlet_layout_core::{Coord, Fixed, Layout, StaticLayout, Tensor, ThreadValue};
+use cutlet_layout_core::{Bound, Coord, Fixed, Layout, StaticLayout, Tensor, ThreadValue};
 
 use super::config::{StageTile, stage_elements};
 use super::staging::{Accesses, Staging};
@@ -13,6 +16,8 @@ pub(super) struct OperandLoader<S: Staging> {
     matrix: Tensor<Global<S::Element>, S::Matrix>,
     /// The tile's index along mn.
     tile: u32,
+    /// The k-tiles of the matrix.
+    k_tiles: u32,
     ring: Shared<S::Element>,
     thread: ThreadIdx,
 }
@@ -36,6 +41,10 @@ impl<S: Staging> OperandLoader<S> {
             // SAFETY: as promised by the caller.
             matrix: unsafe { Tensor::new(operand, S::matrix(extent, strides)) },
             tile,
+            // A matrix without k has a k-tile of zeros.
+            k_tiles: (extent[1] as u32)
+                .max(1)
+                .div_ceil(const { S::Layout::LAYOUT.mode(1).size() as u32 }),
             ring,
             thread,
         }
@@ -49,11 +58,23 @@ impl<S: Staging> OperandLoader<S> {
         unsafe { Tensor::new(self.ring.offset(first), Fixed::new()) }
     }
 
-    /// The thread's accesses to a k-tile.
+    /// The thread's accesses to the k-tile that comes first: the last one along k.
     #[inline(always)]
-    fn accesses(&self, k_tile: u32) -> Accesses<S> {
+    fn first_accesses(&self) -> Accesses<S> {
+        self.accesses_at(self.k_tiles - 1)
+    }
+
+    /// The thread's accesses to the `nth` k-tile, but not the first one.
+    #[inline(always)]
+    fn accesses(&self, nth: u32) -> Accesses<S> {
+        self.accesses_at(nth - 1)
+    }
+
+    /// The thread's accesses to the k-tile that is number `along_k` along k.
+    #[inline(always)]
+    fn accesses_at(&self, along_k: u32) -> Accesses<S> {
         self.matrix
-            .local_tile::<KTile<S>>((self.tile, k_tile))
+            .local_tile::<KTile<S>>((self.tile, along_k))
             .partition::<S::Copy>(self.thread)
     }
 
@@ -64,37 +85,64 @@ impl<S: Staging> OperandLoader<S> {
             .is_below(const { <S::Copy as ThreadValue>::Thr::SIZE as u32 })
     }
 
-    /// Reads the thread's part of a k-tile into registers, if it goes through them.
+    /// Reads the thread's part of the first k-tile into registers, if it goes through them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn fetch(&self, k_tile: u32) -> S::Held {
+    pub fn fetch_first(&self) -> S::Held {
         if const { size_of::<S::Held>() == 0 } || !self.takes_part() {
             return S::nothing();
         }
+        let from = self.first_accesses();
         // SAFETY: the creator promised the operand.
-        unsafe { S::fetch(&self.accesses(k_tile)) }
+        unsafe { S::fetch(&from, |v| from.bound().holds(v)) }
     }
 
-    /// Writes what the thread holds of a k-tile to a stage, or starts to copy it there.
+    /// Writes what the thread holds of the first k-tile to a stage, or starts to copy it there.
     ///
     /// # Safety
     /// No thread may use the stage.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn put(&self, held: S::Held, k_tile: u32, stage: u32) {
+    pub unsafe fn put_first(&self, held: S::Held, stage: u32) {
         if self.takes_part() {
+            let from = self.first_accesses();
             // SAFETY: the creator promised the operand, and the caller that the stage is not in use.
-            unsafe {
-                S::put(
-                    held,
-                    || self.accesses(k_tile),
-                    self.stage(stage),
-                    self.thread,
-                )
-            };
+            unsafe { S::put_part(held, &from, self.stage(stage), self.thread) };
+        }
+    }
+
+    /// Reads the thread's part of the `nth` k-tile, but not the first one, into registers, if it goes through them. Unless
+    /// it `exists`, its elements are zeros.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn fetch(&self, nth: u32, exists: bool) -> S::Held {
+        if const { size_of::<S::Held>() == 0 } || !self.takes_part() {
+            return S::nothing();
+        }
+        let from = self.accesses(nth);
+        // SAFETY: the creator promised the operand.
+        unsafe { S::fetch(&from, |v| exists && from.bound().holds_along(v, MN)) }
+    }
+
+    /// Writes what the thread holds of the `nth` k-tile, but not the first one, to a stage, or starts to copy it there.
+    /// Unless it `exists`, its elements are zeros.
+    ///
+    /// # Safety
+    /// No thread may use the stage.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn put(&self, held: S::Held, nth: u32, exists: bool, stage: u32) {
+        if self.takes_part() {
+            let from = self.accesses(nth);
+            let holds = |v| exists && from.bound().holds_along(v, MN);
+            // SAFETY: the creator promised the operand, and the caller that the stage is not in use.
+            unsafe { S::put(held, &from, holds, self.stage(stage), self.thread) };
         }
     }
 }
+
+/// The direction of rows, or columns, in a k-tile.
+const MN: usize = 0;
 
 /// The coordinates of a k-tile: (mn, k).
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::config::StageTile;
 use super::instance::Read;
-use cutlet_device::sm80::cp_async;
+use cutlet_device::sm80::{cp_async, cp_async_zfill};
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, Shared, ThreadIdx};
 use cutlet_layout_core::{
@@ -39,20 +39,33 @@ pub trait Staging: core::marker::Copy + 'static {
     /// Holds nothing.
     fn nothing() -> Self::Held;
 
-    /// Reads the thread's part of a k-tile into registers, if it goes through them. `from` are its accesses.
+    /// Reads the thread's part of a k-tile into registers, if it goes through them: those `from` accesses of which
+    /// `holds` is true for the first value.
     ///
     /// # Safety
     /// The elements must exist and be aligned for the accesses.
-    unsafe fn fetch(from: &Accesses<Self>) -> Self::Held;
+    unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held;
 
-    /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there. Beyond the matrix, zeros
-    /// are written.
+    /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there: accesses of which `holds`
+    /// is true for the first value, and zeros in place of the others.
     ///
     /// # Safety
     /// As [`fetch`](Self::fetch). No thread may use the stage.
     unsafe fn put(
         held: Self::Held,
-        from: impl FnOnce() -> Accesses<Self>,
+        from: &Accesses<Self>,
+        holds: impl Fn(usize) -> bool,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    );
+
+    /// [`put`](Self::put) of the part of a k-tile that is in the matrix, and zeros beyond.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    unsafe fn put_part(
+        held: Self::Held,
+        from: &Accesses<Self>,
         to: StageTile<Self>,
         thread: ThreadIdx,
     );
@@ -93,7 +106,7 @@ where
     const READ: Read = Read {
         k_major: J::IS_K_MAJOR,
         bytes: P::BYTES,
-        in_whole_vectors: false,
+        in_whole_vectors: !J::IS_K_MAJOR && P::BYTES > size_of::<T>(),
     };
 
     #[inline(always)]
@@ -107,19 +120,32 @@ where
     fn nothing() {}
 
     #[inline(always)]
-    unsafe fn fetch(_: &Accesses<Self>) {}
+    unsafe fn fetch(_: &Accesses<Self>, _: impl Fn(usize) -> bool) {}
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn put(
         (): (),
-        from: impl FnOnce() -> Accesses<Self>,
+        from: &Accesses<Self>,
+        holds: impl Fn(usize) -> bool,
         to: StageTile<Self>,
         thread: ThreadIdx,
     ) {
-        let to = to.partition::<Self::Copy>(thread);
-        // SAFETY: as promised by the caller.
-        from().each_access(&to, |from, to, count| unsafe { P::copy(to, from, count) });
+        let mut values = (0..).step_by(const { <Self::Copy as ThreadValue>::Width::VALUES });
+        from.each_access(&to.partition::<Self::Copy>(thread), |from, to, _| {
+            let holds = values.next().is_some_and(&holds);
+            // SAFETY: as promised by the caller.
+            unsafe { P::copy(to, from, holds) }
+        });
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put_part((): (), from: &Accesses<Self>, to: StageTile<Self>, thread: ThreadIdx) {
+        from.each_access(&to.partition::<Self::Copy>(thread), |from, to, count| {
+            // SAFETY: as promised by the caller.
+            unsafe { P::copy_part(to, from, count) }
+        });
     }
 }
 
@@ -130,11 +156,17 @@ pub trait Copies<T>: core::marker::Copy + 'static {
     /// The bytes that it moves.
     const BYTES: usize;
 
+    /// Copies all of it if `condition` holds, else zeros.
+    ///
+    /// # Safety
+    /// As [`Staging::put`].
+    unsafe fn copy(to: Shared<T>, from: Global<T>, condition: bool);
+
     /// Copies its first `count` elements, and zeros for the others.
     ///
     /// # Safety
     /// As [`Staging::put`].
-    unsafe fn copy(to: Shared<T>, from: Global<T>, count: u32);
+    unsafe fn copy_part(to: Shared<T>, from: Global<T>, count: u32);
 }
 
 /// `BYTES` bytes.
@@ -150,7 +182,14 @@ macro_rules! of_bytes {
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn copy(to: Shared<$element>, from: Global<$element>, count: u32) {
+            unsafe fn copy(to: Shared<$element>, from: Global<$element>, condition: bool) {
+                // SAFETY: as promised by the caller.
+                unsafe { cp_async_zfill::<_, { $bytes / size_of::<$element>() }>(to, from, condition) };
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy_part(to: Shared<$element>, from: Global<$element>, count: u32) {
                 // SAFETY: as promised by the caller.
                 unsafe { cp_async::<_, { $bytes / size_of::<$element>() }>(to, from, count) };
             }
@@ -173,9 +212,16 @@ impl<T: StagedElement> Copies<T> for OfElements {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn copy(to: Shared<T>, from: Global<T>, count: u32) {
+    unsafe fn copy(to: Shared<T>, from: Global<T>, condition: bool) {
         // SAFETY: as promised by the caller.
-        unsafe { T::copy_element(to, from, count) };
+        unsafe { T::copy_element(to, from, condition) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn copy_part(to: Shared<T>, from: Global<T>, count: u32) {
+        // SAFETY: as promised by the caller.
+        unsafe { T::copy_element(to, from, count > 0) };
     }
 }
 
@@ -214,7 +260,7 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn fetch(from: &Accesses<Self>) -> Self::Held {
+    unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held {
         const {
             assert!(
                 VectorValues::<Width<4>, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
@@ -222,10 +268,10 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
             );
         }
         let mut held = Self::nothing();
-        let mut vectors = held.iter_mut();
-        from.each_access(from, |from, _, count| {
-            if let Some(vector) = vectors.next()
-                && count > 0
+        let mut vectors = held.iter_mut().enumerate();
+        from.each_access(from, |from, _, _| {
+            if let Some((nth, vector)) = vectors.next()
+                && holds(4 * nth)
             {
                 // SAFETY: as promised by the caller. k is whole vectors.
                 *vector = unsafe { from.load_vec(0) };
@@ -238,11 +284,27 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn put(
         held: Self::Held,
-        _: impl FnOnce() -> Accesses<Self>,
+        from: &Accesses<Self>,
+        _: impl Fn(usize) -> bool,
         to: StageTile<Self>,
         thread: ThreadIdx,
     ) {
-        to.partition::<Tv<VectorThreads<Width<4>, KMajor, L, THREADS>, VectorValues<Width<4>, KMajor, L, THREADS>>>(thread)
+        // SAFETY: as promised by the caller. What the thread holds is zero where it has read nothing.
+        unsafe { Self::put_part(held, from, to, thread) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put_part(
+        held: Self::Held,
+        _: &Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        to.partition::<Tv<
+            VectorThreads<Width<4>, KMajor, L, THREADS>,
+            VectorValues<Width<4>, KMajor, L, THREADS>,
+        >>(thread)
             .store_with(|v| held[v / 4][v % 4]);
     }
 }
@@ -279,11 +341,11 @@ global_major!(MnMajor: ColMajor, ld 1);
 
 /// An element type that threads copy to shared memory.
 pub trait StagedElement: DeviceData {
-    /// Copies an element.
+    /// Copies an element if `condition` holds, else 0.
     ///
     /// # Safety
     /// As [`Staging::put`].
-    unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, count: u32);
+    unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, condition: bool);
 }
 
 macro_rules! staged_element {
@@ -291,16 +353,18 @@ macro_rules! staged_element {
         impl StagedElement for $element {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, count: u32) {
+            unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, condition: bool) {
                 // SAFETY: as promised by the caller.
-                unsafe { staged_element!($copy, to, from, count) };
+                unsafe { staged_element!($copy, to, from, condition) };
             }
         }
     )+};
-    (cp_async, $to:ident, $from:ident, $count:ident) => { cp_async::<Self, 1>($to, $from, $count) };
+    (cp_async, $to:ident, $from:ident, $condition:ident) => {
+        cp_async_zfill::<Self, 1>($to, $from, $condition)
+    };
     // The smallest copy of `cp.async` has 4 bytes.
-    (load, $to:ident, $from:ident, $count:ident) => {{
-        let value = if $count > 0 { $from.load(0) } else { Self::default() };
+    (load, $to:ident, $from:ident, $condition:ident) => {{
+        let value = if $condition { $from.load(0) } else { Self::default() };
         $to.store(0, value)
     }};
 }

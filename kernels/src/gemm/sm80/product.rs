@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::ThreadIdx;
 use cutlet_layout_core::{
-    AccessWidth, Fragment, Layout, M as Mode, StaticLayout, StaticSwizzle, ThreadValue, WarpAccess, Width,
-    compose_coordinates, each,
+    AccessWidth, Fragment, Layout, M as Mode, StaticLayout, StaticSwizzle, ThreadValue, WarpAccess,
+    Width, compose_coordinates, each,
 };
 
 use super::arithmetic::{Arithmetic, Lines};
@@ -134,12 +134,11 @@ impl<
         let row_size = const { RowOfBlocks::<I, BN>::SIZE };
         each::<Mode<BM, 1>>(|row| {
             let a = I::prepare(a.get(row));
-            let mut sums = Fragment::<I::Acc, RowOfBlocks<I, BN>>::from_fn(|v| {
-                match I::ADDS_STEPS {
+            let mut sums =
+                Fragment::<I::Acc, RowOfBlocks<I, BN>>::from_fn(|v| match I::ADDS_STEPS {
                     true => I::Acc::ZERO,
                     false => accumulators.get(row_size * row + v),
-                }
-            });
+                });
             multiply_row::<I, BN>(a, &b, &mut sums);
             each::<RowOfBlocks<I, BN>>(|v| {
                 let sum = match I::ADDS_STEPS {

@@ -1,8 +1,8 @@
 //! f64 by the instruction of Ampere, with 8 rows, 8 columns and 4 k.
 
+use cutlet_device::Shared;
 use cutlet_device::sm80::{Mma884F64, WarpMma};
 use cutlet_device::sm90::{KMajor, MnMajor};
-use cutlet_device::Shared;
 use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width, each};
 
 use super::{Arithmetic, BlockOfC, Lines};

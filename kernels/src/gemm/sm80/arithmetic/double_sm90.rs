@@ -1,8 +1,8 @@
 //! f64 by an instruction of Hopper with 16 rows, 8 columns and 8 k. Hopper runs it at twice the rate of Ampere's.
 
+use cutlet_device::Shared;
 use cutlet_device::sm80::Mma1688F64;
 use cutlet_device::sm90::{KMajor, MnMajor};
-use cutlet_device::Shared;
 use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width};
 
 use super::{

@@ -96,4 +96,3 @@ fn big(number: u32) -> u32 {
 fn small(number: u32, big: u32) -> u32 {
     (f32::from_bits(number) - f32::from_bits(big)).to_bits()
 }
-
