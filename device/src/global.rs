@@ -95,6 +95,22 @@ pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
 impl<T: DeviceData> Global<T> {
+    /// Reads element `index` if `condition` holds. If not, it reads nothing and returns the default.
+    ///
+    /// It is no branch, so that several such loads are under way at the same time.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), if `condition` holds.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_if(self, index: i64, condition: bool) -> T
+    where
+        T: Default,
+    {
+        // SAFETY: as promised by the caller.
+        unsafe { imp::read_if(self.0.wrapping_offset(index as isize), condition) }
+    }
+
     /// Fetches the line of element `index` into the L2 cache.
     ///
     /// The kernel reads nothing: a later load sees writes to the line after the prefetch. So a kernel may call it
@@ -236,6 +252,39 @@ mod imp {
     access!(mut write_streaming, st_global_streaming);
     pub use {read as read_early, write as write_early};
 
+    /// Of elements whose default has no bits set.
+    #[inline(always)]
+    pub unsafe fn read_if<T: Copy + Default>(ptr: *const T, condition: bool) -> T {
+        use core::arch::asm;
+
+        let (mut word, mut double_word) = (0u32, 0u64);
+        let condition = condition as u32;
+        macro_rules! load {
+            ($instruction:literal, $value:ident: $class:ident) => {
+                asm!(
+                    "{{ .reg .pred holds; setp.ne.u32 holds, {0}, 0;",
+                    concat!("@holds ", $instruction, " {1}, [{2}]; }}"),
+                    in(reg32) condition, inout($class) $value, in(reg64) ptr,
+                    options(pure, readonly, nostack)
+                )
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match size_of::<T>() {
+                1 => load!("ld.global.u8", word: reg32),
+                2 => load!("ld.global.u16", word: reg32),
+                4 => load!("ld.global.u32", word: reg32),
+                _ => load!("ld.global.u64", double_word: reg64),
+            }
+        }
+        let [value] = match const { crate::vector::in_double_words::<T>() } {
+            true => crate::vector::from_bits(crate::vector::DoubleWords([double_word, 0])),
+            false => crate::vector::from_bits(crate::vector::Words([word, 0, 0, 0])),
+        };
+        value
+    }
+
     #[inline(always)]
     pub unsafe fn prefetch<T>(ptr: *const T) {
         // SAFETY: a hint.
@@ -252,6 +301,18 @@ mod imp {
         read_vector_early as read_early, write_vector as write, write_vector as write_streaming,
         write_vector_early as write_early,
     };
+
+    #[track_caller]
+    pub unsafe fn read_if<T: Copy + Default>(ptr: *const T, condition: bool) -> T {
+        match condition {
+            // SAFETY: as promised by the caller.
+            true => {
+                let [value] = unsafe { read(ptr) };
+                value
+            }
+            false => T::default(),
+        }
+    }
 
     /// The CPU backend has no cache.
     pub unsafe fn prefetch<T>(_: *const T) {}

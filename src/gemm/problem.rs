@@ -163,6 +163,14 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
         }
     }
 
+    /// Whether the epilogue leaves accumulators as they are.
+    pub(super) fn is_product_alone(&self) -> bool {
+        self.alpha == T::Factor::ONE
+            && self.beta == T::Factor::ZERO
+            && self.epilogue.bias.is_none()
+            && self.epilogue.activation.is_none()
+    }
+
     /// The epilogue without the activation.
     pub(super) fn linear(&self) -> Linear<D> {
         let extent = [self.c.rows() as i32, self.c.columns() as i32];

@@ -301,6 +301,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
         let args = MultistageArgs {
             strides_c: c.strides(),
             in_fours: in_fours.into(),
+            is_identity: problem.is_product_alone().into(),
             ..kernel.args(&problem)
         };
         let fused = problem.fused();
@@ -384,7 +385,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Multistage<T, O> {
             in_fours: 0,
             raster: Raster::planned([rows * splits as u32, columns], GROUP),
             tile_rows: Divisor::new(NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN)),
-            padding: [0; 1],
+            is_identity: 0,
         }
     }
 

@@ -118,9 +118,6 @@ pub struct MultistageArgs {
     pub raster: Raster<Divisor>,
     /// Rows of tiles of a split.
     pub tile_rows: Divisor,
-    /// Unused.
-    pub padding: [u32; PADDING],
+    /// Not 0 if the epilogue leaves accumulators as they are, so that it need not be called.
+    pub is_identity: u32,
 }
-
-/// Makes the size of [`MultistageArgs`] a multiple of its alignment.
-const PADDING: usize = 1;

@@ -9,7 +9,7 @@ use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, Shared, ThreadIdx};
 use cutlet_layout_core::{
     AccessWidth, ColMajor, Coord, Layout, MatrixInner, NoSwizzle, Partition, RowMajor,
-    StaticLayout, StaticSwizzle, Strided, ThreadValue, Tv, Width,
+    StaticLayout, StaticSwizzle, Strided, ThreadValue, Tv, Width, each,
 };
 use half::{bf16, f16};
 
@@ -80,9 +80,90 @@ pub type Accesses<S> =
 pub type Vectors<const BYTES: usize, T, J, L, W, const THREADS: usize> =
     Direct<OfBytes<BYTES>, T, J, L, W, THREADS>;
 
-/// Copies of single elements of an operand whose major direction is `J`, with any alignment, by `THREADS` threads, to a
-/// stage of layout `L` and swizzle `W`.
+/// Copies of single elements, of 4 bytes or more, of an operand whose major direction is `J`, with any alignment, by
+/// `THREADS` threads, to a stage of layout `L` and swizzle `W`.
 pub type Elements<T, J, L, W, const THREADS: usize> = Direct<OfElements, T, J, L, W, THREADS>;
+
+/// The most elements that a thread holds of a k-tile.
+const MOST_LOADS: usize = 32;
+
+/// Copies of single elements through registers. They are those of elements of less than 4 bytes, which `cp.async` cannot
+/// copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Loads<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
+
+impl<T, J, L, W, const THREADS: usize> Staging for Loads<T, J, L, W, THREADS>
+where
+    T: DeviceData + Default,
+    J: GlobalMajor,
+    L: StageLayout,
+    W: StaticSwizzle,
+{
+    type Element = T;
+    type Major = L::Major;
+    type Matrix = J::Matrix;
+    type Layout = L;
+    type Swizzle = W;
+    type Copy = ElementCopy<J, L, THREADS>;
+    const READ: Read = Read {
+        k_major: J::IS_K_MAJOR,
+        bytes: size_of::<T>(),
+        in_whole_vectors: false,
+    };
+
+    #[inline(always)]
+    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
+        J::matrix(extent, strides)
+    }
+
+    type Held = [T; MOST_LOADS];
+
+    #[inline(always)]
+    fn nothing() -> Self::Held {
+        [T::default(); MOST_LOADS]
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held {
+        const {
+            assert!(
+                ElementValues::<J, L, THREADS>::SIZE <= MOST_LOADS,
+                "a thread holds at most 32 elements of a k-tile: use more threads, or a smaller tile"
+            );
+        }
+        let mut held = Self::nothing();
+        each::<ElementValues<J, L, THREADS>>(|v| {
+            // SAFETY: as promised by the caller.
+            held[v] = unsafe { from.engine_at(v).load_if(0, holds(v)) };
+        });
+        held
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put(
+        held: Self::Held,
+        from: &Accesses<Self>,
+        _: impl Fn(usize) -> bool,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        // SAFETY: as promised by the caller. What the thread holds is zero where it has read nothing.
+        unsafe { Self::put_part(held, from, to, thread) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn put_part(
+        held: Self::Held,
+        _: &Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx,
+    ) {
+        to.partition::<Self::Copy>(thread).store_with(|v| held[v]);
+    }
+}
 
 /// Copies `P` of an operand whose major direction is `J`, which hold nothing in registers, by `THREADS` threads, to a
 /// stage of layout `L` and swizzle `W`.
@@ -206,24 +287,30 @@ of_bytes! {
 #[derive(Clone, Copy, Debug)]
 pub struct OfElements;
 
-impl<T: StagedElement> Copies<T> for OfElements {
-    type Threads<J: Major, L: StaticLayout, const THREADS: usize> = ElementCopy<J, L, THREADS>;
-    const BYTES: usize = size_of::<T>();
+macro_rules! of_elements {
+    ($($element:ty)*) => {$(
+        impl Copies<$element> for OfElements {
+            type Threads<J: Major, L: StaticLayout, const THREADS: usize> =
+                ElementCopy<J, L, THREADS>;
+            const BYTES: usize = size_of::<$element>();
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn copy(to: Shared<T>, from: Global<T>, condition: bool) {
-        // SAFETY: as promised by the caller.
-        unsafe { T::copy_element(to, from, condition) };
-    }
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy(to: Shared<$element>, from: Global<$element>, condition: bool) {
+                // SAFETY: as promised by the caller.
+                unsafe { cp_async_zfill::<_, 1>(to, from, condition) };
+            }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn copy_part(to: Shared<T>, from: Global<T>, count: u32) {
-        // SAFETY: as promised by the caller.
-        unsafe { T::copy_element(to, from, count > 0) };
-    }
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy_part(to: Shared<$element>, from: Global<$element>, count: u32) {
+                // SAFETY: as promised by the caller.
+                unsafe { cp_async_zfill::<_, 1>(to, from, count > 0) };
+            }
+        }
+    )*};
 }
+of_elements! { f64 f32 }
 
 /// Copies of a K-major operand of f32 to a stage of layout `L` in which mn is consecutive, by `THREADS` threads. They go
 /// through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of four.
@@ -341,39 +428,26 @@ global_major!(MnMajor: ColMajor, ld 1);
 
 /// An element type that threads copy to shared memory.
 pub trait StagedElement: DeviceData {
-    /// Copies an element if `condition` holds, else 0.
-    ///
-    /// # Safety
-    /// As [`Staging::put`].
-    unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, condition: bool);
+    /// How single elements are copied.
+    type Elements<J: GlobalMajor, L: StageLayout, W: StaticSwizzle, const THREADS: usize>: Staging<
+        Element = Self,
+    >;
 }
 
 macro_rules! staged_element {
-    ($($element:ty: by $copy:ident;)+) => {$(
+    ($($element:ty: $staging:ident;)+) => {$(
         impl StagedElement for $element {
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn copy_element(to: Shared<Self>, from: Global<Self>, condition: bool) {
-                // SAFETY: as promised by the caller.
-                unsafe { staged_element!($copy, to, from, condition) };
-            }
+            type Elements<J: GlobalMajor, L: StageLayout, W: StaticSwizzle, const THREADS: usize> =
+                $staging<Self, J, L, W, THREADS>;
         }
     )+};
-    (cp_async, $to:ident, $from:ident, $condition:ident) => {
-        cp_async_zfill::<Self, 1>($to, $from, $condition)
-    };
-    // The smallest copy of `cp.async` has 4 bytes.
-    (load, $to:ident, $from:ident, $condition:ident) => {{
-        let value = if $condition { $from.load(0) } else { Self::default() };
-        $to.store(0, value)
-    }};
 }
 staged_element! {
-    f64: by cp_async;
-    f32: by cp_async;
-    bf16: by load;
-    f16: by load;
-    i8: by load;
+    f64: Elements;
+    f32: Elements;
+    bf16: Loads;
+    f16: Loads;
+    i8: Loads;
 }
 
 /// The thread-value layout of [`Vectors`]: threads go along a line, then to the next line.

@@ -121,7 +121,11 @@ pub(super) unsafe fn store<C, D, Epi>(
                 let to = c.local_tile::<RowsOfPass<C>>(rows);
                 let to = to.partition::<ToGlobal<C::Product, Width<1>>>(thread);
                 let at = |v| to.bound().coordinate(v);
-                to.store(&values.map(|v, acc| D::narrow(epilogue.apply(acc, None, at(v)))));
+                if args.is_identity != 0 {
+                    to.store(&values.map(|_, acc| D::narrow(acc)));
+                } else {
+                    to.store(&values.map(|v, acc| D::narrow(epilogue.apply(acc, None, at(v)))));
+                }
             }
         }
         sync_warp();

@@ -9,7 +9,7 @@ use super::arithmetic::{Arithmetic, Lines};
 use super::product::WarpProduct;
 use crate::gemm::config::{StageCount, Tile};
 use crate::gemm::multistage::Config;
-use crate::gemm::multistage::staging::{self, Copies, Direct, OfBytes, OfElements, Staging};
+use crate::gemm::multistage::staging::{self, Copies, Direct, OfBytes, StagedElement, Staging};
 
 /// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's tile,
 /// the stages, the warps of a block, and the blocks of a warp.
@@ -121,14 +121,31 @@ macro_rules! reads {
             type Lines = $lines;
         }
     )+};
+    ($($reads:ty: along $major:ident, lines along $lines:ty;)+) => {$(
+        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize> Reads<I, MN, K, THREADS>
+            for $reads
+        where
+            $lines: Lines<I>,
+        {
+            type Staging = <I::Element as StagedElement>::Elements<
+                $major,
+                StageLayout<I::Element, $lines, MN, K>,
+                <$lines as Lines<I>>::Swizzle<MN, K>,
+                THREADS,
+            >;
+            type Lines = $lines;
+        }
+    )+};
 }
 reads! {
     KMajor: along KMajor, by OfBytes<16>, lines along KMajor;
     MnMajor: along MnMajor, by OfBytes<16>, lines along MnMajor;
     Words<KMajor>: along KMajor, by OfBytes<4>, lines along KMajor;
     Words<MnMajor>: along MnMajor, by OfBytes<4>, lines along I::LinesOfMn;
-    Unaligned<KMajor>: along KMajor, by OfElements, lines along KMajor;
-    Unaligned<MnMajor>: along MnMajor, by OfElements, lines along I::LinesOfMn;
+}
+reads! {
+    Unaligned<KMajor>: along KMajor, lines along KMajor;
+    Unaligned<MnMajor>: along MnMajor, lines along I::LinesOfMn;
 }
 
 impl<

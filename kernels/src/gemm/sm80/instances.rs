@@ -85,32 +85,30 @@ macro_rules! of_16_bits {
 }
 
 of_16_bits! {
-    mma_bf16_128x256x64_kk, mma_f16_128x256x64_kk = [K, K] Tile<128, 256, 64>, Stages<3>, Warps<2, 4>, Blocks<4, 4>, 256 x 1, 0.38;
-    mma_bf16_128x128x64_kk, mma_f16_128x128x64_kk = [K, K] Tile<128, 128, 64>, Stages<3>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.38;
-    mma_bf16_128x128x64x2_kk, mma_f16_128x128x64x2_kk = [K, K] Tile<128, 128, 64>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.38;
-    mma_bf16_128x128x32_kk, mma_f16_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.38;
-    mma_bf16_64x64x64_kk, mma_f16_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.25;
+    mma_bf16_128x256x64_kk, mma_f16_128x256x64_kk = [K, K] Tile<128, 256, 64>, Stages<3>, Warps<2, 4>, Blocks<4, 4>, 256 x 1, 0.49;
+    mma_bf16_128x128x64_kk, mma_f16_128x128x64_kk = [K, K] Tile<128, 128, 64>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.48;
+    mma_bf16_128x128x32_kk, mma_f16_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_kk, mma_f16_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
     mma_bf16_16x128x64_kk, mma_f16_16x128x64_kk = [K, K] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_128x128x32_kn, mma_f16_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.38;
-    mma_bf16_64x64x64_kn, mma_f16_64x64x64_kn = [K, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.25;
+    mma_bf16_128x128x32_kn, mma_f16_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_kn, mma_f16_64x64x64_kn = [K, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
     mma_bf16_16x128x64_kn, mma_f16_16x128x64_kn = [K, Mn] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_128x128x32_mn, mma_f16_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.38;
-    mma_bf16_64x64x64_mn, mma_f16_64x64x64_mn = [Mn, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.25;
-    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
-    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
-    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
-    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.10;
-    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.10;
-    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.10;
+    mma_bf16_128x128x32_mn, mma_f16_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_mn, mma_f16_64x64x64_mn = [Mn, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
+    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
+    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
+    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
+    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
+    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
+    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
 }
 
 instances! {
     /// The kernels for f32 that round operands to tf32.
     TF32 by Mma1688Tf32, f32 => f32, of f32, if not(target_feature = "sm_90"):
-    mma_tf32_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<3>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.35;
-    mma_tf32_128x128x32x2_kk = [K, K] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.35;
-    mma_tf32_128x128x32x2_kn = [K, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.35;
-    mma_tf32_128x128x32x2_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.35;
+    mma_tf32_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
+    mma_tf32_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
+    mma_tf32_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
     mma_tf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.25;
     mma_tf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
     mma_tf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
@@ -120,11 +118,10 @@ instances! {
 instances! {
     /// The kernels for f32 that add three products of tf32.
     TF32X3 by Tf32x3, f32 => f32, of f32, if not(target_feature = "sm_90"):
-    mma_3xtf32_128x128x16_kk = [K, K] Tile<128, 128, 16>, Stages<4>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.12;
-    mma_3xtf32_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.12;
-    mma_3xtf32_128x128x16_kn = [K, Mn] Tile<128, 128, 16>, Stages<4>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.12;
-    mma_3xtf32_128x128x16_mn = [Mn, Mn] Tile<128, 128, 16>, Stages<4>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.12;
-    mma_3xtf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.10;
+    mma_3xtf32_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
+    mma_3xtf32_128x64x16_kn = [K, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
+    mma_3xtf32_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
+    mma_3xtf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.13;
     mma_3xtf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
     mma_3xtf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
     mma_3xtf32_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
@@ -145,22 +142,20 @@ instances! {
 instances! {
     /// The kernels for f64 on Hopper.
     F64_SM90 by Mma1688F64, f64 => f64, of f64, if target_feature = "sm_90":
-    mma_f64_sm90_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.9;
-    mma_f64_sm90_128x64x16_kn = [K, Mn] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.9;
-    mma_f64_sm90_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.9;
-    mma_f64_sm90_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.8;
-    mma_f64_sm90_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.8;
-    mma_f64_sm90_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.8;
-    mma_f64_sm90_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.6;
-    mma_f64_sm90_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.6;
-    mma_f64_sm90_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.6;
+    mma_f64_sm90_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.92;
+    mma_f64_sm90_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.92;
+    mma_f64_sm90_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
+    mma_f64_sm90_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
+    mma_f64_sm90_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
 }
 
 instances! {
     /// The kernels for i8.
     I8 by Mma16832<i8>, i8 => i32, of i32, if not(target_feature = "sm_90"):
-    mma_i8_128x128x128_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 4>, Blocks<4, 2>, 256 x 1, 0.30;
-    mma_i8_128x128x128x2_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.30;
+    mma_i8_128x128x128_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
     mma_i8_64x64x128_kk = [K, K] Tile<64, 64, 128>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.20;
     mma_i8_any_kk = [Un<K>, Un<K>] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.05;
     mma_i8_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.05;
