@@ -1,7 +1,7 @@
 //! Composition, division and product of a layout by one layout. By a tiler, each of them runs mode by mode
 //! ([`by_tiler`](crate::by_tiler)).
 
-use crate::complement::{Extents, covering_complement, covering_modes};
+use crate::complement::{Extents, complement_modes, try_complement};
 use crate::error::{ErrorKind, LayoutError, tri};
 use crate::flat_modes::Modes;
 use crate::layout::LayoutBuilder;
@@ -33,7 +33,7 @@ impl ByLayout {
 /// `A ∘ (B, B*)`: a tile, and the layout of its repetitions.
 const fn divide_by_layout(layout: &Layout, tiler: &Layout) -> Result<Layout, LayoutError> {
     let mut rest = Modes::EMPTY;
-    tri!(covering_modes(
+    tri!(complement_modes(
         tiler,
         &Extents::of_layout(layout),
         &mut rest
@@ -53,7 +53,7 @@ pub(crate) const fn multiply_by_layout(
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
     let target = tri!(product_target(block, tiler));
-    let complement = tri!(covering_complement(block, &IntTuple::int(target)));
+    let complement = tri!(try_complement(block, &IntTuple::int(target)));
     Layout::try_concat2(block, &tri!(repetitions(block, &complement, tiler)))
 }
 

@@ -92,15 +92,21 @@ fn blocks_that_would_overlap_are_refused() {
         let why = refused(layout!(2:4), tiler);
         assert!(why.contains("maps below 0"), "{why}");
     }
-    let gap = layout!((2, 2):(6, 2));
+    let gaps = layout!((2, 2, 2):(1, 3, 11));
     assert_eq!(
-        refused(gap, layout!(2:2)),
-        "product: (2,2):(6,2) by 2:2: the tiler's cosize asks for 3 repetitions, but only 2 \
+        refused(gaps, layout!(2:1)),
+        "product: (2,2,2):(1,3,11) by 2:1: the tiler's cosize asks for 2 repetitions, but only 1 \
          fit without overlap: give a tiler of a smaller cosize"
     );
+    let gap = layout!((2, 2):(6, 2));
     assert_eq!(
         logical_product(&gap, &tile!(2:1)).to_string(),
         "((_2,_2),_2):((_6,_2),_1)"
+    );
+    // The complement in 12 repeats the block once more, because the gap at its end stays open.
+    assert_eq!(
+        logical_product(&gap, &tile!(2:2)).to_string(),
+        "((_2,_2),_2):((_6,_2),_12)"
     );
     // Beyond the block there is always room.
     assert_eq!(
