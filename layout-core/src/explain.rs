@@ -136,6 +136,16 @@ impl Operation {
     }
 }
 
+impl Family {
+    /// What becomes of a mode past the tiler.
+    const fn past_tiler(self) -> &'static str {
+        match self {
+            Family::Composition => "dropped",
+            Family::Divide | Family::Product => "kept",
+        }
+    }
+}
+
 /// An operation and its operands, displayed step by step; see [`explain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
@@ -244,10 +254,11 @@ fn mode(
                 } else if i >= tiler.rank() {
                     writeln!(
                         f,
-                        "{:1$}mode {i}, {2}, is past B and kept",
+                        "{:1$}mode {i}, {2}, is past B and {3}",
                         "",
                         2 * depth,
-                        a.mode(i)
+                        a.mode(i),
+                        family.past_tiler()
                     )?;
                 } else {
                     let (a, b) = (a.mode(i), tiler.mode(i));
