@@ -65,6 +65,16 @@ pub(crate) const fn complement_modes(
     Ok(())
 }
 
+/// The complement's modes, as few as all values allow. Dynamic integers do not keep any.
+pub(crate) const fn fewest_complement_modes(
+    layout: &Layout,
+    cotarget: &Extents,
+    out: &mut Modes,
+) -> Result<(), LayoutError> {
+    let mut by_values = simplified(layout, Knowledge::Values);
+    fill(layout, cotarget, &mut by_values, out)
+}
+
 /// The modes of nonzero stride, as few as `knowledge` allows.
 const fn simplified(layout: &Layout, knowledge: Knowledge) -> Modes {
     let mut modes = layout.modes();

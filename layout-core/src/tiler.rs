@@ -68,7 +68,7 @@ impl Tiler {
         or_panic(builder.finish())
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode
     /// as it is.
     ///
     /// # Panics
@@ -78,7 +78,7 @@ impl Tiler {
         or_panic(Tiler::try_shape(shape))
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode
     /// as it is.
     ///
     /// # Errors
@@ -96,15 +96,7 @@ impl Tiler {
                 builder.underscore();
             } else {
                 let mut mode = LayoutBuilder::new();
-                let extent = shape.leaf(i);
-                mode.leaf(
-                    extent,
-                    if extent.is_constant(1) {
-                        Int::ZERO
-                    } else {
-                        Int::ONE
-                    },
-                );
+                mode.leaf(shape.leaf(i), Int::ONE);
                 builder.layout(&tri!(mode.finish()));
             }
             level = 0;

@@ -152,6 +152,30 @@ proptest! {
         check(&a, &Layout::static_mode(tile.0, tile.1));
     }
 
+    // "composition(layout, make_layout(tiler, complement(tiler, size(layout))))"
+    #[test]
+    fn a_divide_is_a_composition_with_the_tiler_and_its_complement(
+        a in nested_layout(),
+        b in prop::collection::vec((1..9i64, 0..30i64), 1..4),
+    ) {
+        for a in [a, a.to_static()] {
+            let b = model::layout(&b);
+            let divided = try_logical_divide(&a, &Tiler::layout(&b));
+            let by_definition = try_complement(&b, &a.size_int().into())
+                .and_then(|rest| Layout::try_concat(&[b, rest]))
+                .and_then(|both| try_composition(&a, &both));
+            match (divided, by_definition) {
+                (Ok(divided), Ok(defined)) if a.is_static() => prop_assert_eq!(divided, defined),
+                (Ok(divided), Ok(defined)) => {
+                    prop_assert_eq!(image(&modes(&divided)), image(&modes(&defined)))
+                }
+                (divided, defined) => {
+                    prop_assert_eq!(divided.map_err(|e| e.kind()), defined.map_err(|e| e.kind()))
+                }
+            }
+        }
+    }
+
     // "Indeed, it is always the case that layout<0>(zipped_divide(a, b)) == composition(a, b)."
     #[test]
     fn the_tile_is_the_composition(a in nested_layout(), b in any_tiler(2)) {

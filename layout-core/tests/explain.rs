@@ -180,3 +180,11 @@ fn explanations_end_with_the_result() {
         }
     }
 }
+
+#[test]
+fn modes_past_the_tiler_are_kept_or_dropped() {
+    let (a, tiler) = (layout!((8, 6):(1, 8)), tile!(<4>));
+    let words = |operation| explain(operation, &a, &tiler).to_string();
+    assert!(words(Operation::Composition).contains("mode 1, _6:_8, is past B and dropped"));
+    assert!(words(Operation::LogicalDivide).contains("mode 1, _6:_8, is past B and kept"));
+}
