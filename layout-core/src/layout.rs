@@ -245,7 +245,11 @@ impl Layout {
         }
     }
 
-    pub(crate) const fn try_mode(&self, i: usize) -> Result<Layout, LayoutError> {
+    /// [`mode`](Self::mode), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If `i` is not below the rank.
+    pub const fn try_mode(&self, i: usize) -> Result<Layout, LayoutError> {
         match self.profile.mode(i) {
             Some((start, end)) => Ok(self.part(start, end)),
             None => Err(self.no_mode(i)),
@@ -277,13 +281,21 @@ impl Layout {
     /// If there is none.
     #[track_caller]
     pub const fn get(&self, path: &[usize]) -> Layout {
+        or_panic(self.try_get(path))
+    }
+
+    /// [`get`](Self::get), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the path leads to no mode.
+    pub const fn try_get(&self, path: &[usize]) -> Result<Layout, LayoutError> {
         let mut layout = *self;
         let mut i = 0;
         while i < path.len() {
-            layout = layout.mode(path[i]);
+            layout = tri!(layout.try_mode(path[i]));
             i += 1;
         }
-        layout
+        Ok(layout)
     }
 
     /// The number of leaves, at any depth.
