@@ -41,6 +41,9 @@ fn post_conditions_hold_for_all_small_layouts() {
 }
 
 /// The post-conditions of CuTe's documentation, and that nothing smaller has them.
+///
+/// The documentation also has "cosize(@a result) >= round_up(size(@a cotarget), cosize(@a layout_a))".
+/// Its own examples break this one: `complement(4:1, 24)` is `6:4`, whose cosize is 21.
 fn post_conditions(layout: &Layout, complement: &Layout, target: i64) {
     let (own, rest) = (image(&modes(layout)), image(&modes(complement)));
     // "@post cosize(make_layout(@a layout_a, @a result))) >= size(@a cotarget)"
