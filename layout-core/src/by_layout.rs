@@ -1,7 +1,7 @@
 //! Composition, division and product of a layout by one layout. By a tiler, each of them runs mode by mode
 //! ([`by_tiler`](crate::by_tiler)).
 
-use crate::complement::{Extents, covering_complement, covering_modes};
+use crate::complement::{Extents, complement_modes, fewest_complement_modes, try_complement};
 use crate::error::{ErrorKind, LayoutError, tri};
 use crate::flat_modes::Modes;
 use crate::layout::LayoutBuilder;
@@ -32,16 +32,29 @@ impl ByLayout {
 
 /// `A ∘ (B, B*)`: a tile, and the layout of its repetitions.
 const fn divide_by_layout(layout: &Layout, tiler: &Layout) -> Result<Layout, LayoutError> {
+    let extents = Extents::of_layout(layout);
     let mut rest = Modes::EMPTY;
-    tri!(covering_modes(
-        tiler,
-        &Extents::of_layout(layout),
-        &mut rest
-    ));
+    tri!(complement_modes(tiler, &extents, &mut rest));
+    let divided = divide_with(layout, tiler, &rest);
+    if tiler.is_static() || divided.is_ok() {
+        return divided;
+    }
+    // A tiler with a dynamic extent of 1 has a complement of more modes than its values need. These
+    // may not compose, although fewer do.
+    let mut fewest = Modes::EMPTY;
+    tri!(fewest_complement_modes(tiler, &extents, &mut fewest));
+    match divide_with(layout, tiler, &fewest) {
+        Ok(divided) => Ok(divided),
+        Err(_) => divided,
+    }
+}
+
+/// `A ∘ (B, rest)`.
+const fn divide_with(layout: &Layout, tiler: &Layout, rest: &Modes) -> Result<Layout, LayoutError> {
     let mut both = LayoutBuilder::new();
     both.open();
     both.append(tiler);
-    both.append_list(&rest);
+    both.append_list(rest);
     both.close();
     tri!(both.check());
     try_composition(layout, both.written())
@@ -53,19 +66,19 @@ pub(crate) const fn multiply_by_layout(
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
     let target = tri!(product_target(block, tiler));
-    let complement = tri!(covering_complement(block, &IntTuple::int(target)));
+    let complement = tri!(try_complement(block, &IntTuple::int(target)));
     Layout::try_concat2(block, &tri!(repetitions(block, &complement, tiler)))
 }
 
 /// The cotarget of `A*` in a product: the size of A times the cosize of B.
 pub(crate) const fn product_target(block: &Layout, tiler: &Layout) -> Result<Int, LayoutError> {
     let mut why = "";
-    if tiler.has_basis() {
-        why = "the tiler has strides in basis directions: give plain ones";
-    }
     let mut i = 0;
     while why.is_empty() && i < tiler.num_leaves() {
-        if tiler.leaf_stride(i).value() < 0 && tiler.leaf_shape(i).value() > 1 {
+        let stride = tiler.leaf_stride(i);
+        if stride.value() != 0 && !stride.basis().is_none() {
+            why = "the tiler has strides in basis directions: give plain ones";
+        } else if stride.value() < 0 && tiler.leaf_shape(i).value() > 1 {
             why = "the tiler maps below 0: give strides of at least 0";
         }
         i += 1;
@@ -98,7 +111,15 @@ pub(crate) const fn repetitions(
     complement: &Layout,
     tiler: &Layout,
 ) -> Result<Layout, LayoutError> {
-    let last = complement.leaf_stride(complement.num_leaves() - 1).value();
+    // A dynamic extent of 1 has no repetitions, like a static one, which the complement does not have.
+    let mut last = 0;
+    let mut i = 0;
+    while i < complement.num_leaves() {
+        if complement.leaf_shape(i).value() > 1 {
+            last = complement.leaf_stride(i).value();
+        }
+        i += 1;
+    }
     if tiler.cosize() > complement.size() && last < block.cosize() {
         let mut text = Text::new();
         text.str("product: ")

@@ -7,7 +7,8 @@ use crate::text::Text;
 use crate::tiler::ModeKind;
 use crate::{Layout, Tiler};
 
-/// Applies the operation at each layout of the tiler, and leaves the results in place.
+/// Applies the operation at each layout of the tiler, and leaves the results in place. Modes past
+/// the tiler are kept, but a composition drops them.
 pub(crate) const fn by_mode(
     operation: ByLayout,
     layout: &Layout,
@@ -21,9 +22,13 @@ pub(crate) const fn by_mode(
     }
     tri!(check_rank(layout, tiler));
     let mut builder = LayoutBuilder::new();
+    let modes = match operation {
+        ByLayout::Compose => tiler.rank(),
+        ByLayout::Divide | ByLayout::Multiply => layout.rank(),
+    };
     builder.open();
     let mut i = 0;
-    while i < layout.rank() {
+    while i < modes {
         let mut tile = LayoutBuilder::new();
         let split = match mode_kind(tiler, i, &mut tile) {
             ModeKind::Layout => operation.apply(&layout.mode(i), tile.written()),

@@ -10,9 +10,8 @@ twin! {
     /// the indices up to `cotarget`. `R` is ordered: its strides are positive and increasing. The
     /// only index that it shares with `layout` is 0.
     ///
-    /// Extents between the layout's modes are rounded down. The last extent is rounded up to reach
-    /// the cotarget, or down if it would reach beyond the next multiple of the layout's cosize.
-    /// Divisions round up there too, because they must keep every element.
+    /// The last extent is rounded up: `cosize((layout, R))` is at least the size of `cotarget`. If
+    /// nothing fits a gap of the layout exactly, the gap stays open.
     ///
     /// Only the size of `cotarget` decides the result's values. A tuple of static and dynamic
     /// integers such as `(_4,7)` keeps more of the result static than `28` does.
@@ -22,6 +21,7 @@ twin! {
     ///
     /// assert_eq!(complement(&layout!(4:2), &shape!(24)).to_string(), "(_2,_3):(_1,_8)");
     /// assert_eq!(complement(&layout!((2, 2):(1, 6)), &shape!(24)).to_string(), "(_3,_2):(_2,_12)");
+    /// assert_eq!(complement(&layout!(2:2), &shape!(9)).to_string(), "(_2,_3):(_1,_4)");
     /// ```
     complement = try_complement(layout: &Layout, cotarget: &IntTuple) -> Layout;
 }
@@ -34,61 +34,45 @@ twin! {
 pub const fn try_complement(layout: &Layout, cotarget: &IntTuple) -> Result<Layout, LayoutError> {
     let extents = tri!(extents_of(layout, cotarget));
     let mut modes = Modes::EMPTY;
-    let cosize = tri!(covering_modes(layout, &extents, &mut modes));
-    let target = cotarget.size();
-    let multiples = target / cosize + if target % cosize == 0 { 0 } else { 1 };
-    let last = modes.len - 1;
-    let beyond = match cosize.checked_mul(multiples) {
-        Some(bound) => end_of(&modes) > bound,
-        None => false,
-    };
-    if beyond && modes.shape[last].value() > 1 {
-        modes.shape[last] = match modes.shape[last].checked_sub(Int::ONE) {
-            Some(shorter) => shorter,
-            None => unreachable!(),
-        };
-    }
-    modes.to_coalesced()
-}
-
-/// The complement whose last extent is always rounded up, so that all of the cotarget is reached.
-pub(crate) const fn covering_complement(
-    layout: &Layout,
-    cotarget: &IntTuple,
-) -> Result<Layout, LayoutError> {
-    let extents = tri!(extents_of(layout, cotarget));
-    let mut modes = Modes::EMPTY;
-    tri!(covering_modes(layout, &extents, &mut modes));
+    tri!(complement_modes(layout, &extents, &mut modes));
     modes.to_layout()
 }
 
-/// Writes the modes of the covering complement, at least one, to the empty list `out`. Returns the
-/// cosize of the layout.
-pub(crate) const fn covering_modes(
+/// Writes the modes of the complement, at least one, to the empty list `out`.
+pub(crate) const fn complement_modes(
     layout: &Layout,
     cotarget: &Extents,
     out: &mut Modes,
-) -> Result<i64, LayoutError> {
+) -> Result<(), LayoutError> {
     let mut by_values = simplified(layout, Knowledge::Values);
     let moving = by_values.len;
-    let cosize = tri!(fill(layout, cotarget, &mut by_values, out));
+    tri!(fill(layout, cotarget, &mut by_values, out));
     if layout.is_static() {
-        return Ok(cosize);
+        return Ok(());
     }
     // CuTe looks at static integers only; its form is taken if it is the same function. Values
     // simplify all that static integers do, so equally many modes are the same modes.
     let mut by_statics = simplified(layout, Knowledge::Static);
     if by_statics.len == moving {
-        return Ok(cosize);
+        return Ok(());
     }
     let mut as_cute = Modes::EMPTY;
-    if let Ok(cosize) = fill(layout, cotarget, &mut by_statics, &mut as_cute)
+    if fill(layout, cotarget, &mut by_statics, &mut as_cute).is_ok()
         && as_cute.computes_the_same(out, 0)
     {
         *out = as_cute;
-        return Ok(cosize);
     }
-    Ok(cosize)
+    Ok(())
+}
+
+/// The complement's modes, as few as all values allow. Dynamic integers do not keep any.
+pub(crate) const fn fewest_complement_modes(
+    layout: &Layout,
+    cotarget: &Extents,
+    out: &mut Modes,
+) -> Result<(), LayoutError> {
+    let mut by_values = simplified(layout, Knowledge::Values);
+    fill(layout, cotarget, &mut by_values, out)
 }
 
 /// The modes of nonzero stride, as few as `knowledge` allows.
@@ -99,16 +83,17 @@ const fn simplified(layout: &Layout, knowledge: Knowledge) -> Modes {
     modes
 }
 
-/// Writes the modes that fill the gaps of a layout's simplified modes, and returns the layout's
-/// cosize. Empties `modes`.
+/// Writes the modes that fill the gaps of a layout's simplified modes. Empties `modes`.
 const fn fill(
     layout: &Layout,
     cotarget: &Extents,
     modes: &mut Modes,
     out: &mut Modes,
-) -> Result<i64, LayoutError> {
+) -> Result<(), LayoutError> {
     let mut step = Int::ONE;
-    let mut cosize = 1;
+    // The cosize of the modes so far together with what fills their gaps. It is less than `step` if
+    // the last mode's stride leaves a gap that nothing fits.
+    let mut cosize: i64 = 1;
     while modes.len > 0 {
         let smallest = smallest_stride(modes);
         let (shape, stride) = (modes.shape[smallest], modes.stride[smallest]);
@@ -127,16 +112,16 @@ const fn fill(
         let (Some(gap), Some(end)) = (stride.checked_div(step), stride.checked_mul(shape)) else {
             return Err(overflow(layout, cotarget));
         };
+        cosize += (gap.value() - 1) * step.value() + (shape.value() - 1) * stride.value();
         out.push(gap, step);
         step = end;
-        cosize += (shape.value() - 1) * stride.value();
     }
-    tri!(push_rest(out, layout, cotarget, step));
+    tri!(push_rest(out, layout, cotarget, step, cosize));
     out.coalesce(Knowledge::Static);
     if out.len == 0 {
         out.push(Int::ONE, Int::ZERO);
     }
-    Ok(cosize)
+    Ok(())
 }
 
 /// The extents of a cotarget. Neighbours are multiplied together if both are static or both are
@@ -259,27 +244,18 @@ const fn smallest_stride(modes: &Modes) -> usize {
     smallest
 }
 
-/// The largest index of the modes plus one, or `i64::MAX` if that is larger.
-const fn end_of(modes: &Modes) -> i64 {
-    let mut end: i64 = 1;
-    let mut i = 0;
-    while i < modes.len {
-        let span = (modes.shape[i].value() - 1).saturating_mul(modes.stride[i].value());
-        end = end.saturating_add(span);
-        i += 1;
-    }
-    end
-}
-
-/// Adds the modes that repeat everything so far `ceil_div(cotarget, step)` times, up to the
-/// cotarget.
+/// Adds the modes that repeat everything so far until the cotarget is reached. A repetition is
+/// `step` long, and its cosize is `cosize`.
 const fn push_rest(
     result: &mut Modes,
     layout: &Layout,
     cotarget: &Extents,
     step: Int,
+    cosize: i64,
 ) -> Result<(), LayoutError> {
+    let is_full = cosize == step.value();
     if cotarget.len > 1
+        && is_full
         && let Some(divided) = divided_exactly(cotarget, step)
     {
         let mut stride = step;
@@ -297,10 +273,21 @@ const fn push_rest(
         }
         return Ok(());
     }
-    match cotarget.total().checked_ceil_div(step) {
-        Some(extent) => push_extent(result, layout, cotarget, extent, step),
-        None => Err(overflow(layout, cotarget)),
-    }
+    let total = cotarget.total();
+    let Some(extent) = total.checked_ceil_div(step) else {
+        return Err(overflow(layout, cotarget));
+    };
+    let last = (extent.value() - 1) * step.value();
+    let extent = if is_full || total.value() - last <= cosize {
+        extent
+    } else {
+        // The last repetition ends in a gap. One more reaches the cotarget.
+        match extent.checked_add(Int::ONE) {
+            Some(extent) => extent,
+            None => return Err(overflow(layout, cotarget)),
+        }
+    };
+    push_extent(result, layout, cotarget, extent, step)
 }
 
 const fn push_extent(

@@ -5,13 +5,13 @@ use core::fmt;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::int_tuple::{TupleBuilder, mismatch};
 use crate::text::Text;
-use crate::{
-    Int, IntTuple, Layout, Swizzle, Tiler, try_blocked_product, try_coalesce_by_mode,
-    try_composition, try_composition_by_mode, try_filter_by_mode, try_flat_divide,
-    try_flat_product, try_logical_divide, try_logical_product, try_raked_product, try_recast,
-    try_slice_and_offset, try_tile_to_shape, try_tiled_divide, try_tiled_product,
-    try_zipped_divide, try_zipped_product,
-};
+use crate::{Int, IntTuple, Layout, Swizzle, try_recast};
+
+mod chain;
+mod named;
+mod outer;
+
+pub use named::Named;
 
 /// The last step of a [`ComposedLayout`]: a layout, a [`Swizzle`], or any function of
 /// `offset + outer(c)`.
@@ -39,6 +39,12 @@ impl Transform for Swizzle {
                 "{self} swizzles an index, not the coordinate {coord}: use a plain offset and plain strides"
             ),
         }
+    }
+}
+
+impl<I: Transform> Transform for ComposedLayout<I> {
+    fn transform(&self, coord: &IntTuple) -> IntTuple {
+        self.call(coord)
     }
 }
 
@@ -108,6 +114,19 @@ impl<I> ComposedLayout<I> {
     /// The number of modes.
     pub const fn rank(&self) -> usize {
         self.outer.rank()
+    }
+
+    /// The number of levels of parentheses of the outer layout.
+    pub const fn depth(&self) -> usize {
+        self.outer.depth()
+    }
+
+    /// The cosize of the outer layout, as in CuTe. The offset and the inner transform do not count.
+    ///
+    /// # Panics
+    /// If the outer layout's strides are in basis directions.
+    pub const fn cosize(&self) -> i64 {
+        self.outer.cosize()
     }
 
     /// The index of a 1-D coordinate before the inner transform.
@@ -183,6 +202,40 @@ impl ComposedLayout<Swizzle> {
             outer: tri!(try_recast(&self.outer, old_bits, new_bits)),
         })
     }
+
+    /// The layout of the same memory in elements that are `n` times as wide.
+    ///
+    /// # Panics
+    /// If [`try_upcast`](Self::try_upcast) returns an error.
+    #[track_caller]
+    pub const fn upcast(&self, n: i64) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_upcast(n))
+    }
+
+    /// [`upcast`](Self::upcast), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If [`try_recast`](Self::try_recast) returns an error.
+    pub const fn try_upcast(&self, n: i64) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        self.try_recast(1, n)
+    }
+
+    /// The layout of the same memory in elements of which `n` are as wide as one.
+    ///
+    /// # Panics
+    /// If [`try_downcast`](Self::try_downcast) returns an error.
+    #[track_caller]
+    pub const fn downcast(&self, n: i64) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_downcast(n))
+    }
+
+    /// [`downcast`](Self::downcast), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If [`try_recast`](Self::try_recast) returns an error.
+    pub const fn try_downcast(&self, n: i64) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        self.try_recast(n, 1)
+    }
 }
 
 /// An offset in elements of another width.
@@ -224,125 +277,6 @@ impl ComposedLayout<Layout> {
     #[track_caller]
     pub const fn at(&self, c: i64) -> i64 {
         self.inner.at(self.before_inner(c))
-    }
-}
-
-/// The operations that act on the outer layout.
-macro_rules! outer_operations {
-    ($(
-        $(#[$doc:meta])*
-        $name:ident, $try_name:ident ($($arg:ident: $type:ty),+) = $operation:expr;
-    )+) => {
-        impl<I: Copy> ComposedLayout<I> {$(
-            $(#[$doc])*
-            ///
-            /// # Panics
-            #[doc = concat!("If [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") returns an error.")]
-            #[track_caller]
-            pub const fn $name(&self, $($arg: &$type),+) -> ComposedLayout<I> {
-                match self.$try_name($($arg),+) {
-                    Ok(layout) => layout,
-                    Err(error) => error.panic(),
-                }
-            }
-
-            #[doc = concat!(
-                "[`", stringify!($name), "`](Self::", stringify!($name), "), or the reason why there is none."
-            )]
-            ///
-            /// # Errors
-            /// If the operation on the outer layout returns an error.
-            pub const fn $try_name(&self, $($arg: &$type),+) -> Result<ComposedLayout<I>, LayoutError> {
-                let outer = tri!($operation(&self.outer, $($arg),+));
-                Ok(ComposedLayout { inner: self.inner, offset: self.offset, outer })
-            }
-        )+}
-    };
-}
-outer_operations! {
-    /// The composition of this with a layout: `inner ∘ offset ∘ (outer ∘ layout)`.
-    composition, try_composition(layout: Layout) = try_composition;
-
-    /// [`composition_by_mode`](crate::composition_by_mode) of the outer layout.
-    composition_by_mode, try_composition_by_mode(tiler: Tiler) = try_composition_by_mode;
-
-    /// [`logical_divide`](crate::logical_divide) of the outer layout.
-    logical_divide, try_logical_divide(tiler: Tiler) = try_logical_divide;
-
-    /// [`zipped_divide`](crate::zipped_divide) of the outer layout.
-    zipped_divide, try_zipped_divide(tiler: Tiler) = try_zipped_divide;
-
-    /// [`tiled_divide`](crate::tiled_divide) of the outer layout.
-    tiled_divide, try_tiled_divide(tiler: Tiler) = try_tiled_divide;
-
-    /// [`flat_divide`](crate::flat_divide) of the outer layout.
-    flat_divide, try_flat_divide(tiler: Tiler) = try_flat_divide;
-
-    /// [`logical_product`](crate::logical_product) of the outer layout.
-    logical_product, try_logical_product(tiler: Tiler) = try_logical_product;
-
-    /// [`zipped_product`](crate::zipped_product) of the outer layout.
-    zipped_product, try_zipped_product(tiler: Tiler) = try_zipped_product;
-
-    /// [`tiled_product`](crate::tiled_product) of the outer layout.
-    tiled_product, try_tiled_product(tiler: Tiler) = try_tiled_product;
-
-    /// [`flat_product`](crate::flat_product) of the outer layout.
-    flat_product, try_flat_product(tiler: Tiler) = try_flat_product;
-
-    /// [`blocked_product`](crate::blocked_product) of the outer layout.
-    blocked_product, try_blocked_product(tiler: Layout) = try_blocked_product;
-
-    /// [`raked_product`](crate::raked_product) of the outer layout.
-    raked_product, try_raked_product(tiler: Layout) = try_raked_product;
-
-    /// [`tile_to_shape`](crate::tile_to_shape) of the outer layout: how a swizzled atom becomes a
-    /// tile of shared memory.
-    ///
-    /// ```
-    /// use cutlet_layout_core::{ComposedLayout, Swizzle, layout, shape};
-    ///
-    /// let atom = ComposedLayout::new(Swizzle::new(3, 3, 3), shape!(0), layout!((8, 64):(64, 1)));
-    /// let tile = atom.tile_to_shape(&shape!((128, 64)), &shape!((0, 1)));
-    /// assert_eq!(tile.to_string(), "Sw<3,3,3> o _0 o (_128,_64):(_64,_1)");
-    /// ```
-    tile_to_shape, try_tile_to_shape(shape: IntTuple, order: IntTuple) = try_tile_to_shape;
-
-    /// [`coalesce_by_mode`](crate::coalesce_by_mode) of the outer layout.
-    coalesce_by_mode, try_coalesce_by_mode(profile: IntTuple) = try_coalesce_by_mode;
-
-    /// [`filter_by_mode`](crate::filter_by_mode) of the outer layout.
-    filter_by_mode, try_filter_by_mode(profile: IntTuple) = try_filter_by_mode;
-
-    /// [`Layout::with_shape`] of the outer layout.
-    with_shape, try_with_shape(shape: IntTuple) = Layout::try_with_shape;
-}
-
-impl<I: Copy> ComposedLayout<I> {
-    /// The modes that a coordinate marks with `_`. Their beginning is added to the offset.
-    ///
-    /// # Panics
-    /// If [`try_slice`](Self::try_slice) returns an error.
-    #[track_caller]
-    pub const fn slice(&self, coord: &IntTuple) -> ComposedLayout<I> {
-        match self.try_slice(coord) {
-            Ok(layout) => layout,
-            Err(error) => error.panic(),
-        }
-    }
-
-    /// [`slice`](Self::slice), or the reason why there is none.
-    ///
-    /// # Errors
-    /// If [`try_slice_and_offset`] returns an error, or if the offset does not fit 64 bits.
-    pub const fn try_slice(&self, coord: &IntTuple) -> Result<ComposedLayout<I>, LayoutError> {
-        let (outer, begin) = tri!(try_slice_and_offset(coord, &self.outer));
-        let offset = tri!(try_add(&self.offset, &begin));
-        Ok(ComposedLayout {
-            inner: self.inner,
-            offset,
-            outer,
-        })
     }
 }
 

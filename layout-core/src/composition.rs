@@ -1,7 +1,7 @@
 //! Functional composition of layouts: `R(c) = A(B(c))`, found whenever a layout computes it.
 //!
 //! Each leaf `s:d` of `B` is walked by digits. `d` is written in the mixed radix of `A`'s coalesced
-//! shape, whose last mode has no end. The walk is straight until a digit leaves its extent; there
+//! shape, whose last mode has no end, also if its extent is 1. The walk is straight until a digit leaves its extent; there
 //! `A` turns, and the result has a mode boundary. It has no other boundaries. The modes of `B` must
 //! not carry into each other: the sums of their digits must stay inside `A`'s extents. If `A` maps
 //! to an index more than once, a turn or a carry may cancel out. Therefore the values are compared
@@ -21,7 +21,7 @@ const SHOWN: i64 = 12;
 
 /// The layout `R`, compatible with `b`, with `R(c) = a(b(c))` for every coordinate `c` of `b`.
 ///
-/// `a` is defined beyond its size: its last coalesced mode continues. If `b` has strides in basis
+/// `a` is defined beyond its size: its last mode continues, also if its extent is 1. If `b` has strides in basis
 /// directions, each direction steps through the mode of `a` that it names.
 ///
 /// ```
@@ -29,6 +29,7 @@ const SHOWN: i64 = 12;
 ///
 /// let r = composition(&layout!((6, 2):(8, 2)), &layout!((4, 3):(3, 1)));
 /// assert_eq!(r.to_string(), "((_2,_2),_3):((_24,_2),_8)");
+/// assert_eq!(composition(&layout!(1:8), &layout!(4:1)).to_string(), "_4:_8");
 /// ```
 ///
 /// # Panics
@@ -662,21 +663,13 @@ pub(crate) const fn first_run(a: &Layout, extent: Int, step: Int) -> Option<(i64
     }
 }
 
-/// A layout's modes as a function of every coordinate: the last mode continues beyond the size.
-/// Modes of static extent 1 are ignored, and a layout of only these maps everything to 0. A last
-/// mode of dynamic extent 1 does continue.
+/// A layout's modes as a function of every coordinate: the last mode continues beyond the size,
+/// also if its extent is 1. Other modes of extent 1 are ignored, as far as `knowledge` tells.
 const fn unbounded(a: &Layout, knowledge: Knowledge) -> Modes {
     let mut modes = a.modes();
-    while modes.len > 0 && modes.shape[modes.len - 1].is_constant(1) {
-        modes.len -= 1;
-    }
-    if modes.len == 0 {
-        modes.push(Int::ONE, Int::ZERO);
-        return modes;
-    }
     let last = modes.len - 1;
     if modes.shape[last].value() == 1 {
-        modes.shape[last] = Int::dynamic(2);
+        modes.shape[last] = Int::fixed(2).with_static(modes.shape[last].is_static());
     }
     modes.coalesce(knowledge);
     modes

@@ -192,27 +192,20 @@ impl Sum {
                 "a negative integer cannot count through several modes: give one for each mode",
             );
         }
-        let last = last_mode(layout);
+        let last = layout.rank() - 1;
         let mut i = 0;
-        while i < layout.rank() {
+        while i < last {
             let mode = layout.mode(i);
             let extent = mode.size_int();
             let (Some(digit), Some(next)) = (rest.checked_rem(extent), rest.checked_div(extent))
             else {
                 unreachable!()
             };
-            let digit = if i < last {
-                digit
-            } else if i == last {
-                rest
-            } else {
-                Int::dynamic(0).with_static(next.is_static())
-            };
             tri!(self.add(&mode, &IntTuple::int(digit)));
             rest = next;
             i += 1;
         }
-        Ok(())
+        self.add(&layout.mode(last), &IntTuple::int(rest))
     }
 
     /// The sum as an integer, or as the tuple of its directions.
@@ -254,20 +247,6 @@ impl Sum {
         }
         builder.close();
         Ok(())
-    }
-}
-
-/// The mode that continues beyond its extent: the last that is not of static extent 1, or else the
-/// last.
-const fn last_mode(layout: &Layout) -> usize {
-    let mut last = layout.rank() - 1;
-    while last > 0 && layout.mode(last).size_int().is_constant(1) {
-        last -= 1;
-    }
-    if layout.mode(last).size_int().is_constant(1) {
-        layout.rank() - 1
-    } else {
-        last
     }
 }
 
@@ -388,10 +367,7 @@ const fn digits(
     if rest.value() < 0 {
         return Err("a negative integer cannot be split: give one of at least 0");
     }
-    let mut last = leaves - 1;
-    while last > 0 && shape.leaf(last).value() == 1 {
-        last -= 1;
-    }
+    let last = leaves - 1;
     let mut i = 0;
     while i < last {
         let extent = shape.leaf(i);
@@ -402,9 +378,9 @@ const fn digits(
         rest = next;
         i += 1;
     }
-    if shape.leaf(last).value() > 1 {
-        coord[at + last] = rest;
-    }
+    // Within the shape, a mode of static extent 1 has the coordinate `_0`.
+    let is_zero = rest.value() == 0 && shape.leaf(last).is_constant(1);
+    coord[at + last] = if is_zero { Int::ZERO } else { rest };
     Ok(at + leaves)
 }
 

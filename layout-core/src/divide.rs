@@ -56,13 +56,14 @@ twin! {
     flat_divide = try_flat_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
     /// The composition of each mode with its tiler: the tile without the rest. Modes past the tiler
-    /// are kept.
+    /// are dropped: the result is mode 0 of the [`zipped_divide`].
     ///
     /// ```
     /// use cutlet_layout_core::{composition_by_mode, layout, tile};
     ///
     /// let a = layout!((12, (4, 8)):(59, (13, 1)));
     /// assert_eq!(composition_by_mode(&a, &tile!(<3:4, 8:2>)).to_string(), "(_3,(_2,_4)):(_236,(_26,_1))");
+    /// assert_eq!(composition_by_mode(&a, &tile!(<3:4>)).to_string(), "(_3):(_236)");
     /// ```
     composition_by_mode = try_composition_by_mode(layout: &Layout, tiler: &Tiler) -> Layout;
 }

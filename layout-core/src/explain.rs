@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::by_layout::{product_target, repetitions};
-use crate::complement::{Extents, covering_complement, covering_modes};
+use crate::complement::{Extents, complement_modes};
 use crate::error::LayoutError;
 use crate::flat_modes::Modes;
 use crate::{
@@ -136,6 +136,16 @@ impl Operation {
     }
 }
 
+impl Family {
+    /// What becomes of a mode past the tiler.
+    const fn past_tiler(self) -> &'static str {
+        match self {
+            Family::Composition => "dropped",
+            Family::Divide | Family::Product => "kept",
+        }
+    }
+}
+
 /// An operation and its operands, displayed step by step; see [`explain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
@@ -244,10 +254,11 @@ fn mode(
                 } else if i >= tiler.rank() {
                     writeln!(
                         f,
-                        "{:1$}mode {i}, {2}, is past B and kept",
+                        "{:1$}mode {i}, {2}, is past B and {3}",
                         "",
                         2 * depth,
-                        a.mode(i)
+                        a.mode(i),
+                        family.past_tiler()
                     )?;
                 } else {
                     let (a, b) = (a.mode(i), tiler.mode(i));
@@ -305,19 +316,14 @@ fn divide(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> f
     )?;
     writeln!(f, "{:indent$}the size of A is {}", "", a.size())?;
     let mut modes = Modes::EMPTY;
-    let rest = match covering_modes(b, &Extents::of_layout(a), &mut modes) {
-        Ok(_) => modes.to_layout(),
+    let rest = match complement_modes(b, &Extents::of_layout(a), &mut modes) {
+        Ok(()) => modes.to_layout(),
         Err(error) => Err(error),
     };
-    let bounded = try_complement(b, &coalesce(a).shape());
     step(
         f,
         depth,
-        format_args!(
-            "B* = complement(B, {}){}",
-            a.size(),
-            rounding(&bounded, &rest)
-        ),
+        format_args!("B* = complement(B, {})", a.size()),
         &rest,
         ", where the other tiles begin",
     )?;
@@ -329,17 +335,6 @@ fn divide(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) -> f
     match both {
         Ok(both) => compose(f, a, &both, depth, ""),
         Err(_) => Ok(()),
-    }
-}
-
-/// The remark " rounded up", if the complement in an operation is larger than the bounded one.
-fn rounding(
-    bounded: &Result<Layout, LayoutError>,
-    taken: &Result<Layout, LayoutError>,
-) -> &'static str {
-    match (bounded, taken) {
-        (Ok(bounded), Ok(taken)) if bounded.size() != taken.size() => " rounded up",
-        _ => "",
     }
 }
 
@@ -359,16 +354,11 @@ fn multiply(f: &mut fmt::Formatter<'_>, a: &Layout, b: &Layout, depth: usize) ->
         "",
         target.value()
     )?;
-    let places = covering_complement(a, &IntTuple::int(target));
-    let bounded = try_complement(a, &IntTuple::int(target));
+    let places = try_complement(a, &IntTuple::int(target));
     step(
         f,
         depth,
-        format_args!(
-            "A* = complement(A, {}){}",
-            target.value(),
-            rounding(&bounded, &places)
-        ),
+        format_args!("A* = complement(A, {})", target.value()),
         &places,
         ", where A can be repeated",
     )?;

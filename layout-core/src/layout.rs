@@ -245,7 +245,11 @@ impl Layout {
         }
     }
 
-    pub(crate) const fn try_mode(&self, i: usize) -> Result<Layout, LayoutError> {
+    /// [`mode`](Self::mode), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If `i` is not below the rank.
+    pub const fn try_mode(&self, i: usize) -> Result<Layout, LayoutError> {
         match self.profile.mode(i) {
             Some((start, end)) => Ok(self.part(start, end)),
             None => Err(self.no_mode(i)),
@@ -277,13 +281,21 @@ impl Layout {
     /// If there is none.
     #[track_caller]
     pub const fn get(&self, path: &[usize]) -> Layout {
+        or_panic(self.try_get(path))
+    }
+
+    /// [`get`](Self::get), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the path leads to no mode.
+    pub const fn try_get(&self, path: &[usize]) -> Result<Layout, LayoutError> {
         let mut layout = *self;
         let mut i = 0;
         while i < path.len() {
-            layout = layout.mode(path[i]);
+            layout = tri!(layout.try_mode(path[i]));
             i += 1;
         }
-        layout
+        Ok(layout)
     }
 
     /// The number of leaves, at any depth.
@@ -371,15 +383,14 @@ impl Layout {
     /// The index of a 1-D coordinate.
     ///
     /// A coordinate may lie beyond the size: the last mode continues, so `(6,4):(1,7)` maps 24 to
-    /// 28. The last mode is the last one that is not of static extent 1, because
-    /// [`coalesce`](crate::coalesce) drops those.
+    /// 28, and `(6,1):(1,7)` maps 6 to 7.
     ///
     /// # Panics
     /// If the coordinate is negative, the index does not fit 64 bits, or strides are in basis
     /// directions ([`at_basis`](Self::at_basis) is for those).
     pub const fn at(&self, c: i64) -> i64 {
         assert!(
-            !self.has_basis(),
+            !self.steps_in_a_direction(c),
             "at: the strides are in basis directions, so there is an index per direction: use at_basis"
         );
         self.component_at(c, 0)
@@ -433,11 +444,19 @@ impl Layout {
     /// [`at`](Self::at), or `None` for a negative coordinate, strides in basis directions, or an
     /// index beyond 64 bits.
     pub const fn try_at(&self, c: i64) -> Option<i64> {
-        if c < 0 || self.has_basis() {
+        if c < 0 || self.steps_in_a_direction(c) {
             None
         } else {
             self.try_component(c, 0)
         }
+    }
+
+    /// Whether any mode that leads to a 1-D coordinate steps in a basis direction. Beyond the size,
+    /// the last mode does, whatever its extent is.
+    const fn steps_in_a_direction(&self, c: i64) -> bool {
+        let last = self.stride[self.num_leaves() - 1];
+        let runs_on = last.value() != 0 && !last.basis().is_none();
+        self.has_basis() || (runs_on && c >= self.size())
     }
 
     /// [`at_basis`](Self::at_basis) of each of the first `count` coordinates; the rest of the array
@@ -462,10 +481,7 @@ impl Layout {
             "first_indices: count is larger than the array: use a longer one"
         );
         let mut table = [0; N];
-        let last = self.last_leaf();
-        if self.shape[last].is_constant(1) {
-            return table;
-        }
+        let last = self.num_leaves() - 1;
         // Each leaf repeats the entries so far, one stride further each time.
         let mut period = 1;
         let mut i = 0;
@@ -498,10 +514,7 @@ impl Layout {
     }
 
     const fn try_component(&self, c: i64, b: usize) -> Option<i64> {
-        let last = self.last_leaf();
-        if self.shape[last].is_constant(1) {
-            return Some(0);
-        }
+        let last = self.num_leaves() - 1;
         let mut rest = c;
         let mut index: i64 = 0;
         let mut i = 0;
@@ -520,15 +533,6 @@ impl Layout {
             i += 1;
         }
         Some(index)
-    }
-
-    /// The leaf that continues beyond its extent: the last that is not of static extent 1.
-    pub(crate) const fn last_leaf(&self) -> usize {
-        let mut last = self.num_leaves() - 1;
-        while last > 0 && self.shape[last].is_constant(1) {
-            last -= 1;
-        }
-        last
     }
 
     /// Checks that extents are at least 1, and that the size and every index fit 64 bits.

@@ -66,7 +66,7 @@ pub use coalesce::{
     try_filter_by_mode,
 };
 pub use complement::{complement, try_complement};
-pub use composed::{ComposedLayout, Transform};
+pub use composed::{ComposedLayout, Named, Transform};
 pub use composition::{composition, try_composition};
 pub use coordinate::{
     Coordinates, coordinates, crd2crd, crd2idx, idx2crd, idx2crd_strided, linear_coordinate,

@@ -344,19 +344,48 @@ parse!(
 parse!(Tiler, tiler, "a tiler such as `<3:4,(2,4):(1,8),_>`");
 parse!(Swizzle, swizzle, "a swizzle such as `Sw<3,4,3>`");
 
-impl FromStr for ComposedLayout<Swizzle> {
-    type Err = LayoutError;
+/// An inner transform that is read from the left of a text.
+pub trait ReadInner: Sized {
+    /// Reads the transform, and returns how many bytes were read.
+    fn read_inner(text: &str) -> Result<(Self, usize), LayoutError>;
+}
 
-    /// Reads a swizzled layout such as `Sw<3,4,3> o 0 o (8,8):(8,1)`.
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
+impl ReadInner for Swizzle {
+    fn read_inner(text: &str) -> Result<(Self, usize), LayoutError> {
+        Swizzle::parse_prefix(text)
+    }
+}
+
+impl ReadInner for Layout {
+    fn read_inner(text: &str) -> Result<(Self, usize), LayoutError> {
+        Layout::parse_prefix(text)
+    }
+}
+
+impl<I: ReadInner> ReadInner for ComposedLayout<I> {
+    fn read_inner(text: &str) -> Result<(Self, usize), LayoutError> {
+        let (inner, at) = I::read_inner(text)?;
         let mut reader = Reader::new(text);
-        let inner = reader.swizzle()?;
+        reader.at = at;
         reader.expect(b'o', "`o`")?;
         let offset = reader.tuple()?;
         reader.expect(b'o', "`o`")?;
         let outer = reader.layout()?;
+        Ok((ComposedLayout::new(inner, offset, outer), reader.at))
+    }
+}
+
+impl<I: ReadInner> FromStr for ComposedLayout<I> {
+    type Err = LayoutError;
+
+    /// Reads a composed layout such as `Sw<3,4,3> o 0 o (8,8):(8,1)`. Its inner is a swizzle, a
+    /// layout, or a composed layout of either.
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let (layout, at) = ComposedLayout::read_inner(text)?;
+        let mut reader = Reader::new(text);
+        reader.at = at;
         reader.end()?;
-        Ok(ComposedLayout::new(inner, offset, outer))
+        Ok(layout)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use crate::complement::covering_complement;
+use crate::complement::try_complement;
 use crate::{IntTuple, Layout, Tiler};
 
 /// Whether two int tuples have the same parentheses.
@@ -79,7 +79,7 @@ pub const fn evenly_divides(shape: &IntTuple, tiler: &Tiler) -> bool {
     use crate::tiler::TilerKind;
     match tiler.kind() {
         TilerKind::Underscore => true,
-        TilerKind::Layout(tile) => match covering_complement(&tile, shape) {
+        TilerKind::Layout(tile) => match try_complement(&tile, shape) {
             Ok(rest) => match tile.size().checked_mul(rest.size()) {
                 Some(size) => size == shape.size(),
                 None => false,

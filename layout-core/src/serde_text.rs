@@ -38,4 +38,11 @@ macro_rules! as_text {
         }
     )+};
 }
-as_text!(IntTuple, Layout, Tiler, Swizzle, ComposedLayout<Swizzle>);
+as_text!(
+    IntTuple,
+    Layout,
+    Tiler,
+    Swizzle,
+    ComposedLayout<Swizzle>,
+    ComposedLayout<Layout>
+);

@@ -104,6 +104,78 @@ impl Swizzle {
             }
     }
 
+    /// The swizzle that undoes this one, which is the swizzle itself.
+    pub const fn right_inverse(self) -> Swizzle {
+        self
+    }
+
+    /// `self ∘ first`: `first` is applied first.
+    ///
+    /// ```
+    /// use cutlet_layout_core::Swizzle;
+    ///
+    /// let low = Swizzle::new(1, 0, 3);
+    /// assert_eq!(low.compose(Swizzle::new(2, 1, 3)), Swizzle::new(3, 0, 3));
+    /// assert_eq!(low.compose(low), Swizzle::new(0, 0, 0));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_compose`](Self::try_compose) returns an error.
+    #[track_caller]
+    pub const fn compose(self, first: Swizzle) -> Swizzle {
+        or_panic(self.try_compose(first))
+    }
+
+    /// [`compose`](Self::compose), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the two together are not one swizzle.
+    pub const fn try_compose(self, first: Swizzle) -> Result<Swizzle, LayoutError> {
+        // Both are linear in the bits, so the images of single bits tell what they do together.
+        let mut sources: i64 = 0;
+        let mut shift = 0;
+        let mut is_swizzle = true;
+        let mut bit = 0;
+        while bit < 63 {
+            let changed = self.apply(first.apply(1 << bit)) ^ (1 << bit);
+            if changed != 0 {
+                let distance = bit - changed.trailing_zeros() as i64;
+                is_swizzle =
+                    is_swizzle && changed.count_ones() == 1 && (sources == 0 || distance == shift);
+                shift = distance;
+                sources |= 1 << bit;
+            }
+            bit += 1;
+        }
+        if sources == 0 {
+            return Ok(Swizzle::new(0, 0, 0));
+        }
+        let low = sources.trailing_zeros() as i64;
+        let bits = sources.count_ones() as i64;
+        if is_swizzle && sources >> low == (1 << bits) - 1 {
+            let base = if shift > 0 { low - shift } else { low };
+            if let Ok(swizzle) = Swizzle::try_new(bits, base, shift) {
+                return Ok(swizzle);
+            }
+        }
+        let mut text = Text::new();
+        self.write(&mut text);
+        text.str(" o ");
+        first.write(&mut text);
+        text.str(" is no single swizzle: apply one after the other");
+        Err(LayoutError::new(ErrorKind::NotRepresentable, &text))
+    }
+
+    pub(crate) const fn write(self, text: &mut Text) {
+        text.str("Sw<")
+            .number(self.bits as i64)
+            .str(",")
+            .number(self.base as i64)
+            .str(",")
+            .number(self.shift as i64)
+            .str(">");
+    }
+
     /// The swizzle of the same memory in elements of another width, in bits.
     ///
     /// # Errors

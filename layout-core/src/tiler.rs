@@ -2,9 +2,10 @@
 
 use core::fmt;
 
-use crate::error::{LayoutError, or_panic, tri};
+use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::layout::LayoutBuilder;
 use crate::profile::{Profile, ProfileBuilder};
+use crate::text::Text;
 use crate::{CAPACITY, Int, IntTuple, Layout};
 
 /// A layout, a tuple of tilers `<a, b, …>`, or `_`, which leaves a mode as it is.
@@ -68,7 +69,7 @@ impl Tiler {
         or_panic(builder.finish())
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode
     /// as it is.
     ///
     /// # Panics
@@ -78,7 +79,7 @@ impl Tiler {
         or_panic(Tiler::try_shape(shape))
     }
 
-    /// A shape as a tiler: integers are layouts of stride 1 (`_1` is `_1:_0`), `_` leaves its mode
+    /// A shape as a tiler: integers are layouts of stride 1, `_` leaves its mode
     /// as it is.
     ///
     /// # Errors
@@ -96,15 +97,7 @@ impl Tiler {
                 builder.underscore();
             } else {
                 let mut mode = LayoutBuilder::new();
-                let extent = shape.leaf(i);
-                mode.leaf(
-                    extent,
-                    if extent.is_constant(1) {
-                        Int::ZERO
-                    } else {
-                        Int::ONE
-                    },
-                );
+                mode.leaf(shape.leaf(i), Int::ONE);
                 builder.layout(&tri!(mode.finish()));
             }
             level = 0;
@@ -155,7 +148,7 @@ impl Tiler {
     }
 
     /// The layout, if the tiler is one.
-    pub(crate) const fn as_layout(&self) -> Option<&Layout> {
+    pub const fn as_layout(&self) -> Option<&Layout> {
         if self.angles.is_leaf() && self.underscores == 0 {
             Some(&self.leaves)
         } else {
@@ -172,16 +165,55 @@ impl Tiler {
         self.angles.rank()
     }
 
-    /// The tiler of mode `i`.
+    /// The number of elements of a tile; `None` if a mode is `_` or the size does not fit 64 bits.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Int, tile};
+    ///
+    /// assert_eq!(tile!(<3:4, (2, 4):(1, 8)>).size(), Some(Int::fixed(24)));
+    /// assert_eq!(tile!(<4, _>).size(), None);
+    /// ```
+    pub const fn size(&self) -> Option<Int> {
+        let mut size = Int::ONE;
+        let mut item = 0;
+        while item < self.num_items() {
+            if self.is_underscore(item) {
+                return None;
+            }
+            item += 1;
+        }
+        let mut i = 0;
+        while i < self.leaves.num_leaves() {
+            size = match size.checked_mul(self.leaves.leaf_shape(i)) {
+                Some(size) => size,
+                None => return None,
+            };
+            i += 1;
+        }
+        Some(size)
+    }
+
+    /// The tiler of mode `i`, CuTe's `get<i>`. [`as_layout`](Self::as_layout) has its layout.
     ///
     /// # Panics
-    /// If there is none.
+    /// If [`try_mode`](Self::try_mode) returns an error.
+    #[track_caller]
     pub const fn mode(&self, i: usize) -> Tiler {
-        let (start, end) = match self.angles.mode(i) {
-            Some(range) => range,
-            None => {
-                panic!("mode: the tiler has no such mode: modes are counted from 0, below rank()")
-            }
+        or_panic(self.try_mode(i))
+    }
+
+    /// [`mode`](Self::mode), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If `i` is not below the rank.
+    pub const fn try_mode(&self, i: usize) -> Result<Tiler, LayoutError> {
+        let Some((start, end)) = self.angles.mode(i) else {
+            let mut text = Text::new();
+            text.str("mode: the tiler has no mode ").number(i as i64);
+            text.str(": its rank is ")
+                .number(self.rank() as i64)
+                .str(", and modes are counted from 0");
+            return Err(LayoutError::new(ErrorKind::Mismatch, &text));
         };
         let part = self.angles.part(start, end);
         let mut builder = TilerBuilder::new();
@@ -190,7 +222,37 @@ impl Tiler {
             builder.item_of(self, item, &part, item - start);
             item += 1;
         }
-        or_panic(builder.finish())
+        builder.finish()
+    }
+
+    /// The tiler at a path: `get(&[1, 0])` is mode 0 of mode 1.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, tile};
+    ///
+    /// let tiler = tile!(<3:4, <8:2, _>>);
+    /// assert_eq!(tiler.get(&[1, 0]).as_layout(), Some(&layout!(8:2)));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_get`](Self::try_get) returns an error.
+    #[track_caller]
+    pub const fn get(&self, path: &[usize]) -> Tiler {
+        or_panic(self.try_get(path))
+    }
+
+    /// [`get`](Self::get), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the path leads to no mode.
+    pub const fn try_get(&self, path: &[usize]) -> Result<Tiler, LayoutError> {
+        let mut tiler = *self;
+        let mut i = 0;
+        while i < path.len() {
+            tiler = tri!(tiler.try_mode(path[i]));
+            i += 1;
+        }
+        Ok(tiler)
     }
 
     /// The [`kind`](Self::kind) of mode `i`. A layout is written to the empty `builder`, and
@@ -370,7 +432,7 @@ impl TilerBuilder {
         let angles = tri!(self.angles.finish());
         if angles.len() == 0 {
             return Err(LayoutError::of(
-                crate::ErrorKind::Invalid,
+                ErrorKind::Invalid,
                 "tiler: an empty tuple tiles nothing: give a tiler for each mode, `_` to keep one",
             ));
         }

@@ -40,22 +40,48 @@ fn post_conditions_hold_for_all_small_layouts() {
     );
 }
 
+/// The post-conditions of CuTe's documentation, and that nothing smaller has them.
+///
+/// The documentation also has "cosize(@a result) >= round_up(size(@a cotarget), cosize(@a layout_a))".
+/// Its own examples break this one: `complement(4:1, 24)` is `6:4`, whose cosize is 21.
 fn post_conditions(layout: &Layout, complement: &Layout, target: i64) {
     let (own, rest) = (image(&modes(layout)), image(&modes(complement)));
+    // "@post cosize(make_layout(@a layout_a, @a result))) >= size(@a cotarget)"
+    let cosize = |rest: &Layout| Layout::concat2(layout, rest).cosize();
+    assert!(
+        cosize(complement) >= target,
+        "{layout} and {complement} do not reach {target}"
+    );
+    // "@post for all i, 1 <= i < size(@a result), @a result(i-1) < @a result(i)"
     assert!(
         rest.is_sorted_by(|a, b| a < b),
         "{complement} of {layout} is not ordered"
     );
+    // "@post … for all j, 0 <= j < size(@a layout_a), @a result(i) != @a layout_a(j)"
     assert!(
         rest[1..].iter().all(|i| !own.contains(i)),
         "{complement} meets {layout}"
     );
-    let cosize = filter(layout).cosize();
-    let bound = (target + cosize - 1) / cosize * cosize;
-    assert!(
-        complement.cosize() <= bound,
-        "{complement} of {layout} is beyond {bound}"
+    // "The size (and cosize) of R is bounded by size(M)": it is the smallest that reaches the
+    // cotarget. With fewer of the last repetitions, the first post-condition would not hold.
+    let end = model::coalesced(&modes(&filter(layout)))
+        .iter()
+        .map(|&(extent, stride)| extent * stride)
+        .max()
+        .unwrap_or(1);
+    let last = complement.num_leaves() - 1;
+    let (extent, stride) = (
+        complement.leaf_shape(last).value(),
+        complement.leaf_stride(last).value(),
     );
+    if extent > 1 && stride == end {
+        let mut fewer = modes(complement);
+        fewer[last].0 -= 1;
+        assert!(
+            cosize(&model::layout(&fewer)) < target,
+            "{complement} of {layout} is beyond {target}"
+        );
+    }
     // Together they are injective if the layout is.
     let both = Layout::concat2(&filter(layout), complement);
     let mut together = image(&modes(&both));
@@ -100,14 +126,29 @@ fn refusals_say_why() {
 }
 
 #[test]
-fn the_bound_is_kept_where_the_target_is_no_multiple() {
-    // Rounding up at the end would reach 30, beyond 28.
-    assert_eq!(
-        complement(&layout!(3:3), &shape!(28)).to_string(),
-        "(_3,_3):(_1,_9)"
-    );
-    // A division rounds up nevertheless, because its last tile may be partial.
+fn the_last_extent_is_rounded_up() {
+    for (layout, target, expected) in [
+        ("_2:_2", 9, "(_2,_3):(_1,_4)"),
+        ("_2:_7", 48, "(_7,_4):(_1,_14)"),
+        ("_3:_3", 28, "(_3,_4):(_1,_9)"),
+        // Index 5 is in a gap that nothing fits, so the first repetition ends at 5.
+        ("(_2,_2):(_1,_3)", 5, "_1:_0"),
+        ("(_2,_2):(_1,_3)", 6, "_2:_6"),
+        ("(_2,_2):(_1,_3)", 11, "_2:_6"),
+        ("(_2,_2):(_1,_3)", 12, "_3:_6"),
+    ] {
+        let layout: Layout = layout.parse().unwrap();
+        let target = IntTuple::int(Int::fixed(target));
+        assert_eq!(complement(&layout, &target).to_string(), expected);
+    }
     assert_eq!(logical_divide(&layout!(28:1), &tile!(3:3)).size(), 36);
+}
+
+#[test]
+fn a_gap_at_the_end_counts_for_a_cotarget_of_several_extents() {
+    let n = 6;
+    let rest = complement(&layout!((2, 2):(1, 3)), &shape!((6, dyn n)));
+    assert_eq!(rest.to_string(), "7:_6");
 }
 
 #[test]

@@ -107,6 +107,37 @@ fn dynamic_extents_stay_dynamic() {
     assert!(evenly_divides(&a.shape(), &tile!(<8, 60>)));
 }
 
+/// A tiler of a layout: nested as it, of at most as many modes.
+fn any_tiler(depth: u32) -> BoxedStrategy<Tiler> {
+    let layout = prop::collection::vec((1..9i64, 0..9i64), 1..3).prop_map(|modes| {
+        let leaf = |&(s, d): &(i64, i64)| Layout::leaf(Int::fixed(s), Int::fixed(d));
+        match &modes[..] {
+            [mode] => Tiler::layout(&leaf(mode)),
+            modes => Tiler::layout(&Layout::concat(&modes.iter().map(leaf).collect::<Vec<_>>())),
+        }
+    });
+    let extent = (1..9i64).prop_map(|s| Tiler::shape(&IntTuple::int(Int::fixed(s))));
+    let leaf = prop_oneof![extent, layout];
+    if depth == 0 {
+        return leaf.boxed();
+    }
+    let tuple = prop::collection::vec(any_tiler(depth - 1), 1..3);
+    prop_oneof![leaf, tuple.prop_map(|items| Tiler::tuple(&items))].boxed()
+}
+
+/// A layout of two or three modes with two modes each.
+fn nested_layout() -> impl Strategy<Value = Layout> {
+    let leaf = (1..9i64, 0..40i64, any::<[bool; 2]>()).prop_map(|(s, d, fixed)| {
+        let int = |value, fixed| match fixed {
+            true => Int::fixed(value),
+            false => Int::dynamic(value),
+        };
+        Layout::leaf(int(s, fixed[0]), int(d, fixed[1]))
+    });
+    let mode = prop::collection::vec(leaf, 2).prop_map(|modes| Layout::concat(&modes));
+    prop::collection::vec(mode, 2..4).prop_map(|modes| Layout::concat(&modes))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -119,6 +150,39 @@ proptest! {
         let shape = IntTuple::fixed(&extents);
         let a = if row_major { Layout::row_major(&shape) } else { Layout::col_major(&shape) };
         check(&a, &Layout::static_mode(tile.0, tile.1));
+    }
+
+    // "composition(layout, make_layout(tiler, complement(tiler, size(layout))))"
+    #[test]
+    fn a_divide_is_a_composition_with_the_tiler_and_its_complement(
+        a in nested_layout(),
+        b in prop::collection::vec((1..9i64, 0..30i64), 1..4),
+    ) {
+        for a in [a, a.to_static()] {
+            let b = model::layout(&b);
+            let divided = try_logical_divide(&a, &Tiler::layout(&b));
+            let by_definition = try_complement(&b, &a.size_int().into())
+                .and_then(|rest| Layout::try_concat(&[b, rest]))
+                .and_then(|both| try_composition(&a, &both));
+            match (divided, by_definition) {
+                (Ok(divided), Ok(defined)) if a.is_static() => prop_assert_eq!(divided, defined),
+                (Ok(divided), Ok(defined)) => {
+                    prop_assert_eq!(image(&modes(&divided)), image(&modes(&defined)))
+                }
+                (divided, defined) => {
+                    prop_assert_eq!(divided.map_err(|e| e.kind()), defined.map_err(|e| e.kind()))
+                }
+            }
+        }
+    }
+
+    // "Indeed, it is always the case that layout<0>(zipped_divide(a, b)) == composition(a, b)."
+    #[test]
+    fn the_tile_is_the_composition(a in nested_layout(), b in any_tiler(2)) {
+        if let Ok(tiles) = try_zipped_divide(&a, &b) {
+            let tile = try_composition_by_mode(&a, &b);
+            prop_assert_eq!(tile.map(|t| t.to_string()), Ok(tiles.mode(0).to_string()), "{} {}", a, b);
+        }
     }
 
     #[test]
@@ -163,5 +227,21 @@ fn underscores_keep_modes() {
         ),
     ] {
         assert_eq!(found.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_composition_drops_the_modes_that_its_tiler_does_not_reach() {
+    let a = layout!((8, (4, 6), 5):(1, (8, 32), 192));
+    for (tiler, expected) in [
+        (tile!(<4>), "(_4):(_1)"),
+        (tile!(<4, <2>>), "(_4,(_2)):(_1,(_8))"),
+        (tile!(<4, 8>), "(_4,_8):(_1,_8)"),
+    ] {
+        assert_eq!(composition_by_mode(&a, &tiler).to_string(), expected);
+        assert_eq!(zipped_divide(&a, &tiler).mode(0).to_string(), expected);
+        let in_place = logical_divide(&a, &tiler);
+        assert_eq!(in_place.size(), a.size(), "a divide keeps the modes");
+        assert_eq!(in_place.rank(), 3);
     }
 }

@@ -55,7 +55,7 @@ fn complements_are_those_that_operations_take() {
 logical_divide: A = (_2,_4):(_1,_2) by B = _2:_3
   A o (B, B*): the elements that B points to, and the layout of such tiles
   the size of A is 8
-  B* = complement(B, 8) rounded up = (_3,_2):(_1,_6), where the other tiles begin
+  B* = complement(B, 8) = (_3,_2):(_1,_6), where the other tiles begin
   (B, B*) = (_2,(_3,_2)):(_3,(_1,_6))
   A o _2:_3 = _2:_3
   A o (_3,_2):(_1,_6) = (_3,_2):(_1,_6)
@@ -69,7 +69,7 @@ logical_divide: A = (_2,_4):(_1,_2) by B = _2:_3
     );
     let words = words.to_string();
     assert!(
-        words.contains("A* = complement(A, 8) rounded up = (_3,_2):(_1,_6)"),
+        words.contains("A* = complement(A, 8) = (_3,_2):(_1,_6)"),
         "{words}"
     );
 }
@@ -179,4 +179,12 @@ fn explanations_end_with_the_result() {
             }
         }
     }
+}
+
+#[test]
+fn modes_past_the_tiler_are_kept_or_dropped() {
+    let (a, tiler) = (layout!((8, 6):(1, 8)), tile!(<4>));
+    let words = |operation| explain(operation, &a, &tiler).to_string();
+    assert!(words(Operation::Composition).contains("mode 1, _6:_8, is past B and dropped"));
+    assert!(words(Operation::LogicalDivide).contains("mode 1, _6:_8, is past B and kept"));
 }

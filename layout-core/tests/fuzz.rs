@@ -71,10 +71,11 @@ impl Random {
     }
 
     fn text(&mut self) -> String {
-        let mut text = match self.below(4) {
+        let mut text = match self.below(5) {
             0 => self.layout(3).map_or(String::new(), |l| l.to_string()),
             1 => "<_3:_4,(_2,_4):(_1,_8),_>".to_string(),
             2 => "Sw<3,4,3> o _0 o (_8,_8):(_8,_1)".to_string(),
+            3 => "(_8,_8):(_8,_1) o (0,_1) o (_4,4):(_1@0,_1@1)".to_string(),
             _ => String::new(),
         };
         for _ in 0..self.below(6) {
@@ -97,10 +98,55 @@ impl Random {
     }
 }
 
+fn composed_parsers(text: &str) {
+    if let Ok(layout) = text.parse::<ComposedLayout<Swizzle>>() {
+        let read: ComposedLayout<Swizzle> = layout.to_string().parse().unwrap();
+        assert_eq!(read.to_string(), layout.to_string());
+        let _ = (
+            layout.try_right_inverse(),
+            layout.try_upcast(2),
+            layout.try_downcast(3),
+        );
+    }
+    if let Ok(layout) = text.parse::<ComposedLayout<Layout>>() {
+        let read: ComposedLayout<Layout> = layout.to_string().parse().unwrap();
+        assert_eq!(read.to_string(), layout.to_string());
+        let _ = layout.try_right_inverse();
+    }
+    let _ = text.parse::<ComposedLayout<ComposedLayout<Layout>>>();
+}
+
+fn swizzles(random: &mut Random) {
+    let mut swizzle = || {
+        let (bits, base) = (random.below(7) as i64, random.below(60) as i64);
+        let shift = random.below(40) as i64 - 20;
+        Swizzle::try_new(bits, base, shift)
+    };
+    let (Ok(a), Ok(b)) = (swizzle(), swizzle()) else {
+        return;
+    };
+    if let Ok(both) = a.try_compose(b) {
+        let index = random.next() as i64 & i64::MAX;
+        assert_eq!(both.apply(index), a.apply(b.apply(index)), "{a} o {b}");
+    }
+    let Some(outer) = random.layout(2) else {
+        return;
+    };
+    if outer.size() > 1 << 16 || outer.has_basis() {
+        return;
+    }
+    let layout = a.composition(&outer);
+    if let Ok(inverse) = layout.try_right_inverse() {
+        for i in 0..inverse.size().min(200) {
+            assert_eq!(layout.at(inverse.at(i)), i, "{inverse} of {layout}");
+        }
+    }
+}
+
 fn parsers(random: &mut Random) {
     let text = random.text();
     let _ = text.parse::<Swizzle>();
-    let _ = text.parse::<ComposedLayout<Swizzle>>();
+    composed_parsers(&text);
     if let Ok(tuple) = text.parse::<IntTuple>() {
         assert_eq!(
             tuple.to_string().parse::<IntTuple>().unwrap().to_string(),
@@ -244,8 +290,9 @@ fn nothing_panics_and_what_is_found_is_right() {
             one_case.unwrap_or(start.wrapping_add(cases.wrapping_mul(0x5851_f42d_4c95_7f2d)));
         let case = || {
             let mut random = Random(seed);
-            match random.below(4) {
+            match random.below(5) {
                 0 => parsers(&mut random),
+                4 => swizzles(&mut random),
                 1 => compositions(&mut random),
                 2 => complements(&mut random),
                 _ => everything_else(&mut random),

@@ -4,6 +4,7 @@ mod model;
 
 use cutlet_layout_core::*;
 use model::{image, layouts, modes};
+use proptest::prelude::*;
 
 #[test]
 fn repetitions_are_disjoint_and_in_the_tilers_order() {
@@ -92,15 +93,21 @@ fn blocks_that_would_overlap_are_refused() {
         let why = refused(layout!(2:4), tiler);
         assert!(why.contains("maps below 0"), "{why}");
     }
-    let gap = layout!((2, 2):(6, 2));
+    let gaps = layout!((2, 2, 2):(1, 3, 11));
     assert_eq!(
-        refused(gap, layout!(2:2)),
-        "product: (2,2):(6,2) by 2:2: the tiler's cosize asks for 3 repetitions, but only 2 \
+        refused(gaps, layout!(2:1)),
+        "product: (2,2,2):(1,3,11) by 2:1: the tiler's cosize asks for 2 repetitions, but only 1 \
          fit without overlap: give a tiler of a smaller cosize"
     );
+    let gap = layout!((2, 2):(6, 2));
     assert_eq!(
         logical_product(&gap, &tile!(2:1)).to_string(),
         "((_2,_2),_2):((_6,_2),_1)"
+    );
+    // The complement in 12 repeats the block once more, because the gap at its end stays open.
+    assert_eq!(
+        logical_product(&gap, &tile!(2:2)).to_string(),
+        "((_2,_2),_2):((_6,_2),_12)"
     );
     // Beyond the block there is always room.
     assert_eq!(
@@ -117,4 +124,27 @@ fn an_underscore_keeps_its_mode() {
         zipped_product(&a, &tile!(<2, _>)).to_string(),
         "((_4,_1),(_2,_3)):((_1,_0),(_4,_4))"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // "make_layout(layout, composition(complement(layout, size(layout)*cosize(tiler)), tiler))"
+    #[test]
+    fn a_product_is_the_layout_and_a_composition_with_its_complement(
+        a in prop::collection::vec((1..7i64, 0..30i64), 1..4),
+        b in prop::collection::vec((1..7i64, 0..20i64), 1..3),
+    ) {
+        let (a, b) = (model::layout(&a), model::layout(&b));
+        let target = IntTuple::int(a.size_int() * b.cosize_int());
+        let defined = try_complement(&a, &target).and_then(|rest| try_composition(&rest, &b));
+        match (try_logical_product(&a, &Tiler::layout(&b)), defined) {
+            (Ok(product), Ok(repetitions)) => {
+                prop_assert_eq!(product, Layout::concat2(&a, &repetitions));
+            }
+            // By its definition alone, blocks overlap.
+            (Err(error), Ok(_)) => prop_assert_eq!(error.kind(), ErrorKind::Overlap),
+            (product, Err(_)) => prop_assert!(product.is_err()),
+        }
+    }
 }

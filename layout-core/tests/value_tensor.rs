@@ -303,6 +303,24 @@ fn coordinates_tell_what_is_outside() {
 }
 
 #[test]
+fn a_static_extent_of_1_has_an_inside_and_an_outside() {
+    let extent = shape!((1, 7));
+    let coords = ValueTensor::coordinates(&extent);
+    let tiles = coords.zipped_divide(&tile!(<4, 4>));
+    assert_eq!(tiles.outer().mode(0).to_string(), "(_4,_4):(_1@0,_1@1)");
+    // A tile of 4×4 at the corner of a 1×7 matrix has 1×3 elements inside.
+    let (tile, at) = (tile!(<4, 4>), shape!((0, 1)));
+    let memory = [1; 7];
+    let matrix = ValueTensor::new(&memory[..], layout!((1, 7):(7, 1))).local_tile(&tile, &at);
+    let coords = coords.local_tile(&tile, &at);
+    let mut inside = ValueTensor::new([0; 16], layout!((4, 4):(1, 4)));
+    inside.copy_if(&matrix, |c| {
+        compare_elementwise(&coords.at(c), &extent) == Some(Ordering::Less)
+    });
+    assert_eq!(inside.iter().sum::<i32>(), 3);
+}
+
+#[test]
 fn fragments_are_compact_registers() {
     let partition = layout!(((2, 2), 3):((8, 64), 512));
     let fragment = ValueTensor::<[f32; 12]>::fragment_like(&partition, 0.5);

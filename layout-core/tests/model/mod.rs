@@ -48,12 +48,12 @@ pub fn coalesced(modes: &[(i64, i64)]) -> Modes {
     result
 }
 
-/// The value at any coordinate. The last coalesced mode continues beyond the size.
-pub fn beyond(coalesced: &[(i64, i64)], coordinate: i64) -> i64 {
+/// The value at any coordinate. The last mode continues beyond the size, also if its extent is 1.
+pub fn beyond(modes: &[(i64, i64)], coordinate: i64) -> i64 {
     let mut rest = coordinate;
     let mut value = 0;
-    for (i, &(extent, stride)) in coalesced.iter().enumerate() {
-        let digit = if i + 1 == coalesced.len() {
+    for (i, &(extent, stride)) in modes.iter().enumerate() {
+        let digit = if i + 1 == modes.len() {
             rest
         } else {
             rest % extent

@@ -1,0 +1,265 @@
+//! Compositions that reach the inner transform of a composed layout, and right inverses.
+
+use super::ComposedLayout;
+use crate::error::{ErrorKind, LayoutError, or_panic, tri};
+use crate::text::Text;
+use crate::{Int, IntTuple, Layout, Swizzle, try_composition, try_right_inverse};
+
+impl Swizzle {
+    /// `self ∘ layout`: the swizzled layout.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Swizzle, layout};
+    ///
+    /// const TILE: &str = "Sw<3,3,3> o _0 o (_8,_64):(_64,_1)";
+    /// assert_eq!(Swizzle::new(3, 3, 3).composition(&layout!((8, 64):(64, 1))).to_string(), TILE);
+    /// ```
+    pub const fn composition(self, layout: &Layout) -> ComposedLayout<Swizzle> {
+        ComposedLayout::new(self, IntTuple::int(Int::ZERO), *layout)
+    }
+}
+
+impl<I: Copy> ComposedLayout<I> {
+    /// `self ∘ other`, whose inner transform is this composed layout with the inner layout of
+    /// `other`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{ComposedLayout, Swizzle, layout, shape};
+    ///
+    /// let tile = Swizzle::new(3, 0, 3).composition(&layout!((8, 8):(8, 1)));
+    /// let shifted = ComposedLayout::new(layout!(64:1), shape!(9), layout!((2, 2):(1, 8)));
+    /// let part = tile.nested(&shifted);
+    /// assert_eq!(part.to_string(), "Sw<3,0,3> o _0 o (_8,_8):(_8,_1) o _9 o (_2,_2):(_1,_8)");
+    /// assert_eq!(part.call(&shape!(0)), tile.call(&shape!(9)));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_nested`](Self::try_nested) returns an error.
+    #[track_caller]
+    pub const fn nested(
+        &self,
+        other: &ComposedLayout<Layout>,
+    ) -> ComposedLayout<ComposedLayout<I>> {
+        match self.try_nested(other) {
+            Ok(layout) => layout,
+            Err(error) => error.panic(),
+        }
+    }
+
+    /// [`nested`](Self::nested), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the composition of this outer layout and the other's inner layout is refused.
+    pub const fn try_nested(
+        &self,
+        other: &ComposedLayout<Layout>,
+    ) -> Result<ComposedLayout<ComposedLayout<I>>, LayoutError> {
+        let inner = ComposedLayout {
+            inner: self.inner,
+            offset: self.offset,
+            outer: tri!(try_composition(&self.outer, &other.inner)),
+        };
+        Ok(ComposedLayout {
+            inner,
+            offset: other.offset,
+            outer: other.outer,
+        })
+    }
+}
+
+impl ComposedLayout<Swizzle> {
+    /// `swizzle ∘ self`.
+    ///
+    /// # Panics
+    /// If [`try_after`](Self::try_after) returns an error.
+    #[track_caller]
+    pub const fn after(&self, swizzle: Swizzle) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_after(swizzle))
+    }
+
+    /// [`after`](Self::after), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If [`Swizzle::try_compose`] returns an error.
+    pub const fn try_after(
+        &self,
+        swizzle: Swizzle,
+    ) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        Ok(ComposedLayout {
+            inner: tri!(swizzle.try_compose(self.inner)),
+            offset: self.offset,
+            outer: self.outer,
+        })
+    }
+
+    /// The swizzled layout `R` with `self(R(i)) = i`, for all `i` below its size.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Swizzle, layout};
+    ///
+    /// let tile = Swizzle::new(3, 0, 3).composition(&layout!((8, 8):(8, 1)));
+    /// let inverse = tile.right_inverse();
+    /// assert_eq!(inverse.to_string(), "Sw<3,0,-3> o _0 o (_8,_8):(_8,_1)");
+    /// assert!((0..64).all(|i| tile.at(inverse.at(i)) == i));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_right_inverse`](Self::try_right_inverse) returns an error.
+    #[track_caller]
+    pub const fn right_inverse(&self) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_right_inverse())
+    }
+
+    /// [`right_inverse`](Self::right_inverse), or the reason why there is none.
+    ///
+    /// The inverse of the outer layout must permute the bits of an index. If only a part of the
+    /// swizzled bits is in its domain, the inverse may end before the first of them.
+    ///
+    /// # Errors
+    /// If the offset is not 0, or no swizzle does what this one does before the outer layout's
+    /// inverse.
+    pub const fn try_right_inverse(&self) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        if !super::is_zero(&self.offset) {
+            let why = "its offset is not 0, so it does not map to 0: move the offset elsewhere";
+            return Err(refused(self, why));
+        }
+        let whole = tri!(try_right_inverse(&self.outer));
+        let size = whole.size();
+        let (source, target) = (self.inner.source_mask(), self.inner.target_mask());
+        // All indices below the lowest swizzled bit stay as they are.
+        let untouched = if source == 0 { size } else { lowest(source) };
+        if size <= untouched {
+            return Ok(Swizzle::new(0, 0, 0).composition(&whole));
+        }
+        if !permutes_bits(&whole) {
+            let why = "the inverse of its outer layout does not permute bits: give extents and strides that are powers of 2";
+            return Err(refused(self, why));
+        }
+        if size <= source || size <= target {
+            let part = Layout::leaf(
+                Int::fixed(untouched).with_static(whole.is_static()),
+                Int::ONE,
+            );
+            let part = tri!(try_composition(&whole, &part));
+            return Ok(Swizzle::new(0, 0, 0).composition(&part));
+        }
+        match moved(self.inner, &whole) {
+            Some(swizzle) => Ok(swizzle.composition(&whole)),
+            None => {
+                let why = "its outer layout takes the swizzled bits apart: no swizzle undoes it";
+                Err(refused(self, why))
+            }
+        }
+    }
+}
+
+/// Whether a layout moves each bit of its 1-D coordinate to another place.
+const fn permutes_bits(layout: &Layout) -> bool {
+    let mut bits: i64 = 0;
+    let mut i = 0;
+    while i < layout.num_leaves() {
+        let (extent, stride) = (layout.leaf_shape(i).value(), layout.leaf_stride(i).value());
+        if extent > 1 {
+            let span = match (extent - 1).checked_mul(stride) {
+                Some(span) => span,
+                None => return false,
+            };
+            let is_power = stride > 0
+                && (extent as u64).is_power_of_two()
+                && (stride as u64).is_power_of_two();
+            if !is_power || bits & span != 0 {
+                return false;
+            }
+            bits |= span;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The swizzle `S` with `S(layout(i)) = layout(swizzle(i))`, for a layout that permutes bits.
+const fn moved(swizzle: Swizzle, layout: &Layout) -> Option<Swizzle> {
+    let source = layout.at(lowest(swizzle.source_mask()));
+    let target = layout.at(lowest(swizzle.target_mask()));
+    let mut i = 1;
+    while i < swizzle.bits() {
+        let neighbours = layout.at(lowest(swizzle.source_mask()) << i) == source << i
+            && layout.at(lowest(swizzle.target_mask()) << i) == target << i;
+        if !neighbours {
+            return None;
+        }
+        i += 1;
+    }
+    let (source, target) = (
+        source.trailing_zeros() as i64,
+        target.trailing_zeros() as i64,
+    );
+    let base = if source < target { source } else { target };
+    match Swizzle::try_new(swizzle.bits() as i64, base, source - target) {
+        Ok(swizzle) => Some(swizzle),
+        Err(_) => None,
+    }
+}
+
+const fn lowest(mask: i64) -> i64 {
+    mask & -mask
+}
+
+const fn refused(layout: &ComposedLayout<Swizzle>, why: &str) -> LayoutError {
+    let mut text = Text::new();
+    text.str("right_inverse: ");
+    layout.inner.write(&mut text);
+    text.str(" o ")
+        .tuple(&layout.offset)
+        .str(" o ")
+        .layout(&layout.outer);
+    text.str(": ").str(why);
+    LayoutError::new(ErrorKind::NotRepresentable, &text)
+}
+
+impl ComposedLayout<Layout> {
+    /// `layout ∘ self`.
+    ///
+    /// # Panics
+    /// If [`try_after`](Self::try_after) returns an error.
+    #[track_caller]
+    pub const fn after(&self, layout: &Layout) -> ComposedLayout<Layout> {
+        or_panic(self.try_after(layout))
+    }
+
+    /// [`after`](Self::after), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the composition with the inner layout is refused.
+    pub const fn try_after(&self, layout: &Layout) -> Result<ComposedLayout<Layout>, LayoutError> {
+        Ok(ComposedLayout {
+            inner: tri!(try_composition(layout, &self.inner)),
+            offset: self.offset,
+            outer: self.outer,
+        })
+    }
+
+    /// The longest layout `R` with `self(R(i)) = i`, for all `i` below its size.
+    ///
+    /// # Panics
+    /// If [`try_right_inverse`](Self::try_right_inverse) returns an error.
+    #[track_caller]
+    pub const fn right_inverse(&self) -> Layout {
+        or_panic(self.try_right_inverse())
+    }
+
+    /// [`right_inverse`](Self::right_inverse), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the offset is not 0, or inner and outer layout have no composition.
+    pub const fn try_right_inverse(&self) -> Result<Layout, LayoutError> {
+        if !super::is_zero(&self.offset) {
+            let mut text = Text::new();
+            text.str("right_inverse: ").layout(&self.inner).str(" o ");
+            text.tuple(&self.offset).str(" o ").layout(&self.outer);
+            text.str(": the offset is not 0: compose the layouts without it");
+            return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+        }
+        try_right_inverse(&tri!(try_composition(&self.inner, &self.outer)))
+    }
+}
