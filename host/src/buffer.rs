@@ -10,7 +10,8 @@ use cutlet_device::DeviceData;
 
 use crate::device::{Device, Place};
 use crate::driver::check;
-use crate::{Error, Result};
+use crate::home::Home;
+use crate::{Error, Result, Stream};
 
 /// Alignment of every buffer in bytes, on the GPU and on the CPU.
 const ALIGNMENT: usize = 256;
@@ -79,7 +80,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            device: &self.device,
+            home: Home::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -89,7 +90,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            device: &self.device,
+            home: Home::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -159,7 +160,7 @@ impl<T: DeviceData> fmt::Debug for Buffer<T> {
 /// Consecutive elements on a device, for reading: a shared slice of a [`Buffer`] or of memory with
 /// another owner.
 pub struct View<'a, T: DeviceData> {
-    device: &'a Device,
+    home: Home<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a [T]>,
@@ -177,28 +178,46 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// with the streams that use the view.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
-        Ok(View {
-            device,
-            address,
-            len,
-            elements: PhantomData,
-        })
+        // SAFETY: the caller's promise, and the address is aligned.
+        Ok(unsafe { Self::of_allocation(device, address, len) })
     }
 
-    /// A view at an address that is known to be valid and aligned.
-    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+    /// The elements at an address that an allocation returned.
+    ///
+    /// # Safety
+    /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
+    pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { T::CHECK }
         View {
-            device,
+            home: Home::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
+    /// The same elements, which no other stream than this one may use.
+    pub(crate) fn bound_to(self, stream: &'a Stream) -> Self {
+        View {
+            home: Home::Stream(stream),
+            ..self
+        }
+    }
+
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.device
+        self.home.device()
+    }
+
+    /// The stream that the memory is bound to, such as that of a [`Scratch`](crate::Scratch). Other
+    /// streams may not use it. `None` if every stream of the device may.
+    pub fn stream(&self) -> Option<&'a Stream> {
+        self.home.stream()
+    }
+
+    /// Returns an error unless work in `stream` may use the elements, which are `what` in words.
+    pub(crate) fn expect(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+        self.home.expect(stream, what)
     }
 
     /// Number of elements.
@@ -223,7 +242,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
         let range = within(range, self.len)?;
         Ok(View {
-            device: self.device,
+            home: self.home,
             address: self.address + (range.start * size_of::<T>()) as u64,
             len: range.len(),
             elements: PhantomData,
@@ -252,7 +271,7 @@ impl<T: DeviceData> fmt::Debug for View<'_, T> {
 /// Consecutive elements on a device, for writing: an exclusive slice of a [`Buffer`] or of memory
 /// with another owner.
 pub struct ViewMut<'a, T: DeviceData> {
-    device: &'a Device,
+    home: Home<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a mut [T]>,
@@ -269,28 +288,46 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// ordered with the streams that use the view.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
-        Ok(ViewMut {
-            device,
-            address,
-            len,
-            elements: PhantomData,
-        })
+        // SAFETY: the caller's promise, and the address is aligned.
+        Ok(unsafe { Self::of_allocation(device, address, len) })
     }
 
-    /// A view at an address that is known to be valid and aligned.
-    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
+    /// The elements at an address that an allocation returned.
+    ///
+    /// # Safety
+    /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
+    pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { T::CHECK }
         ViewMut {
-            device,
+            home: Home::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
+    /// The same elements, which no other stream than this one may use.
+    pub(crate) fn bound_to(self, stream: &'a Stream) -> Self {
+        ViewMut {
+            home: Home::Stream(stream),
+            ..self
+        }
+    }
+
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.device
+        self.home.device()
+    }
+
+    /// The stream that the memory is bound to, such as that of a [`Scratch`](crate::Scratch). Other
+    /// streams may not use it. `None` if every stream of the device may.
+    pub fn stream(&self) -> Option<&'a Stream> {
+        self.home.stream()
+    }
+
+    /// Returns an error unless work in `stream` may use the elements, which are `what` in words.
+    pub(crate) fn expect(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+        self.home.expect(stream, what)
     }
 
     /// Number of elements.
@@ -311,7 +348,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            device: self.device,
+            home: self.home,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -321,7 +358,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for writing, with a shorter lifetime.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            device: self.device,
+            home: self.home,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -354,7 +391,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub fn split_at(self, middle: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
         let range = within(middle.., self.len)?;
         let part = |start: usize, len: usize| ViewMut {
-            device: self.device,
+            home: self.home,
             address: self.address + (start * size_of::<T>()) as u64,
             len,
             elements: PhantomData,
@@ -519,6 +556,6 @@ fn describe<T: DeviceData>(
         f,
         "{what}<{element}>({} on {})",
         view.len,
-        view.device.name()
+        view.device().name()
     )
 }

@@ -72,7 +72,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::WrongDevice`],
-    /// [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    /// [`Error::WrongStream`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
     pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
         let from = from.into_view();
         let mut data = Vec::new();
@@ -93,7 +93,7 @@ impl Stream {
     /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
         // SAFETY: both live until the call returns, and the copy is done by then.
@@ -103,7 +103,7 @@ impl Stream {
     /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
         let from = from.into_view();
@@ -116,7 +116,7 @@ impl Stream {
     /// the host if `from` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     ///
     /// # Safety
     /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph,
@@ -141,8 +141,7 @@ impl Stream {
         returns: Return,
     ) -> Result<()> {
         same_len("a copy from the host", from.len(), to.len())?;
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        to.expect(self, || "the destination".to_string())?;
         let copy = CopyBytes {
             from: from.as_ptr().expose_provenance(),
             to: to.address() as usize,
@@ -158,7 +157,7 @@ impl Stream {
     /// the host if `to` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     ///
     /// # Safety
     /// `from` stays alive, and `to` stays alive and is not accessed, until the copy is done: in a
@@ -185,8 +184,7 @@ impl Stream {
         to: *mut T,
         returns: Return,
     ) -> Result<()> {
-        from.device()
-            .expect(self.device(), || "the source".to_string())?;
+        from.expect(self, || "the source".to_string())?;
         let copy = CopyBytes {
             from: from.address() as usize,
             to: to.expose_provenance(),
@@ -201,7 +199,7 @@ impl Stream {
     /// Enqueues a copy of `from` into `to`, which has as many elements. Both are on the stream's device.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     pub fn copy<'a, 'b, V, W>(&self, from: V, to: W) -> Result<()>
     where
         V: IntoView<'a>,
@@ -210,10 +208,8 @@ impl Stream {
         let (from, to): (View<V::Element>, ViewMut<V::Element>) =
             (from.into_view(), to.into_view_mut());
         same_len("a copy on the device", from.len(), to.len())?;
-        from.device()
-            .expect(self.device(), || "the source".to_string())?;
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        from.expect(self, || "the source".to_string())?;
+        to.expect(self, || "the destination".to_string())?;
         let copy = CopyBytes {
             from: from.address() as usize,
             to: to.address() as usize,
@@ -263,11 +259,10 @@ impl Stream {
     /// Enqueues setting every byte of `to` to `byte`.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     pub fn fill_bytes<'a, V: IntoViewMut<'a>>(&self, to: V, byte: u8) -> Result<()> {
         let to = to.into_view_mut();
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        to.expect(self, || "the destination".to_string())?;
         let bytes = to.view().bytes();
         if bytes == 0 {
             return Ok(());

@@ -43,6 +43,7 @@ mod function;
 mod gpu;
 mod graph;
 mod grid;
+mod home;
 mod launch;
 mod limits;
 mod lock;

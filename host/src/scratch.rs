@@ -15,7 +15,8 @@ use crate::{Buffer, Result, Stream, View, ViewMut};
 /// `len` elements of `T` for temporary use by a stream's work. They are uninitialised: any bytes.
 ///
 /// Allocation and drop do not wait. The memory belongs to the work that is enqueued in the stream
-/// between the two; a later scratch may reuse it. Both can be captured. The
+/// between the two; a later scratch may reuse it. So only this stream may use it:
+/// [`Error::WrongStream`](crate::Error::WrongStream) if another one does. Both can be captured. The
 /// [captured](Stream::capture) graph then has memory of its own.
 ///
 /// ```
@@ -102,13 +103,18 @@ impl<T: DeviceData> Scratch<T> {
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         let (address, len) = self.place();
-        View::over(self.stream.device(), address, len)
+        // SAFETY: the memory has that many elements while `self` is borrowed. It is freed after the stream's earlier
+        // work, and only the stream may use it.
+        let view = unsafe { View::of_allocation(self.stream.device(), address, len) };
+        view.bound_to(&self.stream)
     }
 
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (address, len) = self.place();
-        ViewMut::over(self.stream.device(), address, len)
+        // SAFETY: as in `view`, and `self` is borrowed exclusively.
+        let view = unsafe { ViewMut::of_allocation(self.stream.device(), address, len) };
+        view.bound_to(&self.stream)
     }
 
     fn place(&self) -> (u64, usize) {

@@ -109,8 +109,10 @@ impl Stream {
     /// A cudarc stream as a stream of this crate. Both are the same stream.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the driver does not tell the device's properties.
+    /// [`Error::PerThreadStream`] for cudarc's `per_thread_stream`; [`Error::Driver`] if the driver does not
+    /// tell the device's properties.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
+        is_one_stream(stream.cu_stream())?;
         let device = Device::from_cudarc(stream.context())?;
         Ok(Stream::new(device, Queue::Gpu(stream.clone()), None))
     }
@@ -119,11 +121,14 @@ impl Stream {
     /// Dropping the result does not destroy the stream.
     ///
     /// # Errors
-    /// [`Error::NoDriver`] if `device` is the CPU, which has no stream handles.
+    /// [`Error::NoDriver`] if `device` is the CPU, which has no stream handles; [`Error::PerThreadStream`]
+    /// for `CU_STREAM_PER_THREAD`.
     ///
     /// # Safety
-    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones.
+    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones, and
+    /// the memory that was bound to them.
     pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
+        is_one_stream(handle.cast())?;
         let Place::Gpu(gpu) = device.place() else {
             return Err(Error::NoDriver {
                 asked: "a stream by its handle".to_string(),
@@ -296,8 +301,54 @@ impl Stream {
     }
 }
 
+/// Refuses the handle of the per-thread default stream. A [`Stream`] is used in several threads, and everything here
+/// relies on the order of its work.
+fn is_one_stream(handle: CUstream) -> Result<()> {
+    // `CU_STREAM_PER_THREAD`, which the bindings do not have.
+    match handle.addr() {
+        2 => Err(Error::PerThreadStream),
+        _ => Ok(()),
+    }
+}
+
+/// Clones are equal, and so are streams with the same handle.
+impl PartialEq for Stream {
+    fn eq(&self, other: &Stream) -> bool {
+        if Arc::ptr_eq(&self.inner, &other.inner) {
+            return true;
+        }
+        match (self.queue(), other.queue()) {
+            (Queue::Gpu(one), Queue::Gpu(another)) => {
+                one.cu_stream() == another.cu_stream() && self.device() == other.device()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Stream {}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream(on {})", self.device().name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn the_per_thread_stream_is_refused() {
+        let refused = is_one_stream(ptr::without_provenance_mut(2)).unwrap_err();
+        assert!(matches!(refused, Error::PerThreadStream), "{refused}");
+        for handle in [0, 1, 0x1000] {
+            is_one_stream(ptr::without_provenance_mut(handle)).unwrap();
+        }
+        // SAFETY: refused before the handle is used.
+        let refused = unsafe { Stream::from_raw(&Device::cpu(), ptr::without_provenance_mut(2)) };
+        assert!(matches!(refused, Err(Error::PerThreadStream)));
     }
 }

@@ -526,3 +526,20 @@ fn kernels_are_families_by_their_module() {
     assert_eq!(family(&kernels::waits), "kernels");
     assert_eq!(family(&elsewhere::nothing), "elsewhere");
 }
+
+#[test]
+fn memory_of_another_stream_is_no_argument() -> Result<()> {
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let saxpy = device.load(&PTX, &kernels::saxpy)?;
+        let (x, mut y) = (ramp(&stream, 4)?, stream.scratch::<f32>(4)?);
+        // SAFETY: refused before anything runs.
+        let refused = unsafe { other.launch(&saxpy, 1, (4, 1.0, &x, y.view_mut())) };
+        let message = refused.unwrap_err().to_string();
+        assert!(
+            message.starts_with("argument 4 of kernel `saxpy` is memory of another stream"),
+            "{message}"
+        );
+    }
+    Ok(())
+}

@@ -85,12 +85,8 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = gemm.problem(&self.device, alpha, a, b, beta, c)?;
-        on_device(
-            "gemm",
-            &self.device,
-            &[("the stream", Some(stream.device()))],
-        )?;
+        on_device("gemm", &self.device, "the stream", stream.device())?;
+        let problem = gemm.problem(stream, alpha, a, b, beta, c)?;
         self.shape.check(&problem.shape())?;
         self.launch(stream, problem)
     }
