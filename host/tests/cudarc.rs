@@ -38,19 +38,64 @@ fn slices_of_cudarc_are_read_and_written() -> Result<(), Box<dyn std::error::Err
     };
     let theirs = context.new_stream()?;
     let mut slice = theirs.clone_htod(&[1.0f32, 2.0, 3.0])?;
-    let ours = Device::gpu(0)?.stream()?;
+    let ours = Stream::from_cudarc(&theirs)?;
 
-    let read = Borrowed::new(&ours, &slice)?;
+    let read = Borrowed::new(&ours, slice.as_view())?;
     assert_eq!(ours.download(read.view())?, [1.0, 2.0, 3.0]);
     drop(read);
+    let read = Borrowed::new(&ours, slice.slice(1..))?;
+    assert_eq!(ours.download(read.view())?, [2.0, 3.0]);
+    drop(read);
 
-    let mut written = BorrowedMut::new(&ours, &mut slice)?;
+    let mut written = BorrowedMut::new(&ours, slice.as_view_mut())?;
     ours.fill_bytes(written.view_mut().slice_mut(1..)?, 0)?;
     drop(written);
     assert_eq!(theirs.clone_dtoh(&slice)?, [1.0, 0.0, 0.0]);
 
     let cpu = Device::cpu().stream()?;
-    let refused = Borrowed::new(&cpu, &slice).unwrap_err();
+    let refused = Borrowed::new(&cpu, slice.as_view()).unwrap_err();
     assert!(matches!(refused, Error::WrongDevice { .. }), "{refused}");
     Ok(())
+}
+
+#[test]
+fn slices_of_cudarc_are_used_in_their_own_stream() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let theirs = context.new_stream()?;
+    let mut slice = theirs.clone_htod(&[1.0f32, 2.0, 3.0])?;
+    let another = Device::gpu(0)?.stream()?;
+    let refused = Borrowed::new(&another, slice.as_view()).unwrap_err();
+    assert!(matches!(refused, Error::WrongStream { .. }), "{refused}");
+    let refused = BorrowedMut::new(&another, slice.as_view_mut()).unwrap_err();
+    assert!(matches!(refused, Error::WrongStream { .. }), "{refused}");
+
+    let ours = Stream::from_cudarc(&theirs)?;
+    let read = Borrowed::new(&ours, slice.as_view())?;
+    let refused = another.download(read.view()).unwrap_err();
+    assert!(matches!(refused, Error::WrongStream { .. }), "{refused}");
+    drop(read);
+    // Without its guard, the slice is freed after the stream's work all the same.
+    let mut forgotten = BorrowedMut::new(&ours, slice.as_view_mut())?;
+    ours.fill_bytes(forgotten.view_mut(), 0)?;
+    std::mem::forget(forgotten);
+    drop(slice);
+    ours.synchronize()?;
+
+    // Slices can be allocated in a stream of this crate.
+    let theirs = another.as_cudarc().expect("the stream is a GPU's");
+    let slice = theirs.clone_htod(&[4.0f32])?;
+    let read = Borrowed::new(&another, slice.as_view())?;
+    assert_eq!(another.download(read.view())?, [4.0]);
+    Ok(())
+}
+
+#[test]
+fn the_per_thread_stream_is_no_stream() {
+    let Some(context) = context() else {
+        return;
+    };
+    let refused = Stream::from_cudarc(&context.per_thread_stream()).unwrap_err();
+    assert!(matches!(refused, Error::PerThreadStream), "{refused}");
 }
