@@ -40,8 +40,7 @@ use registry::{Family, Fused, Launch};
 /// a residual and an activation with the product, and has the precisions of `f32` products.
 ///
 /// # Errors
-/// If extents disagree, if a matrix is on another device or bound to another stream ([`View::stream`](crate::View::stream)),
-/// or if the address ranges of C and of A or B overlap.
+/// If extents disagree, if a matrix is on another device or bound to another stream, or if the address ranges of C and of A or B overlap.
 /// If the device has no kernels for the element types, or no memory left for copies and partial output.
 ///
 /// ```

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
-use cutlet_host::{Device, IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
 
 use crate::{Error, Result};
 
@@ -270,38 +270,14 @@ pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
     GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
 }
 
-/// Returns an error if an operand is not on the operation's device.
-pub(crate) fn on_device(
-    operation: &'static str,
-    device: &Device,
-    operand: &str,
-    found: &Device,
-) -> Result<()> {
-    if found == device {
-        return Ok(());
-    }
-    Err(Error::Host(cutlet_host::Error::WrongDevice {
-        what: format!("{operation}: {operand}"),
-        found: found.describe().to_string(),
-        expected: device.describe().to_string(),
-    }))
-}
-
-/// Returns an error if work in the stream may not use an operand, because it is on another device or bound to another
-/// stream.
+/// Returns an error unless work in the stream may use an operand.
 pub(crate) fn in_stream<T: DeviceData>(
     operation: &'static str,
     stream: &Stream,
     operand: &str,
     view: View<'_, T>,
 ) -> Result<()> {
-    on_device(operation, stream.device(), operand, view.device())?;
-    match view.stream() {
-        Some(other) if other != stream => Err(Error::Host(cutlet_host::Error::WrongStream {
-            what: format!("{operation}: {operand}"),
-        })),
-        _ => Ok(()),
-    }
+    Ok(view.expect_usable_in(stream, || format!("{operation}: {operand}"))?)
 }
 
 /// Returns an error if the address ranges of an operand and the output overlap.

@@ -46,7 +46,7 @@ impl<P: DeviceData> KernelArg<P> for P {
 
 impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
-        self.expect(site.stream, || site.name())?;
+        self.expect_usable_in(site.stream, || site.name())?;
         Ok(Global::from_ptr(std::ptr::with_exposed_provenance(
             self.address() as usize,
         )))
@@ -73,7 +73,7 @@ impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
 
 impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
-        self.expect(site.stream, || site.name())?;
+        self.expect_usable_in(site.stream, || site.name())?;
         Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
             self.address() as usize,
         )))

@@ -196,12 +196,9 @@ impl<'a, T: DeviceData> View<'a, T> {
         }
     }
 
-    /// The same elements, which no other stream than this one may use.
-    pub(crate) fn bound_to(self, stream: &'a Stream) -> Self {
-        View {
-            home: Home::Stream(stream),
-            ..self
-        }
+    /// The same elements, which may be used as `home` says.
+    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
+        View { home, ..self }
     }
 
     /// The device that the memory is on.
@@ -209,14 +206,15 @@ impl<'a, T: DeviceData> View<'a, T> {
         self.home.device()
     }
 
-    /// The stream that the memory is bound to, such as that of a [`Scratch`](crate::Scratch). Other
-    /// streams may not use it. `None` if every stream of the device may.
-    pub fn stream(&self) -> Option<&'a Stream> {
-        self.home.stream()
-    }
-
-    /// Returns an error unless work in `stream` may use the elements, which are `what` in words.
-    pub(crate) fn expect(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+    /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
+    ///
+    /// Copies, fills and launches check it themselves. It is for code that passes on the
+    /// [`address`](Self::address).
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
+    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.home.expect(stream, what)
     }
 
@@ -306,12 +304,9 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         }
     }
 
-    /// The same elements, which no other stream than this one may use.
-    pub(crate) fn bound_to(self, stream: &'a Stream) -> Self {
-        ViewMut {
-            home: Home::Stream(stream),
-            ..self
-        }
+    /// The same elements, which may be used as `home` says.
+    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
+        ViewMut { home, ..self }
     }
 
     /// The device that the memory is on.
@@ -319,14 +314,15 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         self.home.device()
     }
 
-    /// The stream that the memory is bound to, such as that of a [`Scratch`](crate::Scratch). Other
-    /// streams may not use it. `None` if every stream of the device may.
-    pub fn stream(&self) -> Option<&'a Stream> {
-        self.home.stream()
-    }
-
-    /// Returns an error unless work in `stream` may use the elements, which are `what` in words.
-    pub(crate) fn expect(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+    /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
+    ///
+    /// Copies, fills and launches check it themselves. It is for code that passes on the
+    /// [`address`](Self::address).
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
+    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.home.expect(stream, what)
     }
 

@@ -2,28 +2,22 @@
 
 use crate::{Device, Error, Result, Stream};
 
-/// The device that memory is on, and the streams that may use it.
+/// The device that memory is on, and the work that may use it.
 #[derive(Clone, Copy)]
 pub(crate) enum Home<'a> {
-    /// Every stream of the device may use the memory.
+    /// Work of every stream of the device.
     Device(&'a Device),
-    /// Only this stream may: the memory is allocated and freed in the order of its work.
+    /// Work of this stream: the memory is allocated and freed in the order of the stream's work.
     Stream(&'a Stream),
+    /// Work that is recorded in this stream: the memory exists in a graph alone.
+    Capture(&'a Stream),
 }
 
 impl<'a> Home<'a> {
     pub(crate) fn device(self) -> &'a Device {
         match self {
             Home::Device(device) => device,
-            Home::Stream(stream) => stream.device(),
-        }
-    }
-
-    /// The stream that the memory is bound to.
-    pub(crate) fn stream(self) -> Option<&'a Stream> {
-        match self {
-            Home::Device(_) => None,
-            Home::Stream(stream) => Some(stream),
+            Home::Stream(stream) | Home::Capture(stream) => stream.device(),
         }
     }
 
@@ -32,7 +26,17 @@ impl<'a> Home<'a> {
         match self {
             Home::Device(device) => device.expect(user.device(), what),
             Home::Stream(stream) if stream == user => Ok(()),
-            Home::Stream(stream) => {
+            Home::Capture(stream) if stream == user => match stream.is_capturing()? {
+                true => Ok(()),
+                false => Err(Error::Capture {
+                    found: format!(
+                        "{} is memory of the graph and is used after the capture",
+                        what()
+                    ),
+                    fix: "use it during the capture, or copy it to a buffer there",
+                }),
+            },
+            Home::Stream(stream) | Home::Capture(stream) => {
                 let what = what();
                 stream.device().expect(user.device(), || what.clone())?;
                 Err(Error::WrongStream { what })

@@ -31,6 +31,7 @@
 //!   drivers from CUDA 12.0 on work.
 
 mod args;
+mod aside;
 mod borrowed;
 mod buffer;
 mod copy;
@@ -42,6 +43,7 @@ mod event;
 mod function;
 mod gpu;
 mod graph;
+mod graph_memory;
 mod grid;
 mod home;
 mod launch;

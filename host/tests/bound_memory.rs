@@ -34,8 +34,10 @@ fn scratch_memory_is_not_used_in_another_stream() -> Result<()> {
         let clone = stream.clone();
         clone.copy(&x, scratch.view_mut())?;
         assert_eq!(clone.download(scratch.view())?, [1, 2, 3]);
-        assert_eq!(scratch.view().stream(), Some(&stream));
-        assert_eq!(x.view().stream(), None);
+        let usable = |stream| scratch.view().expect_usable_in(stream, || "it".to_string());
+        usable(&clone)?;
+        is_refused(usable(&other));
+        x.view().expect_usable_in(&other, || "it".to_string())?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::CudaContext;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cutlet_host::{Backend, Borrowed, BorrowedMut, Device, Error, Stream};
 
 /// cudarc's context of GPU 0, if there is a GPU.
@@ -98,4 +99,37 @@ fn the_per_thread_stream_is_no_stream() {
     };
     let refused = Stream::from_cudarc(&context.per_thread_stream()).unwrap_err();
     assert!(matches!(refused, Error::PerThreadStream), "{refused}");
+}
+
+/// cudarc has safe functions that begin and end a capture of a stream.
+#[test]
+fn a_capture_that_cudarc_began_is_noticed() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let theirs = context.new_stream()?;
+    let (ours, again) = (Stream::from_cudarc(&theirs)?, Stream::from_cudarc(&theirs)?);
+    assert_eq!(ours, again);
+    let mut x = ours.upload(&[1u32, 2, 3])?;
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+    for stream in [&ours, &again] {
+        let refused = stream.download(&x).unwrap_err();
+        assert!(matches!(refused, Error::Capturing { .. }), "{refused}");
+    }
+    let mut scratch = ours.scratch::<u32>(3)?;
+    ours.copy(&x, scratch.view_mut())?;
+    again.copy(scratch.view(), &mut x)?;
+    let graph = theirs
+        .end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)?;
+    for refused in [
+        ours.download(scratch.view()).map(drop),
+        ours.fill_bytes(scratch.view_mut(), 0),
+    ] {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, Error::Capture { .. }), "{refused}");
+    }
+    drop(scratch);
+    drop(graph);
+    assert_eq!(ours.download(&x)?, [1, 2, 3]);
+    Ok(())
 }

@@ -274,29 +274,65 @@ fn streams_that_do_not_rejoin_a_capture_and_events_from_outside_it_are_errors() 
 
 #[test]
 fn scratch_memory_of_a_stream_that_joined_stays_with_the_graph() -> Result<()> {
-    let device = Device::cpu();
-    let (stream, other) = (device.stream()?, device.stream()?);
-    let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
-    let x = ramp(&stream, 100)?;
-    let mut copy = stream.zeroed::<f32>(100)?;
-    let mut of_graph = None;
-    let graph = stream.capture(|stream| {
-        fork.record(stream)?;
-        other.wait(&fork)?;
-        let mut scratch = other.scratch::<f32>(100)?;
-        of_graph = Some(scratch.view().address());
-        other.copy(&x, scratch.view_mut())?;
-        other.copy(scratch.view(), &mut copy)?;
-        join.record(&other)?;
-        stream.wait(&join)
-    })?;
-    let others: Vec<Buffer<f32>> = (0..8).map(|_| other.zeroed(100)).collect::<Result<_>>()?;
-    for buffer in &others {
-        assert_ne!(Some(buffer.view().address()), of_graph);
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let x = ramp(&stream, 100)?;
+        let mut copy = stream.zeroed::<f32>(100)?;
+        let mut of_graph = None;
+        let graph = stream.capture(|stream| {
+            fork.record(stream)?;
+            other.wait(&fork)?;
+            let mut scratch = other.scratch::<f32>(100)?;
+            of_graph = Some(scratch.view().address());
+            other.copy(&x, scratch.view_mut())?;
+            other.copy(scratch.view(), &mut copy)?;
+            drop(scratch);
+            // Its work and that of `other` may run at the same time.
+            let own = stream.scratch::<f32>(100)?;
+            assert_ne!(Some(own.view().address()), of_graph);
+            assert_eq!(other.resident("words", || Ok(None))?.map(drop), None);
+            join.record(&other)?;
+            stream.wait(&join)
+        })?;
+        let others: Vec<Buffer<f32>> = (0..8).map(|_| other.zeroed(100)).collect::<Result<_>>()?;
+        for buffer in &others {
+            assert_ne!(Some(buffer.view().address()), of_graph);
+        }
+        // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
+        unsafe { graph.launch(&stream)? };
+        assert_eq!(stream.download(&copy)?, stream.download(&x)?);
     }
-    // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
-    unsafe { graph.launch(&stream)? };
-    assert_eq!(stream.download(&copy)?, stream.download(&x)?);
+    Ok(())
+}
+
+#[test]
+fn scratch_memory_of_a_capture_outlives_the_graph() -> Result<()> {
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let mut scratch = None;
+        let graph = stream.capture(|stream| {
+            fork.record(stream)?;
+            other.wait(&fork)?;
+            let mut of_joined = other.scratch::<u32>(100)?;
+            other.fill_bytes(of_joined.view_mut(), 0xab)?;
+            let mut of_own = stream.scratch::<u32>(100)?;
+            stream.fill_bytes(of_own.view_mut(), 0xcd)?;
+            scratch = Some((of_joined, of_own));
+            join.record(&other)?;
+            stream.wait(&join)
+        })?;
+        let (of_joined, of_own) = scratch.expect("the capture made it");
+        // No replay has run yet, so the memory holds any bytes.
+        assert_eq!(other.download(of_joined.view())?.len(), 100);
+        // SAFETY: the graph keeps its scratch memory.
+        unsafe { graph.launch(&stream)? };
+        stream.synchronize()?;
+        drop(graph);
+        assert_eq!(other.download(of_joined.view())?, [0xabab_abab; 100]);
+        assert_eq!(stream.download(of_own.view())?, [0xcdcd_cdcd; 100]);
+    }
     Ok(())
 }
 
