@@ -19,6 +19,17 @@ const ALIGNMENT: usize = 256;
 /// `len` elements of `T` on a device. A [`Stream`](crate::Stream) makes it: `zeroed`, `upload`.
 ///
 /// On the CPU backend this is host memory. Dropping a buffer waits for the work that uses it.
+///
+/// A buffer begins at a multiple of 256 bytes. Elements that need more do not compile:
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, cutlet_device::DeviceData)]
+/// #[repr(C, align(512))]
+/// struct Page([u8; 512]);
+///
+/// let stream = cutlet_host::Device::cpu().stream().unwrap();
+/// stream.zeroed::<Page>(1).unwrap();
+/// ```
 pub struct Buffer<T: DeviceData> {
     device: Device,
     address: u64,
@@ -29,7 +40,7 @@ pub struct Buffer<T: DeviceData> {
 impl<T: DeviceData> Buffer<T> {
     /// Memory for `len` elements: zeros on the CPU, uninitialised on a GPU.
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
-        const { T::CHECK }
+        const { elements_fit::<T>() }
         let bytes = bytes_of::<T>(device, len)?;
         let address = match device.place() {
             Place::Cpu if bytes == 0 => ALIGNMENT as u64,
@@ -168,14 +179,16 @@ pub struct View<'a, T: DeviceData> {
 
 impl<'a, T: DeviceData> View<'a, T> {
     /// Borrows `len` elements at `address` from another owner. On a GPU the address is a
-    /// `CUdeviceptr`, such as a tensor's `data_ptr()`; on the CPU backend it is in host memory.
+    /// `CUdeviceptr`, such as a tensor's `data_ptr()`; on the CPU backend it is that of a host pointer whose
+    /// provenance was exposed, as `as u64` does.
     ///
     /// # Errors
     /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are initialised memory of `device`, and every write to them is ordered
-    /// with the streams that use the view.
+    /// For `'a`, and until the work that was enqueued with the view is done, the elements are initialised memory
+    /// of `device`, and every write to them is ordered with that work. On a GPU, work is done some time after its
+    /// call.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
         // SAFETY: the caller's promise, and the address is aligned.
@@ -187,7 +200,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// # Safety
     /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
-        const { T::CHECK }
+        const { elements_fit::<T>() }
         View {
             home: Home::Device(device),
             address,
@@ -282,8 +295,8 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are initialised memory of `device`, and every other access to them is
-    /// ordered with the streams that use the view.
+    /// For `'a`, and until the work that was enqueued with the view is done, the elements are initialised memory
+    /// of `device`, and every other access to them is ordered with that work.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
         // SAFETY: the caller's promise, and the address is aligned.
@@ -295,7 +308,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// # Safety
     /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
-        const { T::CHECK }
+        const { elements_fit::<T>() }
         ViewMut {
             home: Home::Device(device),
             address,
@@ -484,6 +497,15 @@ impl<'a, T: DeviceData> IntoViewMut<'a> for &'a mut ViewMut<'_, T> {
     }
 }
 
+/// Stops the build if `T` is not plain data, or needs a larger alignment than buffers have.
+pub(crate) const fn elements_fit<T: DeviceData>() {
+    let () = T::CHECK;
+    assert!(
+        align_of::<T>() <= ALIGNMENT,
+        "elements of a buffer can have an alignment of at most 256 bytes"
+    );
+}
+
 fn bytes_of<T>(device: &Device, len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
         .ok_or_else(|| too_large(device, usize::MAX))
@@ -506,7 +528,7 @@ pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {
 }
 
 fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
-    const { T::CHECK }
+    const { elements_fit::<T>() }
     let alignment = align_of::<T>();
     let bytes = len.saturating_mul(size_of::<T>());
     let found = if address == 0 && bytes != 0 {

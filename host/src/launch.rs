@@ -86,8 +86,8 @@ impl Stream {
     /// [`Error::Kernel`] on the CPU. On a GPU a later call returns its error.
     ///
     /// # Safety
-    /// The kernel stays within the memory of its arguments. The memory stays alive until the kernel
-    /// is done. All other accesses to it are ordered with the launch.
+    /// The kernel was loaded with the PTX of the crate that defines it. It stays within the memory of its
+    /// arguments. The memory stays alive until the kernel is done. All other accesses to it are ordered with the launch.
     pub unsafe fn launch<A: KernelArgs>(
         &self,
         function: &Function<A>,

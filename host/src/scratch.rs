@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use cutlet_device::DeviceData;
 
-use crate::buffer::too_large;
+use crate::buffer::{elements_fit, too_large};
 use crate::device::Place;
 use crate::gpu::Gpu;
 use crate::graph_memory::GraphMemory;
@@ -69,6 +69,7 @@ impl Stream {
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Driver`](crate::Error::Driver).
     pub fn scratch<T: DeviceData>(&self, len: usize) -> Result<Scratch<T>> {
+        const { elements_fit::<T>() }
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
         let memory = match (self.device().place(), self.queue()) {
             (Place::Gpu(gpu), Queue::Gpu(queue)) => {
@@ -187,12 +188,12 @@ impl<T: DeviceData> Drop for Scratch<T> {
                     unsafe { block.free(queue.cu_stream()) };
                 }
             }
-            // After the capture, only the graph knows whether its work is done.
-            (Memory::Node { block, .. }, Queue::Gpu(queue)) => {
-                if stream.is_capturing().unwrap_or(false) {
-                    // SAFETY: as above. The call makes a node that frees the block when the graph runs.
-                    unsafe { block.free(queue.cu_stream()) };
-                }
+            // Not after the capture: only the graph knows then whether its work is done.
+            (Memory::Node { block, .. }, Queue::Gpu(queue))
+                if stream.is_capturing().unwrap_or(false) =>
+            {
+                // SAFETY: as above. The call makes a node that frees the block when the graph runs.
+                unsafe { block.free(queue.cu_stream()) };
             }
             _ => {}
         }
