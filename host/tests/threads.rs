@@ -12,7 +12,11 @@ use cutlet_host::{Device, Error, Event, Function, Graph, Result, Stream};
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
 
 /// Launches by each thread.
-const LAUNCHES: usize = 20;
+const LAUNCHES: usize = if cfg!(miri) { 3 } else { 20 };
+/// Captures by each thread.
+const CAPTURES: usize = if cfg!(miri) { 20 } else { 5000 };
+/// Copies beside another thread's captures.
+const COPIES: usize = if cfg!(miri) { 100 } else { 20_000 };
 /// Duration of [`kernels::takes_long`].
 const LONG: Duration = Duration::from_millis(100);
 
@@ -79,6 +83,7 @@ fn two_launches(stream: &Stream, alone: &Function<(u32,)>, test: u32) -> Result<
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn launches_of_clones_run_one_after_the_other() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let alone = stream.device().load(&PTX, &kernels::alone)?;
@@ -91,6 +96,7 @@ fn launches_of_clones_run_one_after_the_other() -> Result<()> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn a_graph_runs_alone_in_its_stream() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let alone = stream.device().load(&PTX, &kernels::alone)?;
@@ -102,6 +108,7 @@ fn a_graph_runs_alone_in_its_stream() -> Result<()> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn replays_of_a_graph_run_one_after_the_other_in_any_streams() -> Result<()> {
     let streams = [Device::cpu().stream()?, Device::cpu().stream()?];
     let alone = streams[0].device().load(&PTX, &kernels::alone)?;
@@ -121,7 +128,7 @@ fn a_capture_that_does_not_begin_leaves_another_threads_capture_alone() -> Resul
     let own = address(&stream)?;
     let capture = || {
         let mut captured = 0;
-        while captured < 5000 {
+        while captured < CAPTURES {
             let graph = stream.capture(|stream| {
                 let of_graph = address(stream)?;
                 assert_ne!(of_graph, own);
@@ -148,6 +155,7 @@ fn a_capture_that_does_not_begin_leaves_another_threads_capture_alone() -> Resul
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn waiting_waits_for_the_work_of_other_threads() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let takes_long = stream.device().load(&PTX, &kernels::takes_long)?;
@@ -173,6 +181,7 @@ fn waiting_waits_for_the_work_of_other_threads() -> Result<()> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn a_launch_that_fails_blocks_no_other() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let alone = stream.device().load(&PTX, &kernels::alone)?;
@@ -193,6 +202,7 @@ fn a_launch_that_fails_blocks_no_other() -> Result<()> {
 
 /// The launch would wait for its own end.
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn a_kernel_that_launches_into_its_own_stream_is_an_error() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let itself = stream.device().load(&PTX, &kernels::launches_itself)?;
@@ -219,7 +229,7 @@ fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
                 captured.expect("no other thread captures");
             }
         });
-        let result = (0..20_000).try_for_each(|_| {
+        let result = (0..COPIES).try_for_each(|_| {
             match stream.download(&buffer) {
                 Ok(copy) if copy == [7; 1000] => {}
                 Err(Error::Capturing { .. }) => {}
@@ -235,5 +245,55 @@ fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
         ends.store(true, Ordering::Relaxed);
         assert_eq!(result, Ok(()));
     });
+    Ok(())
+}
+
+/// Each thread joins a capture of its own with a stream, and both threads use a third stream, its words and its events.
+#[test]
+fn threads_share_streams_words_and_events() -> Result<()> {
+    let device = Device::cpu();
+    let (shared, mark) = (device.stream()?, Event::new(&device)?);
+    let work = || {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let x = stream.upload(&[1u32, 2, 3])?;
+        let mut y = stream.zeroed::<u32>(3)?;
+        let graph = stream.capture(|stream| {
+            fork.record(stream)?;
+            other.wait(&fork)?;
+            let mut scratch = other.scratch::<u32>(3)?;
+            other.copy(&x, scratch.view_mut())?;
+            other.copy(scratch.view(), &mut y)?;
+            join.record(&other)?;
+            stream.wait(&join)
+        })?;
+        mark.record(&shared)?;
+        other.wait(&mark)?;
+        let words = shared.resident("words", || Ok(Some(vec![7, 8])))?;
+        let words = words.expect("the stream is our own");
+        assert_eq!(shared.download(&*words)?, [7, 8]);
+        // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
+        unsafe { graph.launch(&shared)? };
+        assert_eq!(stream.download(&y)?, [1, 2, 3]);
+        Ok(())
+    };
+    in_threads([&work, &work])
+}
+
+#[test]
+fn replays_of_copies_in_two_threads_do_not_overlap() -> Result<()> {
+    let streams = [Device::cpu().stream()?, Device::cpu().stream()?];
+    let x = streams[0].upload(&[1u32; 100])?;
+    let mut y = streams[0].zeroed::<u32>(100)?;
+    let graph = streams[0].capture(|stream| {
+        let mut scratch = stream.scratch::<u32>(100)?;
+        stream.fill_bytes(scratch.view_mut(), 0)?;
+        stream.copy(&x, scratch.view_mut())?;
+        stream.copy(scratch.view(), &mut y)
+    })?;
+    // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
+    let replay = |stream: &Stream| unsafe { graph.launch(stream) };
+    in_threads([&|| replay(&streams[0]), &|| replay(&streams[1])])?;
+    assert_eq!(streams[0].download(&y)?, [1; 100]);
     Ok(())
 }
