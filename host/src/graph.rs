@@ -187,14 +187,15 @@ fn record_gpu<E: From<Error>>(
 }
 
 /// A capture on a GPU. Dropped, it ends the capture, also if the work failed or panicked, and frees the recorded graph.
-struct GpuCapture {
+struct GpuCapture<'a> {
+    of: &'a Stream,
     stream: CUstream,
     graph: CUgraph,
     memory: Arc<GraphMemory>,
 }
 
-impl GpuCapture {
-    fn begin(of: &Stream, stream: CUstream) -> Result<Self> {
+impl<'a> GpuCapture<'a> {
+    fn begin(of: &'a Stream, stream: CUstream) -> Result<Self> {
         let memory = Arc::new(GraphMemory::default());
         // Relaxed, so that the work may allocate and load kernels.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -204,6 +205,7 @@ impl GpuCapture {
         check("beginning a capture", code)?;
         of.becomes_part_of(Arc::downgrade(&memory), true);
         Ok(GpuCapture {
+            of,
             stream,
             graph: ptr::null_mut(),
             memory,
@@ -211,14 +213,17 @@ impl GpuCapture {
     }
 
     fn end(&mut self) -> Result<()> {
+        // The work may have used another device. Without a context, ending the capture returns an error.
+        let current = self.of.device().make_current();
         // SAFETY: the stream is alive, and the driver writes one handle.
         let code = unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) };
         self.memory.end();
+        current?;
         check("ending a capture", code)
     }
 }
 
-impl Drop for GpuCapture {
+impl Drop for GpuCapture<'_> {
     fn drop(&mut self) {
         if !self.memory.has_ended() {
             // The work has failed already, and its error is returned.

@@ -11,6 +11,7 @@ use crate::device::Place;
 use crate::gpu::Gpu;
 use crate::graph_memory::GraphMemory;
 use crate::home::Home;
+use crate::resident::StreamMemory;
 use crate::scratch_pool::Block;
 use crate::stream::Queue;
 use crate::{Buffer, Result, Stream, View, ViewMut};
@@ -76,17 +77,9 @@ impl Stream {
                 // What is allocated for the stream must not become a node of a capture that begins meanwhile.
                 let _joins = self.joins_no_capture();
                 match (self.is_capturing()?, self.graph_memory()) {
-                    (false, _) => {
-                        let block = self.block(gpu, queue, bytes)?;
-                        Memory::Block { block, len }
-                    }
                     (true, Some(graph)) => self.of_graph(graph, bytes, len)?,
-                    (true, None) => {
-                        let pool = self.device().scratch_pool();
-                        let block = pool.allocate(gpu, bytes, queue.cu_stream())?;
-                        let block = block.ok_or_else(|| too_large(self.device(), bytes))?;
-                        Memory::Node { block, len }
-                    }
+                    (true, None) => self.of_pool(gpu, queue, None, bytes, len)?,
+                    (false, _) => self.of_pool(gpu, queue, self.memory(), bytes, len)?,
                 }
             }
             _ => match self.graph_memory() {
@@ -100,23 +93,34 @@ impl Stream {
         })
     }
 
-    /// A block that this stream has kept, or a new one.
-    fn block(&self, gpu: &Gpu, queue: &CudaStream, bytes: usize) -> Result<Block> {
+    /// A block that the stream has kept in `kept`, or a new one.
+    fn of_pool<T: DeviceData>(
+        &self,
+        gpu: &Gpu,
+        queue: &CudaStream,
+        kept: Option<&StreamMemory>,
+        bytes: usize,
+        len: usize,
+    ) -> Result<Memory<T>> {
         let allocate = || {
             let pool = self.device().scratch_pool();
             pool.allocate(gpu, bytes, queue.cu_stream())
         };
-        let kept = self.memory();
-        let mut block = kept.and_then(|kept| kept.take_idle(bytes));
-        if block.is_none() {
-            block = allocate()?;
+        if let Some(block) = kept.and_then(|kept| kept.take_idle(bytes)) {
+            return Ok(Memory::Block { block, len });
         }
+        let mut block = allocate()?;
         if block.is_none() && kept.is_some() {
             // The memory of smaller idle blocks may suffice.
             self.free_idle_blocks();
             block = allocate()?;
         }
-        block.ok_or_else(|| too_large(self.device(), bytes))
+        let block = block.ok_or_else(|| too_large(self.device(), bytes))?;
+        // Asked after the allocation, because another library may have begun a capture before it.
+        match self.is_capturing()? {
+            true => Ok(Memory::Node { block, len }),
+            false => Ok(Memory::Block { block, len }),
+        }
     }
 
     fn of_graph<T: DeviceData>(

@@ -6,7 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cutlet_device::PtxLibrary;
-use cutlet_host::{Device, Error, Event, Function, Graph, Result, Stream};
+use cutlet_host::{
+    Buffer, Device, Error, Event, Function, Graph, PinnedBuffer, Result, Scratch, Stream, View,
+    ViewMut,
+};
 
 /// The CPU needs no PTX.
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
@@ -59,6 +62,19 @@ mod kernels {
         unsafe { stream.launch(itself, 1, ()) }.unwrap();
     }
 }
+
+/// Threads may share and send all of these.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<(Device, Stream, Event, Graph)>();
+    shared::<(
+        Function<(u32,)>,
+        Buffer<u32>,
+        Scratch<u32>,
+        PinnedBuffer<u32>,
+    )>();
+    shared::<(View<'_, u32>, ViewMut<'_, u32>)>();
+};
 
 /// Calls each function `LAUNCHES` times, in a thread of its own.
 fn in_threads<'a>(works: [&'a (dyn Fn() -> Result<()> + Sync); 2]) -> Result<()> {
