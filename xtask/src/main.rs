@@ -12,6 +12,7 @@ mod instructions;
 mod kernel_package;
 mod lint_kernels;
 mod measured;
+mod miri;
 mod nvdisasm;
 mod package;
 mod process;
@@ -36,6 +37,7 @@ usage: cargo xtask <task>
                   runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
+  miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
                 reads";
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
+        "miri" => miri::run(),
         "measured" => measured::run(files),
         _ => {
             eprintln!("{USAGE}");
