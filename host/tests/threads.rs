@@ -1,4 +1,4 @@
-//! Threads that share a stream or a graph of the CPU: their work runs one after the other.
+//! Threads that share a stream or a graph: their work runs one after the other, and captures do not disturb it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use cutlet_device::PtxLibrary;
 use cutlet_host::{
-    Buffer, Device, Error, Event, Function, Graph, PinnedBuffer, Result, Scratch, Stream, View,
-    ViewMut,
+    Backend, Buffer, Device, Error, Event, Function, Graph, PinnedBuffer, Result, Scratch, Stream,
+    View, ViewMut,
 };
 
 /// The CPU needs no PTX.
@@ -19,7 +19,7 @@ const LAUNCHES: usize = if cfg!(miri) { 3 } else { 20 };
 /// Captures by each thread.
 const CAPTURES: usize = if cfg!(miri) { 20 } else { 5000 };
 /// Copies beside another thread's captures.
-const COPIES: usize = if cfg!(miri) { 100 } else { 20_000 };
+const COPIES: usize = if cfg!(miri) { 30 } else { 20_000 };
 /// Duration of [`kernels::takes_long`].
 const LONG: Duration = Duration::from_millis(100);
 
@@ -60,6 +60,14 @@ mod kernels {
         let (stream, itself) = super::ITSELF.get().expect("set before the launch");
         // SAFETY: the kernel touches no memory.
         unsafe { stream.launch(itself, 1, ()) }.unwrap();
+    }
+}
+
+fn devices() -> Vec<Device> {
+    let auto = Device::auto();
+    match auto.backend() {
+        Backend::Gpu => vec![Device::cpu(), auto],
+        Backend::Cpu => vec![auto],
     }
 }
 
@@ -233,10 +241,8 @@ fn a_kernel_that_launches_into_its_own_stream_is_an_error() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
-    let stream = Device::cpu().stream()?;
-    let buffer = stream.upload(&[7u32; 1000])?;
+/// Calls `work` again and again while another thread captures the stream.
+fn beside_captures(stream: &Stream, work: impl Fn() -> Result<(), String>) {
     let ends = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -245,22 +251,66 @@ fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
                 captured.expect("no other thread captures");
             }
         });
-        let result = (0..COPIES).try_for_each(|_| {
-            match stream.download(&buffer) {
-                Ok(copy) if copy == [7; 1000] => {}
-                Err(Error::Capturing { .. }) => {}
-                other => return Err(format!("{other:?}")),
-            }
-            let mut copy = [0; 1000];
-            match stream.copy_to_host(&buffer, &mut copy) {
-                Ok(()) if copy == [7; 1000] => Ok(()),
-                Err(Error::Capturing { .. }) => Ok(()),
-                other => Err(format!("{other:?}, {copy:?}")),
-            }
-        });
+        let result = (0..COPIES).try_for_each(|_| work());
         ends.store(true, Ordering::Relaxed);
         assert_eq!(result, Ok(()));
     });
+}
+
+/// The result of a call that a capture may refuse; `None` if it did.
+fn unless_captured<T>(result: Result<T>) -> Result<Option<T>, String> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Capturing { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let buffer = stream.upload(&[7u32; 1000])?;
+        beside_captures(&stream, || {
+            let expect = |copy: &[u32]| match copy == [7; 1000] {
+                true => Ok(()),
+                false => Err(format!("{copy:?}")),
+            };
+            if let Some(copy) = unless_captured(stream.download(&buffer))? {
+                expect(&copy)?;
+            }
+            let mut copy = [0; 1000];
+            if unless_captured(stream.copy_to_host(&buffer, &mut copy))?.is_some() {
+                expect(&copy)?;
+            }
+            let Some(uploaded) = unless_captured(stream.upload(&[7; 1000]))? else {
+                return Ok(());
+            };
+            match unless_captured(stream.download(&uploaded))? {
+                Some(copy) => expect(&copy),
+                None => Ok(()),
+            }
+        });
+    }
+    Ok(())
+}
+
+#[test]
+fn scratch_memory_is_readable_although_another_thread_captures() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        beside_captures(&stream, || {
+            let error = |error: Error| error.to_string();
+            let mut scratch = stream.scratch::<u32>(1000).map_err(error)?;
+            stream.fill_bytes(scratch.view_mut(), 1).map_err(error)?;
+            match unless_captured(stream.download(scratch.view()))? {
+                Some(copy) if copy.len() != 1000 => Err(format!("{} elements", copy.len())),
+                _ => Ok(()),
+            }
+        });
+        // Nothing has gone wrong on the device.
+        stream.synchronize()?;
+    }
     Ok(())
 }
 
