@@ -12,12 +12,12 @@ mod instructions;
 mod kernel_package;
 mod lint_kernels;
 mod measured;
-mod miri;
 mod nvdisasm;
 mod package;
 mod process;
 mod ptx;
 mod ptxas;
+mod sanitizers;
 mod setup;
 mod test;
 mod wheel;
@@ -38,6 +38,7 @@ usage: cargo xtask <task>
                   wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
+  tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
                 reads";
@@ -56,7 +57,8 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
-        "miri" => miri::run(),
+        "miri" => sanitizers::miri(),
+        "tsan" => sanitizers::tsan(),
         "measured" => measured::run(files),
         _ => {
             eprintln!("{USAGE}");
