@@ -14,7 +14,7 @@ const CALLS: usize = if cfg!(miri) { 3 } else { 20 };
 /// Captures by each thread.
 const CAPTURES: usize = if cfg!(miri) { 20 } else { 5000 };
 /// Copies beside another thread's captures.
-const COPIES: usize = if cfg!(miri) { 30 } else { 20_000 };
+const COPIES: usize = if cfg!(miri) { 30 } else { 10_000 };
 
 /// Threads may share and send all of these.
 const _: () = {
