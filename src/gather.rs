@@ -3,10 +3,10 @@
 mod dispatch;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Buffer, Device, IntoView, Stream, View, ViewMut};
+use cutlet_host::{Buffer, IntoView, Stream, View, ViewMut};
 use cutlet_kernels::gather::Extents;
 
-use crate::matrix::{addresses, disjoint, on_device};
+use crate::matrix::{addresses, disjoint, in_stream};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 use dispatch::{Access, Instance, Unit, to_next_row};
 
@@ -19,7 +19,7 @@ pub use dispatch::Index;
 ///
 /// # Errors
 /// - Extents do not agree.
-/// - An operand is not on the stream's device.
+/// - An operand is on another device than the stream, or bound to another stream.
 /// - The output overlaps the table or the indices.
 /// - The stream is being captured.
 /// - An index is not a row of the table. The rows of such indices are zero, and all other rows are
@@ -120,7 +120,7 @@ impl Gather {
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
         let indices = indices.into_view();
-        check_operands(self.stream.device(), &table, &indices, &output)?;
+        check_operands(&self.stream, &table, &indices, &output)?;
         if output.rows() == 0 || output.columns() == 0 {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl Gather {
 }
 
 fn check_operands<T: DeviceData, X: Index>(
-    device: &Device,
+    stream: &Stream,
     table: &Matrix<'_, T>,
     indices: &View<'_, X>,
     output: &MatrixMut<'_, T>,
@@ -223,15 +223,9 @@ fn check_operands<T: DeviceData, X: Index>(
             "there are {indices} indices and the output has {rows} rows; give an index for each row"
         ));
     }
-    on_device(
-        "gather",
-        device,
-        &[
-            ("the table", Some(table.view.device())),
-            ("the indices", Some(indices.device())),
-            ("the output", Some(output.view.device())),
-        ],
-    )?;
+    in_stream("gather", stream, "the table", table.view)?;
+    in_stream("gather", stream, "the indices", *indices)?;
+    in_stream("gather", stream, "the output", output.view.view())?;
     disjoint("gather", "the table", table.addresses(), output.addresses())?;
     disjoint(
         "gather",

@@ -40,7 +40,7 @@ use registry::{Family, Fused, Launch};
 /// a residual and an activation with the product, and has the precisions of `f32` products.
 ///
 /// # Errors
-/// If extents disagree, if a matrix is not on the stream's device, or if the address ranges of C and of A or B overlap.
+/// If extents disagree, if a matrix is on another device or bound to another stream, or if the address ranges of C and of A or B overlap.
 /// If the device has no kernels for the element types, or no memory left for copies and partial output.
 ///
 /// ```
@@ -207,7 +207,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = self.problem(stream.device(), alpha, a, b, beta, c)?;
+        let problem = self.problem(stream, alpha, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 
@@ -223,14 +223,14 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<Plan<T, D>> {
-        let problem = self.problem(stream.device(), T::Factor::ONE, a, b, beta, c)?;
+        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
         Plan::new(stream, &problem, self.instance)
     }
 
     /// The checked problem of these operands.
     fn problem<'p, T: Operand>(
         &self,
-        device: &Device,
+        stream: &Stream,
         alpha: T::Factor,
         a: Matrix<'p, T>,
         b: Matrix<'p, T>,
@@ -240,7 +240,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     where
         'a: 'p,
     {
-        Problem::new(device, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
+        Problem::new(stream, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
-use cutlet_host::{Device, IntoView, IntoViewMut, View, ViewMut};
+use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
 
 use crate::{Error, Result};
 
@@ -270,22 +270,14 @@ pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
     GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
 }
 
-/// Returns an error if an operand is not on the operation's device.
-pub(crate) fn on_device(
+/// Returns an error unless work in the stream may use an operand.
+pub(crate) fn in_stream<T: DeviceData>(
     operation: &'static str,
-    device: &Device,
-    operands: &[(&str, Option<&Device>)],
+    stream: &Stream,
+    operand: &str,
+    view: View<'_, T>,
 ) -> Result<()> {
-    for &(operand, found) in operands {
-        if let Some(found) = found.filter(|&found| found != device) {
-            return Err(Error::Host(cutlet_host::Error::WrongDevice {
-                what: format!("{operation}: {operand}"),
-                found: found.describe().to_string(),
-                expected: device.describe().to_string(),
-            }));
-        }
-    }
-    Ok(())
+    Ok(view.expect_usable_in(stream, || format!("{operation}: {operand}"))?)
 }
 
 /// Returns an error if the address ranges of an operand and the output overlap.

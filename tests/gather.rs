@@ -310,3 +310,19 @@ fn a_gather_that_waits_cannot_be_captured() {
         "{error}"
     );
 }
+
+#[test]
+fn operands_of_another_stream_are_refused() {
+    let device = Device::auto();
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let table = other.scratch::<u32>(12).unwrap();
+    let indices = stream.zeroed::<i32>(3).unwrap();
+    let mut output = stream.zeroed::<u32>(9).unwrap();
+    let output = MatrixMut::row_major(&mut output, 3, 3).unwrap();
+    let table = Matrix::row_major(table.view(), 4, 3).unwrap();
+    let said = gather(&stream, table, &indices, output)
+        .unwrap_err()
+        .to_string();
+    let expected = "gather: the table is memory of another stream";
+    assert!(said.starts_with(expected), "{said}");
+}

@@ -310,3 +310,20 @@ fn extents_are_checked() {
         "gemm: the columns of A and the rows of B are 5 and 6; make them agree"
     );
 }
+
+#[test]
+fn matrices_of_another_stream_are_refused() {
+    let device = Device::auto();
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let a = stream.zeroed::<f32>(6).unwrap();
+    let mut scratch = other.scratch::<f32>(4).unwrap();
+    let a = Matrix::row_major(&a, 2, 3).unwrap();
+    let c = MatrixMut::row_major(scratch.view_mut(), 2, 2).unwrap();
+    let said = gemm(&stream, 1.0, a, a.transposed(), 0.0, c)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        said.starts_with("gemm: C is memory of another stream"),
+        "{said}"
+    );
+}

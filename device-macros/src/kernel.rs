@@ -176,7 +176,10 @@ fn host_handle(
                 #call
             }
 
-            ::cutlet_device::Kernel::new(#name, ::core::module_path!(), #bounds, __body)
+            // Outside the unsafe block, because the user's expressions are in it.
+            let __bounds = #bounds;
+            // SAFETY: the PTX entry is made of the same function, with its name, arguments and bounds.
+            unsafe { ::cutlet_device::Kernel::new(#name, ::core::module_path!(), __bounds, __body) }
         };
     }
 }

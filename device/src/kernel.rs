@@ -88,7 +88,21 @@ pub struct Kernel<A> {
 impl<A> Kernel<A> {
     /// For the macros: the handle of the kernel `name` in the module with path `module`, which begins with the crate's
     /// name. `body` runs one thread on the CPU.
-    pub const fn new(
+    ///
+    /// A launch passes as many arguments as `A` has, and the driver reads as many as the PTX entry has. So a handle that
+    /// does not fit its entry makes the driver read memory that is not there:
+    ///
+    /// ```compile_fail,E0133
+    /// use cutlet_device::{Kernel, LaunchBounds};
+    ///
+    /// let bounds = LaunchBounds::new(32, 0, 1, 0);
+    /// let kernel: Kernel<(u32,)> = Kernel::new("saxpy", "a_crate::blas", bounds, |_| {});
+    /// ```
+    ///
+    /// # Safety
+    /// The PTX entry `name` of the kernel's family has parameters of the types in `A`, and was compiled for `bounds`.
+    /// `body` is the same kernel, and is sound to call where the entry is.
+    pub const unsafe fn new(
         name: &'static str,
         module: &'static str,
         bounds: LaunchBounds,

@@ -2,7 +2,7 @@
 
 use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
 
-use crate::{Buffer, Device, Result, View, ViewMut};
+use crate::{Buffer, Result, Stream, View, ViewMut};
 
 /// A value that can be written in a launch for a kernel parameter of type `P`.
 ///
@@ -19,7 +19,8 @@ pub trait KernelArg<P> {
     /// Converts the value to the kernel's parameter.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if it is memory of another device.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if it is memory of another device,
+    /// [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to another stream.
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<P>;
 }
 
@@ -28,14 +29,12 @@ pub trait KernelArg<P> {
 pub struct ArgSite<'a> {
     kernel: &'static str,
     position: usize,
-    device: &'a Device,
+    stream: &'a Stream,
 }
 
 impl ArgSite<'_> {
-    fn expect(&self, device: &Device) -> Result<()> {
-        device.expect(self.device, || {
-            format!("argument {} of kernel `{}`", self.position, self.kernel)
-        })
+    fn name(&self) -> String {
+        format!("argument {} of kernel `{}`", self.position, self.kernel)
     }
 }
 
@@ -47,7 +46,7 @@ impl<P: DeviceData> KernelArg<P> for P {
 
 impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
-        site.expect(self.device())?;
+        self.expect_usable_in(site.stream, || site.name())?;
         Ok(Global::from_ptr(std::ptr::with_exposed_provenance(
             self.address() as usize,
         )))
@@ -74,7 +73,7 @@ impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
 
 impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
-        site.expect(self.device())?;
+        self.expect_usable_in(site.stream, || site.name())?;
         Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
             self.address() as usize,
         )))
@@ -104,8 +103,9 @@ pub trait LaunchArgs<A: KernelArgs> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is memory of another device
-    /// than `device`.
-    fn into_args(self, kernel: &'static str, device: &Device) -> Result<A>;
+    /// than that of `stream`, [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to
+    /// another stream.
+    fn into_args(self, kernel: &'static str, stream: &Stream) -> Result<A>;
 }
 
 macro_rules! launch_args {
@@ -115,9 +115,9 @@ macro_rules! launch_args {
         where
             $($param: DeviceData, $value: KernelArg<$param>,)*
         {
-            fn into_args(self, kernel: &'static str, device: &Device) -> Result<($($param,)*)> {
+            fn into_args(self, kernel: &'static str, stream: &Stream) -> Result<($($param,)*)> {
                 let ($($value,)*) = self;
-                Ok(($($value.into_kernel(&ArgSite { kernel, position: $position, device })?,)*))
+                Ok(($($value.into_kernel(&ArgSite { kernel, position: $position, stream })?,)*))
             }
         }
     };

@@ -10,7 +10,8 @@ use cutlet_device::DeviceData;
 
 use crate::device::{Device, Place};
 use crate::driver::check;
-use crate::{Error, Result};
+use crate::home::Home;
+use crate::{Error, Result, Stream};
 
 /// Alignment of every buffer in bytes, on the GPU and on the CPU.
 const ALIGNMENT: usize = 256;
@@ -18,6 +19,17 @@ const ALIGNMENT: usize = 256;
 /// `len` elements of `T` on a device. A [`Stream`](crate::Stream) makes it: `zeroed`, `upload`.
 ///
 /// On the CPU backend this is host memory. Dropping a buffer waits for the work that uses it.
+///
+/// A buffer begins at a multiple of 256 bytes. Elements that need more do not compile:
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, cutlet_device::DeviceData)]
+/// #[repr(C, align(512))]
+/// struct Page([u8; 512]);
+///
+/// let stream = cutlet_host::Device::cpu().stream().unwrap();
+/// stream.zeroed::<Page>(1).unwrap();
+/// ```
 pub struct Buffer<T: DeviceData> {
     device: Device,
     address: u64,
@@ -28,7 +40,7 @@ pub struct Buffer<T: DeviceData> {
 impl<T: DeviceData> Buffer<T> {
     /// Memory for `len` elements: zeros on the CPU, uninitialised on a GPU.
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
-        const { T::CHECK }
+        const { elements_fit::<T>() }
         let bytes = bytes_of::<T>(device, len)?;
         let address = match device.place() {
             Place::Cpu if bytes == 0 => ALIGNMENT as u64,
@@ -79,7 +91,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            device: &self.device,
+            home: Home::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -89,7 +101,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            device: &self.device,
+            home: Home::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -159,7 +171,7 @@ impl<T: DeviceData> fmt::Debug for Buffer<T> {
 /// Consecutive elements on a device, for reading: a shared slice of a [`Buffer`] or of memory with
 /// another owner.
 pub struct View<'a, T: DeviceData> {
-    device: &'a Device,
+    home: Home<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a [T]>,
@@ -167,38 +179,56 @@ pub struct View<'a, T: DeviceData> {
 
 impl<'a, T: DeviceData> View<'a, T> {
     /// Borrows `len` elements at `address` from another owner. On a GPU the address is a
-    /// `CUdeviceptr`, such as a tensor's `data_ptr()`; on the CPU backend it is in host memory.
+    /// `CUdeviceptr`, such as a tensor's `data_ptr()`; on the CPU backend it is that of a host pointer whose
+    /// provenance was exposed, as `as u64` does.
     ///
     /// # Errors
     /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are initialised memory of `device`, and every write to them is ordered
-    /// with the streams that use the view.
+    /// For `'a`, and until the work that was enqueued with the view is done, the elements are initialised memory
+    /// of `device`, and every write to them is ordered with that work. On a GPU, work is done some time after its
+    /// call.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
-        Ok(View {
-            device,
-            address,
-            len,
-            elements: PhantomData,
-        })
+        // SAFETY: the caller's promise, and the address is aligned.
+        Ok(unsafe { Self::of_allocation(device, address, len) })
     }
 
-    /// A view at an address that is known to be valid and aligned.
-    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
-        const { T::CHECK }
+    /// The elements at an address that an allocation returned.
+    ///
+    /// # Safety
+    /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
+    pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
+        const { elements_fit::<T>() }
         View {
-            device,
+            home: Home::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
+    /// The same elements, which may be used as `home` says.
+    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
+        View { home, ..self }
+    }
+
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.device
+        self.home.device()
+    }
+
+    /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
+    ///
+    /// Copies, fills and launches check it themselves. It is for code that passes on the
+    /// [`address`](Self::address).
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
+    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+        self.home.expect(stream, what)
     }
 
     /// Number of elements.
@@ -223,7 +253,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
         let range = within(range, self.len)?;
         Ok(View {
-            device: self.device,
+            home: self.home,
             address: self.address + (range.start * size_of::<T>()) as u64,
             len: range.len(),
             elements: PhantomData,
@@ -252,7 +282,7 @@ impl<T: DeviceData> fmt::Debug for View<'_, T> {
 /// Consecutive elements on a device, for writing: an exclusive slice of a [`Buffer`] or of memory
 /// with another owner.
 pub struct ViewMut<'a, T: DeviceData> {
-    device: &'a Device,
+    home: Home<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a mut [T]>,
@@ -265,32 +295,48 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// [`Error::BadPointer`] if the address is null or not aligned for `T`.
     ///
     /// # Safety
-    /// For `'a`, the elements are initialised memory of `device`, and every other access to them is
-    /// ordered with the streams that use the view.
+    /// For `'a`, and until the work that was enqueued with the view is done, the elements are initialised memory
+    /// of `device`, and every other access to them is ordered with that work.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
-        Ok(ViewMut {
-            device,
-            address,
-            len,
-            elements: PhantomData,
-        })
+        // SAFETY: the caller's promise, and the address is aligned.
+        Ok(unsafe { Self::of_allocation(device, address, len) })
     }
 
-    /// A view at an address that is known to be valid and aligned.
-    pub(crate) const fn over(device: &'a Device, address: u64, len: usize) -> Self {
-        const { T::CHECK }
+    /// The elements at an address that an allocation returned.
+    ///
+    /// # Safety
+    /// As [`from_raw`](Self::from_raw), and the address is aligned for `T`.
+    pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
+        const { elements_fit::<T>() }
         ViewMut {
-            device,
+            home: Home::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
+    /// The same elements, which may be used as `home` says.
+    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
+        ViewMut { home, ..self }
+    }
+
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.device
+        self.home.device()
+    }
+
+    /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
+    ///
+    /// Copies, fills and launches check it themselves. It is for code that passes on the
+    /// [`address`](Self::address).
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
+    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
+        self.home.expect(stream, what)
     }
 
     /// Number of elements.
@@ -311,7 +357,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            device: self.device,
+            home: self.home,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -321,7 +367,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for writing, with a shorter lifetime.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            device: self.device,
+            home: self.home,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -354,7 +400,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub fn split_at(self, middle: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
         let range = within(middle.., self.len)?;
         let part = |start: usize, len: usize| ViewMut {
-            device: self.device,
+            home: self.home,
             address: self.address + (start * size_of::<T>()) as u64,
             len,
             elements: PhantomData,
@@ -451,6 +497,15 @@ impl<'a, T: DeviceData> IntoViewMut<'a> for &'a mut ViewMut<'_, T> {
     }
 }
 
+/// Stops the build if `T` is not plain data, or needs a larger alignment than buffers have.
+pub(crate) const fn elements_fit<T: DeviceData>() {
+    let () = T::CHECK;
+    assert!(
+        align_of::<T>() <= ALIGNMENT,
+        "elements of a buffer can have an alignment of at most 256 bytes"
+    );
+}
+
 fn bytes_of<T>(device: &Device, len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
         .ok_or_else(|| too_large(device, usize::MAX))
@@ -473,7 +528,7 @@ pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {
 }
 
 fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
-    const { T::CHECK }
+    const { elements_fit::<T>() }
     let alignment = align_of::<T>();
     let bytes = len.saturating_mul(size_of::<T>());
     let found = if address == 0 && bytes != 0 {
@@ -519,6 +574,6 @@ fn describe<T: DeviceData>(
         f,
         "{what}<{element}>({} on {})",
         view.len,
-        view.device.name()
+        view.device().name()
     )
 }

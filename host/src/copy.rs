@@ -51,9 +51,16 @@ impl Stream {
                 if !self.is_capturing()? {
                     return self.fill_bytes(buffer, byte);
                 }
-                let stream = self.device().stream()?;
-                stream.fill_bytes(buffer, byte)?;
-                stream.wait_for_work()
+                match (buffer.view().bytes(), self.gpu()) {
+                    (bytes @ 1.., Some((gpu, _))) => {
+                        let to = buffer.address();
+                        // SAFETY: the buffer has that many bytes, and is borrowed for the call.
+                        self.aside(gpu)?.run("filling a buffer", |stream| unsafe {
+                            sys::cuMemsetD8Async(to, byte, bytes, stream)
+                        })
+                    }
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -72,7 +79,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::WrongDevice`],
-    /// [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    /// [`Error::WrongStream`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
     pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
         let from = from.into_view();
         let mut data = Vec::new();
@@ -93,7 +100,7 @@ impl Stream {
     /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
         // SAFETY: both live until the call returns, and the copy is done by then.
@@ -103,7 +110,7 @@ impl Stream {
     /// Copies `from` into `to`, which has as many elements. Returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`];
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
     pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
         let from = from.into_view();
@@ -116,7 +123,7 @@ impl Stream {
     /// the host if `from` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     ///
     /// # Safety
     /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph,
@@ -141,8 +148,7 @@ impl Stream {
         returns: Return,
     ) -> Result<()> {
         same_len("a copy from the host", from.len(), to.len())?;
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        to.expect_usable_in(self, || "the destination".to_string())?;
         let copy = CopyBytes {
             from: from.as_ptr().expose_provenance(),
             to: to.address() as usize,
@@ -158,7 +164,7 @@ impl Stream {
     /// the host if `to` is a [`PinnedBuffer`](crate::PinnedBuffer). It can be captured.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     ///
     /// # Safety
     /// `from` stays alive, and `to` stays alive and is not accessed, until the copy is done: in a
@@ -185,8 +191,7 @@ impl Stream {
         to: *mut T,
         returns: Return,
     ) -> Result<()> {
-        from.device()
-            .expect(self.device(), || "the source".to_string())?;
+        from.expect_usable_in(self, || "the source".to_string())?;
         let copy = CopyBytes {
             from: from.address() as usize,
             to: to.expose_provenance(),
@@ -201,7 +206,7 @@ impl Stream {
     /// Enqueues a copy of `from` into `to`, which has as many elements. Both are on the stream's device.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     pub fn copy<'a, 'b, V, W>(&self, from: V, to: W) -> Result<()>
     where
         V: IntoView<'a>,
@@ -210,10 +215,8 @@ impl Stream {
         let (from, to): (View<V::Element>, ViewMut<V::Element>) =
             (from.into_view(), to.into_view_mut());
         same_len("a copy on the device", from.len(), to.len())?;
-        from.device()
-            .expect(self.device(), || "the source".to_string())?;
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        from.expect_usable_in(self, || "the source".to_string())?;
+        to.expect_usable_in(self, || "the destination".to_string())?;
         let copy = CopyBytes {
             from: from.address() as usize,
             to: to.address() as usize,
@@ -238,24 +241,25 @@ impl Stream {
         returns: Return,
         on_gpu: impl FnOnce(CUstream) -> CUresult,
     ) -> Result<()> {
-        let enqueue_on_gpu = |stream: CUstream| match copy.bytes {
-            0 => Ok(()),
-            _ => check(doing, on_gpu(stream)),
-        };
         match (self.queue(), returns) {
             (Queue::Cpu(queue), Return::AtOnce) if copy.bytes > 0 => queue.submit(copy),
             (Queue::Cpu(_), Return::AtOnce) => Ok(()),
             (Queue::Cpu(queue), Return::WhenDone) => queue.run(UNCAPTURED, &copy),
-            (Queue::Gpu(stream), Return::AtOnce) => {
+            (Queue::Gpu(stream), Return::AtOnce) if copy.bytes > 0 => {
                 self.device().make_current()?;
-                enqueue_on_gpu(stream.cu_stream())
+                check(doing, on_gpu(stream.cu_stream()))
             }
-            (Queue::Gpu(stream), Return::WhenDone) => {
-                // A capture that began before the copy is done would record the copy, or break off the wait.
+            (Queue::Gpu(_), Return::AtOnce) => Ok(()),
+            (Queue::Gpu(_), Return::WhenDone) => {
                 let _joins = self.joins_no_capture();
                 self.must_not_capture(UNCAPTURED)?;
-                enqueue_on_gpu(stream.cu_stream())?;
-                self.wait_for_work()
+                // Another library may begin a capture of the stream at any time. It would record a copy in the stream,
+                // or end the wait for it. So the copy is in a stream that no library knows.
+                self.wait_for_work()?;
+                match (copy.bytes, self.gpu()) {
+                    (1.., Some((gpu, _))) => self.aside(gpu)?.run(doing, on_gpu),
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -263,11 +267,10 @@ impl Stream {
     /// Enqueues setting every byte of `to` to `byte`.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], [`Error::Driver`].
+    /// [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
     pub fn fill_bytes<'a, V: IntoViewMut<'a>>(&self, to: V, byte: u8) -> Result<()> {
         let to = to.into_view_mut();
-        to.device()
-            .expect(self.device(), || "the destination".to_string())?;
+        to.expect_usable_in(self, || "the destination".to_string())?;
         let bytes = to.view().bytes();
         if bytes == 0 {
             return Ok(());

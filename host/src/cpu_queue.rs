@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::graph_memory::GraphMemory;
 use crate::lock::lock;
-use crate::resident::ResidentMemory;
 use crate::{Error, Result};
 
 /// A launch, copy or fill on the CPU backend.
@@ -46,7 +46,7 @@ struct Recorded {
     /// Indices of the work that no other work waits for.
     last: BTreeSet<usize>,
     /// The memory that the work uses.
-    memory: Arc<ResidentMemory>,
+    memory: Arc<GraphMemory>,
 }
 
 /// The position of a stream or an event in a capture.
@@ -127,7 +127,7 @@ impl CpuQueue {
     ///
     /// # Errors
     /// [`Error::Capture`] if this stream has not waited for all work that other streams recorded.
-    pub(crate) fn end(&self) -> Result<(Recording, Arc<ResidentMemory>)> {
+    pub(crate) fn end(&self) -> Result<(Recording, Arc<GraphMemory>)> {
         let place = lock(&self.place).take();
         let ended = place.and_then(|it| Some((lock(&it.capture.0).take()?, it.behind)));
         let (recorded, behind) = ended.unwrap_or_default();
@@ -186,7 +186,7 @@ impl CpuQueue {
     }
 
     /// The memory of the graph into which the stream is being captured; `None` outside a capture.
-    pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
+    pub(crate) fn graph_memory(&self) -> Option<Arc<GraphMemory>> {
         let place = lock(&self.place);
         let recorded = lock(&place.as_ref()?.capture.0);
         Some(recorded.as_ref()?.memory.clone())

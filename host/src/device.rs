@@ -189,7 +189,8 @@ impl Device {
         }
     }
 
-    /// Waits until the work of all streams of this device is done.
+    /// Waits until the work of all streams of this device is done. On the CPU it waits for nothing: work is done
+    /// when its call returns, also if the call is in another thread.
     ///
     /// # Errors
     /// [`Error::Driver`], also for an earlier kernel that failed.

@@ -18,6 +18,9 @@ pub(crate) fn present() -> Result<(), String> {
 }
 
 fn probe() -> Result<(), String> {
+    if cfg!(miri) {
+        return Err("there is no NVIDIA driver: Miri loads no library".to_string());
+    }
     // SAFETY: loading the driver's library only runs its initialisers, which may run at any time.
     if !unsafe { sys::is_culib_present() } {
         return Err("there is no NVIDIA driver: libcuda was not found".to_string());

@@ -73,6 +73,23 @@ pub enum Error {
         expected: String,
     },
 
+    /// Memory that is bound to one stream is used in another.
+    #[error(
+        "{what} is memory of another stream, which may free it before this stream has used it; \
+         use it in its own stream, or copy it to a buffer there"
+    )]
+    WrongStream {
+        /// The memory.
+        what: String,
+    },
+
+    /// The per-thread default stream was given as a stream.
+    #[error(
+        "the per-thread default stream was given, which is another stream in each thread, so that its work has no \
+         order; give a stream of cudarc's `new_stream`, or the default stream"
+    )]
+    PerThreadStream,
+
     /// Source and destination of a copy differ in length.
     #[error(
         "{doing}: the source has {source_len} elements, the destination {destination_len}; take slices of equal length"

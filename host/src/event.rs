@@ -1,8 +1,7 @@
 //! Events: marks in a stream, for timing and for ordering streams.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent_flags, CUresult};
@@ -11,6 +10,7 @@ use cudarc::driver::{CudaEvent, DriverError};
 use crate::cpu_queue::CapturePlace;
 use crate::device::Place;
 use crate::driver::{During, check};
+use crate::graph_memory::GraphMemory;
 use crate::lock::lock;
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
@@ -35,8 +35,7 @@ pub struct Event {
 
 enum Mark {
     Cpu(Mutex<CpuMark>),
-    /// The event, and whether it was ever recorded.
-    Gpu(CudaEvent, AtomicBool),
+    Gpu(CudaEvent, Mutex<GpuMark>),
 }
 
 #[derive(Default)]
@@ -50,6 +49,17 @@ enum CpuMark {
     Captured(CapturePlace),
 }
 
+#[derive(Default)]
+enum GpuMark {
+    /// The event was never recorded.
+    #[default]
+    Nowhere,
+    /// The mark is in a stream.
+    InStream,
+    /// The mark is in the capture of a graph with this memory.
+    Captured(Weak<GraphMemory>),
+}
+
 impl Event {
     /// A new event, not recorded yet.
     ///
@@ -60,7 +70,7 @@ impl Event {
             Place::Cpu => Mark::Cpu(Mutex::default()),
             Place::Gpu(gpu) => {
                 let event = gpu.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-                Mark::Gpu(event.during("making an event")?, AtomicBool::new(false))
+                Mark::Gpu(event.during("making an event")?, Mutex::default())
             }
         };
         Ok(Event {
@@ -78,12 +88,17 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.on(stream)?;
         match (&self.mark, stream.queue()) {
-            (Mark::Gpu(event, recorded), Queue::Gpu(queue)) => {
+            (Mark::Gpu(event, mark), Queue::Gpu(queue)) => {
                 stream.device().make_current()?;
+                // Held for both, so that no thread waits for the event with the mark before.
+                let mut mark = lock(mark);
                 // SAFETY: event and stream are alive and of the same context.
                 let code = unsafe { sys::cuEventRecord(event.cu_event(), queue.cu_stream()) };
                 check("recording an event", code)?;
-                recorded.store(true, Ordering::Relaxed);
+                *mark = match stream.graph_memory() {
+                    Some(memory) => GpuMark::Captured(Arc::downgrade(&memory)),
+                    None => GpuMark::InStream,
+                };
                 Ok(())
             }
             (Mark::Cpu(at), Queue::Cpu(queue)) => {
@@ -129,9 +144,9 @@ impl Event {
             found: "one of the two events was never recorded, or last in a capture",
         };
         match (&start.mark, &self.mark) {
-            (Mark::Gpu(start, start_recorded), Mark::Gpu(end, end_recorded)) => {
-                if !start_recorded.load(Ordering::Relaxed) || !end_recorded.load(Ordering::Relaxed)
-                {
+            (Mark::Gpu(start, start_mark), Mark::Gpu(end, end_mark)) => {
+                let is_in_stream = |mark| matches!(&*lock(mark), GpuMark::InStream);
+                if !is_in_stream(start_mark) || !is_in_stream(end_mark) {
                     return Err(not_recorded);
                 }
                 match start.elapsed_ms(end) {
@@ -178,13 +193,18 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.on(self)?;
         match (&event.mark, self.queue()) {
-            (Mark::Gpu(event, _), Queue::Gpu(queue)) => {
+            (Mark::Gpu(event, mark), Queue::Gpu(queue)) => {
                 self.device().make_current()?;
-                let _joins = self.joins_no_capture();
+                let mark = lock(mark);
+                let _joining = self.may_join_a_capture();
                 // SAFETY: event and stream are alive and of the same context.
                 let code =
                     unsafe { sys::cuStreamWaitEvent(queue.cu_stream(), event.cu_event(), 0) };
-                check("having a stream wait for an event", code)
+                check("having a stream wait for an event", code)?;
+                if let (GpuMark::Captured(memory), None) = (&*mark, self.graph_memory()) {
+                    self.becomes_part_of(memory.clone(), false);
+                }
+                Ok(())
             }
             (Mark::Cpu(at), Queue::Cpu(queue)) => match &*lock(at) {
                 CpuMark::Nowhere => Ok(()),

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode};
 
 use crate::cpu_queue::{CpuQueue, Recording};
+use crate::device::Place;
 use crate::driver::check;
-use crate::resident::{ResidentMemory, StreamMemory};
+use crate::graph_memory::GraphMemory;
+use crate::lock::lock;
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
@@ -21,21 +23,19 @@ pub struct Graph {
     device: Device,
     recorded: Recorded,
     /// Keeps the memory that the recorded launches use.
-    _memory: Option<Arc<ResidentMemory>>,
+    _memory: Arc<GraphMemory>,
 }
 
 enum Recorded {
     Cpu(Recording),
-    Gpu(Executable),
+    /// Locked by calls of the driver: it does not say that several threads may use a graph at a time.
+    Gpu(Mutex<Executable>),
 }
 
 struct Executable(CUgraphExec);
 
-// SAFETY: an executable graph may be used from any thread, by one at a time. The driver's launch
-// call sees to it.
+// SAFETY: the driver takes an executable graph's handle from any thread.
 unsafe impl Send for Executable {}
-// SAFETY: as above.
-unsafe impl Sync for Executable {}
 
 impl Stream {
     /// Records the work that `work` enqueues in the stream, and runs none of it.
@@ -45,7 +45,7 @@ impl Stream {
     ///
     /// Another stream joins the capture when it [waits](Stream::wait) for an event that was recorded
     /// in this stream. Before the capture ends, this stream must wait for an event recorded after all
-    /// work of the other.
+    /// work of the other. Work that other threads enqueue in a captured stream meanwhile is recorded, too.
     ///
     /// The error type is that of `work`. Where `work` ends in `Ok(())`, name the type:
     /// `Ok::<_, cutlet_host::Error>(())`.
@@ -73,19 +73,12 @@ impl Stream {
         let (recorded, memory) = match self.queue() {
             Queue::Cpu(queue) => {
                 let (recording, memory) = record_cpu(queue, || work(self))?;
-                (Recorded::Cpu(recording), Some(memory))
+                (Recorded::Cpu(recording), memory)
             }
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
-                let mut memory = None;
-                let executable = record_gpu(self, stream.cu_stream(), || {
-                    // No other thread is here for the same stream: its capture would not have begun.
-                    let recording = MemoryRecording::begin(self);
-                    let worked = work(self);
-                    memory = recording.end();
-                    worked
-                })?;
-                (Recorded::Gpu(executable), memory)
+                let (executable, memory) = record_gpu(self, stream.cu_stream(), || work(self))?;
+                (Recorded::Gpu(Mutex::new(executable)), memory)
             }
         };
         Ok(Graph {
@@ -104,11 +97,14 @@ impl Graph {
     /// recorded work.
     ///
     /// # Safety
-    /// All memory that the recorded work uses is alive and stays alive until the work is done. The
-    /// safety requirements of each recorded launch hold again.
+    /// All memory that the recorded work uses is alive and stays alive until the work is done. Scratch
+    /// memory that was made during the capture does, because the graph keeps it. The safety requirements
+    /// of each recorded launch hold again.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         self.device
             .expect(stream.device(), || "the graph".to_string())?;
+        // A capture would record the launch, and outlive the graph's memory.
+        let _joins = stream.joins_no_capture();
         stream.must_not_capture("launching a graph")?;
         match (&self.recorded, stream.queue()) {
             (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
@@ -116,9 +112,9 @@ impl Graph {
                 unsafe { recording.replay(queue) }
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
-                stream.device().make_current()?;
-                // SAFETY: graph and stream are alive and of the same context. The rest is the
-                // caller's promise.
+                let executable = lock(executable);
+                // SAFETY: graph and stream are alive and of the same context, which is current. The rest is
+                // the caller's promise.
                 let code = unsafe { sys::cuGraphLaunch(executable.0, queue.cu_stream()) };
                 check("launching a graph", code)
             }
@@ -129,10 +125,10 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        if let (Recorded::Gpu(executable), crate::device::Place::Gpu(gpu)) =
-            (&self.recorded, self.device.place())
+        if let (Recorded::Gpu(executable), Place::Gpu(gpu)) = (&self.recorded, self.device.place())
             && gpu.make_current().is_ok()
         {
+            let executable = lock(executable);
             // SAFETY: made by `record_gpu` and dropped once. The driver keeps it until launches in
             // flight are done. An error here is an earlier kernel's, and the next call returns it.
             let _ = unsafe { sys::cuGraphExecDestroy(executable.0) };
@@ -146,29 +142,10 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// Collects the memory of a CUDA graph that is being recorded. Dropped early, it releases the memory.
-struct MemoryRecording<'a>(Option<&'a StreamMemory>);
-
-impl<'a> MemoryRecording<'a> {
-    fn begin(stream: &'a Stream) -> Self {
-        Self(stream.memory().inspect(|it| it.begin_graph()))
-    }
-
-    fn end(&self) -> Option<Arc<ResidentMemory>> {
-        self.0.and_then(StreamMemory::end_graph)
-    }
-}
-
-impl Drop for MemoryRecording<'_> {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 fn record_cpu<E: From<Error>>(
     queue: &CpuQueue,
     work: impl FnOnce() -> Result<(), E>,
-) -> Result<(Recording, Arc<ResidentMemory>), E> {
+) -> Result<(Recording, Arc<GraphMemory>), E> {
     if !queue.begin() {
         return Err(E::from(Error::Capturing {
             doing: "another capture",
@@ -191,48 +168,8 @@ fn record_gpu<E: From<Error>>(
     of: &Stream,
     stream: CUstream,
     work: impl FnOnce() -> Result<(), E>,
-) -> Result<Executable, E> {
-    // Relaxed, so that `work` may allocate and load kernels.
-    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    {
-        let _joins = of.joins_no_capture();
-        // SAFETY: the stream is alive.
-        let code = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
-        check("beginning a capture", code)?;
-    }
-
-    /// Ends the capture, also if `work` fails or panics, and frees the recorded graph.
-    struct Capture {
-        stream: CUstream,
-        graph: CUgraph,
-        ended: bool,
-    }
-    impl Capture {
-        fn end(&mut self) -> Result<()> {
-            self.ended = true;
-            // SAFETY: the stream is alive, and the driver writes one handle.
-            let code = unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) };
-            check("ending a capture", code)
-        }
-    }
-    impl Drop for Capture {
-        fn drop(&mut self) {
-            if !self.ended {
-                // `work` has failed already, and its error is returned.
-                let _ = self.end();
-            }
-            if !self.graph.is_null() {
-                // SAFETY: the capture made the graph, and it is destroyed once.
-                let _ = unsafe { sys::cuGraphDestroy(self.graph) };
-            }
-        }
-    }
-
-    let mut capture = Capture {
-        stream,
-        graph: ptr::null_mut(),
-        ended: false,
-    };
+) -> Result<(Executable, Arc<GraphMemory>), E> {
+    let mut capture = GpuCapture::begin(of, stream)?;
     work()?;
     capture.end()?;
     if capture.graph.is_null() {
@@ -246,5 +183,55 @@ fn record_gpu<E: From<Error>>(
     // SAFETY: the graph was just recorded, and the driver writes one handle.
     let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, capture.graph, 0) };
     check("making a graph executable", code)?;
-    Ok(Executable(executable))
+    Ok((Executable(executable), capture.memory.clone()))
+}
+
+/// A capture on a GPU. Dropped, it ends the capture, also if the work failed or panicked, and frees the recorded graph.
+struct GpuCapture<'a> {
+    of: &'a Stream,
+    stream: CUstream,
+    graph: CUgraph,
+    memory: Arc<GraphMemory>,
+}
+
+impl<'a> GpuCapture<'a> {
+    fn begin(of: &'a Stream, stream: CUstream) -> Result<Self> {
+        let memory = Arc::new(GraphMemory::default());
+        // Relaxed, so that the work may allocate and load kernels.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        let _joining = of.may_join_a_capture();
+        // SAFETY: the stream is alive.
+        let code = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
+        check("beginning a capture", code)?;
+        of.becomes_part_of(Arc::downgrade(&memory), true);
+        Ok(GpuCapture {
+            of,
+            stream,
+            graph: ptr::null_mut(),
+            memory,
+        })
+    }
+
+    fn end(&mut self) -> Result<()> {
+        // The work may have used another device. Without a context, ending the capture returns an error.
+        let current = self.of.device().make_current();
+        // SAFETY: the stream is alive, and the driver writes one handle.
+        let code = unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) };
+        self.memory.end();
+        current?;
+        check("ending a capture", code)
+    }
+}
+
+impl Drop for GpuCapture<'_> {
+    fn drop(&mut self) {
+        if !self.memory.has_ended() {
+            // The work has failed already, and its error is returned.
+            let _ = self.end();
+        }
+        if !self.graph.is_null() {
+            // SAFETY: the capture made the graph, and it is destroyed once.
+            let _ = unsafe { sys::cuGraphDestroy(self.graph) };
+        }
+    }
 }

@@ -81,12 +81,13 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::BadGrid`] if the grid exceeds the device's limits, [`Error::WrongDevice`] if function
-    /// or arguments are on another device, [`Error::Driver`]. A kernel that fails is an
+    /// or arguments are on another device, [`Error::WrongStream`] if an argument is bound to another
+    /// stream, [`Error::Driver`]. A kernel that fails is an
     /// [`Error::Kernel`] on the CPU. On a GPU a later call returns its error.
     ///
     /// # Safety
-    /// The kernel stays within the memory of its arguments. The memory stays alive until the kernel
-    /// is done. All other accesses to it are ordered with the launch.
+    /// The kernel was loaded with the PTX of the crate that defines it. It stays within the memory of its
+    /// arguments. The memory stays alive until the kernel is done. All other accesses to it are ordered with the launch.
     pub unsafe fn launch<A: KernelArgs>(
         &self,
         function: &Function<A>,
@@ -98,7 +99,7 @@ impl Stream {
         let of_function = || format!("kernel `{name}`");
         function.device().expect(self.device(), of_function)?;
         check_grid(name, bounds, config.grid, self.device())?;
-        let args = args.into_args(name, self.device())?;
+        let args = args.into_args(name, self)?;
         match (function.code(), self.queue()) {
             (Code::Cpu(body), Queue::Cpu(queue)) => queue.submit(CpuLaunch {
                 name,

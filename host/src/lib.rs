@@ -31,6 +31,7 @@
 //!   drivers from CUDA 12.0 on work.
 
 mod args;
+mod aside;
 mod borrowed;
 mod buffer;
 mod copy;
@@ -42,7 +43,9 @@ mod event;
 mod function;
 mod gpu;
 mod graph;
+mod graph_memory;
 mod grid;
+mod home;
 mod launch;
 mod limits;
 mod lock;

@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use cudarc::driver::sys;
 use cutlet_device::DeviceData;
 
+use crate::buffer::elements_fit;
 use crate::device::Place;
 use crate::driver::check;
 use crate::{Device, Error, Result};
@@ -34,7 +35,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn zeroed(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
-        const { T::CHECK }
+        const { elements_fit::<T>() }
         let out_of_memory = |found: &str| Error::OutOfMemory {
             bytes: len.saturating_mul(size_of::<T>()),
             device: format!("the host, page-locked for {}", device.name()),

@@ -1,4 +1,5 @@
-//! Resident memory: device memory that a stream or a graph keeps from launch to launch.
+//! Resident memory: words in device memory that a stream or a graph keeps from launch to launch, and the blocks of
+//! scratch memory that a stream keeps.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,21 +8,20 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 use crate::scratch_pool::{Block, IdleBlocks};
-use crate::{Buffer, Device, Result};
+use crate::{Buffer, Result};
 
-/// The memory of a stream and, during a capture, of the CUDA graph that is being recorded.
+/// The memory of a stream.
 #[derive(Default)]
 pub(crate) struct StreamMemory {
-    own: ResidentMemory,
+    words: ResidentMemory,
     /// Scratch memory of a GPU's stream that is not in use.
     idle: Mutex<IdleBlocks>,
-    of_graph: Mutex<Option<Arc<ResidentMemory>>>,
 }
 
 impl StreamMemory {
-    /// The stream's memory.
-    pub(crate) fn own(&self) -> &ResidentMemory {
-        &self.own
+    /// The stream's words.
+    pub(crate) fn words(&self) -> &ResidentMemory {
+        &self.words
     }
 
     /// A block of at least `bytes` bytes that the stream's earlier work has used.
@@ -39,30 +39,11 @@ impl StreamMemory {
     pub(crate) fn take_all_idle(&self) -> Vec<Block> {
         lock(&self.idle).take_all()
     }
-
-    /// The memory of the graph that is being recorded; `None` outside a capture.
-    pub(crate) fn of_graph(&self) -> Option<Arc<ResidentMemory>> {
-        lock(&self.of_graph).clone()
-    }
-
-    /// Begins the memory of a graph.
-    pub(crate) fn begin_graph(&self) {
-        *lock(&self.of_graph) = Some(Arc::default());
-    }
-
-    /// Ends the memory of the graph, and returns it.
-    pub(crate) fn end_graph(&self) -> Option<Arc<ResidentMemory>> {
-        lock(&self.of_graph).take()
-    }
 }
 
-/// The memory that a stream or a graph keeps: words with keys, and scratch memory for reuse.
+/// Words that a stream or a graph keeps, by their keys.
 #[derive(Default)]
-pub(crate) struct ResidentMemory {
-    words: Mutex<Words>,
-    /// Scratch memory that is not in use.
-    free: Mutex<Vec<Buffer<u8>>>,
-}
+pub(crate) struct ResidentMemory(Mutex<Words>);
 
 /// Words by key: a map for each type of key.
 #[derive(Default)]
@@ -85,7 +66,7 @@ impl ResidentMemory {
         key: Key,
         make: impl FnOnce() -> Result<Option<Buffer<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        if let Some(words) = lock(&self.words).by::<Key>().get(&key) {
+        if let Some(words) = lock(&self.0).by::<Key>().get(&key) {
             return Ok(Some(words.clone()));
         }
         // `make` is the caller's, and may ask for words itself, so the lock is not held.
@@ -93,22 +74,7 @@ impl ResidentMemory {
             return Ok(None);
         };
         // If another call for this key has finished meanwhile, its words stay.
-        let mut words = lock(&self.words);
+        let mut words = lock(&self.0);
         Ok(Some(words.by().entry(key).or_insert(made).clone()))
-    }
-
-    /// The smallest free memory of at least `bytes` bytes, or new memory.
-    pub(crate) fn take(&self, device: &Device, bytes: usize) -> Result<Buffer<u8>> {
-        let mut free = lock(&self.free);
-        let large_enough = free.iter().enumerate().filter(|(_, it)| it.len() >= bytes);
-        match large_enough.min_by_key(|(_, it)| it.len()) {
-            Some((smallest, _)) => Ok(free.swap_remove(smallest)),
-            None => Buffer::allocate(device, bytes),
-        }
-    }
-
-    /// Keeps the memory for a later [`take`](Self::take).
-    pub(crate) fn give(&self, memory: Buffer<u8>) {
-        lock(&self.free).push(memory);
     }
 }

@@ -3,17 +3,19 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUstream};
 
+use crate::aside::Aside;
 use crate::cpu_queue::CpuQueue;
 use crate::device::Place;
 use crate::driver::{During, check};
 use crate::gpu::Gpu;
-use crate::lock::lock;
-use crate::resident::{ResidentMemory, StreamMemory};
+use crate::graph_memory::{GraphMemory, StreamId};
+use crate::lock::{lock, read, write};
+use crate::resident::StreamMemory;
 use crate::{Buffer, Device, Error, Result};
 
 /// A queue of work on a device: launches, copies and fills run in the order of their calls.
@@ -41,10 +43,24 @@ pub struct Stream {
 struct Inner {
     device: Device,
     queue: Queue,
+    id: StreamId,
     /// The memory that the stream keeps; `None` for a stream that this crate did not make.
     memory: Option<StreamMemory>,
-    /// Held while a GPU's stream becomes part of a capture, and by a copy that must not be captured until it is done.
-    joining: Mutex<()>,
+    /// Written while a GPU's stream becomes part of a capture. Read by calls that decide whether it is part of one, until
+    /// they have acted on it.
+    joining: RwLock<()>,
+    /// The last capture that a GPU's stream was part of.
+    capture: Mutex<Option<PartOf>>,
+    /// Made by the first call that copies and waits.
+    aside: OnceLock<Aside>,
+}
+
+/// A capture that a GPU's stream is part of, or was.
+struct PartOf {
+    /// The memory of the capture's graph.
+    memory: Weak<GraphMemory>,
+    /// Whether the capture began on this stream.
+    began_here: bool,
 }
 
 pub(crate) enum Queue {
@@ -64,6 +80,13 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+impl PartOf {
+    /// The memory of the capture's graph, until the capture ends.
+    fn open(&self) -> Option<Arc<GraphMemory>> {
+        self.memory.upgrade().filter(|it| !it.has_ended())
     }
 }
 
@@ -100,8 +123,11 @@ impl Stream {
             inner: Arc::new(Inner {
                 device,
                 queue,
+                id: StreamId::new(),
                 memory,
-                joining: Mutex::default(),
+                joining: RwLock::default(),
+                capture: Mutex::default(),
+                aside: OnceLock::new(),
             }),
         }
     }
@@ -109,8 +135,10 @@ impl Stream {
     /// A cudarc stream as a stream of this crate. Both are the same stream.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the driver does not tell the device's properties.
+    /// [`Error::PerThreadStream`] for cudarc's `per_thread_stream`; [`Error::Driver`] if the driver does not
+    /// tell the device's properties.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
+        is_one_stream(stream.cu_stream())?;
         let device = Device::from_cudarc(stream.context())?;
         Ok(Stream::new(device, Queue::Gpu(stream.clone()), None))
     }
@@ -119,11 +147,14 @@ impl Stream {
     /// Dropping the result does not destroy the stream.
     ///
     /// # Errors
-    /// [`Error::NoDriver`] if `device` is the CPU, which has no stream handles.
+    /// [`Error::NoDriver`] if `device` is the CPU, which has no stream handles; [`Error::PerThreadStream`]
+    /// for `CU_STREAM_PER_THREAD`.
     ///
     /// # Safety
-    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones.
+    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones, and
+    /// the memory that was bound to them.
     pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
+        is_one_stream(handle.cast())?;
         let Place::Gpu(gpu) = device.place() else {
             return Err(Error::NoDriver {
                 asked: "a stream by its handle".to_string(),
@@ -218,10 +249,10 @@ impl Stream {
     ) -> Result<Option<Arc<Buffer<u32>>>> {
         let of_graph;
         let memory = match self.is_capturing()? {
-            false => self.memory().map(StreamMemory::own),
+            false => self.memory().map(StreamMemory::words),
             true => {
-                of_graph = self.graph_memory();
-                of_graph.as_deref()
+                of_graph = self.ordered_graph_memory();
+                of_graph.as_deref().map(GraphMemory::words)
             }
         };
         let Some(memory) = memory else {
@@ -234,12 +265,32 @@ impl Stream {
         })
     }
 
-    /// The memory of the graph into which the stream is being captured; `None` outside a capture.
-    pub(crate) fn graph_memory(&self) -> Option<Arc<ResidentMemory>> {
+    /// The memory of the graph into which the stream is being captured; `None` outside a capture, and in one that
+    /// another library began.
+    pub(crate) fn graph_memory(&self) -> Option<Arc<GraphMemory>> {
         match self.queue() {
             Queue::Cpu(queue) => queue.graph_memory(),
-            Queue::Gpu(_) => self.memory()?.of_graph(),
+            Queue::Gpu(_) => lock(&self.inner.capture).as_ref()?.open(),
         }
+    }
+
+    /// As [`graph_memory`](Self::graph_memory), if all work in the graph that uses it is certain to run in order. A
+    /// GPU's graph runs the work of streams that joined its capture at the same time.
+    fn ordered_graph_memory(&self) -> Option<Arc<GraphMemory>> {
+        match self.queue() {
+            Queue::Cpu(queue) => queue.graph_memory(),
+            Queue::Gpu(_) => {
+                self.memory()?;
+                let capture = lock(&self.inner.capture);
+                let own = capture.as_ref().filter(|it| it.began_here);
+                own?.open()
+            }
+        }
+    }
+
+    /// A GPU's stream is now part of the capture whose graph has this memory.
+    pub(crate) fn becomes_part_of(&self, memory: Weak<GraphMemory>, began_here: bool) {
+        *lock(&self.inner.capture) = Some(PartOf { memory, began_here });
     }
 
     /// Frees the scratch memory that the stream keeps and that is not in use.
@@ -263,10 +314,29 @@ impl Stream {
         }
     }
 
-    /// While the guard is alive, the stream does not become part of a capture. `capture` and `wait` take it, too. On the
-    /// CPU, the queue decides for each piece of work.
-    pub(crate) fn joins_no_capture(&self) -> MutexGuard<'_, ()> {
-        lock(&self.inner.joining)
+    /// While the guard is alive, the stream does not become part of a capture. On the CPU, the queue decides for each
+    /// piece of work.
+    pub(crate) fn joins_no_capture(&self) -> RwLockReadGuard<'_, ()> {
+        read(&self.inner.joining)
+    }
+
+    /// What makes the stream part of a capture holds this guard.
+    pub(crate) fn may_join_a_capture(&self) -> RwLockWriteGuard<'_, ()> {
+        write(&self.inner.joining)
+    }
+
+    /// The stream beside this stream of a GPU.
+    pub(crate) fn aside(&self, gpu: &Gpu) -> Result<&Aside> {
+        let aside = &self.inner.aside;
+        if let Some(made) = aside.get() {
+            return Ok(made);
+        }
+        let made = Aside::new(self.device(), gpu)?;
+        Ok(aside.get_or_init(|| made))
+    }
+
+    pub(crate) fn id(&self) -> StreamId {
+        self.inner.id
     }
 
     /// Returns an error if the stream is being captured into a graph.
@@ -296,8 +366,54 @@ impl Stream {
     }
 }
 
+/// Refuses the handle of the per-thread default stream. A [`Stream`] is used in several threads, and everything here
+/// relies on the order of its work.
+fn is_one_stream(handle: CUstream) -> Result<()> {
+    // `CU_STREAM_PER_THREAD`, which the bindings do not have.
+    match handle.addr() {
+        2 => Err(Error::PerThreadStream),
+        _ => Ok(()),
+    }
+}
+
+/// Clones are equal, and so are streams with the same handle.
+impl PartialEq for Stream {
+    fn eq(&self, other: &Stream) -> bool {
+        if Arc::ptr_eq(&self.inner, &other.inner) {
+            return true;
+        }
+        match (self.queue(), other.queue()) {
+            (Queue::Gpu(one), Queue::Gpu(another)) => {
+                one.cu_stream() == another.cu_stream() && self.device() == other.device()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Stream {}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream(on {})", self.device().name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn the_per_thread_stream_is_refused() {
+        let refused = is_one_stream(ptr::without_provenance_mut(2)).unwrap_err();
+        assert!(matches!(refused, Error::PerThreadStream), "{refused}");
+        for handle in [0, 1, 0x1000] {
+            is_one_stream(ptr::without_provenance_mut(handle)).unwrap();
+        }
+        // SAFETY: refused before the handle is used.
+        let refused = unsafe { Stream::from_raw(&Device::cpu(), ptr::without_provenance_mut(2)) };
+        assert!(matches!(refused, Err(Error::PerThreadStream)));
     }
 }

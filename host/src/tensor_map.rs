@@ -13,17 +13,32 @@ use crate::device::Place;
 use crate::driver::check;
 use crate::{Error, IntoView, Result, View};
 
-/// An element type that TMA can move.
-pub trait TensorMapElement: DeviceData {
-    #[doc(hidden)]
-    const DATA_TYPE: CUtensorMapDataType;
+/// An element type that TMA can move: a number of 1, 2, 4 or 8 bytes, but no type of one's own.
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, cutlet_device::DeviceData)]
+/// #[repr(C)]
+/// struct Pair([f32; 2]);
+/// impl cutlet_host::TensorMapElement for Pair {}
+/// ```
+pub trait TensorMapElement: DeviceData + sealed::DataType {}
+
+mod sealed {
+    use super::CUtensorMapDataType;
+
+    /// The driver's name of an element type. Of a wrong size, a map would reach beyond its view.
+    pub trait DataType {
+        const DATA_TYPE: CUtensorMapDataType;
+    }
 }
 
 macro_rules! element {
     ($($type:ty: $data_type:ident,)*) => {$(
-        impl TensorMapElement for $type {
+        impl sealed::DataType for $type {
             const DATA_TYPE: CUtensorMapDataType = CUtensorMapDataType::$data_type;
         }
+
+        impl TensorMapElement for $type {}
     )*};
 }
 

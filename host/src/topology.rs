@@ -96,7 +96,7 @@ impl Device {
         };
         let blocks = self.multiprocessors() / cluster * cluster;
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
-        let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, self)?;
+        let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, stream)?;
         let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
         gpu.make_current()?;
         // SAFETY: the kernel takes one pointer, to an element for each block.

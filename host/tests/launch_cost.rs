@@ -15,12 +15,16 @@ static PTX: PtxLibrary = PtxLibrary {
     }],
 };
 
-static SAXPY: Kernel<(u32, f32, Global<f32>, GlobalMut<f32>)> = Kernel::new(
-    "saxpy",
-    "launch_cost",
-    LaunchBounds::new(256, 0, 1, 0),
-    |_| unreachable!("this test runs on a GPU"),
-);
+static SAXPY: Kernel<(u32, f32, Global<f32>, GlobalMut<f32>)> =
+    // SAFETY: the entry in the PTX takes these arguments and blocks of 256 threads.
+    unsafe {
+        Kernel::new(
+            "saxpy",
+            "launch_cost",
+            LaunchBounds::new(256, 0, 1, 0),
+            |_| unreachable!("this test runs on a GPU"),
+        )
+    };
 
 /// Calls between two waits: few enough that the driver's queue of launches is never full.
 const CALLS: u32 = 100;

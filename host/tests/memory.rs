@@ -181,6 +181,7 @@ fn extents_that_do_not_fit_are_errors() -> Result<()> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri ends if there is too little memory")]
 fn too_much_memory_is_an_error() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;

@@ -43,12 +43,16 @@ static PTX: PtxLibrary = PtxLibrary {
 
 type Arguments = (u32, f32, Global<f32>, GlobalMut<f32>);
 
-static SAXPY: Kernel<Arguments> = Kernel::new(
-    "saxpy",
-    "no_allocation",
-    LaunchBounds::new(256, 0, 1, 0),
-    |_| unreachable!("this test runs on a GPU"),
-);
+static SAXPY: Kernel<Arguments> =
+    // SAFETY: the entry in the PTX takes these arguments and blocks of 256 threads.
+    unsafe {
+        Kernel::new(
+            "saxpy",
+            "no_allocation",
+            LaunchBounds::new(256, 0, 1, 0),
+            |_| unreachable!("this test runs on a GPU"),
+        )
+    };
 
 #[test]
 fn launches_allocate_nothing() -> Result<()> {

@@ -41,6 +41,7 @@ mod kernels {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri runs no kernels")]
 fn a_kernel_copies_a_stack_of_matrices() -> Result<()> {
     let device = Device::cpu();
     let stream = device.stream()?;

@@ -1,4 +1,4 @@
-//! Threads that share a stream or a graph of the CPU: their work runs one after the other.
+//! Threads that share a stream or a graph of the CPU: their kernels run one after the other.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cutlet_device::PtxLibrary;
-use cutlet_host::{Device, Error, Event, Function, Graph, Result, Stream};
+use cutlet_host::{Device, Event, Function, Graph, Result, Stream};
 
 /// The CPU needs no PTX.
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
@@ -112,42 +112,6 @@ fn replays_of_a_graph_run_one_after_the_other_in_any_streams() -> Result<()> {
 }
 
 #[test]
-fn a_capture_that_does_not_begin_leaves_another_threads_capture_alone() -> Result<()> {
-    let stream = Device::cpu().stream()?;
-    let address = |stream: &Stream| {
-        let words = stream.resident("words", || Ok(Some(vec![0])))?;
-        Ok::<_, Error>(words.expect("the stream is our own").view().address())
-    };
-    let own = address(&stream)?;
-    let capture = || {
-        let mut captured = 0;
-        while captured < 5000 {
-            let graph = stream.capture(|stream| {
-                let of_graph = address(stream)?;
-                assert_ne!(of_graph, own);
-                thread::yield_now();
-                assert_eq!(address(stream)?, of_graph);
-                Ok(())
-            });
-            match graph {
-                Ok(_) => captured += 1,
-                // The other thread's capture is not over.
-                Err(Error::Capturing { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let other = scope.spawn(capture);
-        capture()?;
-        other
-            .join()
-            .expect("a thread returns errors and does not panic")
-    })
-}
-
-#[test]
 fn waiting_waits_for_the_work_of_other_threads() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let takes_long = stream.device().load(&PTX, &kernels::takes_long)?;
@@ -204,36 +168,5 @@ fn a_kernel_that_launches_into_its_own_stream_is_an_error() -> Result<()> {
         message.contains("a kernel cannot launch another one"),
         "{message}"
     );
-    Ok(())
-}
-
-#[test]
-fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
-    let stream = Device::cpu().stream()?;
-    let buffer = stream.upload(&[7u32; 1000])?;
-    let ends = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) {
-                let captured = stream.capture(|_| Ok::<_, Error>(()));
-                captured.expect("no other thread captures");
-            }
-        });
-        let result = (0..20_000).try_for_each(|_| {
-            match stream.download(&buffer) {
-                Ok(copy) if copy == [7; 1000] => {}
-                Err(Error::Capturing { .. }) => {}
-                other => return Err(format!("{other:?}")),
-            }
-            let mut copy = [0; 1000];
-            match stream.copy_to_host(&buffer, &mut copy) {
-                Ok(()) if copy == [7; 1000] => Ok(()),
-                Err(Error::Capturing { .. }) => Ok(()),
-                other => Err(format!("{other:?}, {copy:?}")),
-            }
-        });
-        ends.store(true, Ordering::Relaxed);
-        assert_eq!(result, Ok(()));
-    });
     Ok(())
 }

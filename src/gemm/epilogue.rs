@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, View};
+use cutlet_host::{IntoView, Stream, View};
 pub use cutlet_kernels::gemm::epilogue::Activation;
 use cutlet_kernels::gemm::epilogue::{Accumulator, BiasAlong};
 
-use crate::matrix::{addresses, alignment, disjoint};
+use crate::matrix::{addresses, alignment, disjoint, in_stream};
 use crate::{Error, Matrix, Order, Result};
 
 /// Numbers that are added to the product: one for each row of C, or one for each column.
@@ -33,11 +33,6 @@ impl<'a, D: DeviceData> Bias<'a, D> {
             along: BiasAlong::Columns,
             elements: elements.into_view(),
         }
-    }
-
-    /// The device that holds the elements.
-    pub(super) fn device(&self) -> &Device {
-        self.elements.device()
     }
 
     fn transposed(self) -> Self {
@@ -94,6 +89,17 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
             residual: self.residual.map(Matrix::transposed),
             activation: self.activation,
         }
+    }
+
+    /// Refuses operands that work in the stream may not use.
+    pub fn in_stream(&self, stream: &Stream) -> Result<()> {
+        if let Some(bias) = self.bias {
+            in_stream("gemm", stream, "the bias", bias.elements)?;
+        }
+        if let Some(residual) = self.residual {
+            in_stream("gemm", stream, "the residual", residual.view)?;
+        }
+        Ok(())
     }
 
     /// Refuses operands that do not fit a C of `rows × columns`, or overlap the addresses of C.

@@ -9,8 +9,7 @@ use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
 use super::registry::Launch;
 use super::{Element, Gemm};
-use crate::matrix::on_device;
-use crate::{Matrix, MatrixMut, Result};
+use crate::{Error, Matrix, MatrixMut, Result};
 
 /// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
@@ -85,12 +84,14 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let problem = gemm.problem(&self.device, alpha, a, b, beta, c)?;
-        on_device(
-            "gemm",
-            &self.device,
-            &[("the stream", Some(stream.device()))],
-        )?;
+        if stream.device() != &self.device {
+            return Err(Error::Host(cutlet_host::Error::WrongDevice {
+                what: "gemm: the plan".to_string(),
+                found: self.device.name().to_string(),
+                expected: stream.device().name().to_string(),
+            }));
+        }
+        let problem = gemm.problem(stream, alpha, a, b, beta, c)?;
         self.shape.check(&problem.shape())?;
         self.launch(stream, problem)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use cutlet_device::DeviceData;
-use cutlet_host::Device;
+use cutlet_host::Stream;
 use cutlet_kernels::gemm::epilogue::{
     Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
 };
@@ -11,7 +11,7 @@ use cutlet_kernels::gemm::epilogue::{
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::operand::Operand;
 use super::precision::Precision;
-use crate::matrix::{alignment, disjoint, on_device, pointer};
+use crate::matrix::{alignment, disjoint, in_stream, pointer};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
@@ -27,10 +27,10 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
 }
 
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
-    /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or are not on
-    /// `device`.
+    /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or that work in
+    /// `stream` may not use.
     pub fn new(
-        device: &Device,
+        stream: &Stream,
         alpha: T::Factor,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
@@ -38,13 +38,13 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
-        let problem = Self::in_given_orders(device, alpha, a, b, beta, c, epilogue)?;
+        let problem = Self::in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
         Ok(problem.with_row_major_c())
     }
 
     /// As [`new`](Self::new), with the operands in the caller's orders.
     pub fn in_given_orders(
-        device: &Device,
+        stream: &Stream,
         alpha: T::Factor,
         a: Matrix<'a, T>,
         b: Matrix<'a, T>,
@@ -64,20 +64,10 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         agree("the rows of A and C", a.rows(), c.rows())?;
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
         agree("the columns of B and C", b.columns(), c.columns())?;
-        on_device(
-            "gemm",
-            device,
-            &[
-                ("A", Some(a.view.device())),
-                ("B", Some(b.view.device())),
-                ("C", Some(c.view.device())),
-                ("the bias", epilogue.bias.as_ref().map(Bias::device)),
-                (
-                    "the residual",
-                    epilogue.residual.as_ref().map(|it| it.view.device()),
-                ),
-            ],
-        )?;
+        in_stream("gemm", stream, "A", a.view)?;
+        in_stream("gemm", stream, "B", b.view)?;
+        in_stream("gemm", stream, "C", c.view.view())?;
+        epilogue.in_stream(stream)?;
         disjoint("gemm", "A", a.addresses(), c.addresses())?;
         disjoint("gemm", "B", b.addresses(), c.addresses())?;
         epilogue.check(c.rows(), c.columns(), c.addresses())?;

@@ -17,6 +17,7 @@ mod package;
 mod process;
 mod ptx;
 mod ptxas;
+mod sanitizers;
 mod setup;
 mod test;
 mod wheel;
@@ -36,6 +37,8 @@ usage: cargo xtask <task>
                   runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
+  miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
+  tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
                 reads";
@@ -54,6 +57,8 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
+        "miri" => sanitizers::miri(),
+        "tsan" => sanitizers::tsan(),
         "measured" => measured::run(files),
         _ => {
             eprintln!("{USAGE}");

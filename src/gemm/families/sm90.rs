@@ -518,8 +518,7 @@ mod tests {
         c: &mut Buffer<bf16>,
     ) -> Result<()> {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
-        let device = stream.device();
-        let problem = Problem::new(device, 1.0, a, b, beta, c, EpilogueArgs::default())?;
+        let problem = Problem::new(stream, 1.0, a, b, beta, c, EpilogueArgs::default())?;
         let input = cost_input(stream, &problem);
         let [rows, columns] = input.oriented(instance).clusters(instance);
         let tiles = rows * columns * instance.tiles_of_cluster() as usize;

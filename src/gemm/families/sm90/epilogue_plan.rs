@@ -123,10 +123,9 @@ fn problem<'a, T: TensorMapElement + Operand>(
     b: Matrix<'a, T>,
     c: MatrixMut<'a, T>,
 ) -> Result<Problem<'a, T>> {
-    let device = stream.device();
     // C is not transposed: the epilogue gets the caller's rows and columns.
     let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
-    Problem::in_given_orders(device, alpha, a, b, beta, c, EpilogueArgs::default())
+    Problem::in_given_orders(stream, alpha, a, b, beta, c, EpilogueArgs::default())
 }
 
 /// Refuses matrices that the kernel cannot multiply.

@@ -1,0 +1,43 @@
+//! Memory that is bound to a stream is used in this stream alone, on the CPU and on a GPU if there is one.
+
+use cutlet_host::{Backend, Device, Error, Result};
+
+fn devices() -> Vec<Device> {
+    let auto = Device::auto();
+    match auto.backend() {
+        Backend::Gpu => vec![Device::cpu(), auto],
+        Backend::Cpu => vec![auto],
+    }
+}
+
+fn is_refused<T>(result: Result<T>) {
+    let error = result.err().expect("the memory is of another stream");
+    assert!(matches!(error, Error::WrongStream { .. }), "{error}");
+}
+
+#[test]
+fn scratch_memory_is_not_used_in_another_stream() -> Result<()> {
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let x = stream.upload(&[1u32, 2, 3])?;
+        let mut y = stream.zeroed::<u32>(3)?;
+        let mut scratch = stream.scratch::<u32>(3)?;
+        is_refused(other.copy(&x, scratch.view_mut()));
+        is_refused(other.copy(scratch.view(), &mut y));
+        is_refused(other.fill_bytes(scratch.view_mut(), 0));
+        is_refused(other.copy_from_host(&[7; 3], scratch.view_mut()));
+        is_refused(other.copy_to_host(scratch.view(), &mut [0; 3]));
+        is_refused(other.download(scratch.view().slice(1..)?));
+        is_refused(other.download(scratch.view_mut().split_at(1)?.0.view()));
+
+        // A clone is the same stream.
+        let clone = stream.clone();
+        clone.copy(&x, scratch.view_mut())?;
+        assert_eq!(clone.download(scratch.view())?, [1, 2, 3]);
+        let usable = |stream| scratch.view().expect_usable_in(stream, || "it".to_string());
+        usable(&clone)?;
+        is_refused(usable(&other));
+        x.view().expect_usable_in(&other, || "it".to_string())?;
+    }
+    Ok(())
+}
