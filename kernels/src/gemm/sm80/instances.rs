@@ -95,12 +95,12 @@ of_16_bits! {
     mma_bf16_16x128x64_kn, mma_f16_16x128x64_kn = [K, Mn] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, Blocks<1, 2>, 128 x 3, 0.15;
     mma_bf16_128x128x32_mn, mma_f16_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
     mma_bf16_64x64x64_mn, mma_f16_64x64x64_mn = [Mn, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
-    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
-    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
-    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.10;
+    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
+    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
+    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
+    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
 }
 
 instances! {
