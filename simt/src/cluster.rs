@@ -57,15 +57,14 @@ pub(crate) struct RunningCluster<'g> {
 impl<'g> RunningCluster<'g> {
     /// Prepares the `index`-th cluster of the grid; no thread runs yet.
     pub(crate) fn new(grid: &'g Grid<'g>, index: u64, resources: &mut Resources) -> Self {
-        let dims = grid.dims;
-        let blocks: Vec<Block> = (0..dims.cluster)
+        let blocks: Vec<Block> = (0..grid.launch.dims.cluster)
             .map(|rank| {
                 let mut shared = resources
                     .shared
                     .pop()
                     .unwrap_or_else(|| SharedMemory::new(grid.shared_bytes));
                 shared.poison();
-                Block::new(grid.block_idx(index, rank), rank, dims, shared)
+                Block::new(&grid.launch, grid.block_idx(index, rank), rank, shared)
             })
             .collect();
         let threads: Vec<Thread> = blocks
@@ -173,7 +172,7 @@ impl<'g> RunningCluster<'g> {
         for block in &self.blocks {
             if let Some((thread, message)) = sm90::unbalanced_mbarrier(block) {
                 return Err(SimtError::Panic {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
                     thread: block.thread_idx(thread),
                     message,
@@ -191,7 +190,7 @@ impl<'g> RunningCluster<'g> {
             Some(coroutine) => coroutine,
             None => {
                 let stack = stacks.take().map_err(|error| SimtError::OutOfStacks {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     stack_bytes: stack_bytes(),
                     message: error.to_string(),
                 })?;
@@ -213,12 +212,6 @@ impl<'g> RunningCluster<'g> {
                 let report = thread.panic.take().unwrap_or_default();
                 Err(self.panic_error(thread, report))
             }
-            Outcome::StackOverflow => Err(SimtError::StackOverflow {
-                kernel: self.grid.kernel.to_owned(),
-                block: thread.block().idx,
-                thread: thread.idx,
-                stack_bytes: stack_bytes(),
-            }),
         }
     }
 
@@ -239,7 +232,7 @@ impl<'g> RunningCluster<'g> {
 
     fn panic_error(&self, thread: &Thread, report: PanicReport) -> SimtError {
         SimtError::Panic {
-            kernel: self.grid.kernel.to_owned(),
+            kernel: self.grid.launch.kernel.to_owned(),
             block: thread.block().idx,
             thread: thread.idx,
             message: report.message,
@@ -268,7 +261,7 @@ impl<'g> RunningCluster<'g> {
                 threads().all(|t| t.exited.get() || waits_with(t, WaitKind::BlockBarrier));
             if let (Some(waiting), Some(missing), true) = (waiting, missing, rest_wait) {
                 return SimtError::BarrierNotReached {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
                     waiting: waiting.idx,
                     missing: missing.idx,
@@ -279,7 +272,7 @@ impl<'g> RunningCluster<'g> {
         }
         let waiting = self.waiting();
         SimtError::Deadlock {
-            kernel: self.grid.kernel.to_owned(),
+            kernel: self.grid.launch.kernel.to_owned(),
             block: waiting.first().map_or([0; 3], |first| first.block),
             waiting,
         }

@@ -18,7 +18,7 @@ use crate::warp::{WARP_SIZE, Warp};
 /// Named barriers of a block.
 pub(crate) const BARRIERS: usize = 16;
 
-/// What is the same for all threads of a launch.
+/// The shape of a launch.
 #[derive(Clone, Copy)]
 pub(crate) struct Dims {
     pub(crate) grid: [u32; 3],
@@ -27,8 +27,15 @@ pub(crate) struct Dims {
     pub(crate) overlaps_previous: bool,
 }
 
+/// What all threads of a launch share.
+pub(crate) struct Launch<'l> {
+    pub(crate) kernel: &'l str,
+    pub(crate) dims: Dims,
+}
+
 /// One block while it runs.
 pub(crate) struct Block {
+    launch: *const Launch<'static>,
     pub(crate) idx: [u32; 3],
     pub(crate) rank: u32,
     pub(crate) dims: Dims,
@@ -49,13 +56,16 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn new(idx: [u32; 3], rank: u32, dims: Dims, shared: SharedMemory) -> Self {
+    /// The block with an index in a launch, which must outlive it.
+    pub(crate) fn new(launch: &Launch<'_>, idx: [u32; 3], rank: u32, shared: SharedMemory) -> Self {
+        let dims = launch.dims;
         let threads = dims.block.iter().product::<u32>();
         let warps = (0..threads)
             .step_by(WARP_SIZE)
             .map(|first| Warp::new((threads - first).min(WARP_SIZE as u32)))
             .collect();
         Self {
+            launch: ptr::from_ref(launch).cast(),
             idx,
             rank,
             dims,
@@ -70,6 +80,13 @@ impl Block {
             flags: SyncClock::default(),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
+    }
+
+    /// What all threads of the launch share.
+    pub(crate) fn launch(&self) -> &Launch<'_> {
+        // SAFETY: the scheduler keeps the launch until its blocks have been dropped. Only the lifetime of what it
+        // borrows was changed, and that becomes the block's here.
+        unsafe { &*self.launch }
     }
 
     /// All blocks of the cluster, by rank.
@@ -97,7 +114,6 @@ pub(crate) enum Outcome {
     Finished,
     /// The report is in the thread.
     Panicked,
-    StackOverflow,
 }
 
 /// One GPU thread while it runs.
@@ -116,7 +132,7 @@ pub(crate) struct Thread {
     pub(crate) waited_for_previous: Cell<bool>,
     pub(crate) models: ModelState,
     pub(crate) exited: Cell<bool>,
-    /// How a stack overflow ends the coroutine; set when the coroutine starts.
+    /// The range of the coroutine's stack, to recognise a stack overflow; set when the coroutine starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,
     /// The report of the thread's panic, if there was one.
     pub(crate) panic: Cell<Option<PanicReport>>,

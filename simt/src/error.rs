@@ -53,17 +53,6 @@ pub enum SimtError {
         /// Who waits for what.
         waiting: Vec<Waiting>,
     },
-    /// A thread used more stack than it has.
-    StackOverflow {
-        /// Name of the kernel.
-        kernel: String,
-        /// The block.
-        block: [u32; 3],
-        /// The thread.
-        thread: [u32; 3],
-        /// How many bytes of stack a thread has.
-        stack_bytes: usize,
-    },
     /// The operating system had no memory for the threads' stacks.
     OutOfStacks {
         /// Name of the kernel.
@@ -89,7 +78,7 @@ pub struct Waiting {
 }
 
 /// An index as messages print it: `(x, y, z)`.
-struct Index([u32; 3]);
+pub(crate) struct Index(pub(crate) [u32; 3]);
 
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,20 +152,6 @@ impl fmt::Display for SimtError {
                 }
                 Ok(())
             }
-            Self::StackOverflow {
-                kernel,
-                block,
-                thread,
-                stack_bytes,
-            } => write!(
-                f,
-                "kernel `{kernel}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB; look \
-                 for endless recursion, or set {}=<KiB> to give threads more",
-                Index(*block),
-                Index(*thread),
-                stack_bytes / 1024,
-                crate::stack::STACK_VARIABLE
-            ),
             Self::OutOfStacks {
                 kernel,
                 stack_bytes,

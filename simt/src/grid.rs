@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::context::Dims;
+use crate::context::{Dims, Launch};
 use crate::error::SimtError;
 use crate::launch_spec::LaunchSpec;
 use crate::stack::MAX_STACKS;
 
 /// One launch, shared by the cores that run it.
 pub(crate) struct Grid<'l> {
-    pub(crate) kernel: &'l str,
-    pub(crate) dims: Dims,
+    pub(crate) launch: Launch<'l>,
     pub(crate) shared_bytes: u32,
     pub(crate) body: &'l (dyn Fn() + Sync),
     clusters: u64,
@@ -41,12 +40,14 @@ impl<'l> Grid<'l> {
         let cluster = spec.cluster.max(1);
         let blocks: u64 = spec.grid.iter().map(|&extent| u64::from(extent)).product();
         Self {
-            kernel: spec.kernel,
-            dims: Dims {
-                grid: spec.grid,
-                block: spec.block,
-                cluster,
-                overlaps_previous: spec.overlap_previous,
+            launch: Launch {
+                kernel: spec.kernel,
+                dims: Dims {
+                    grid: spec.grid,
+                    block: spec.block,
+                    cluster,
+                    overlaps_previous: spec.overlap_previous,
+                },
             },
             shared_bytes: spec.shared_bytes,
             body,
@@ -66,7 +67,7 @@ impl<'l> Grid<'l> {
 
     /// How many clusters may run at the same time.
     fn max_resident(&self) -> usize {
-        let threads = self.dims.block.iter().product::<u32>() * self.dims.cluster;
+        let threads = self.launch.dims.block.iter().product::<u32>() * self.launch.dims.cluster;
         (MAX_STACKS / threads as usize).max(1)
     }
 
@@ -79,12 +80,12 @@ impl<'l> Grid<'l> {
 
     /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
     pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let [x, y, _] = self.dims.grid.map(u64::from);
-        let across = x / u64::from(self.dims.cluster);
+        let [x, y, _] = self.launch.dims.grid.map(u64::from);
+        let across = x / u64::from(self.launch.dims.cluster);
         let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
         // Each index is below the grid's extent in its direction, which is a u32.
         let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
-        [x * self.dims.cluster + rank, y, z]
+        [x * self.launch.dims.cluster + rank, y, z]
     }
 
     #[inline]

@@ -12,9 +12,10 @@
 //!
 //! Every way of waiting is built on one primitive, [`yield_until`]. If all threads of a cluster wait and no other
 //! cluster can help, the launch ends with an error that says which threads wait for what. A launch never hangs. A panic
-//! in a kernel, a stack overflow and a wrong access to shared memory end the launch with an error, too ([`SimtError`]).
+//! in a kernel and a wrong access to shared memory end the launch with an error, too ([`SimtError`]).
 //!
-//! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says.
+//! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says. A stack
+//! overflow ends the process with a message that names kernel, block and thread.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
