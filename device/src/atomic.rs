@@ -45,12 +45,15 @@ mod sealed {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn early<T: DeviceData>(memory: GlobalMut<T>, index: i64) -> Address<T> {
-        let ptr = memory.offset(index).as_ptr();
+        let ptr = memory.offset(index).checked_ptr();
         #[cfg(not(target_arch = "nvptx64"))]
-        assert!(
-            ptr.is_aligned(),
-            "atomic operation at {ptr:p}, which is not aligned to its element"
-        );
+        let ptr = cutlet_simt::global_bytes(
+            ptr.cast(),
+            size_of::<T>(),
+            size_of::<T>(),
+            cutlet_simt::MemoryAccess::Atomic,
+        )
+        .cast();
         Address::Generic(ptr)
     }
 

@@ -1,9 +1,7 @@
 //! Vector accesses: several elements in one load or store of at most 16 bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use cpu::{
-    check_alignment, read_vector, read_vector_early, write_vector, write_vector_early,
-};
+pub(crate) use cpu::{checked, read_vector, read_vector_early, write_vector, write_vector_early};
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
 
@@ -164,7 +162,9 @@ mod ptx {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu {
-    //! Plain loads and stores, with the alignment checks of a GPU.
+    //! Plain loads and stores, with the checks of the CPU backend.
+
+    use cutlet_simt::MemoryAccess;
 
     /// Reads `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
     /// the thread has not waited for the kernels before.
@@ -186,9 +186,9 @@ mod cpu {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
-        check_alignment::<T, N>(ptr);
+        let from = checked::<T, N>(ptr, MemoryAccess::Load);
         // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
-        unsafe { ptr.cast::<[T; N]>().read() }
+        unsafe { from.read() }
     }
 
     /// Writes `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
@@ -211,19 +211,17 @@ mod cpu {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
-        check_alignment::<T, N>(ptr);
+        let to = checked::<T, N>(ptr, MemoryAccess::Store);
         // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
-        unsafe { ptr.cast::<[T; N]>().write(values) };
+        unsafe { to.write(values) };
     }
 
-    /// Ends the kernel if the address is not a multiple of the elements' joint size.
+    /// Host address of `N` elements of global memory. Ends the kernel if the running thread may not access them, or if
+    /// the address is not a multiple of their joint size.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn check_alignment<T, const N: usize>(ptr: *const T) {
+    pub(crate) fn checked<T, const N: usize>(ptr: *const T, kind: MemoryAccess) -> *mut [T; N] {
         let bytes = const { super::vector_bytes::<T, N>() };
-        assert!(
-            ptr.addr().is_multiple_of(bytes),
-            "access to {bytes} bytes of global memory at {ptr:p}, which is not a multiple of {bytes}"
-        );
+        cutlet_simt::global_bytes(ptr.cast(), bytes, bytes, kind).cast()
     }
 }

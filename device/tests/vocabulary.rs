@@ -184,7 +184,7 @@ fn global_memory_in_vectors() {
     let result = run(1, 1, || unsafe {
         misaligned.load_vec::<4>(0);
     });
-    assert_panics(result, "access to 16 bytes of global memory at 0x");
+    assert_panics(result, "a load of 16 bytes at 0x");
 }
 
 #[test]

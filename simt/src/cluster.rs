@@ -206,6 +206,9 @@ impl<'g> RunningCluster<'g> {
         if let Some(coroutine) = slot.take() {
             stacks.give_back(coroutine.into_stack());
         }
+        if let Some(fault) = thread.fault.take() {
+            return Err(self.panic_error(thread, fault));
+        }
         match outcome {
             Outcome::Finished => Ok(()),
             Outcome::Panicked => {

@@ -7,6 +7,8 @@ use corosensei::Yielder;
 use corosensei::trap::CoroutineTrapHandler;
 
 use crate::barrier::{Barrier, ClusterBarrier};
+use crate::buffers::Buffers;
+use crate::error::Index;
 use crate::model_state::ModelState;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
@@ -31,6 +33,8 @@ pub(crate) struct Dims {
 pub(crate) struct Launch<'l> {
     pub(crate) kernel: &'l str,
     pub(crate) dims: Dims,
+    /// The buffers that the launch was given; `None` if it may use any memory.
+    pub(crate) buffers: Option<&'l Buffers>,
 }
 
 /// One block while it runs.
@@ -136,6 +140,8 @@ pub(crate) struct Thread {
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,
     /// The report of the thread's panic, if there was one.
     pub(crate) panic: Cell<Option<PanicReport>>,
+    /// The report of the thread's first wrong access. It ends the launch, even if the kernel catches the panic.
+    pub(crate) fault: Cell<Option<PanicReport>>,
 }
 
 impl Thread {
@@ -155,6 +161,7 @@ impl Thread {
             exited: Cell::new(false),
             trap: Cell::new(None),
             panic: Cell::new(None),
+            fault: Cell::new(None),
         }
     }
 
@@ -176,6 +183,16 @@ impl Thread {
     pub(crate) fn acquire(&self, clock: &SyncClock) {
         clock.acquire(&mut self.clock.borrow_mut());
     }
+}
+
+/// Ends the running thread because of a wrong access, whose message this is.
+#[cold]
+#[track_caller]
+pub(crate) fn fault(thread: &Thread, message: String) -> ! {
+    let report = PanicReport::here(&message);
+    let first = thread.fault.take();
+    thread.fault.set(Some(first.unwrap_or(report)));
+    panic!("{message}")
 }
 
 /// A thread of a block, as messages of the running thread call it. The block is of the running cluster.
@@ -247,6 +264,19 @@ pub(crate) fn running_block<'a>(rank: u32) -> &'a Block {
 #[track_caller]
 pub(crate) fn no_such_block(rank: u32, blocks: u32) -> ! {
     panic!("there is no block {rank} in a cluster of {blocks} blocks: ranks are below {blocks}")
+}
+
+/// The kernel, block and thread that run, in a message; `None` outside of kernels.
+pub(crate) fn running_thread() -> Option<String> {
+    // SAFETY: as in `current`.
+    let thread = unsafe { current_or_null().as_ref() }?;
+    let block = thread.block();
+    Some(format!(
+        "kernel `{}`, block {}, thread {}",
+        block.launch().kernel,
+        Index(block.idx),
+        Index(thread.idx)
+    ))
 }
 
 /// Whether the calling code runs as a GPU thread.

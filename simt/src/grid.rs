@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::buffers::Buffers;
 use crate::context::{Dims, Launch};
 use crate::error::SimtError;
 use crate::launch_spec::LaunchSpec;
@@ -36,7 +37,11 @@ struct IdleCores {
 
 impl<'l> Grid<'l> {
     /// The grid of a launch that has been checked.
-    pub(crate) fn new(spec: &LaunchSpec<'l>, body: &'l (dyn Fn() + Sync)) -> Self {
+    pub(crate) fn new(
+        spec: &LaunchSpec<'l>,
+        buffers: Option<&'l Buffers>,
+        body: &'l (dyn Fn() + Sync),
+    ) -> Self {
         let cluster = spec.cluster.max(1);
         let blocks: u64 = spec.grid.iter().map(|&extent| u64::from(extent)).product();
         Self {
@@ -48,6 +53,7 @@ impl<'l> Grid<'l> {
                     cluster,
                     overlaps_previous: spec.overlap_previous,
                 },
+                buffers,
             },
             shared_bytes: spec.shared_bytes,
             body,

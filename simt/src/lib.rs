@@ -47,17 +47,21 @@ mod stack;
 
 // State of threads, warps and blocks. It does not know which thread is running.
 mod barrier;
+mod buffers;
 mod in_flight;
+mod live_memory;
 mod model_state;
 mod shared_address;
 mod shared_memory;
 mod vector_clock;
 mod wait;
 mod warp;
+mod written;
 
 // The running thread, and what it can do with others.
 mod access;
 mod context;
+mod global;
 mod shared;
 mod suspend;
 mod sync;
@@ -76,13 +80,16 @@ mod overflow;
 mod worker;
 
 pub use access::shared_bytes;
+pub use buffers::{Buffers, untagged};
 pub use context::{
     block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane, linear_thread_idx,
     thread_idx, warp,
 };
 pub use error::{SimtError, Waiting};
-pub use launch::launch;
+pub use global::{MemoryAccess, global_bytes};
+pub use launch::{launch, launch_with};
 pub use launch_spec::LaunchSpec;
+pub use live_memory::{Contents, LiveMemory};
 pub use shared::{map_shared_rank, shared_base, shared_size};
 pub use sm80::{
     MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,

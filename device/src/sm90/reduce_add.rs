@@ -108,13 +108,20 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
-    use crate::vector::check_alignment;
+    use cutlet_simt::MemoryAccess;
+
+    use crate::vector::checked;
     use crate::{GlobalMut, atomic_add};
 
     /// Stores the elements one after the other, with the alignment of the vector that a GPU needs.
+    #[track_caller]
     pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
         const { assert!(N <= 2, "a reduce-add store takes one or two elements") };
-        check_alignment::<f32, N>(memory.as_ptr());
+        let kind = match adds {
+            0 => MemoryAccess::Store,
+            _ => MemoryAccess::Atomic,
+        };
+        checked::<f32, N>(memory.checked_ptr(), kind);
         for (n, value) in values.into_iter().enumerate() {
             // SAFETY: the caller promises that the elements are there.
             unsafe {

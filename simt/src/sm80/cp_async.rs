@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use crate::access::check_arrived;
 use crate::context::{Thread, current};
+use crate::global::{MemoryAccess, global_bytes};
 use crate::in_flight::Arrival;
 use crate::shared::{locate, other_rank};
 use crate::sm90::{check_dependency, check_not_read};
@@ -81,10 +82,7 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
     let target = shared.at(offset);
     if filled > 0 {
         check_dependency();
-        assert!(
-            from.addr().is_multiple_of(bytes as usize),
-            "cp.async of {bytes} bytes of global memory at {from:p}, which is not a multiple of {bytes}"
-        );
+        let from = global_bytes(from, filled as usize, bytes as usize, MemoryAccess::Load);
         // SAFETY: the caller promises the source, and `locate` checked the target.
         unsafe { from.copy_to_nonoverlapping(target, filled as usize) };
     }
