@@ -152,6 +152,20 @@ impl<T: DeviceData> Global<T> {
     }
 }
 
+impl<T: DeviceData> Global<T> {
+    /// [`load_vec`](Self::load_vec) of elements that other threads may write at the same time. The caller does not use
+    /// the values in that case. The CPU backend does not call it a race.
+    ///
+    /// # Safety
+    /// As [`load_vec`](Self::load_vec), but other threads may write the elements.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec_unordered<const N: usize>(self, index: i64) -> [T; N] {
+        // SAFETY: the caller promises that the elements can be read.
+        unsafe { imp::read_unordered(imp::element(self.0, index)) }
+    }
+}
+
 impl<T: DeviceData> GlobalMut<T> {
     /// The same elements, for reading only.
     #[inline(always)]
@@ -255,7 +269,7 @@ mod imp {
     access!(read_once, ld_global_once);
     access!(mut write, st_global);
     access!(mut write_streaming, st_global_streaming);
-    pub use {read as read_early, write as write_early};
+    pub use {read as read_early, read as read_unordered, write as write_early};
 
     /// The address.
     pub fn plain<T>(ptr: *const T) -> *const T {
@@ -285,8 +299,8 @@ mod imp {
 mod imp {
     pub(super) use crate::vector::{
         read_vector as read, read_vector as read_once, read_vector as read_only,
-        read_vector_early as read_early, write_vector as write, write_vector as write_streaming,
-        write_vector_early as write_early,
+        read_vector_early as read_early, read_vector_unordered as read_unordered,
+        write_vector as write, write_vector as write_streaming, write_vector_early as write_early,
     };
 
     /// The host's address, without the buffer that it leads into.

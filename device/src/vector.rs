@@ -1,7 +1,10 @@
 //! Vector accesses: several elements in one load or store of at most 16 bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use cpu::{checked, read_vector, read_vector_early, write_vector, write_vector_early};
+pub(crate) use cpu::{
+    checked, read_vector, read_vector_early, read_vector_unordered, write_vector,
+    write_vector_early,
+};
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
 
@@ -175,20 +178,35 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         cutlet_simt::check_dependency();
-        // SAFETY: as promised by the caller.
-        unsafe { read_vector_early(ptr) }
+        let from = checked::<T, N>(ptr, MemoryAccess::Load);
+        // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
+        unsafe { from.read() }
     }
 
-    /// [`read_vector`] by a thread that may not have waited for the kernels before.
+    /// [`read_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory at
+    /// the same time by atomic operations.
     ///
     /// # Safety
     /// As [`read_vector`].
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
-        let from = checked::<T, N>(ptr, MemoryAccess::Load);
+        let from = checked::<T, N>(ptr, MemoryAccess::AtomicLoad);
         // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
         unsafe { from.read() }
+    }
+
+    /// [`read_vector`] of elements that other threads may write meanwhile.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_vector_unordered<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
+        cutlet_simt::check_dependency();
+        let from = checked::<T, N>(ptr, MemoryAccess::Unordered);
+        // SAFETY: the caller promises that the elements exist, and they are at least as aligned as one.
+        unsafe { from.read_volatile() }
     }
 
     /// Writes `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
@@ -200,18 +218,23 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn write_vector<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
         cutlet_simt::check_dependency();
-        // SAFETY: as promised by the caller.
-        unsafe { write_vector_early(ptr, values) };
+        let bytes = const { super::vector_bytes::<T, N>() };
+        // SAFETY: elements of global memory have no padding. The caller promises that the memory can be written.
+        unsafe {
+            let values = core::slice::from_raw_parts(values.as_ptr().cast(), bytes);
+            cutlet_simt::store_global(ptr.cast(), bytes, values);
+        }
     }
 
-    /// [`write_vector`] by a thread that may not have waited for the kernels before.
+    /// [`write_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory at
+    /// the same time by atomic operations.
     ///
     /// # Safety
     /// As [`write_vector`].
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
-        let to = checked::<T, N>(ptr, MemoryAccess::Store);
+        let to = checked::<T, N>(ptr, MemoryAccess::Atomic);
         // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
         unsafe { to.write(values) };
     }

@@ -360,6 +360,7 @@ fn spinning_on_an_atomic_lets_others_run() {
     // SAFETY: the lock orders the accesses to the total.
     run(8, 8, || unsafe {
         while atomic_cas(lock, 0, 0, 1) != 0 {}
+        thread_fence();
         total.store(0, total.load(0) + 1);
         // Other threads of the block try to take the lock meanwhile.
         let_others_run();

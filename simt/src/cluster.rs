@@ -64,7 +64,7 @@ impl<'g> RunningCluster<'g> {
                     .pop()
                     .unwrap_or_else(|| SharedMemory::new(grid.shared_bytes));
                 shared.poison();
-                Block::new(&grid.launch, grid.block_idx(index, rank), rank, shared)
+                Block::new(&grid.launch, index, rank, shared)
             })
             .collect();
         let threads: Vec<Thread> = blocks

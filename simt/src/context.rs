@@ -9,6 +9,8 @@ use corosensei::trap::CoroutineTrapHandler;
 use crate::barrier::{Barrier, ClusterBarrier};
 use crate::buffers::Buffers;
 use crate::error::Index;
+use crate::flags::Fences;
+use crate::launch_shadow::LaunchShadow;
 use crate::model_state::ModelState;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
@@ -29,12 +31,37 @@ pub(crate) struct Dims {
     pub(crate) overlaps_previous: bool,
 }
 
+impl Dims {
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
+    pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(u64::from);
+        let across = x / u64::from(self.cluster);
+        let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
+        // Each index is below the grid's extent in its direction, which is a u32.
+        let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
+        [x * self.cluster + rank, y, z]
+    }
+
+    /// The `[x, y, z]` index of a block's `linear`-th thread, counted along x first.
+    pub(crate) fn thread_idx(&self, linear: u32) -> [u32; 3] {
+        let [x, y, _] = self.block;
+        [linear % x, linear / x % y, linear / x / y]
+    }
+}
+
 /// What all threads of a launch share.
 pub(crate) struct Launch<'l> {
     pub(crate) kernel: &'l str,
     pub(crate) dims: Dims,
     /// The buffers that the launch was given; `None` if it may use any memory.
     pub(crate) buffers: Option<&'l Buffers>,
+    /// The accesses to global memory; `None` if the launch does not look for races.
+    pub(crate) shadow: Option<LaunchShadow>,
 }
 
 /// One block while it runs.
@@ -42,6 +69,8 @@ pub(crate) struct Block {
     launch: *const Launch<'static>,
     pub(crate) idx: [u32; 3],
     pub(crate) rank: u32,
+    /// The number of its cluster in the grid.
+    pub(crate) cluster_number: u64,
     pub(crate) dims: Dims,
     pub(crate) threads: u32,
     pub(crate) ended_threads: Cell<u32>,
@@ -60,18 +89,24 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// The block with an index in a launch, which must outlive it.
-    pub(crate) fn new(launch: &Launch<'_>, idx: [u32; 3], rank: u32, shared: SharedMemory) -> Self {
+    /// The block with a rank in a cluster of a launch, which must outlive it.
+    pub(crate) fn new(
+        launch: &Launch<'_>,
+        cluster_number: u64,
+        rank: u32,
+        shared: SharedMemory,
+    ) -> Self {
         let dims = launch.dims;
-        let threads = dims.block.iter().product::<u32>();
+        let threads = dims.threads();
         let warps = (0..threads)
             .step_by(WARP_SIZE)
             .map(|first| Warp::new((threads - first).min(WARP_SIZE as u32)))
             .collect();
         Self {
             launch: ptr::from_ref(launch).cast(),
-            idx,
+            idx: dims.block_idx(cluster_number, rank),
             rank,
+            cluster_number,
             dims,
             threads,
             ended_threads: Cell::new(0),
@@ -107,8 +142,7 @@ impl Block {
 
     /// The `[x, y, z]` index of the block's `linear`-th thread, counted along x first.
     pub(crate) fn thread_idx(&self, linear: u32) -> [u32; 3] {
-        let [x, y, _] = self.dims.block;
-        [linear % x, linear / x % y, linear / x / y]
+        self.dims.thread_idx(linear)
     }
 }
 
@@ -130,6 +164,7 @@ pub(crate) struct Thread {
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) poll: Cell<Poll>,
     pub(crate) clock: RefCell<VectorClock>,
+    pub(crate) fences: Fences,
     /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
     /// Whether the thread has waited for the previous kernels (programmatic dependent launch).
@@ -147,6 +182,10 @@ pub(crate) struct Thread {
 impl Thread {
     /// The `linear`-th thread of a block, before it runs.
     pub(crate) fn new(block: &Block, linear: u32) -> Self {
+        let clock = match block.launch().shadow {
+            Some(_) => VectorClock::of_thread(block.rank * block.threads + linear),
+            None => VectorClock::default(),
+        };
         Self {
             idx: block.thread_idx(linear),
             linear,
@@ -154,7 +193,8 @@ impl Thread {
             yielder: Cell::new(ptr::null()),
             wait: Cell::new(None),
             poll: Cell::new(Poll::default()),
-            clock: RefCell::default(),
+            clock: RefCell::new(clock),
+            fences: Fences::default(),
             cluster_arrival: Cell::new(None),
             waited_for_previous: Cell::new(false),
             models: ModelState::default(),

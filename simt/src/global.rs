@@ -6,27 +6,9 @@ use std::fmt::{self, Display};
 use crate::buffers::{Buffer, Buffers, untagged};
 use crate::context::{Thread, current_or_null, fault};
 use crate::live_memory::{Range, describe, with_range};
-
-/// How a thread accesses memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryAccess {
-    /// A load.
-    Load,
-    /// A store.
-    Store,
-    /// An atomic operation, which reads and writes.
-    Atomic,
-}
-
-impl Display for MemoryAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Load => "a load",
-            Self::Store => "a store",
-            Self::Atomic => "an atomic operation",
-        })
-    }
-}
+use crate::races;
+use crate::shadow::{Accessor, MemoryAccess, Race};
+use crate::site::Site;
 
 /// An access to global memory: what happens to which bytes.
 #[derive(Clone, Copy)]
@@ -43,30 +25,55 @@ struct Access {
 /// into [`LiveMemory`](crate::LiveMemory). Outside of a kernel nothing is checked.
 ///
 /// # Panics
-/// If the bytes are not in the buffer or not alive, if the address is not a multiple of `align`, or if a thread loads
-/// what nothing has written. If the thread is already unwinding, the result is the address of memory that nothing uses.
+/// If the bytes are not in the buffer or not alive, if the address is not a multiple of `align`, if a thread loads what
+/// nothing has written, or if the access races with another one ([`check_races`](crate::check_races)). If the thread is
+/// already unwinding, the result is the address of memory that nothing uses.
 #[inline]
 #[track_caller]
 pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: MemoryAccess) -> *mut u8 {
-    let address = untagged(pointer.addr());
-    let memory = host_pointer(pointer, address);
-    let access = Access {
-        kind,
-        address,
-        bytes,
-    };
+    let (access, memory) = Access::of(pointer, bytes, kind);
     // SAFETY: as in `current`. Outside of a kernel there are no buffers to check against.
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         return memory;
     };
-    match access.check(thread, pointer.addr(), align) {
+    let site = Site::caller();
+    let checked = access
+        .check(thread, pointer.addr(), align)
+        .and_then(|buffer| access.note(thread, buffer, site));
+    match checked {
         Ok(()) => memory,
-        Err(message) => {
-            if std::thread::panicking() {
-                return nowhere();
-            }
-            fault(thread, message())
-        }
+        Err(_) if std::thread::panicking() => nowhere(),
+        Err(message) => fault(thread, message),
+    }
+}
+
+/// Stores `values`, at most 16 bytes, where a kernel's pointer leads to, after the checks of [`global_bytes`]. Stores of
+/// the same values do not race.
+///
+/// # Safety
+/// The memory exists, if the launch does not check it.
+///
+/// # Panics
+/// As [`global_bytes`]. If the thread is already unwinding, nothing is stored instead.
+#[inline]
+#[track_caller]
+pub unsafe fn store_global(pointer: *mut u8, align: usize, values: &[u8]) {
+    let (access, memory) = Access::of(pointer, values.len(), MemoryAccess::Store);
+    // SAFETY: as in `current`.
+    let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
+        // SAFETY: the caller promises the memory, and the values are the thread's own.
+        unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        return;
+    };
+    let site = Site::caller();
+    // SAFETY: the memory was checked, or the caller promises it.
+    let stored = access
+        .check(thread, pointer.addr(), align)
+        .and_then(|buffer| unsafe { access.store(thread, buffer, site, memory, values) });
+    if let Err(message) = stored
+        && !std::thread::panicking()
+    {
+        fault(thread, message);
     }
 }
 
@@ -82,18 +89,17 @@ pub(crate) fn check_global(address: usize, bytes: usize, kind: MemoryAccess) {
         address,
         bytes,
     };
-    // SAFETY: as in `current`.
+    // SAFETY: as in `current`. Outside of a kernel there are no buffers to check against.
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         return;
     };
-    if let Err(message) = access.check(thread, address, 1) {
-        fault(thread, message());
+    let site = Site::caller();
+    let checked = access
+        .check(thread, address, 1)
+        .and_then(|buffer| access.note(thread, buffer, site));
+    if let Err(message) = checked {
+        fault(thread, message);
     }
-}
-
-/// A pointer to `address`, with the provenance of a kernel's pointer.
-fn host_pointer(pointer: *const u8, address: usize) -> *mut u8 {
-    pointer.with_addr(address).cast_mut()
 }
 
 /// Memory that stands for memory that does not exist, while a thread unwinds: its destructor's access must not end the
@@ -108,14 +114,23 @@ fn nowhere() -> *mut u8 {
 }
 
 impl Access {
-    /// Whether a thread may access the bytes that a pointer leads to, or else the message to make.
+    /// An access through a kernel's pointer, and the host's pointer to the memory.
     #[inline]
-    fn check(
-        self,
-        thread: &Thread,
-        tagged: usize,
-        align: usize,
-    ) -> Result<(), impl FnOnce() -> String + use<>> {
+    fn of(pointer: *const u8, bytes: usize, kind: MemoryAccess) -> (Self, *mut u8) {
+        let address = untagged(pointer.addr());
+        let access = Self {
+            kind,
+            address,
+            bytes,
+        };
+        // The provenance is that of the kernel's pointer.
+        (access, pointer.with_addr(address).cast_mut())
+    }
+
+    /// Checks that a thread may access the bytes that a pointer leads to. Returns the buffer that the pointer names. The
+    /// error is a message.
+    #[inline]
+    fn check(self, thread: &Thread, tagged: usize, align: usize) -> Result<Option<Buffer>, String> {
         let launch = thread.block().launch();
         let buffer = launch.buffers.and_then(|buffers| buffers.of(tagged));
         let place = match buffer {
@@ -131,10 +146,68 @@ impl Access {
         };
         let is_aligned = self.address & (align - 1) == 0;
         if place == Place::Fine && is_aligned {
+            return Ok(buffer.copied());
+        }
+        Err(self.message(place, buffer.copied(), align))
+    }
+
+    /// Notes the access. The error says what it races with.
+    #[inline]
+    fn note(self, thread: &Thread, buffer: Option<Buffer>, site: Site) -> Result<(), String> {
+        let block = thread.block();
+        let Some(shadow) = &block.launch().shadow else {
+            return Ok(());
+        };
+        if self.kind == MemoryAccess::Unordered {
             return Ok(());
         }
-        let buffer = buffer.copied();
-        Err(move || self.message(place, buffer, align))
+        let clock = thread.clock.borrow();
+        let Some(by) = Accessor::new(block.cluster_number, &clock, site) else {
+            return Ok(());
+        };
+        let raced = shadow.access(&by, self.address, self.bytes, self.kind);
+        raced.map_err(|race| self.race_message(thread, buffer, race))
+    }
+
+    /// Stores the values of the access, and notes it. The error says what it races with.
+    ///
+    /// # Safety
+    /// The memory exists.
+    #[inline]
+    unsafe fn store(
+        self,
+        thread: &Thread,
+        buffer: Option<Buffer>,
+        site: Site,
+        memory: *mut u8,
+        values: &[u8],
+    ) -> Result<(), String> {
+        let block = thread.block();
+        let clock = thread.clock.borrow();
+        let by = Accessor::new(block.cluster_number, &clock, site);
+        let (Some(shadow), Some(by)) = (&block.launch().shadow, by) else {
+            // SAFETY: as promised by the caller, and the values are the thread's own.
+            unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+            return Ok(());
+        };
+        // SAFETY: as promised by the caller. An aligned access of at most 16 bytes is within a chunk.
+        let raced = unsafe { shadow.store(&by, memory, values) };
+        raced.map_err(|race| self.race_message(thread, buffer, race))
+    }
+
+    #[cold]
+    fn race_message(
+        self,
+        thread: &Thread,
+        buffer: Option<Buffer>,
+        (race, address): (Race, usize),
+    ) -> String {
+        let buffers = thread.block().launch().buffers;
+        let with = |buffers: &Buffers| buffers.with(address, 1).copied();
+        let buffer = buffer.or_else(|| buffers.and_then(with));
+        let what = format!("{} of {} bytes", self.kind.name(), self.bytes);
+        let place = At { address, buffer }.to_string();
+        races::message(thread, &what, &place, race)
     }
 
     /// Looks the bytes up in live memory: whether they hold what they are read for. Notes a write. `None` if nothing
@@ -152,7 +225,10 @@ impl Access {
         let offset = self.address - range.start;
         match self.kind {
             MemoryAccess::Store => written.set(offset, self.bytes),
-            MemoryAccess::Load | MemoryAccess::Atomic => {
+            MemoryAccess::Load
+            | MemoryAccess::AtomicLoad
+            | MemoryAccess::Atomic
+            | MemoryAccess::Unordered => {
                 if !written.all(offset, self.bytes) {
                     return Place::Unwritten;
                 }
@@ -174,22 +250,24 @@ impl Access {
             address,
             bytes,
         } = self;
+        let kind = kind.name();
         let at = At { address, buffer };
+        let extent = Extent(buffer);
         match place {
             Place::OutOfBounds => format!(
-                "{kind} of {bytes} bytes {at} is out of bounds: check the index against the extent, or pass a longer \
+                "{kind} of {bytes} bytes at {at}{extent} is out of bounds: check the index against the extent, or pass a longer \
                  buffer"
             ),
             Place::Nowhere => format!(
-                "{kind} of {bytes} bytes {at} is outside of every buffer: {}",
+                "{kind} of {bytes} bytes at {at}{extent} is outside of every buffer: {}",
                 describe(address)
             ),
             Place::Unwritten => format!(
-                "{kind} of {bytes} bytes {at} reads what nothing has written: write the elements first, or fill the \
+                "{kind} of {bytes} bytes at {at}{extent} reads what nothing has written: write the elements first, or fill the \
                  memory by `fill_bytes`"
             ),
             Place::Fine => format!(
-                "{kind} of {bytes} bytes {at} is misaligned: its address {address:#x} is not a multiple of {align}; \
+                "{kind} of {bytes} bytes at {at}{extent} is misaligned: its address {address:#x} is not a multiple of {align}; \
                  use narrower accesses, or begin at a multiple"
             ),
         }
@@ -214,20 +292,30 @@ struct At {
 impl Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(buffer) = self.buffer else {
-            return write!(f, "at {:#x} of global memory", self.address);
+            let place = with_range(self.address, 1, |range| {
+                (self.address - range.start, range.bytes)
+            });
+            return match place {
+                Some((byte, bytes)) => write!(f, "byte {byte} of a buffer of {bytes} bytes"),
+                None => write!(f, "{:#x} of global memory", self.address),
+            };
         };
-        let Buffer {
-            start,
-            bytes,
-            element_bytes,
-            argument,
-        } = buffer;
-        let offset = self.address.wrapping_sub(start) as isize;
-        let index = offset.div_euclid(element_bytes as isize);
-        write!(
-            f,
-            "at element {index} of argument {argument}, which has {} elements of {element_bytes} bytes,",
-            bytes / element_bytes
-        )
+        let offset = self.address.wrapping_sub(buffer.start) as isize;
+        let index = offset.div_euclid(buffer.element_bytes as isize);
+        write!(f, "element {index} of argument {}", buffer.argument)
+    }
+}
+
+/// The extent of the buffer of an access, in a message.
+struct Extent(Option<Buffer>);
+
+impl Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(buffer) = self.0 else {
+            return Ok(());
+        };
+        let bytes = buffer.element_bytes;
+        let elements = buffer.bytes / bytes;
+        write!(f, ", which has {elements} elements of {bytes} bytes,")
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::buffers::Buffers;
 use crate::context::{Dims, Launch};
 use crate::error::SimtError;
+use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
+use crate::races::checks_races;
 use crate::stack::MAX_STACKS;
 
 /// One launch, shared by the cores that run it.
@@ -54,6 +56,7 @@ impl<'l> Grid<'l> {
                     overlaps_previous: spec.overlap_previous,
                 },
                 buffers,
+                shadow: checks_races().then(LaunchShadow::new),
             },
             shared_bytes: spec.shared_bytes,
             body,
@@ -73,7 +76,7 @@ impl<'l> Grid<'l> {
 
     /// How many clusters may run at the same time.
     fn max_resident(&self) -> usize {
-        let threads = self.launch.dims.block.iter().product::<u32>() * self.launch.dims.cluster;
+        let threads = self.launch.dims.threads() * self.launch.dims.cluster;
         (MAX_STACKS / threads as usize).max(1)
     }
 
@@ -82,16 +85,6 @@ impl<'l> Grid<'l> {
         usize::try_from(self.clusters)
             .unwrap_or(usize::MAX)
             .min(self.max_resident())
-    }
-
-    /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
-    pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let [x, y, _] = self.launch.dims.grid.map(u64::from);
-        let across = x / u64::from(self.launch.dims.cluster);
-        let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
-        // Each index is below the grid's extent in its direction, which is a u32.
-        let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
-        [x * self.launch.dims.cluster + rank, y, z]
     }
 
     #[inline]

@@ -49,10 +49,14 @@ mod stack;
 mod barrier;
 mod buffers;
 mod in_flight;
+mod known;
+mod launch_shadow;
 mod live_memory;
 mod model_state;
+mod shadow;
 mod shared_address;
 mod shared_memory;
+mod site;
 mod vector_clock;
 mod wait;
 mod warp;
@@ -61,7 +65,9 @@ mod written;
 // The running thread, and what it can do with others.
 mod access;
 mod context;
+mod flags;
 mod global;
+mod races;
 mod shared;
 mod suspend;
 mod sync;
@@ -79,17 +85,20 @@ mod launch_spec;
 mod overflow;
 mod worker;
 
-pub use access::shared_bytes;
+pub use access::{access_shared, shared_bytes, store_shared};
 pub use buffers::{Buffers, untagged};
 pub use context::{
     block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane, linear_thread_idx,
     thread_idx, warp,
 };
 pub use error::{SimtError, Waiting};
-pub use global::{MemoryAccess, global_bytes};
+pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
+pub use global::{global_bytes, store_global};
 pub use launch::{launch, launch_with};
 pub use launch_spec::LaunchSpec;
 pub use live_memory::{Contents, LiveMemory};
+pub use races::{check_races, checks_races};
+pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, shared_base, shared_size};
 pub use sm80::{
     MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,
@@ -102,7 +111,7 @@ pub use sm90::{
 };
 pub use suspend::{polled, yield_until};
 pub use sync::{
-    barrier_arrive, barrier_sync, cluster_arrive, cluster_wait, fence, sync_threads, sync_warp,
+    barrier_arrive, barrier_sync, cluster_arrive, cluster_wait, sync_threads, sync_warp,
     warp_exchange,
 };
 pub use wait::WaitKind;

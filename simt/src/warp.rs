@@ -7,6 +7,17 @@ use crate::vector_clock::{SyncClock, VectorClock};
 /// Threads of a warp. The last warp of a block may have fewer.
 pub const WARP_SIZE: usize = 32;
 
+/// What a collective orders between the lanes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Orders {
+    /// Nothing.
+    Nothing,
+    /// The lanes know the events of copies that other lanes knew.
+    Events,
+    /// The lanes' accesses to memory, too.
+    Memory,
+}
+
 /// The exchanges of one warp.
 pub(crate) struct Warp {
     /// Bit `i` is set if lane `i` exists.
@@ -44,15 +55,15 @@ impl Warp {
         self.phase.get()
     }
 
-    /// Shows the value of a lane that calls the collective `operation`. Returns the phase. The lane releases its clock
-    /// if it gives it.
+    /// Shows the value of a lane that calls the collective `operation`. Returns the phase.
     #[track_caller]
     pub(crate) fn arrive(
         &self,
         lane: usize,
         operation: &'static str,
         value: u32,
-        clock: Option<&VectorClock>,
+        orders: Orders,
+        clock: &VectorClock,
     ) -> u32 {
         let phase = self.phase.get();
         self.values[phase as usize % 2][lane].set(value);
@@ -68,11 +79,13 @@ impl Warp {
             );
         }
         let arrived = arrived | 1 << lane;
-        if let Some(clock) = clock {
-            self.clock.release(clock);
+        match orders {
+            Orders::Nothing => {}
+            Orders::Events => self.clock.release_events(clock),
+            Orders::Memory => self.clock.release(clock),
         }
         if arrived == self.members {
-            if clock.is_some() {
+            if orders != Orders::Nothing {
                 self.clock.publish(None);
             }
             self.arrived.set(0);

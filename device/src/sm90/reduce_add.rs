@@ -113,24 +113,18 @@ mod imp {
     use crate::vector::checked;
     use crate::{GlobalMut, atomic_add};
 
-    /// Stores the elements one after the other, with the alignment of the vector that a GPU needs.
+    /// Adds the elements one after the other, with the alignment of the vector that a GPU needs.
     #[track_caller]
     pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
         const { assert!(N <= 2, "a reduce-add store takes one or two elements") };
-        let kind = match adds {
-            0 => MemoryAccess::Store,
-            _ => MemoryAccess::Atomic,
-        };
-        checked::<f32, N>(memory.checked_ptr(), kind);
-        for (n, value) in values.into_iter().enumerate() {
+        if adds == 0 {
             // SAFETY: the caller promises that the elements are there.
-            unsafe {
-                if adds == 0 {
-                    memory.store(n as i64, value);
-                } else {
-                    atomic_add(memory, n as i64, value);
-                }
-            }
+            return unsafe { memory.store_vec(0, values) };
+        }
+        checked::<f32, N>(memory.checked_ptr(), MemoryAccess::Atomic);
+        for (n, value) in values.into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { atomic_add(memory, n as i64, value) };
         }
     }
 }

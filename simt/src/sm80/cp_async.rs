@@ -5,10 +5,11 @@
 
 use std::cell::Cell;
 
-use crate::access::check_arrived;
+use crate::access::{Access, check_arrived};
 use crate::context::{Thread, current};
-use crate::global::{MemoryAccess, global_bytes};
+use crate::global::global_bytes;
 use crate::in_flight::Arrival;
+use crate::shadow::MemoryAccess;
 use crate::shared::{locate, other_rank};
 use crate::sm90::{check_dependency, check_not_read};
 use crate::timelines::{Events, Timelines};
@@ -56,6 +57,7 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
     let (block, offset) = locate(to, bytes, bytes);
     check_arrived("is overwritten too early", block, offset, bytes);
     check_not_read(block, offset, bytes);
+    Access::by_running_thread("is overwritten too early").check_overwrites(block, offset, bytes);
 
     let thread = current();
     let copies = thread.models.get_or_default::<Copies>();

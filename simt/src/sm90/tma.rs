@@ -9,7 +9,8 @@ use super::mbarrier::mbarrier_complete_tx;
 use super::tensor_map::TensorMapModel;
 use crate::access::Access;
 use crate::context::{Thread, current, running_block};
-use crate::global::{MemoryAccess, check_global};
+use crate::global::check_global;
+use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
 use crate::vector_clock::VectorClock;
 
@@ -268,6 +269,7 @@ pub fn bulk_store_wait(pending: u32) {
             for offset in (0..map.box_bytes()).step_by(UNIT as usize) {
                 let (block, from) = locate(swizzled(&map, from, offset), UNIT, UNIT);
                 access.check(block, from, UNIT);
+                access.check_stores(("a TMA store", Readers::One), block, from, UNIT);
             }
             for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
                 let element = map.element_bytes;
