@@ -4,6 +4,7 @@ use cutlet_device::{
     Global, GlobalMut, Kernel, LaunchBounds, PtxLibrary, atomic_add, block_idx, kernel, thread_idx,
 };
 use cutlet_host::{Device, LaunchArgs, Result, Stream, View, ViewMut};
+use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
 
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
 
@@ -53,6 +54,49 @@ pub struct Pair {
 pub unsafe fn through_struct(at: i64, pair: Pair) {
     // SAFETY: the test wants an access outside.
     unsafe { pair.y.store(at, pair.x.load(0)) };
+}
+
+/// Copies rows of four elements as a tensor, of which the matrix at `y` has fewer.
+#[kernel(threads = 4)]
+pub unsafe fn by_tensors(rows: i32, x: Global<f32>, y: GlobalMut<f32>) {
+    type Rows = Tv<L!(4:1@0), L!(4:1@1), 4>;
+    let thread = thread_idx();
+    // SAFETY: the test wants an access outside.
+    let (x, y) = unsafe {
+        let of = |rows| RowMajor::new([rows, 4], 4);
+        (Tensor::new(x, of(rows)), Tensor::new(y, of(rows)))
+    };
+    let values = x.partition::<Rows>(thread).load(0.0); // the load of a row
+    y.partition::<Rows>(thread).store(&values); // the store of a row
+}
+
+/// The line of this file on which a comment stands.
+fn line_of(comment: &str) -> String {
+    let source = include_str!("memory_checks.rs");
+    let comment = format!("// {comment}");
+    let mut lines = (1..).zip(source.lines());
+    let (line, _) = lines
+        .find(|(_, text)| text.ends_with(&comment))
+        .expect("the comment exists");
+    format!("memory_checks.rs:{line}:")
+}
+
+#[test]
+fn accesses_of_a_tensor_are_attributed_to_the_kernel_s_line() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let (x, mut y) = (stream.upload(&[1.0f32; 16])?, stream.zeroed::<f32>(16)?);
+    run(&stream, &by_tensors, 1, (4, &x, &mut y))?;
+    let result = run(&stream, &by_tensors, 1, (4, &x, y.slice_mut(..8)?));
+    says(
+        result,
+        &["element 8 of argument 3", &line_of("the store of a row")],
+    );
+    let result = run(&stream, &by_tensors, 1, (4, x.slice(..12)?, &mut y));
+    says(
+        result,
+        &["element 12 of argument 2", &line_of("the load of a row")],
+    );
+    Ok(())
 }
 
 fn run<A: cutlet_device::KernelArgs>(

@@ -78,7 +78,7 @@ fn access(
         let old = unsafe { std::slice::from_raw_parts(memory, values.len()) };
         old == values
     });
-    let site = Site::caller();
+    let site = Site::of(thread.line());
     let raced = races::access_shared(thread, block, offset, bytes, kind, site, repeats);
     if let Err(message) = raced
         && !std::thread::panicking()
@@ -219,10 +219,11 @@ impl Access {
     #[cold]
     #[track_caller]
     fn too_early(&self, arrival: Arrival, address: SharedAddress, thread: u32) -> ! {
-        panic!(
+        let message = format!(
             "shared memory at address {address} {}: {}",
             self.what,
             Timelines::not_known(arrival, thread)
-        )
+        );
+        fault(current(), message)
     }
 }

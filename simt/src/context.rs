@@ -1,6 +1,7 @@
 //! Which GPU thread is running, with its block and its cluster, and what a kernel can ask about them.
 
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::ptr;
 
 use corosensei::Yielder;
@@ -173,6 +174,8 @@ pub(crate) struct Thread {
     pub(crate) exited: Cell<bool>,
     /// The range of the coroutine's stack, to recognise a stack overflow; set when the coroutine starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,
+    /// The line on whose behalf the thread accesses memory, if it is not that of the access.
+    pub(crate) line: Cell<Option<&'static Location<'static>>>,
     /// The report of the thread's panic, if there was one.
     pub(crate) panic: Cell<Option<PanicReport>>,
     /// The report of the thread's first wrong access. It ends the launch, even if the kernel catches the panic.
@@ -200,6 +203,7 @@ impl Thread {
             models: ModelState::default(),
             exited: Cell::new(false),
             trap: Cell::new(None),
+            line: Cell::new(None),
             panic: Cell::new(None),
             fault: Cell::new(None),
         }
@@ -218,6 +222,13 @@ impl Thread {
         &self.block().warps[self.linear as usize / WARP_SIZE]
     }
 
+    /// The line of an access that the caller makes.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn line(&self) -> &'static Location<'static> {
+        self.line.get().unwrap_or(Location::caller())
+    }
+
     /// Adds what a synchronisation point has published to the thread's clock.
     #[inline]
     pub(crate) fn acquire(&self, clock: &SyncClock) {
@@ -229,10 +240,20 @@ impl Thread {
 #[cold]
 #[track_caller]
 pub(crate) fn fault(thread: &Thread, message: String) -> ! {
-    let report = PanicReport::here(&message);
+    let report = PanicReport::at(thread.line(), &message);
     let first = thread.fault.take();
     thread.fault.set(Some(first.unwrap_or(report)));
     panic!("{message}")
+}
+
+/// Attributes the next accesses of the running thread to a line, or to that of each access. Returns the line before.
+#[inline]
+pub fn attribute_to(
+    line: Option<&'static Location<'static>>,
+) -> Option<&'static Location<'static>> {
+    // SAFETY: as in `current`. Outside of a kernel no access is reported.
+    let thread = unsafe { current_or_null().as_ref() }?;
+    thread.line.replace(line)
 }
 
 /// A thread of a block, as messages of the running thread call it. The block is of the running cluster.

@@ -36,7 +36,7 @@ pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: Memory
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         return memory;
     };
-    let site = Site::caller();
+    let site = Site::of(thread.line());
     let checked = access
         .check(thread, pointer.addr(), align)
         .and_then(|buffer| access.note(thread, buffer, site));
@@ -65,7 +65,7 @@ pub unsafe fn store_global(pointer: *mut u8, align: usize, values: &[u8]) {
         unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         return;
     };
-    let site = Site::caller();
+    let site = Site::of(thread.line());
     // SAFETY: the memory was checked, or the caller promises it.
     let stored = access
         .check(thread, pointer.addr(), align)
@@ -93,7 +93,7 @@ pub(crate) fn check_global(address: usize, bytes: usize, kind: MemoryAccess) {
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         return;
     };
-    let site = Site::caller();
+    let site = Site::of(thread.line());
     let checked = access
         .check(thread, address, 1)
         .and_then(|buffer| access.note(thread, buffer, site));

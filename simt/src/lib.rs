@@ -88,8 +88,8 @@ mod worker;
 pub use access::{access_shared, shared_bytes, store_shared};
 pub use buffers::{Buffers, untagged};
 pub use context::{
-    block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane, linear_thread_idx,
-    thread_idx, warp,
+    attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
+    linear_thread_idx, thread_idx, warp,
 };
 pub use error::{SimtError, Waiting};
 pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};

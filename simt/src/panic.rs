@@ -36,12 +36,11 @@ impl PanicReport {
 }
 
 impl PanicReport {
-    /// The report of what is wrong at the caller's line.
-    #[track_caller]
-    pub(crate) fn here(message: &str) -> Self {
+    /// The report of what is wrong at a line.
+    pub(crate) fn at(line: &Location<'_>, message: &str) -> Self {
         Self {
             message: message.to_owned(),
-            location: Location::caller().to_string(),
+            location: line.to_string(),
         }
     }
 }

@@ -16,13 +16,6 @@ fn base() -> usize {
 }
 
 impl Site {
-    /// The line of the caller.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn caller() -> Self {
-        Self::of(Location::caller())
-    }
-
     /// The line at a location.
     #[inline]
     pub(crate) fn of(location: &'static Location<'static>) -> Self {
@@ -57,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_site_names_its_line() {
-        let (site, line) = (Site::caller(), line!());
+        let (site, line) = (Site::of(Location::caller()), line!());
         let text = site.to_string();
         assert!(text.contains(&format!("site.rs:{line}:")), "{text}");
         assert_eq!(Site::default().to_string(), "an unknown line");

@@ -51,6 +51,11 @@ impl Engine for ReduceAdd {
         Self { memory, ..self }
     }
 
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn attribute_to(self, line: cutlet_layout_core::Line) -> cutlet_layout_core::Line {
+        cutlet_simt::attribute_to(line)
+    }
+
     #[inline(always)]
     unsafe fn load(self, index: i64) -> f32 {
         // SAFETY: as promised by the caller.
