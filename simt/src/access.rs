@@ -69,6 +69,7 @@ fn access(
 ) -> *mut u8 {
     let (block, offset) = locate_arrived(address, bytes, align);
     let thread = current();
+    thread.end_if_cancelled();
     if kind.writes() {
         check_not_read(block, offset, bytes);
     }

@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::context::{Block, Outcome, Thread, current_or_null, set_current};
 use crate::error::{SimtError, Waiting};
-use crate::grid::Grid;
+use crate::grid::{Grid, NO_THREAD, shown};
 use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
@@ -46,6 +47,9 @@ impl Resources {
 /// A cluster that has been started.
 pub(crate) struct RunningCluster<'g> {
     grid: &'g Grid<'g>,
+    number: u64,
+    /// Where the core shows which thread runs.
+    running: &'g AtomicU64,
     // Declared before the vectors it points into, so that coroutines are dropped, and their threads unwound, first.
     coroutines: Vec<Option<ThreadCoroutine>>,
     threads: Vec<Thread>,
@@ -56,7 +60,12 @@ pub(crate) struct RunningCluster<'g> {
 
 impl<'g> RunningCluster<'g> {
     /// Prepares the `index`-th cluster of the grid; no thread runs yet.
-    pub(crate) fn new(grid: &'g Grid<'g>, index: u64, resources: &mut Resources) -> Self {
+    pub(crate) fn new(
+        grid: &'g Grid<'g>,
+        index: u64,
+        running: &'g AtomicU64,
+        resources: &mut Resources,
+    ) -> Self {
         let blocks: Vec<Block> = (0..grid.launch.dims.cluster)
             .map(|rank| {
                 let mut shared = resources
@@ -78,6 +87,8 @@ impl<'g> RunningCluster<'g> {
         let coroutines = (0..live).map(|_| None).collect();
         Self {
             grid,
+            number: index,
+            running,
             coroutines,
             threads,
             blocks,
@@ -197,7 +208,11 @@ impl<'g> RunningCluster<'g> {
                 slot.insert(start(thread, self.grid.body, stack))
             }
         };
-        let CoroutineResult::Return(outcome) = coroutine.resume(()) else {
+        self.running
+            .store(shown(self.number, index), Ordering::Relaxed);
+        let result = coroutine.resume(());
+        self.running.store(NO_THREAD, Ordering::Relaxed);
+        let CoroutineResult::Return(outcome) = result else {
             return Ok(());
         };
         thread.exited.set(true);
@@ -223,11 +238,16 @@ impl<'g> RunningCluster<'g> {
         for (thread, slot) in self.threads.iter().zip(&mut self.coroutines) {
             if let Some(mut coroutine) = slot.take() {
                 set_current(thread);
+                let number =
+                    (thread.block().rank * thread.block().threads + thread.linear) as usize;
+                self.running
+                    .store(shown(self.number, number), Ordering::Relaxed);
                 coroutine.force_unwind();
                 resources.stacks.give_back(coroutine.into_stack());
             }
         }
         set_current(ptr::null());
+        self.running.store(NO_THREAD, Ordering::Relaxed);
         resources
             .shared
             .extend(self.blocks.drain(..).map(|block| block.shared));

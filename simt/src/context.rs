@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use corosensei::Yielder;
 use corosensei::trap::CoroutineTrapHandler;
@@ -61,6 +62,8 @@ pub(crate) struct Launch<'l> {
     pub(crate) dims: Dims,
     /// The buffers that the launch was given; `None` if it may use any memory.
     pub(crate) buffers: Option<&'l Buffers>,
+    /// Whether the launch has failed: threads that run end at their next access to memory.
+    pub(crate) cancelled: AtomicBool,
     /// The accesses to global memory; `None` if the launch does not look for races.
     pub(crate) shadow: Option<LaunchShadow>,
 }
@@ -220,6 +223,14 @@ impl Thread {
 
     pub(crate) fn warp(&self) -> &Warp {
         &self.block().warps[self.linear as usize / WARP_SIZE]
+    }
+
+    /// Ends the thread if its launch has failed. A thread that unwinds goes on.
+    #[inline]
+    pub(crate) fn end_if_cancelled(&self) {
+        if self.block().launch().cancelled.load(Ordering::Relaxed) && !std::thread::panicking() {
+            panic!("the launch has failed");
+        }
     }
 
     /// The line of an access that the caller makes.

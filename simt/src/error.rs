@@ -53,6 +53,15 @@ pub enum SimtError {
         /// Who waits for what.
         waiting: Vec<Waiting>,
     },
+    /// No thread of the launch has come to a wait or to its end for a long time.
+    NoProgress {
+        /// Name of the kernel.
+        kernel: String,
+        /// After how many seconds.
+        seconds: u64,
+        /// The threads that run. All others wait, have ended or have not begun.
+        running: Vec<Running>,
+    },
     /// The operating system had no memory for the threads' stacks.
     OutOfStacks {
         /// Name of the kernel.
@@ -75,6 +84,15 @@ pub struct Waiting {
     pub count: u32,
     /// What the threads wait for.
     pub what: String,
+}
+
+/// A thread that runs, in [`SimtError::NoProgress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The block.
+    pub block: [u32; 3],
+    /// The thread.
+    pub thread: [u32; 3],
 }
 
 /// An index as messages print it: `(x, y, z)`.
@@ -151,6 +169,27 @@ impl fmt::Display for SimtError {
                     write!(f, ": {what}")?;
                 }
                 Ok(())
+            }
+            Self::NoProgress {
+                kernel,
+                seconds,
+                running,
+            } => {
+                write!(f, "kernel `{kernel}`: no progress for {seconds} s")?;
+                for Running { block, thread } in running {
+                    write!(
+                        f,
+                        "; block {} thread {} runs",
+                        Index(*block),
+                        Index(*thread)
+                    )?;
+                }
+                write!(
+                    f,
+                    "; all other threads wait, have ended or have not begun. Look for an endless loop, or for a lock \
+                     that a waiting thread holds, or set {}=<seconds> to wait longer",
+                    crate::watchdog::VARIABLE
+                )
             }
             Self::OutOfStacks {
                 kernel,

@@ -36,6 +36,7 @@ pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: Memory
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         return memory;
     };
+    thread.end_if_cancelled();
     let site = Site::of(thread.line());
     let checked = access
         .check(thread, pointer.addr(), align)
@@ -65,6 +66,7 @@ pub unsafe fn store_global(pointer: *mut u8, align: usize, values: &[u8]) {
         unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         return;
     };
+    thread.end_if_cancelled();
     let site = Site::of(thread.line());
     // SAFETY: the memory was checked, or the caller promises it.
     let stored = access

@@ -2,14 +2,28 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::buffers::Buffers;
 use crate::context::{Dims, Launch};
-use crate::error::SimtError;
+use crate::error::{Running, SimtError};
 use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
 use crate::races::checks_races;
 use crate::stack::MAX_STACKS;
+
+/// How many cores show the thread that they run. Others share a place.
+const MOST_SHOWN: usize = 64;
+/// What a core shows that runs no thread.
+pub(crate) const NO_THREAD: u64 = u64::MAX;
+/// Bits for the number of a thread in its cluster.
+const THREAD_BITS: u32 = 14;
+
+/// What a core shows that runs a thread of a cluster.
+#[inline]
+pub(crate) fn shown(cluster: u64, thread_in_cluster: usize) -> u64 {
+    cluster << THREAD_BITS | thread_in_cluster as u64
+}
 
 /// One launch, shared by the cores that run it.
 pub(crate) struct Grid<'l> {
@@ -21,12 +35,15 @@ pub(crate) struct Grid<'l> {
     next: AtomicU64,
     /// How many clusters run.
     resident: AtomicUsize,
-    cancelled: AtomicBool,
     error: Mutex<Option<SimtError>>,
     /// Counts the steps of all threads of the grid; see [`IdleCores`].
     progress: AtomicU64,
     /// How many cores work on the grid.
     cores: AtomicUsize,
+    /// How many cores have begun to work on the grid.
+    begun: AtomicUsize,
+    /// The thread that each core runs, see [`shown`].
+    running: Box<[AtomicU64]>,
     idle: Mutex<IdleCores>,
 }
 
@@ -56,6 +73,7 @@ impl<'l> Grid<'l> {
                     overlaps_previous: spec.overlap_previous,
                 },
                 buffers,
+                cancelled: AtomicBool::new(false),
                 shadow: checks_races().then(LaunchShadow::new),
             },
             shared_bytes: spec.shared_bytes,
@@ -63,10 +81,11 @@ impl<'l> Grid<'l> {
             clusters: blocks / u64::from(cluster),
             next: AtomicU64::new(0),
             resident: AtomicUsize::new(0),
-            cancelled: AtomicBool::new(false),
             error: Mutex::new(None),
             progress: AtomicU64::new(0),
             cores: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            running: (0..MOST_SHOWN).map(|_| AtomicU64::new(NO_THREAD)).collect(),
             idle: Mutex::new(IdleCores {
                 progress: 0,
                 count: 0,
@@ -89,7 +108,7 @@ impl<'l> Grid<'l> {
 
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.launch.cancelled.load(Ordering::Relaxed)
     }
 
     /// How many steps have been noted.
@@ -109,7 +128,7 @@ impl<'l> Grid<'l> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(error);
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.launch.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// The first error of the launch.
@@ -124,9 +143,32 @@ impl<'l> Grid<'l> {
         }
     }
 
-    /// To be called by a core that begins to work on the grid.
-    pub(crate) fn core_begins(&self) {
+    /// To be called by a core that begins to work on the grid. Returns the place where it shows which thread it runs.
+    pub(crate) fn core_begins(&self) -> &AtomicU64 {
         self.cores.fetch_add(1, Ordering::AcqRel);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        &self.running[number % self.running.len()]
+    }
+
+    /// The error if the grid has made no progress for some time: the threads that run.
+    pub(crate) fn no_progress(&self, time: Duration) -> SimtError {
+        let dims = self.launch.dims;
+        let shown = self.running.iter().map(|core| core.load(Ordering::Relaxed));
+        let running = shown.filter(|&thread| thread != NO_THREAD).map(|thread| {
+            let [cluster, in_cluster] = [thread >> THREAD_BITS, thread & ((1 << THREAD_BITS) - 1)];
+            // A thread's number in its cluster is below 2¹⁴.
+            let in_cluster = in_cluster as u32;
+            let [rank, linear] = [in_cluster / dims.threads(), in_cluster % dims.threads()];
+            Running {
+                block: dims.block_idx(cluster, rank),
+                thread: dims.thread_idx(linear),
+            }
+        });
+        SimtError::NoProgress {
+            kernel: self.launch.kernel.to_owned(),
+            seconds: time.as_secs_f64().ceil() as u64,
+            running: running.collect(),
+        }
     }
 
     /// To be called by a core that has finished its work on the grid.

@@ -8,6 +8,7 @@ use crate::context::running_thread;
 use crate::error::SimtError;
 use crate::grid::Grid;
 use crate::launch_spec::LaunchSpec;
+use crate::watchdog::Watch;
 use crate::{overflow, panic, pool, worker};
 
 /// Runs `body` once for every thread of the grid. Returns when all threads have ended.
@@ -53,9 +54,11 @@ fn run(
     }
     panic::install_hook(running_thread);
     let grid = Grid::new(spec, buffers, body);
+    let watch = Watch::new(&grid);
     pool::run(grid.max_cores(), &|| {
         overflow::watch_this_thread();
         worker::work(&grid);
     });
+    drop(watch);
     grid.into_result()
 }

@@ -11,8 +11,12 @@
 //! - The clusters of a grid are spread over the cores.
 //!
 //! Every way of waiting is built on one primitive, [`yield_until`]. If all threads of a cluster wait and no other
-//! cluster can help, the launch ends with an error that says which threads wait for what. A launch never hangs. A panic
-//! in a kernel and a wrong access to shared memory end the launch with an error, too ([`SimtError`]).
+//! cluster can help, the launch ends with an error that says which threads wait for what. A panic
+//! in a kernel and a wrong access to memory end the launch with an error, too ([`SimtError`]).
+//!
+//! A launch never hangs. After 60 seconds without progress, or as many as the environment variable
+//! `CUTLET_SIMT_WATCHDOG_SECONDS` says, it ends with an error that names the threads that run. If they cannot be ended,
+//! the process ends with that message.
 //!
 //! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says. A stack
 //! overflow ends the process with a message that names kernel, block and thread.
@@ -83,6 +87,7 @@ mod grid;
 mod launch;
 mod launch_spec;
 mod overflow;
+mod watchdog;
 mod worker;
 
 pub use access::{access_shared, shared_bytes, store_shared};
@@ -91,7 +96,7 @@ pub use context::{
     attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
     linear_thread_idx, thread_idx, warp,
 };
-pub use error::{SimtError, Waiting};
+pub use error::{Running, SimtError, Waiting};
 pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
 pub use global::{global_bytes, store_global};
 pub use launch::{launch, launch_with};
