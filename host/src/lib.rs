@@ -34,6 +34,7 @@ mod args;
 mod borrowed;
 mod buffer;
 mod copy;
+pub mod cpu;
 mod cpu_queue;
 mod device;
 mod driver;

@@ -5,11 +5,13 @@ use std::cell::Cell;
 use crate::context::{Block, current, fault};
 use crate::in_flight::Arrival;
 use crate::races;
+use crate::report::Memory;
 use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{SharedAddress, locate};
 use crate::site::Site;
 use crate::sm90::check_not_read;
 use crate::timelines::Timelines;
+use crate::traffic;
 use crate::vector_clock::VectorClock;
 
 /// Host address of `bytes` bytes at the shared address `address`.
@@ -81,6 +83,8 @@ fn access(
     });
     let site = Site::of(thread.line());
     let raced = races::access_shared(thread, block, offset, bytes, kind, site, repeats);
+    let (address, size) = (offset as usize, bytes as usize);
+    traffic::note(thread, Memory::Shared, address, size, kind, site);
     if let Err(message) = raced
         && !std::thread::panicking()
     {

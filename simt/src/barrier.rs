@@ -20,6 +20,11 @@ impl Barrier {
         self.arrived.get()
     }
 
+    /// How many phases have ended.
+    pub(crate) fn passed(&self) -> u32 {
+        self.phase.get()
+    }
+
     /// Whether a phase has ended.
     #[inline]
     pub(crate) fn has_ended(&self, phase: u32) -> bool {

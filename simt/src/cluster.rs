@@ -248,6 +248,9 @@ impl<'g> RunningCluster<'g> {
         }
         set_current(ptr::null());
         self.running.store(NO_THREAD, Ordering::Relaxed);
+        if let Some(traffic) = &self.grid.launch.traffic {
+            self.blocks.iter().for_each(|block| traffic.add(block));
+        }
         resources
             .shared
             .extend(self.blocks.drain(..).map(|block| block.shared));

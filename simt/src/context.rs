@@ -17,6 +17,7 @@ use crate::model_state::ModelState;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
 use crate::shared_memory::SharedMemory;
+use crate::traffic::Traffic;
 use crate::vector_clock::{SyncClock, VectorClock};
 use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
@@ -62,6 +63,8 @@ pub(crate) struct Launch<'l> {
     pub(crate) dims: Dims,
     /// The buffers that the launch was given; `None` if it may use any memory.
     pub(crate) buffers: Option<&'l Buffers>,
+    /// What the threads access; `None` if the launch is not reported.
+    pub(crate) traffic: Option<Traffic>,
     /// Whether the launch has failed: threads that run end at their next access to memory.
     pub(crate) cancelled: AtomicBool,
     /// The accesses to global memory; `None` if the launch does not look for races.

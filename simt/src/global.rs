@@ -7,8 +7,10 @@ use crate::buffers::{Buffer, Buffers, untagged};
 use crate::context::{Thread, current_or_null, fault};
 use crate::live_memory::{Range, describe, with_range};
 use crate::races;
+use crate::report::Memory;
 use crate::shadow::{Accessor, MemoryAccess, Race};
 use crate::site::Site;
+use crate::traffic::{self, note_bulk};
 
 /// An access to global memory: what happens to which bytes.
 #[derive(Clone, Copy)]
@@ -41,6 +43,7 @@ pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: Memory
     let checked = access
         .check(thread, pointer.addr(), align)
         .and_then(|buffer| access.note(thread, buffer, site));
+    access.count(thread, site);
     match checked {
         Ok(()) => memory,
         Err(_) if std::thread::panicking() => nowhere(),
@@ -72,6 +75,7 @@ pub unsafe fn store_global(pointer: *mut u8, align: usize, values: &[u8]) {
     let stored = access
         .check(thread, pointer.addr(), align)
         .and_then(|buffer| unsafe { access.store(thread, buffer, site, memory, values) });
+    access.count(thread, site);
     if let Err(message) = stored
         && !std::thread::panicking()
     {
@@ -99,6 +103,7 @@ pub(crate) fn check_global(address: usize, bytes: usize, kind: MemoryAccess) {
     let checked = access
         .check(thread, address, 1)
         .and_then(|buffer| access.note(thread, buffer, site));
+    note_bulk(thread, bytes);
     if let Err(message) = checked {
         fault(thread, message);
     }
@@ -151,6 +156,19 @@ impl Access {
             return Ok(buffer.copied());
         }
         Err(self.message(place, buffer.copied(), align))
+    }
+
+    /// Counts the access in the launch's report.
+    #[inline]
+    fn count(self, thread: &Thread, site: Site) {
+        traffic::note(
+            thread,
+            Memory::Global,
+            self.address,
+            self.bytes,
+            self.kind,
+            site,
+        );
     }
 
     /// Notes the access. The error says what it races with.

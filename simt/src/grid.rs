@@ -10,7 +10,9 @@ use crate::error::{Running, SimtError};
 use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
 use crate::races::checks_races;
+use crate::report::{self, LaunchReport};
 use crate::stack::MAX_STACKS;
+use crate::traffic::Traffic;
 
 /// How many cores show the thread that they run. Others share a place.
 const MOST_SHOWN: usize = 64;
@@ -73,6 +75,7 @@ impl<'l> Grid<'l> {
                     overlaps_previous: spec.overlap_previous,
                 },
                 buffers,
+                traffic: report::is_wanted().then(Traffic::default),
                 cancelled: AtomicBool::new(false),
                 shadow: checks_races().then(LaunchShadow::new),
             },
@@ -131,8 +134,19 @@ impl<'l> Grid<'l> {
         self.launch.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The first error of the launch.
+    /// The first error of the launch. Hands its report over, if one is wanted.
     pub(crate) fn into_result(self) -> Result<(), SimtError> {
+        if let Some(traffic) = self.launch.traffic {
+            let (barriers, bulk_bytes, sites) = traffic.into_parts();
+            report::hand_over(LaunchReport {
+                kernel: self.launch.kernel.to_owned(),
+                blocks: self.clusters * u64::from(self.launch.dims.cluster),
+                threads: self.launch.dims.threads(),
+                barriers,
+                bulk_bytes,
+                sites,
+            });
+        }
         match self
             .error
             .into_inner()

@@ -57,6 +57,7 @@ mod known;
 mod launch_shadow;
 mod live_memory;
 mod model_state;
+mod report;
 mod shadow;
 mod shared_address;
 mod shared_memory;
@@ -76,6 +77,7 @@ mod shared;
 mod suspend;
 mod sync;
 mod timelines;
+mod traffic;
 
 // Models of the hardware.
 mod sm80;
@@ -103,6 +105,7 @@ pub use launch::{launch, launch_with};
 pub use launch_spec::LaunchSpec;
 pub use live_memory::{Contents, LiveMemory};
 pub use races::{check_races, checks_races};
+pub use report::{LaunchReport, Memory, SiteReport, collect_reports};
 pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, shared_base, shared_size};
 pub use sm80::{

@@ -24,6 +24,16 @@ impl Site {
         Self(i32::try_from(distance).unwrap_or(0))
     }
 
+    /// The line as a number.
+    pub(crate) fn number(self) -> i32 {
+        self.0
+    }
+
+    /// The line with a number that [`number`](Self::number) returned.
+    pub(crate) fn numbered(number: i32) -> Self {
+        Self(number)
+    }
+
     /// The location; `None` if it is unknown.
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
         if self.0 == 0 {
