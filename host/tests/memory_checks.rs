@@ -302,6 +302,32 @@ fn a_graph_checks_its_replays() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_replay_with_a_buffer_that_was_freed_is_an_error() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 8])?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let function = stream.device().load(&PTX, &shifted)?;
+    // SAFETY: the CPU backend keeps the kernel within its buffers.
+    let graph = stream
+        .capture(|stream| unsafe { stream.launch(&function, 2, (0i64, 0i64, &x, &mut y)) })?;
+    // SAFETY: the buffers live.
+    unsafe { graph.launch(&stream)? };
+    drop(x);
+    // SAFETY: the CPU backend ends a kernel that uses what was freed.
+    let result = unsafe { graph.launch(&stream) };
+    says(
+        result,
+        &[
+            "argument 3",
+            "is too late",
+            "has been freed",
+            "keep it alive",
+        ],
+    );
+    Ok(())
+}
+
 /// The handle of a kernel is also made by hand.
 #[test]
 fn an_empty_kernel_needs_no_buffers() -> Result<()> {

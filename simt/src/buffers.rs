@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use crate::live_memory::find;
+
 /// Bits of an address. The tag is above them.
 const ADDRESS_BITS: u32 = 48;
 /// Bits of the tag that number a buffer.
@@ -21,6 +23,8 @@ pub(crate) struct Buffer {
     pub(crate) element_bytes: usize,
     /// Which argument of the kernel it is, counted from 1.
     pub(crate) argument: usize,
+    /// Whether its memory was known to be alive when the launch was given it. It must then still be.
+    pub(crate) is_known: bool,
 }
 
 impl Buffer {
@@ -29,6 +33,7 @@ impl Buffer {
         bytes: 0,
         element_bytes: 1,
         argument: 0,
+        is_known: false,
     };
 
     /// Whether these bytes are in the buffer.
@@ -81,6 +86,7 @@ impl Buffers {
             bytes,
             element_bytes: element_bytes.max(1),
             argument,
+            is_known: bytes > 0 && find(address, bytes).is_some(),
         };
         let tag = usize::from(self.launch) << NUMBER_BITS | self.count;
         self.count += 1;
@@ -149,6 +155,7 @@ mod tests {
             bytes: 8,
             element_bytes: 4,
             argument: 1,
+            is_known: false,
         };
         assert!(buffer.has(100, 8) && buffer.has(104, 4) && buffer.has(108, 0));
         assert!(!buffer.has(104, 8) && !buffer.has(96, 4) && !buffer.has(usize::MAX, 4));

@@ -142,7 +142,11 @@ impl Access {
         let buffer = launch.buffers.and_then(|buffers| buffers.of(tagged));
         let place = match buffer {
             Some(buffer) if buffer.has(self.address, self.bytes) => {
-                self.check_contents().unwrap_or(Place::Fine)
+                let missing = match buffer.is_known {
+                    true => Place::Freed,
+                    false => Place::Fine,
+                };
+                self.check_contents().unwrap_or(missing)
             }
             Some(_) => Place::OutOfBounds,
             None => match self.check_contents() {
@@ -278,6 +282,10 @@ impl Access {
                 "{kind} of {bytes} bytes at {at}{extent} is out of bounds: check the index against the extent, or pass a longer \
                  buffer"
             ),
+            Place::Freed => format!(
+                "{kind} of {bytes} bytes at {at}{extent} is too late: {}",
+                describe(address)
+            ),
             Place::Nowhere => format!(
                 "{kind} of {bytes} bytes at {at}{extent} is outside of every buffer: {}",
                 describe(address)
@@ -299,6 +307,7 @@ impl Access {
 enum Place {
     Fine,
     OutOfBounds,
+    Freed,
     Nowhere,
     Unwritten,
 }

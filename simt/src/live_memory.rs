@@ -12,7 +12,7 @@ use crate::written::Written;
 /// How many freed ranges are remembered, for messages.
 const MOST_FREED: usize = 1024;
 /// How many ranges of other owners are known.
-const MOST_BORROWED: usize = 4096;
+const MOST_BORROWED: usize = 1 << 16;
 
 /// What memory holds when it begins to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
