@@ -15,8 +15,8 @@ pub enum SimtError {
         /// What the launch asks for, and what is allowed.
         reason: String,
     },
-    /// A thread panicked: an assertion failed, an access to shared memory was out of bounds, or a collective was called
-    /// wrongly.
+    /// A thread panicked: an assertion failed, an access to memory was out of bounds, too early or raced with another
+    /// one, or a collective was called wrongly.
     Panic {
         /// Name of the kernel.
         kernel: String,
@@ -26,7 +26,7 @@ pub enum SimtError {
         thread: [u32; 3],
         /// The panic's message.
         message: String,
-        /// `file:line:column` of the panic; empty if a panic hook installed later replaced this crate's.
+        /// `file:line:column` of the access or the panic; empty if a panic hook installed later replaced this crate's.
         location: String,
     },
     /// Threads wait at `sync_threads` for a thread that has ended without calling it.

@@ -20,8 +20,8 @@ struct Access {
     bytes: usize,
 }
 
-/// Host address of the `bytes` bytes of global memory that a kernel's pointer leads to, for an access of at most 16 of
-/// them. The address is a multiple of `align`.
+/// Host address of the `bytes` bytes of global memory that a kernel's pointer leads to, for an access of the given
+/// kind. The address is a multiple of `align`.
 ///
 /// In a launch with [`Buffers`], a pointer into one of them is checked against its extent. Other pointers must lead
 /// into [`LiveMemory`](crate::LiveMemory). Outside of a kernel nothing is checked.

@@ -119,8 +119,8 @@ pub use sm90::{
 };
 pub use suspend::{polled, yield_until};
 pub use sync::{
-    barrier_arrive, barrier_sync, cluster_arrive, cluster_wait, sync_threads, sync_warp,
-    warp_exchange,
+    barrier_arrive, barrier_sync, cluster_arrive, cluster_arrive_relaxed, cluster_wait,
+    sync_threads, sync_warp, warp_exchange,
 };
 pub use wait::WaitKind;
 pub use warp::{Lanes, WARP_SIZE};

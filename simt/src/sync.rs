@@ -5,8 +5,9 @@ use std::fmt::{self, Display};
 use crate::barrier::{Barrier, ClusterBarrier};
 use crate::context::{BARRIERS, Thread, current};
 use crate::suspend::yield_until;
+use crate::vector_clock::Orders;
 use crate::wait::WaitKind;
-use crate::warp::{Lanes, Orders, WARP_SIZE, Warp};
+use crate::warp::{Lanes, WARP_SIZE, Warp};
 
 /// Waits until all threads of the block have called it.
 ///
@@ -171,6 +172,20 @@ fn cluster_barrier(thread: &Thread) -> (&ClusterBarrier, u32) {
 /// If the thread has not waited since it last arrived, or outside of a kernel.
 #[track_caller]
 pub fn cluster_arrive() {
+    arrive_at_cluster(Orders::Memory);
+}
+
+/// [`cluster_arrive`] that does not order the thread's accesses to memory before the barrier.
+///
+/// # Panics
+/// As [`cluster_arrive`].
+#[track_caller]
+pub fn cluster_arrive_relaxed() {
+    arrive_at_cluster(Orders::Events);
+}
+
+#[track_caller]
+fn arrive_at_cluster(orders: Orders) {
     let thread = current();
     let (barrier, threads) = cluster_barrier(thread);
     assert!(
@@ -180,7 +195,7 @@ pub fn cluster_arrive() {
             .is_none(),
         "the thread calls cluster_arrive twice: call cluster_wait in between"
     );
-    barrier.arrive(&thread.clock.borrow(), threads);
+    barrier.arrive(&thread.clock.borrow(), orders, threads);
 }
 
 /// Waits until all threads of the cluster that have not ended have arrived.

@@ -165,7 +165,27 @@ pub(crate) struct SyncClock {
     accesses: RefCell<Exchange<Known>>,
 }
 
+/// What a thread that arrives at a synchronisation point orders before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Orders {
+    /// Nothing.
+    Nothing,
+    /// The events that the thread knows.
+    Events,
+    /// The thread's accesses to memory, too.
+    Memory,
+}
+
 impl SyncClock {
+    /// Adds what a thread that arrives orders before it.
+    pub(crate) fn release_what(&self, orders: Orders, clock: &VectorClock) {
+        match orders {
+            Orders::Nothing => {}
+            Orders::Events => self.release_events(clock),
+            Orders::Memory => self.release(clock),
+        }
+    }
+
     /// Adds the clock of a thread that arrives.
     pub(crate) fn release(&self, clock: &VectorClock) {
         self.release_events(clock);

@@ -2,21 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::vector_clock::{SyncClock, VectorClock};
+use crate::vector_clock::{Orders, SyncClock, VectorClock};
 
 /// Threads of a warp. The last warp of a block may have fewer.
 pub const WARP_SIZE: usize = 32;
-
-/// What a collective orders between the lanes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Orders {
-    /// Nothing.
-    Nothing,
-    /// The lanes know the events of copies that other lanes knew.
-    Events,
-    /// The lanes' accesses to memory, too.
-    Memory,
-}
 
 /// The exchanges of one warp.
 pub(crate) struct Warp {
@@ -79,11 +68,7 @@ impl Warp {
             );
         }
         let arrived = arrived | 1 << lane;
-        match orders {
-            Orders::Nothing => {}
-            Orders::Events => self.clock.release_events(clock),
-            Orders::Memory => self.clock.release(clock),
-        }
+        self.clock.release_what(orders, clock);
         if arrived == self.members {
             if orders != Orders::Nothing {
                 self.clock.publish(None);
