@@ -5,7 +5,7 @@ use cutlet_device::{
     atomic_load, atomic_store, block_idx, kernel, shfl_down, sync_threads, sync_warp, thread_fence,
     thread_idx, wait_until,
 };
-use cutlet_host::{Device, LaunchArgs, Result, Stream};
+use cutlet_host::{Device, LaunchArgs, Result, Stream, cpu};
 
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
 
@@ -15,6 +15,7 @@ fn run<A: KernelArgs>(
     blocks: u32,
     args: impl LaunchArgs<A>,
 ) -> Result<()> {
+    cpu::check_races(true);
     let function = stream.device().load(&PTX, kernel)?;
     // SAFETY: the kernels stay within their buffers, or the CPU backend ends them.
     unsafe { stream.launch(&function, blocks, args) }

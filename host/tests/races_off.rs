@@ -14,7 +14,9 @@ pub unsafe fn all_to_one(y: GlobalMut<u32>) {
 
 #[test]
 fn one_call_turns_the_search_off_and_on() -> Result<()> {
-    assert_eq!(cpu::checks_races(), cfg!(debug_assertions));
+    if std::env::var_os("CUTLET_SIMT_RACES").is_none() {
+        assert_eq!(cpu::checks_races(), cfg!(debug_assertions));
+    }
     let stream = Device::cpu().stream()?;
     let function = stream.device().load(&PTX, &all_to_one)?;
     let mut y = stream.zeroed::<u32>(1)?;
