@@ -101,7 +101,8 @@ impl LaunchShadow {
         let number = memory.addr() / CHUNK;
         // While the table is locked, no other thread stores here.
         let mut table = lock(&self.chunks[number % SHARDS]);
-        // SAFETY: as promised by the caller. Plain stores to the memory hold the lock, and others are atomic.
+        // SAFETY: as promised by the caller. The reads are volatile, because a kernel with a race may store here by a copy
+        // or an atomic operation, which does not take the lock.
         let repeats =
             (0..values.len()).all(|i| unsafe { memory.add(i).read_volatile() } == values[i]);
         if let Some(chunk) = self.chunk(&mut table, number) {

@@ -43,6 +43,11 @@ impl Range {
         self.start + self.bytes
     }
 
+    /// Address of the last byte.
+    fn last(&self) -> usize {
+        self.start + self.bytes.saturating_sub(1)
+    }
+
     #[inline]
     fn has(&self, address: usize, bytes: usize) -> bool {
         let offset = address.wrapping_sub(self.start);
@@ -96,10 +101,12 @@ impl LiveMemory {
         };
         let mut known = write();
         // What another owner had there has been freed.
-        let end = range.end();
-        known
-            .borrowed
-            .retain(|_, borrowed| borrowed.end() <= start || end <= borrowed.start);
+        while let Some(borrowed) = before(&known.borrowed, range.last())
+            && start < borrowed.end()
+        {
+            let borrowed = borrowed.start;
+            known.borrowed.remove(&borrowed);
+        }
         known.freed.retain(|&(freed, _)| freed != start);
         known.owned.insert(start, range);
         Self { start }
@@ -116,7 +123,7 @@ impl LiveMemory {
             return;
         }
         let mut known = write();
-        while let Some(other) = before(&known.borrowed, range.end() - 1)
+        while let Some(other) = before(&known.borrowed, range.last())
             && range.start < other.end()
         {
             let (start, end) = (range.start.min(other.start), range.end().max(other.end()));
@@ -139,10 +146,9 @@ impl LiveMemory {
         let Some(written) = range.written else {
             return;
         };
-        written.set(start - range.start, bytes);
-        if bytes == range.bytes
-            && let Some(range) = write().owned.get_mut(&range.start)
-        {
+        if bytes < range.bytes {
+            written.set(start - range.start, bytes);
+        } else if let Some(range) = write().owned.get_mut(&range.start) {
             range.written = None;
         }
     }
