@@ -3,13 +3,12 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::context::{Block, Outcome, Thread, current_or_null, set_current};
 use crate::error::{SimtError, Waiting};
-use crate::grid::{Grid, NO_THREAD, shown};
+use crate::grid::{Core, Grid};
 use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
@@ -49,7 +48,7 @@ pub(crate) struct RunningCluster<'g> {
     grid: &'g Grid<'g>,
     number: u64,
     /// Where the core shows which thread runs.
-    running: &'g AtomicU64,
+    core: &'g Core,
     // Declared before the vectors it points into, so that coroutines are dropped, and their threads unwound, first.
     coroutines: Vec<Option<ThreadCoroutine>>,
     threads: Vec<Thread>,
@@ -63,7 +62,7 @@ impl<'g> RunningCluster<'g> {
     pub(crate) fn new(
         grid: &'g Grid<'g>,
         index: u64,
-        running: &'g AtomicU64,
+        core: &'g Core,
         resources: &mut Resources,
     ) -> Self {
         let blocks: Vec<Block> = (0..grid.launch.dims.cluster)
@@ -88,7 +87,7 @@ impl<'g> RunningCluster<'g> {
         Self {
             grid,
             number: index,
-            running,
+            core,
             coroutines,
             threads,
             blocks,
@@ -208,10 +207,9 @@ impl<'g> RunningCluster<'g> {
                 slot.insert(start(thread, self.grid.body, stack))
             }
         };
-        self.running
-            .store(shown(self.number, index), Ordering::Relaxed);
+        self.core.runs(self.number, index);
         let result = coroutine.resume(());
-        self.running.store(NO_THREAD, Ordering::Relaxed);
+        self.core.rests();
         let CoroutineResult::Return(outcome) = result else {
             return Ok(());
         };
@@ -240,14 +238,13 @@ impl<'g> RunningCluster<'g> {
                 set_current(thread);
                 let number =
                     (thread.block().rank * thread.block().threads + thread.linear) as usize;
-                self.running
-                    .store(shown(self.number, number), Ordering::Relaxed);
+                self.core.runs(self.number, number);
                 coroutine.force_unwind();
                 resources.stacks.give_back(coroutine.into_stack());
             }
         }
         set_current(ptr::null());
-        self.running.store(NO_THREAD, Ordering::Relaxed);
+        self.core.rests();
         if let Some(traffic) = &self.grid.launch.traffic {
             self.blocks.iter().for_each(|block| traffic.add(block));
         }

@@ -17,14 +17,45 @@ use crate::traffic::Traffic;
 /// How many cores show the thread that they run. Others share a place.
 const MOST_SHOWN: usize = 64;
 /// What a core shows that runs no thread.
-pub(crate) const NO_THREAD: u64 = u64::MAX;
+const NO_THREAD: u64 = u64::MAX;
 /// Bits for the number of a thread in its cluster.
 const THREAD_BITS: u32 = 14;
 
-/// What a core shows that runs a thread of a cluster.
-#[inline]
-pub(crate) fn shown(cluster: u64, thread_in_cluster: usize) -> u64 {
-    cluster << THREAD_BITS | thread_in_cluster as u64
+/// What a core does, for the watchdog.
+pub(crate) struct Core {
+    /// The thread that it runs: its cluster and its number there.
+    thread: AtomicU64,
+    /// How many times a thread has begun or ended to run.
+    steps: AtomicU64,
+}
+
+impl Core {
+    fn new() -> Self {
+        Self {
+            thread: AtomicU64::new(NO_THREAD),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// To be called when a thread of a cluster begins to run.
+    #[inline]
+    pub(crate) fn runs(&self, cluster: u64, thread_in_cluster: usize) {
+        self.show(cluster << THREAD_BITS | thread_in_cluster as u64);
+    }
+
+    /// To be called when no thread runs any more.
+    #[inline]
+    pub(crate) fn rests(&self) {
+        self.show(NO_THREAD);
+    }
+
+    #[inline]
+    fn show(&self, thread: u64) {
+        self.thread.store(thread, Ordering::Relaxed);
+        // Cores that share the place may lose a step, but not all of them.
+        let steps = self.steps.load(Ordering::Relaxed) + 1;
+        self.steps.store(steps, Ordering::Relaxed);
+    }
 }
 
 /// One launch, shared by the cores that run it.
@@ -44,8 +75,8 @@ pub(crate) struct Grid<'l> {
     cores: AtomicUsize,
     /// How many cores have begun to work on the grid.
     begun: AtomicUsize,
-    /// The thread that each core runs, see [`shown`].
-    running: Box<[AtomicU64]>,
+    /// What each core does.
+    running: Box<[Core]>,
     idle: Mutex<IdleCores>,
 }
 
@@ -88,7 +119,7 @@ impl<'l> Grid<'l> {
             progress: AtomicU64::new(0),
             cores: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
-            running: (0..MOST_SHOWN).map(|_| AtomicU64::new(NO_THREAD)).collect(),
+            running: (0..MOST_SHOWN).map(|_| Core::new()).collect(),
             idle: Mutex::new(IdleCores {
                 progress: 0,
                 count: 0,
@@ -157,17 +188,29 @@ impl<'l> Grid<'l> {
         }
     }
 
-    /// To be called by a core that begins to work on the grid. Returns the place where it shows which thread it runs.
-    pub(crate) fn core_begins(&self) -> &AtomicU64 {
+    /// To be called by a core that begins to work on the grid. Returns the place where it shows what it does.
+    pub(crate) fn core_begins(&self) -> &Core {
         self.cores.fetch_add(1, Ordering::AcqRel);
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         &self.running[number % self.running.len()]
     }
 
+    /// A number that changes whenever a thread begins to run, waits or ends.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = self
+            .running
+            .iter()
+            .map(|core| core.steps.load(Ordering::Relaxed));
+        steps.fold(self.progress(), u64::wrapping_add)
+    }
+
     /// The error if the grid has made no progress for some time: the threads that run.
     pub(crate) fn no_progress(&self, time: Duration) -> SimtError {
         let dims = self.launch.dims;
-        let shown = self.running.iter().map(|core| core.load(Ordering::Relaxed));
+        let shown = self
+            .running
+            .iter()
+            .map(|core| core.thread.load(Ordering::Relaxed));
         let running = shown.filter(|&thread| thread != NO_THREAD).map(|thread| {
             let [cluster, in_cluster] = [thread >> THREAD_BITS, thread & ((1 << THREAD_BITS) - 1)];
             // A thread's number in its cluster is below 2¹⁴.

@@ -22,8 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A launch that is watched.
 struct Watched {
     grid: *const Grid<'static>,
-    /// The progress that was seen last, and since when there is no more.
-    progress: u64,
+    /// The steps that were seen last, and since when there are no more.
+    steps: u64,
     since: Instant,
     failed: bool,
 }
@@ -66,7 +66,7 @@ impl Watch {
         let grid: *const Grid<'static> = std::ptr::from_ref(grid).cast();
         watched().push(Watched {
             grid,
-            progress: 0,
+            steps: 0,
             since: Instant::now(),
             failed: false,
         });
@@ -97,9 +97,9 @@ impl Watched {
     fn look(&mut self, limit: Duration) {
         // SAFETY: `Watch::drop` removes the entry while the grid lives. The caller holds the lock for that.
         let grid = unsafe { &*self.grid };
-        let progress = grid.progress();
-        if progress != self.progress {
-            self.progress = progress;
+        let steps = grid.steps();
+        if steps != self.steps {
+            self.steps = steps;
             self.since = Instant::now();
             return;
         }

@@ -186,3 +186,20 @@ fn a_panic_in_a_destructor_names_its_thread() {
         }
     }
 }
+
+/// Each thread takes a while, and all of them take longer than the limit.
+#[test]
+fn threads_that_take_their_time_are_no_hang() {
+    let Some(output) = run_apart("threads_that_take_their_time_are_no_hang") else {
+        launch(&SPEC, &|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        })
+        .unwrap();
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
