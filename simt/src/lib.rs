@@ -79,7 +79,8 @@ mod sync;
 mod timelines;
 mod traffic;
 
-// Models of the hardware.
+// Models of the hardware, and accesses that they check.
+mod shared_access;
 mod sm80;
 mod sm90;
 
@@ -92,7 +93,7 @@ mod overflow;
 mod watchdog;
 mod worker;
 
-pub use access::{access_shared, shared_bytes, store_shared};
+pub use access::shared_bytes;
 pub use buffers::{Buffers, untagged};
 pub use context::{
     attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
@@ -108,6 +109,7 @@ pub use races::{check_races, checks_races};
 pub use report::{LaunchReport, Memory, SiteReport, collect_reports};
 pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, shared_base, shared_size};
+pub use shared_access::{access_shared, store_shared};
 pub use sm80::{
     MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,
 };

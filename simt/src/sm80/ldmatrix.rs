@@ -1,8 +1,8 @@
 //! `ldmatrix`: the lanes of a warp load 8×8 matrices of 16-bit elements.
 
-use crate::access::access_shared;
 use crate::shadow::MemoryAccess;
 use crate::shared::locate;
+use crate::shared_access::access_shared;
 use crate::sync::warp_meet;
 use crate::warp::WARP_SIZE;
 

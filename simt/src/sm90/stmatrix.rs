@@ -1,7 +1,7 @@
 //! `stmatrix`: the lanes of a warp store 8×8 matrices of 16-bit elements.
 
-use crate::access::access_shared;
 use crate::shadow::MemoryAccess;
+use crate::shared_access::access_shared;
 use crate::sync::warp_exchange;
 
 /// Stores one matrix per register: `registers[i]` is the lane's part of matrix `i`. `row` is the shared address of the
