@@ -226,8 +226,8 @@ mod cpu {
         }
     }
 
-    /// [`write_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory at
-    /// the same time by atomic operations.
+    /// [`write_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory
+    /// at the same time by atomic operations.
     ///
     /// # Safety
     /// As [`write_vector`].

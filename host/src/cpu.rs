@@ -1,8 +1,8 @@
 //! The CPU backend as a debugger of kernels: the search for races, and reports of what accesses cost on a GPU.
 //!
-//! Every access to global memory is checked against the buffer that was passed, always. Races are looked for in programs
-//! with debug assertions, as tests have them, unless [`check_races`] or the environment variable `CUTLET_SIMT_RACES` (1
-//! or 0) says otherwise.
+//! Every access to global memory is checked against the buffer that was passed, always. Races are looked for in
+//! programs with debug assertions, as tests have them, unless [`check_races`] or the environment variable
+//! `CUTLET_SIMT_RACES` (1 or 0) says otherwise.
 
 pub use cutlet_simt::{LaunchReport, Memory, MemoryAccess, SiteReport, check_races, checks_races};
 

@@ -1,8 +1,8 @@
 //! What the running thread tells others by atomic operations and fences.
 //!
 //! Accesses to an address by atomic operations carry knowledge as C++'s memory model says: a release tells what the
-//! thread knows, and an acquire that follows it learns it. A relaxed operation tells what was known at the thread's last
-//! fence, and what it reads is learnt at the next fence.
+//! thread knows, and an acquire that follows it learns it. A relaxed operation tells what was known at the thread's
+//! last fence, and what it reads is learnt at the next fence.
 
 use std::cell::{Cell, RefCell};
 

@@ -51,8 +51,8 @@ pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: Memory
     }
 }
 
-/// Stores `values`, at most 16 bytes, where a kernel's pointer leads to, after the checks of [`global_bytes`]. Stores of
-/// the same values do not race.
+/// Stores `values`, at most 16 bytes, where a kernel's pointer leads to, after the checks of [`global_bytes`]. Stores
+/// of the same values do not race.
 ///
 /// # Safety
 /// The memory exists, if the launch does not check it.
@@ -134,8 +134,8 @@ impl Access {
         (access, pointer.with_addr(address).cast_mut())
     }
 
-    /// Checks that a thread may access the bytes that a pointer leads to. Returns the buffer that the pointer names. The
-    /// error is a message.
+    /// Checks that a thread may access the bytes that a pointer leads to. Returns the buffer that the pointer names.
+    /// The error is a message.
     #[inline]
     fn check(self, thread: &Thread, tagged: usize, align: usize) -> Result<Option<Buffer>, String> {
         let launch = thread.block().launch();
@@ -277,25 +277,20 @@ impl Access {
         let kind = kind.name();
         let at = At { address, buffer };
         let extent = Extent(buffer);
+        let what = format!("{kind} of {bytes} bytes at {at}{extent}");
         match place {
             Place::OutOfBounds => format!(
-                "{kind} of {bytes} bytes at {at}{extent} is out of bounds: check the index against the extent, or pass a longer \
+                "{what} is out of bounds: check the index against the extent, or pass a longer \
                  buffer"
             ),
-            Place::Freed => format!(
-                "{kind} of {bytes} bytes at {at}{extent} is too late: {}",
-                describe(address)
-            ),
-            Place::Nowhere => format!(
-                "{kind} of {bytes} bytes at {at}{extent} is outside of every buffer: {}",
-                describe(address)
-            ),
+            Place::Freed => format!("{what} is too late: {}", describe(address)),
+            Place::Nowhere => format!("{what} is outside of every buffer: {}", describe(address)),
             Place::Unwritten => format!(
-                "{kind} of {bytes} bytes at {at}{extent} reads what nothing has written: write the elements first, or fill the \
+                "{what} reads what nothing has written: write the elements first, or fill the \
                  memory by `fill_bytes`"
             ),
             Place::Fine => format!(
-                "{kind} of {bytes} bytes at {at}{extent} is misaligned: its address {address:#x} is not a multiple of {align}; \
+                "{what} is misaligned: its address {address:#x} is not a multiple of {align}; \
                  use narrower accesses, or begin at a multiple"
             ),
         }

@@ -101,8 +101,8 @@ impl LaunchShadow {
         let number = memory.addr() / CHUNK;
         // While the table is locked, no other thread stores here.
         let mut table = lock(&self.chunks[number % SHARDS]);
-        // SAFETY: as promised by the caller. The reads are volatile, because a kernel with a race may store here by a copy
-        // or an atomic operation, which does not take the lock.
+        // SAFETY: as promised by the caller. The reads are volatile, because a kernel with a race may store here by a
+        // copy or an atomic operation, which does not take the lock.
         let repeats =
             (0..values.len()).all(|i| unsafe { memory.add(i).read_volatile() } == values[i]);
         if let Some(chunk) = self.chunk(&mut table, number) {
@@ -137,8 +137,8 @@ impl LaunchShadow {
         flag.changes += 1;
     }
 
-    /// What was told at an address, as a thread of a cluster knows it, with the number of changes. `None` if nothing has
-    /// changed since the given number.
+    /// What was told at an address, as a thread of a cluster knows it, with the number of changes. `None` if nothing
+    /// has changed since the given number.
     pub(crate) fn ask(&self, address: usize, cluster: u64, changes: u64) -> Option<(Known, u64)> {
         let flags = lock(&self.flags[address / 8 % SHARDS]);
         let flag = flags.get(&address)?;

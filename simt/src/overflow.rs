@@ -114,8 +114,8 @@ mod linux {
         }
     }
 
-    /// Ends the process with a message if the fault is in the guard page of the running GPU thread's stack. Passes every
-    /// other fault on to the handler before.
+    /// Ends the process with a message if the fault is in the guard page of the running GPU thread's stack. Passes
+    /// every other fault on to the handler before.
     ///
     /// It reads only thread-locals without destructors, and memory that the interrupted OS thread does not write at
     /// that moment. It takes no lock and allocates nothing.

@@ -60,7 +60,8 @@ impl SiteReport {
         self.passes as f64 / self.least_passes.max(1) as f64
     }
 
-    /// Lanes of a warp that take part in a request, on average. Fewer than 32 is divergence, or a warp with fewer threads.
+    /// Lanes of a warp that take part in a request, on average. Fewer than 32 is divergence, or a warp with fewer
+    /// threads.
     pub fn active_lanes(&self) -> f64 {
         self.accesses as f64 / self.requests.max(1) as f64
     }

@@ -147,8 +147,8 @@ impl Word {
         self
     }
 
-    /// Notes an access to the bytes of a mask. Returns the race if there is one. A store that repeats what is there does
-    /// not race with other stores.
+    /// Notes an access to the bytes of a mask. Returns the race if there is one. A store that repeats what is there
+    /// does not race with other stores.
     #[inline]
     pub(crate) fn access(
         &mut self,

@@ -21,7 +21,8 @@ pub(crate) struct Timeline(pub(crate) u32);
 /// What a thread knows: events that have completed, and other threads' accesses.
 #[derive(Clone, Default)]
 pub(crate) struct VectorClock {
-    /// The events that the thread acquired: for each timeline, how many. Threads that acquired the same share the slice.
+    /// The events that the thread acquired: for each timeline, how many. Threads that acquired the same share the
+    /// slice.
     acquired: Entries,
     /// The timeline of the thread alone, and how many of its events the thread has waited for. Others acquire them when
     /// the thread releases its clock.
