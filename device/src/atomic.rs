@@ -45,12 +45,15 @@ mod sealed {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn early<T: DeviceData>(memory: GlobalMut<T>, index: i64) -> Address<T> {
-        let ptr = memory.offset(index).as_ptr();
+        let ptr = memory.offset(index).checked_ptr();
         #[cfg(not(target_arch = "nvptx64"))]
-        assert!(
-            ptr.is_aligned(),
-            "atomic operation at {ptr:p}, which is not aligned to its element"
-        );
+        let ptr = cutlet_simt::global_bytes(
+            ptr.cast(),
+            size_of::<T>(),
+            size_of::<T>(),
+            cutlet_simt::MemoryAccess::Atomic,
+        )
+        .cast();
         Address::Generic(ptr)
     }
 
@@ -68,7 +71,8 @@ mod sealed {
         fn at(self, index: i64) -> Address<T> {
             let bytes = size_of::<T>() as u32;
             let address = self.offset(index).address();
-            Address::Generic(cutlet_simt::shared_bytes(address, bytes, bytes).cast())
+            let kind = cutlet_simt::MemoryAccess::Atomic;
+            Address::Generic(cutlet_simt::access_shared(address, bytes, bytes, kind).cast())
         }
     }
 }
@@ -312,7 +316,8 @@ mod ptx {
 mod cpu {
     use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-    use cutlet_simt::{fence, polled};
+    use cutlet_simt::AtomicOrder::{Acquire, AcquireRelease, Relaxed, Release};
+    use cutlet_simt::{AtomicOrder, after_atomic, before_atomic, polled};
 
     use super::*;
 
@@ -333,12 +338,21 @@ mod cpu {
         unsafe { &*ptr.cast() }
     }
 
+    /// An atomic operation that orders the accesses around it as `order` says.
+    fn ordered<R>(order: AtomicOrder, address: usize, operation: impl FnOnce() -> R) -> R {
+        before_atomic(address, order);
+        let result = operation();
+        after_atomic(address, order);
+        result
+    }
+
     pub unsafe fn count(at: Address<u32>, last: u32) -> u32 {
         // SAFETY: as promised by the caller.
         let cell = unsafe { cell(at) };
         let next = |old: u32| Some(if old >= last { 0 } else { old + 1 });
-        let (Ok(old) | Err(old)) = cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
-        fence();
+        let (Ok(old) | Err(old)) = ordered(AcquireRelease, cell.as_ptr().addr(), || {
+            cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next)
+        });
         old
     }
 
@@ -357,7 +371,10 @@ mod cpu {
                 unsafe fn compare_and_swap(at: Address<Self>, expected: Self, value: Self) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
-                    match cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed) {
+                    let exchanged = ordered(Relaxed, cell.as_ptr().addr(), || {
+                        cell.compare_exchange(expected, value, Ordering::Relaxed, Ordering::Relaxed)
+                    });
+                    match exchanged {
                         Ok(old) => old,
                         Err(old) => {
                             polled(cell.as_ptr().addr(), old as u64, || cell.load(Ordering::Relaxed) != old);
@@ -371,16 +388,15 @@ mod cpu {
                 unsafe fn load(at: Address<Self>) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
-                    let value = cell.load(Ordering::Acquire);
-                    fence();
+                    let value = ordered(Acquire, cell.as_ptr().addr(), || cell.load(Ordering::Acquire));
                     polled(cell.as_ptr().addr(), value as u64, || cell.load(Ordering::Relaxed) != value);
                     value
                 }
 
                 unsafe fn store(at: Address<Self>, value: Self) {
-                    fence();
                     // SAFETY: as promised by the caller.
-                    unsafe { cell(at) }.store(value, Ordering::Release);
+                    let cell = unsafe { cell(at) };
+                    ordered(Release, cell.as_ptr().addr(), || cell.store(value, Ordering::Release));
                 }
             }
         )*};
@@ -388,7 +404,8 @@ mod cpu {
             impl $trait for $type {
                 unsafe fn $method(at: Address<Self>, value: Self) -> Self {
                     // SAFETY: as promised by the caller.
-                    unsafe { cell(at) }.$call(value, Ordering::Relaxed)
+                    let cell = unsafe { cell(at) };
+                    ordered(Relaxed, cell.as_ptr().addr(), || cell.$call(value, Ordering::Relaxed))
                 }
             }
         )*};
@@ -406,14 +423,11 @@ mod cpu {
                 unsafe fn add(at: Address<Self>, value: Self) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
-                    let mut old = cell.load(Ordering::Relaxed);
-                    loop {
-                        let new = (<$type>::from_bits(old) + value).to_bits();
-                        match cell.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
-                            Ok(old) => return <$type>::from_bits(old),
-                            Err(now) => old = now,
-                        }
-                    }
+                    let add = |old| Some((<$type>::from_bits(old) + value).to_bits());
+                    let (Ok(old) | Err(old)) = ordered(Relaxed, cell.as_ptr().addr(), || {
+                        cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+                    });
+                    <$type>::from_bits(old)
                 }
             }
 
@@ -421,7 +435,8 @@ mod cpu {
                 unsafe fn exchange(at: Address<Self>, value: Self) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
-                    <$type>::from_bits(cell.swap(value.to_bits(), Ordering::Relaxed))
+                    let swap = || cell.swap(value.to_bits(), Ordering::Relaxed);
+                    <$type>::from_bits(ordered(Relaxed, cell.as_ptr().addr(), swap))
                 }
             }
         )*};

@@ -1,6 +1,8 @@
 //! `cutlet-layout-core`'s traits for this crate's types: pointers are engines of tensors, and indices are those of
 //! threads and tiles.
 
+#[cfg(not(target_arch = "nvptx64"))]
+use cutlet_layout_core::Line;
 use cutlet_layout_core::{Engine, EngineMut, ThreadIndex, TileIndex};
 
 use crate::{
@@ -17,13 +19,20 @@ macro_rules! engine {
                 self.offset(index)
             }
 
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn attribute_to(self, line: Line) -> Line {
+                cutlet_simt::attribute_to(line)
+            }
+
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load(self, index: i64) -> T {
                 // SAFETY: as promised by the caller.
                 unsafe { self.load(index) }
             }
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_vector<const N: usize>(self, index: i64) -> [T; N] {
                 // SAFETY: as promised by the caller.
                 unsafe { self.load_vec(index) }
@@ -39,12 +48,14 @@ macro_rules! engine_mut {
     ($pointer:ident) => {
         impl<T: DeviceData> EngineMut for $pointer<T> {
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store(self, index: i64, value: T) {
                 // SAFETY: as promised by the caller.
                 unsafe { self.store(index, value) };
             }
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_vector<const N: usize>(self, index: i64, values: [T; N]) {
                 // SAFETY: as promised by the caller.
                 unsafe { self.store_vec(index, values) };

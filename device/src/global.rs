@@ -8,7 +8,8 @@ use crate::DeviceData;
 /// A pointer to elements in global memory that a kernel reads.
 ///
 /// A kernel takes it by value. On the host, a buffer makes it. It has no length: the caller of [`load`](Self::load)
-/// must know that the element exists.
+/// must know that the element exists. The CPU backend checks that it does: the upper bits of the address say which
+/// buffer of the launch the pointer leads into.
 #[repr(transparent)]
 pub struct Global<T>(*const T, PhantomData<T>);
 
@@ -29,7 +30,11 @@ macro_rules! pointer {
 
         impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({:p})"), self.0)
+                write!(
+                    f,
+                    concat!(stringify!($name), "({:p})"),
+                    imp::plain(self.0 as *const T)
+                )
             }
         }
 
@@ -52,9 +57,23 @@ macro_rules! pointer {
                 Self(ptr, PhantomData)
             }
 
-            /// The address.
+            /// The address. On the CPU it is that of host memory, and accesses through it are not checked.
+            #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             pub const fn as_ptr(self) -> $pointer {
+                self.0
+            }
+
+            /// The address. On the CPU it is that of host memory, and accesses through it are not checked.
+            #[cfg(not(target_arch = "nvptx64"))]
+            #[inline(always)]
+            pub fn as_ptr(self) -> $pointer {
+                self.0.map_addr(cutlet_simt::untagged)
+            }
+
+            /// The pointer as the kernel has it: on the CPU, it says which buffer it leads into.
+            #[inline(always)]
+            pub(crate) const fn checked_ptr(self) -> $pointer {
                 self.0
             }
 
@@ -85,7 +104,7 @@ macro_rules! pointer {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn load_vec<const N: usize>(self, index: i64) -> [T; N] {
                 // SAFETY: the caller promises that the elements can be read.
-                unsafe { imp::read(self.0.offset(index as isize) as *const T) }
+                unsafe { imp::read(imp::element(self.0 as *const T, index)) }
             }
         }
     };
@@ -121,7 +140,7 @@ impl<T: DeviceData> Global<T> {
     #[inline(always)]
     pub unsafe fn prefetch(self, index: i64) {
         // SAFETY: as promised by the caller.
-        unsafe { imp::prefetch(self.0.offset(index as isize)) };
+        unsafe { imp::prefetch(imp::element(self.0, index)) };
     }
 
     /// [`load_vec`](Self::load_vec) through the read-only cache (`ld.global.nc`), of memory that no thread writes while
@@ -133,7 +152,7 @@ impl<T: DeviceData> Global<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec_read_only<const N: usize>(self, index: i64) -> [T; N] {
         // SAFETY: the caller promises that the elements can be read and do not change.
-        unsafe { imp::read_only(self.0.offset(index as isize)) }
+        unsafe { imp::read_only(imp::element(self.0, index)) }
     }
 
     /// [`load_vec_read_only`](Self::load_vec_read_only) of memory that is read once. It does not displace other data
@@ -145,7 +164,21 @@ impl<T: DeviceData> Global<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_vec_once<const N: usize>(self, index: i64) -> [T; N] {
         // SAFETY: the caller promises that the elements can be read and do not change.
-        unsafe { imp::read_once(self.0.offset(index as isize)) }
+        unsafe { imp::read_once(imp::element(self.0, index)) }
+    }
+}
+
+impl<T: DeviceData> Global<T> {
+    /// [`load_vec`](Self::load_vec) of elements that other threads may write at the same time. The caller does not use
+    /// the values in that case. The CPU backend does not call it a race.
+    ///
+    /// # Safety
+    /// As [`load_vec`](Self::load_vec), but other threads may write the elements.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_vec_unordered<const N: usize>(self, index: i64) -> [T; N] {
+        // SAFETY: the caller promises that the elements can be read.
+        unsafe { imp::read_unordered(imp::element(self.0, index)) }
     }
 }
 
@@ -165,7 +198,7 @@ impl<T: DeviceData> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(crate) unsafe fn load_early(self, index: i64) -> T {
         // SAFETY: the caller promises that the element can be read.
-        let [value] = unsafe { imp::read_early(self.0.offset(index as isize) as *const T) };
+        let [value] = unsafe { imp::read_early(imp::element(self.0 as *const T, index)) };
         value
     }
 
@@ -178,7 +211,7 @@ impl<T: DeviceData> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(crate) unsafe fn store_early(self, index: i64, value: T) {
         // SAFETY: the caller promises that the element can be written.
-        unsafe { imp::write_early(self.0.offset(index as isize), [value]) };
+        unsafe { imp::write_early(imp::element(self.0.cast_const(), index).cast_mut(), [value]) };
     }
 
     /// Writes element `index`.
@@ -200,7 +233,7 @@ impl<T: DeviceData> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec<const N: usize>(self, index: i64, values: [T; N]) {
         // SAFETY: the caller promises that the elements can be written.
-        unsafe { imp::write(self.0.offset(index as isize), values) };
+        unsafe { imp::write(imp::element(self.0.cast_const(), index).cast_mut(), values) };
     }
 
     /// [`store_vec`](Self::store_vec) of values that are not read soon: the caches evict them first.
@@ -211,7 +244,9 @@ impl<T: DeviceData> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store_vec_streaming<const N: usize>(self, index: i64, values: [T; N]) {
         // SAFETY: the caller promises that the elements can be written.
-        unsafe { imp::write_streaming(self.0.offset(index as isize), values) };
+        unsafe {
+            imp::write_streaming(imp::element(self.0.cast_const(), index).cast_mut(), values)
+        };
     }
 }
 
@@ -250,7 +285,22 @@ mod imp {
     access!(read_once, ld_global_once);
     access!(mut write, st_global);
     access!(mut write_streaming, st_global_streaming);
-    pub use {read as read_early, write as write_early};
+    pub use {read as read_early, read as read_unordered, write as write_early};
+
+    /// The address.
+    pub fn plain<T>(ptr: *const T) -> *const T {
+        ptr
+    }
+
+    /// The pointer to an element.
+    ///
+    /// # Safety
+    /// The element must exist.
+    #[inline(always)]
+    pub unsafe fn element<T>(ptr: *const T, index: i64) -> *const T {
+        // SAFETY: as promised by the caller.
+        unsafe { ptr.offset(index as isize) }
+    }
 
     /// Of elements whose default has no bits set.
     #[inline(always)]
@@ -298,8 +348,8 @@ mod imp {
 mod imp {
     pub(super) use crate::vector::{
         read_vector as read, read_vector as read_once, read_vector as read_only,
-        read_vector_early as read_early, write_vector as write, write_vector as write_streaming,
-        write_vector_early as write_early,
+        read_vector_early as read_early, read_vector_unordered as read_unordered,
+        write_vector as write, write_vector as write_streaming, write_vector_early as write_early,
     };
 
     #[track_caller]
@@ -312,6 +362,17 @@ mod imp {
             }
             false => T::default(),
         }
+    }
+
+    /// The host's address, without the buffer that it leads into.
+    pub fn plain<T>(ptr: *const T) -> *const T {
+        ptr.map_addr(cutlet_simt::untagged)
+    }
+
+    /// The pointer to an element. It need not exist: the access is checked.
+    #[inline(always)]
+    pub unsafe fn element<T>(ptr: *const T, index: i64) -> *const T {
+        ptr.wrapping_offset(index as isize)
     }
 
     /// The CPU backend has no cache.

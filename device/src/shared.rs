@@ -201,15 +201,17 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
+    use cutlet_simt::MemoryAccess;
+
     use crate::vector::vector_bytes;
 
     pub use cutlet_simt::shared_base as base;
 
     #[inline(always)]
     #[track_caller]
-    fn at<T, const N: usize>(address: u32, offset: u32) -> *mut [T; N] {
+    fn at<T, const N: usize>(address: u32, kind: MemoryAccess) -> *mut [T; N] {
         let bytes = const { vector_bytes::<T, N>() as u32 };
-        cutlet_simt::shared_bytes(address.wrapping_add(offset), bytes, bytes).cast()
+        cutlet_simt::access_shared(address, bytes, bytes, kind).cast()
     }
 
     #[inline(always)]
@@ -217,13 +219,15 @@ mod imp {
     pub unsafe fn load<T: Copy, const N: usize, const OFFSET: u32>(address: u32) -> [T; N] {
         // SAFETY: the range was just checked. Shared memory is initialised before a block starts, and every bit pattern
         // is a value of device data.
-        unsafe { at::<T, N>(address, OFFSET).read() }
+        unsafe { at::<T, N>(address.wrapping_add(OFFSET), MemoryAccess::Load).read() }
     }
 
     #[inline(always)]
     #[track_caller]
     pub unsafe fn store<T: Copy, const N: usize, const OFFSET: u32>(address: u32, values: [T; N]) {
-        // SAFETY: the range was just checked.
-        unsafe { at::<T, N>(address, OFFSET).write(values) };
+        let bytes = const { vector_bytes::<T, N>() };
+        // SAFETY: elements of shared memory have no padding.
+        let values = unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), bytes) };
+        cutlet_simt::store_shared(address.wrapping_add(OFFSET), bytes as u32, values);
     }
 }

@@ -2,7 +2,8 @@
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use cpu::{
-    check_alignment, read_vector, read_vector_early, write_vector, write_vector_early,
+    checked, read_vector, read_vector_early, read_vector_unordered, write_vector,
+    write_vector_early,
 };
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
@@ -164,7 +165,9 @@ mod ptx {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu {
-    //! Plain loads and stores, with the alignment checks of a GPU.
+    //! Plain loads and stores, with the checks of the CPU backend.
+
+    use cutlet_simt::MemoryAccess;
 
     /// Reads `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
     /// the thread has not waited for the kernels before.
@@ -175,20 +178,35 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         cutlet_simt::check_dependency();
-        // SAFETY: as promised by the caller.
-        unsafe { read_vector_early(ptr) }
+        let from = checked::<T, N>(ptr, MemoryAccess::Load);
+        // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
+        unsafe { from.read() }
     }
 
-    /// [`read_vector`] by a thread that may not have waited for the kernels before.
+    /// [`read_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory at
+    /// the same time by atomic operations.
     ///
     /// # Safety
     /// As [`read_vector`].
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
-        check_alignment::<T, N>(ptr);
+        let from = checked::<T, N>(ptr, MemoryAccess::AtomicLoad);
         // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
-        unsafe { ptr.cast::<[T; N]>().read() }
+        unsafe { from.read() }
+    }
+
+    /// [`read_vector`] of elements that other threads may write meanwhile.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_vector_unordered<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
+        cutlet_simt::check_dependency();
+        let from = checked::<T, N>(ptr, MemoryAccess::Unordered);
+        // SAFETY: the caller promises that the elements exist, and they are at least as aligned as one.
+        unsafe { from.read_volatile() }
     }
 
     /// Writes `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
@@ -200,30 +218,33 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn write_vector<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
         cutlet_simt::check_dependency();
-        // SAFETY: as promised by the caller.
-        unsafe { write_vector_early(ptr, values) };
+        let bytes = const { super::vector_bytes::<T, N>() };
+        // SAFETY: elements of global memory have no padding. The caller promises that the memory can be written.
+        unsafe {
+            let values = core::slice::from_raw_parts(values.as_ptr().cast(), bytes);
+            cutlet_simt::store_global(ptr.cast(), bytes, values);
+        }
     }
 
-    /// [`write_vector`] by a thread that may not have waited for the kernels before.
+    /// [`write_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory
+    /// at the same time by atomic operations.
     ///
     /// # Safety
     /// As [`write_vector`].
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
-        check_alignment::<T, N>(ptr);
+        let to = checked::<T, N>(ptr, MemoryAccess::Atomic);
         // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
-        unsafe { ptr.cast::<[T; N]>().write(values) };
+        unsafe { to.write(values) };
     }
 
-    /// Ends the kernel if the address is not a multiple of the elements' joint size.
+    /// Host address of `N` elements of global memory. Ends the kernel if the running thread may not access them, or if
+    /// the address is not a multiple of their joint size.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn check_alignment<T, const N: usize>(ptr: *const T) {
+    pub(crate) fn checked<T, const N: usize>(ptr: *const T, kind: MemoryAccess) -> *mut [T; N] {
         let bytes = const { super::vector_bytes::<T, N>() };
-        assert!(
-            ptr.addr().is_multiple_of(bytes),
-            "access to {bytes} bytes of global memory at {ptr:p}, which is not a multiple of {bytes}"
-        );
+        cutlet_simt::global_bytes(ptr.cast(), bytes, bytes, kind).cast()
     }
 }

@@ -1,7 +1,11 @@
 //! Launch arguments: buffers and values of the caller, converted to the kernel's parameters.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
+use std::cell::RefCell;
 
+use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
+use cutlet_simt::Buffers;
+
+use crate::device::Place;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
 /// A value that can be written in a launch for a kernel parameter of type `P`.
@@ -30,11 +34,25 @@ pub struct ArgSite<'a> {
     kernel: &'static str,
     position: usize,
     stream: &'a Stream,
+    /// The buffers of the launch, for the CPU backend's checks.
+    buffers: &'a RefCell<Buffers>,
 }
 
 impl ArgSite<'_> {
     fn name(&self) -> String {
         format!("argument {} of kernel `{}`", self.position, self.kernel)
+    }
+
+    /// The address that the kernel gets for a view. The CPU backend checks its accesses against the view.
+    fn address<T: DeviceData>(&self, view: View<'_, T>) -> usize {
+        let address = view.address() as usize;
+        match self.stream.device().place() {
+            Place::Cpu => {
+                let mut buffers = self.buffers.borrow_mut();
+                buffers.add(self.position, address, view.bytes(), size_of::<T>())
+            }
+            Place::Gpu(_) => address,
+        }
     }
 }
 
@@ -47,9 +65,8 @@ impl<P: DeviceData> KernelArg<P> for P {
 impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
         self.expect_usable_in(site.stream, || site.name())?;
-        Ok(Global::from_ptr(std::ptr::with_exposed_provenance(
-            self.address() as usize,
-        )))
+        let address = site.address(self);
+        Ok(Global::from_ptr(std::ptr::with_exposed_provenance(address)))
     }
 }
 
@@ -74,8 +91,9 @@ impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
 impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
         self.expect_usable_in(site.stream, || site.name())?;
+        let address = site.address(self.view());
         Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
-            self.address() as usize,
+            address,
         )))
     }
 }
@@ -99,13 +117,18 @@ impl<T: DeviceData> KernelArg<GlobalMut<T>> for &mut Buffer<T> {
     note = "a launch takes a tuple with one value for each kernel parameter, in order; for a single one, `(value,)`"
 )]
 pub trait LaunchArgs<A: KernelArgs> {
-    /// Converts the arguments to the kernel's parameters.
+    /// Converts the arguments to the kernel's parameters. On the CPU, adds the buffers among them to `buffers`.
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is memory of another device
     /// than that of `stream`, [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to
     /// another stream.
-    fn into_args(self, kernel: &'static str, stream: &Stream) -> Result<A>;
+    fn into_args(
+        self,
+        kernel: &'static str,
+        stream: &Stream,
+        buffers: &RefCell<Buffers>,
+    ) -> Result<A>;
 }
 
 macro_rules! launch_args {
@@ -115,9 +138,14 @@ macro_rules! launch_args {
         where
             $($param: DeviceData, $value: KernelArg<$param>,)*
         {
-            fn into_args(self, kernel: &'static str, stream: &Stream) -> Result<($($param,)*)> {
+            fn into_args(
+                self,
+                kernel: &'static str,
+                stream: &Stream,
+                buffers: &RefCell<Buffers>,
+            ) -> Result<($($param,)*)> {
                 let ($($value,)*) = self;
-                Ok(($($value.into_kernel(&ArgSite { kernel, position: $position, stream })?,)*))
+                Ok(($($value.into_kernel(&ArgSite { kernel, position: $position, stream, buffers })?,)*))
             }
         }
     };

@@ -7,6 +7,7 @@ use std::ops::{Bound, Range, RangeBounds};
 
 use cudarc::driver::sys::{self, CUresult};
 use cutlet_device::DeviceData;
+use cutlet_simt::{Contents, LiveMemory};
 
 use crate::device::{Device, Place};
 use crate::driver::check;
@@ -35,10 +36,12 @@ pub struct Buffer<T: DeviceData> {
     address: u64,
     len: usize,
     elements: PhantomData<T>,
+    /// The memory as kernels on the CPU know it.
+    live: Option<LiveMemory>,
 }
 
 impl<T: DeviceData> Buffer<T> {
-    /// Memory for `len` elements: zeros on the CPU, uninitialised on a GPU.
+    /// Memory for `len` elements, uninitialised. On the CPU it has zeros, but a kernel may not read them.
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
         const { elements_fit::<T>() }
         let bytes = bytes_of::<T>(device, len)?;
@@ -65,11 +68,13 @@ impl<T: DeviceData> Buffer<T> {
                 address
             }
         };
+        let is_on_cpu = matches!(device.place(), Place::Cpu) && bytes > 0;
         Ok(Buffer {
             device: device.clone(),
             address,
             len,
             elements: PhantomData,
+            live: is_on_cpu.then(|| LiveMemory::new(address as usize, bytes, Contents::Unwritten)),
         })
     }
 
@@ -142,6 +147,8 @@ impl<T: DeviceData> Drop for Buffer<T> {
         }
         match self.device.place() {
             Place::Cpu => {
+                // Before other memory can have the address.
+                self.live = None;
                 if let Some(layout) = layout_of(bytes) {
                     let memory = std::ptr::with_exposed_provenance_mut(self.address as usize);
                     // SAFETY: allocated with this layout in `allocate`. No work of the CPU backend
@@ -191,6 +198,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// call.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
+        is_borrowed::<T>(device, address, len);
         // SAFETY: the caller's promise, and the address is aligned.
         Ok(unsafe { Self::of_allocation(device, address, len) })
     }
@@ -299,6 +307,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// of `device`, and every other access to them is ordered with that work.
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Result<Self> {
         usable::<T>(address, len)?;
+        is_borrowed::<T>(device, address, len);
         // SAFETY: the caller's promise, and the address is aligned.
         Ok(unsafe { Self::of_allocation(device, address, len) })
     }
@@ -545,6 +554,13 @@ fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
         alignment,
         found,
     })
+}
+
+/// Lets kernels on the CPU use memory of another owner.
+fn is_borrowed<T>(device: &Device, address: u64, len: usize) {
+    if matches!(device.place(), Place::Cpu) {
+        LiveMemory::borrow(address as usize, len * size_of::<T>());
+    }
 }
 
 fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {

@@ -4,6 +4,7 @@ use std::ptr;
 
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use cutlet_device::DeviceData;
+use cutlet_simt::LiveMemory;
 
 use crate::buffer::{IntoView, IntoViewMut};
 use crate::cpu_queue::Work;
@@ -330,6 +331,7 @@ impl Work for CopyBytes {
         // SAFETY: source and destination had that many bytes when the copy was enqueued and, by
         // `run`'s contract, still have. `copy` allows overlap.
         unsafe { ptr::copy(from, to, self.bytes) };
+        LiveMemory::written(self.to, self.bytes);
         Ok(())
     }
 }
@@ -347,6 +349,7 @@ impl Work for FillBytes {
         // SAFETY: the memory had that many bytes when the fill was enqueued and, by `run`'s contract,
         // still has.
         unsafe { ptr::write_bytes(to, self.byte, self.bytes) };
+        LiveMemory::written(self.to, self.bytes);
         Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! Launches: a loaded kernel enqueued in a stream, with a grid and arguments.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr;
 
 use cudarc::driver::sys::{self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig};
 use cutlet_device::{KernelArgs, LaunchBounds, MAX_ARGS};
-use cutlet_simt::LaunchSpec;
+use cutlet_simt::{Buffers, LaunchSpec};
 
 use crate::args::LaunchArgs;
 use crate::cpu_queue::Work;
@@ -99,7 +100,8 @@ impl Stream {
         let of_function = || format!("kernel `{name}`");
         function.device().expect(self.device(), of_function)?;
         check_grid(name, bounds, config.grid, self.device())?;
-        let args = args.into_args(name, self)?;
+        let buffers = RefCell::new(Buffers::new());
+        let args = args.into_args(name, self, &buffers)?;
         match (function.code(), self.queue()) {
             (Code::Cpu(body), Queue::Cpu(queue)) => queue.submit(CpuLaunch {
                 name,
@@ -107,6 +109,7 @@ impl Stream {
                 config,
                 body: *body,
                 args,
+                buffers: buffers.into_inner(),
             }),
             (Code::Gpu(entry), Queue::Gpu(stream)) => {
                 self.device().make_current()?;
@@ -249,6 +252,7 @@ struct CpuLaunch<A: KernelArgs> {
     config: LaunchConfig,
     body: unsafe fn(A),
     args: A,
+    buffers: Buffers,
 }
 
 impl<A: KernelArgs> Work for CpuLaunch<A> {
@@ -264,7 +268,8 @@ impl<A: KernelArgs> Work for CpuLaunch<A> {
         };
         // SAFETY: the caller of `launch` promised that the kernel stays within the memory of its
         // arguments. By `run`'s contract that memory is alive.
-        cutlet_simt::launch(&spec, &|| unsafe { (self.body)(self.args) })?;
+        let body = || unsafe { (self.body)(self.args) };
+        cutlet_simt::launch_with(&spec, &self.buffers, &body)?;
         Ok(())
     }
 }

@@ -20,7 +20,8 @@
 //!
 //! - **Order**: work in one stream runs in order. Work in different streams is not ordered unless an
 //!   [`Event`] orders it. On the CPU, work is done when its call returns.
-//! - **Safety**: launches are `unsafe`, because a kernel can write anywhere. So are asynchronous
+//! - **Safety**: launches are `unsafe`, because on a GPU a kernel can write anywhere. The CPU backend
+//!   checks every access, and finds races: see [`cpu`]. So are asynchronous
 //!   copies and raw handles, whose memory the compiler cannot follow.
 //! - **Several GPUs**: a buffer, stream, function, event or graph belongs to one device. A call that
 //!   mixes devices returns [`Error::WrongDevice`].
@@ -35,6 +36,7 @@ mod aside;
 mod borrowed;
 mod buffer;
 mod copy;
+pub mod cpu;
 mod cpu_queue;
 mod device;
 mod driver;

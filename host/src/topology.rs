@@ -3,6 +3,8 @@
 //! The blocks of a cluster run in one GPC, and the multiprocessors of a GPC share a path to the L2
 //! cache. The driver does not tell the GPCs, so launches with clusters of several sizes find them.
 
+use std::cell::RefCell;
+
 use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
 use crate::args::LaunchArgs;
@@ -96,7 +98,8 @@ impl Device {
         };
         let blocks = self.multiprocessors() / cluster * cluster;
         let mut places = stream.zeroed::<u32>(blocks as usize)?;
-        let args: (GlobalMut<u32>,) = (&mut places,).into_args(NAME, stream)?;
+        let args: (GlobalMut<u32>,) =
+            (&mut places,).into_args(NAME, stream, &RefCell::default())?;
         let (config, bounds) = (LaunchConfig::from(blocks), bounds(cluster, self.limits()));
         gpu.make_current()?;
         // SAFETY: the kernel takes one pointer, to an element for each block.

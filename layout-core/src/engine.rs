@@ -1,5 +1,9 @@
 //! Engines: the memory behind a tensor's indices, from a plain pointer to a GPU's shared memory.
 
+/// A line of a caller, or none.
+#[cfg(not(target_arch = "nvptx64"))]
+pub type Line = Option<&'static core::panic::Location<'static>>;
+
 /// Memory that is read by element index.
 pub trait Engine: Copy {
     /// The type of an element.
@@ -7,6 +11,14 @@ pub trait Engine: Copy {
 
     /// The engine whose element 0 is this one's element `index`.
     fn offset(self, index: i64) -> Self;
+
+    /// Says on behalf of which line the next accesses are made, for engines that report wrong ones. Returns the line
+    /// before.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    fn attribute_to(self, _line: Line) -> Line {
+        None
+    }
 
     /// Reads element `index`.
     ///

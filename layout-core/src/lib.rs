@@ -113,6 +113,8 @@ pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
 pub use divisor::{Divide, Divisor};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use engine::Line;
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{

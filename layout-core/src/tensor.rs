@@ -114,6 +114,38 @@ impl<E: Engine, I: MatrixInner> Tensor<E, I> {
     }
 }
 
+/// Attributes the accesses of the rest of the block to the line of the function's caller.
+macro_rules! on_behalf_of_caller {
+    ($engine:expr) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        let _attributed = Attributed::to($engine, core::panic::Location::caller());
+    };
+}
+
+/// While it lives, accesses are attributed to a line. Then they are attributed to the line before.
+#[cfg(not(target_arch = "nvptx64"))]
+struct Attributed<E: Engine> {
+    engine: E,
+    before: crate::engine::Line,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<E: Engine> Attributed<E> {
+    #[inline(always)]
+    fn to(engine: E, line: &'static core::panic::Location<'static>) -> Self {
+        let before = engine.attribute_to(Some(line));
+        Self { engine, before }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<E: Engine> Drop for Attributed<E> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.engine.attribute_to(self.before);
+    }
+}
+
 /// The accesses of a partition, by the value at which each begins. `L` is the layout of the values,
 /// and `W` the width of an access.
 #[derive(Clone, Copy)]
@@ -170,7 +202,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
 
     /// Reads value `v`, or returns `filler` if it lies outside the tensor.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn value(&self, v: usize, filler: E::Element) -> E::Element {
+        on_behalf_of_caller!(self.engine);
         if self.bound.holds(v) {
             // SAFETY: the value exists.
             unsafe { self.engine.load(self.bound.index(v)) }
@@ -181,6 +215,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
 
     /// Reads all values; those outside the tensor read as `filler`.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn load(&self, filler: E::Element) -> Fragment<E::Element, C::Val> {
         let mut values = Fragment::filled(filler);
         self.load_into(&mut values, 0);
@@ -196,7 +231,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// If `first` begins no vector of the partition, or `values` has more values than are left from
     /// `first` on. With a constant `first` the check costs nothing.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn load_into<L: StaticLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
+        on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         const {
             assert!(
@@ -229,7 +266,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     ///
     /// Registers hold one vector at a time, and what `f` keeps.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn for_each(&self, mut f: impl FnMut(usize, E::Element)) {
+        on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         each::<Accesses<C::Val, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
@@ -260,7 +299,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// assert_eq!(to, [1, 3, 2, 4]);
     /// ```
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn copy_to<F: EngineMut<Element = E::Element>, J: Inner>(&self, to: &Partition<F, J, C>) {
+        on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         const { Partition::<F, J, C>::WIDTH_FITS }
         each::<Accesses<C::Val, C::Width>>(|nth| {
@@ -318,6 +359,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
 impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Writes all values that lie inside the tensor.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn store<L: StaticLayout>(&self, values: &Fragment<E::Element, L>) {
         const {
             assert!(
@@ -344,7 +386,9 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// assert_eq!(to, [5, 6, 0]); // the second thread's row is outside
     /// ```
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn store_with(&self, mut value: impl FnMut(usize) -> E::Element) {
+        on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         each::<Accesses<C::Val, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
@@ -360,7 +404,9 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     ///
     /// Registers hold one vector at a time.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn update(&self, mut f: impl FnMut(usize, E::Element) -> E::Element) {
+        on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         each::<Accesses<C::Val, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;

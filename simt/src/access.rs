@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::context::{Block, current};
+use crate::context::{Block, current, fault};
 use crate::in_flight::Arrival;
+use crate::races;
+use crate::shadow::Readers;
 use crate::shared::{SharedAddress, locate};
 use crate::timelines::Timelines;
 use crate::vector_clock::VectorClock;
@@ -25,6 +27,14 @@ use crate::vector_clock::VectorClock;
 #[inline]
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
+    let (block, offset) = locate_arrived(address, bytes, align);
+    block.shared.at(offset)
+}
+
+/// The block and the offset of bytes of shared memory that the running thread may use now.
+#[inline]
+#[track_caller]
+pub(crate) fn locate_arrived<'a>(address: u32, bytes: u32, align: u32) -> (&'a Block, u32) {
     let (block, offset) = locate(address, bytes, align);
     check_arrived(
         "is used too early, or was filled too early",
@@ -32,7 +42,7 @@ pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
         offset,
         bytes,
     );
-    block.shared.at(offset)
+    (block, offset)
 }
 
 /// Checks that the running thread may use these bytes of a block's shared memory. `what` happens to them, in an error
@@ -92,6 +102,42 @@ impl Access {
         Self::new(what, [(&*thread.clock.borrow(), thread.linear)])
     }
 
+    /// Checks that the threads know all stores to these bytes, which `what` reads.
+    ///
+    /// # Panics
+    /// If one of them does not know a store.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn check_stores(
+        &self,
+        (what, readers): (&str, Readers),
+        block: &Block,
+        offset: u32,
+        bytes: u32,
+    ) {
+        let thread = current();
+        for (clock, _) in &self.threads {
+            let raced = races::read_shared(thread, clock, block, offset, bytes, (what, readers));
+            if let Err(message) = raced {
+                fault(thread, message);
+            }
+        }
+    }
+
+    /// Checks that nothing uses these bytes any more, which an asynchronous copy of the threads overwrites.
+    ///
+    /// # Panics
+    /// If an access to them is not ordered before the copy.
+    #[track_caller]
+    pub(crate) fn check_overwrites(&self, block: &Block, offset: u32, bytes: u32) {
+        let thread = current();
+        for (clock, _) in &self.threads {
+            if let Err(message) = races::overwrite_shared(thread, clock, block, offset, bytes) {
+                fault(thread, message);
+            }
+        }
+    }
+
     /// Checks that the threads may use these bytes of a block's shared memory.
     ///
     /// # Panics
@@ -116,10 +162,11 @@ impl Access {
     #[cold]
     #[track_caller]
     fn too_early(&self, arrival: Arrival, address: SharedAddress, thread: u32) -> ! {
-        panic!(
+        let message = format!(
             "shared memory at address {address} {}: {}",
             self.what,
             Timelines::not_known(arrival, thread)
-        )
+        );
+        fault(current(), message)
     }
 }

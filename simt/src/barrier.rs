@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::vector_clock::{SyncClock, VectorClock};
+use crate::vector_clock::{Orders, SyncClock, VectorClock};
 
 /// One numbered barrier of a block.
 #[derive(Default)]
@@ -18,6 +18,11 @@ impl Barrier {
     /// How many threads have arrived in the current phase.
     pub(crate) fn arrived(&self) -> u32 {
         self.arrived.get()
+    }
+
+    /// How many phases have ended.
+    pub(crate) fn passed(&self) -> u32 {
+        self.phase.get()
     }
 
     /// Whether a phase has ended.
@@ -73,8 +78,8 @@ impl ClusterBarrier {
     }
 
     /// Counts a thread of a cluster that has `threads` threads.
-    pub(crate) fn arrive(&self, clock: &VectorClock, threads: u32) {
-        self.clock.release(clock);
+    pub(crate) fn arrive(&self, clock: &VectorClock, orders: Orders, threads: u32) {
+        self.clock.release_what(orders, clock);
         self.arrived.set(self.arrived.get() + 1);
         self.end_phase_if_complete(threads);
     }

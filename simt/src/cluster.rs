@@ -8,7 +8,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::context::{Block, Outcome, Thread, current_or_null, set_current};
 use crate::error::{SimtError, Waiting};
-use crate::grid::Grid;
+use crate::grid::{Core, Grid};
 use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
@@ -46,6 +46,9 @@ impl Resources {
 /// A cluster that has been started.
 pub(crate) struct RunningCluster<'g> {
     grid: &'g Grid<'g>,
+    number: u64,
+    /// Where the core shows which thread runs.
+    core: &'g Core,
     // Declared before the vectors it points into, so that coroutines are dropped, and their threads unwound, first.
     coroutines: Vec<Option<ThreadCoroutine>>,
     threads: Vec<Thread>,
@@ -56,16 +59,20 @@ pub(crate) struct RunningCluster<'g> {
 
 impl<'g> RunningCluster<'g> {
     /// Prepares the `index`-th cluster of the grid; no thread runs yet.
-    pub(crate) fn new(grid: &'g Grid<'g>, index: u64, resources: &mut Resources) -> Self {
-        let dims = grid.dims;
-        let blocks: Vec<Block> = (0..dims.cluster)
+    pub(crate) fn new(
+        grid: &'g Grid<'g>,
+        index: u64,
+        core: &'g Core,
+        resources: &mut Resources,
+    ) -> Self {
+        let blocks: Vec<Block> = (0..grid.launch.dims.cluster)
             .map(|rank| {
                 let mut shared = resources
                     .shared
                     .pop()
                     .unwrap_or_else(|| SharedMemory::new(grid.shared_bytes));
                 shared.poison();
-                Block::new(grid.block_idx(index, rank), rank, dims, shared)
+                Block::new(&grid.launch, index, rank, shared)
             })
             .collect();
         let threads: Vec<Thread> = blocks
@@ -79,6 +86,8 @@ impl<'g> RunningCluster<'g> {
         let coroutines = (0..live).map(|_| None).collect();
         Self {
             grid,
+            number: index,
+            core,
             coroutines,
             threads,
             blocks,
@@ -173,7 +182,7 @@ impl<'g> RunningCluster<'g> {
         for block in &self.blocks {
             if let Some((thread, message)) = sm90::unbalanced_mbarrier(block) {
                 return Err(SimtError::Panic {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
                     thread: block.thread_idx(thread),
                     message,
@@ -191,14 +200,17 @@ impl<'g> RunningCluster<'g> {
             Some(coroutine) => coroutine,
             None => {
                 let stack = stacks.take().map_err(|error| SimtError::OutOfStacks {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     stack_bytes: stack_bytes(),
                     message: error.to_string(),
                 })?;
                 slot.insert(start(thread, self.grid.body, stack))
             }
         };
-        let CoroutineResult::Return(outcome) = coroutine.resume(()) else {
+        self.core.runs(self.number, index);
+        let result = coroutine.resume(());
+        self.core.rests();
+        let CoroutineResult::Return(outcome) = result else {
             return Ok(());
         };
         thread.exited.set(true);
@@ -207,18 +219,15 @@ impl<'g> RunningCluster<'g> {
         if let Some(coroutine) = slot.take() {
             stacks.give_back(coroutine.into_stack());
         }
+        if let Some(fault) = thread.fault.take() {
+            return Err(self.panic_error(thread, fault));
+        }
         match outcome {
             Outcome::Finished => Ok(()),
             Outcome::Panicked => {
                 let report = thread.panic.take().unwrap_or_default();
                 Err(self.panic_error(thread, report))
             }
-            Outcome::StackOverflow => Err(SimtError::StackOverflow {
-                kernel: self.grid.kernel.to_owned(),
-                block: thread.block().idx,
-                thread: thread.idx,
-                stack_bytes: stack_bytes(),
-            }),
         }
     }
 
@@ -227,11 +236,18 @@ impl<'g> RunningCluster<'g> {
         for (thread, slot) in self.threads.iter().zip(&mut self.coroutines) {
             if let Some(mut coroutine) = slot.take() {
                 set_current(thread);
+                let number =
+                    (thread.block().rank * thread.block().threads + thread.linear) as usize;
+                self.core.runs(self.number, number);
                 coroutine.force_unwind();
                 resources.stacks.give_back(coroutine.into_stack());
             }
         }
         set_current(ptr::null());
+        self.core.rests();
+        if let Some(traffic) = &self.grid.launch.traffic {
+            self.blocks.iter().for_each(|block| traffic.add(block));
+        }
         resources
             .shared
             .extend(self.blocks.drain(..).map(|block| block.shared));
@@ -239,7 +255,7 @@ impl<'g> RunningCluster<'g> {
 
     fn panic_error(&self, thread: &Thread, report: PanicReport) -> SimtError {
         SimtError::Panic {
-            kernel: self.grid.kernel.to_owned(),
+            kernel: self.grid.launch.kernel.to_owned(),
             block: thread.block().idx,
             thread: thread.idx,
             message: report.message,
@@ -268,7 +284,7 @@ impl<'g> RunningCluster<'g> {
                 threads().all(|t| t.exited.get() || waits_with(t, WaitKind::BlockBarrier));
             if let (Some(waiting), Some(missing), true) = (waiting, missing, rest_wait) {
                 return SimtError::BarrierNotReached {
-                    kernel: self.grid.kernel.to_owned(),
+                    kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
                     waiting: waiting.idx,
                     missing: missing.idx,
@@ -279,7 +295,7 @@ impl<'g> RunningCluster<'g> {
         }
         let waiting = self.waiting();
         SimtError::Deadlock {
-            kernel: self.grid.kernel.to_owned(),
+            kernel: self.grid.launch.kernel.to_owned(),
             block: waiting.first().map_or([0; 3], |first| first.block),
             waiting,
         }

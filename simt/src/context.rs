@@ -1,16 +1,23 @@
 //! Which GPU thread is running, with its block and its cluster, and what a kernel can ask about them.
 
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use corosensei::Yielder;
 use corosensei::trap::CoroutineTrapHandler;
 
 use crate::barrier::{Barrier, ClusterBarrier};
+use crate::buffers::Buffers;
+use crate::error::Index;
+use crate::flags::Fences;
+use crate::launch_shadow::LaunchShadow;
 use crate::model_state::ModelState;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
 use crate::shared_memory::SharedMemory;
+use crate::traffic::Traffic;
 use crate::vector_clock::{SyncClock, VectorClock};
 use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
@@ -18,7 +25,7 @@ use crate::warp::{WARP_SIZE, Warp};
 /// Named barriers of a block.
 pub(crate) const BARRIERS: usize = 16;
 
-/// What is the same for all threads of a launch.
+/// The shape of a launch.
 #[derive(Clone, Copy)]
 pub(crate) struct Dims {
     pub(crate) grid: [u32; 3],
@@ -27,10 +34,50 @@ pub(crate) struct Dims {
     pub(crate) overlaps_previous: bool,
 }
 
+impl Dims {
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
+    pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(u64::from);
+        let across = x / u64::from(self.cluster);
+        let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
+        // Each index is below the grid's extent in its direction, which is a u32.
+        let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
+        [x * self.cluster + rank, y, z]
+    }
+
+    /// The `[x, y, z]` index of a block's `linear`-th thread, counted along x first.
+    pub(crate) fn thread_idx(&self, linear: u32) -> [u32; 3] {
+        let [x, y, _] = self.block;
+        [linear % x, linear / x % y, linear / x / y]
+    }
+}
+
+/// What all threads of a launch share.
+pub(crate) struct Launch<'l> {
+    pub(crate) kernel: &'l str,
+    pub(crate) dims: Dims,
+    /// The buffers that the launch was given; `None` if it may use any memory.
+    pub(crate) buffers: Option<&'l Buffers>,
+    /// What the threads access; `None` if the launch is not reported.
+    pub(crate) traffic: Option<Traffic>,
+    /// Whether the launch has failed: threads that run end at their next access to memory.
+    pub(crate) cancelled: AtomicBool,
+    /// The accesses to global memory; `None` if the launch does not look for races.
+    pub(crate) shadow: Option<LaunchShadow>,
+}
+
 /// One block while it runs.
 pub(crate) struct Block {
+    launch: *const Launch<'static>,
     pub(crate) idx: [u32; 3],
     pub(crate) rank: u32,
+    /// The number of its cluster in the grid.
+    pub(crate) cluster_number: u64,
     pub(crate) dims: Dims,
     pub(crate) threads: u32,
     pub(crate) ended_threads: Cell<u32>,
@@ -49,15 +96,24 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn new(idx: [u32; 3], rank: u32, dims: Dims, shared: SharedMemory) -> Self {
-        let threads = dims.block.iter().product::<u32>();
+    /// The block with a rank in a cluster of a launch, which must outlive it.
+    pub(crate) fn new(
+        launch: &Launch<'_>,
+        cluster_number: u64,
+        rank: u32,
+        shared: SharedMemory,
+    ) -> Self {
+        let dims = launch.dims;
+        let threads = dims.threads();
         let warps = (0..threads)
             .step_by(WARP_SIZE)
             .map(|first| Warp::new((threads - first).min(WARP_SIZE as u32)))
             .collect();
         Self {
-            idx,
+            launch: ptr::from_ref(launch).cast(),
+            idx: dims.block_idx(cluster_number, rank),
             rank,
+            cluster_number,
             dims,
             threads,
             ended_threads: Cell::new(0),
@@ -70,6 +126,13 @@ impl Block {
             flags: SyncClock::default(),
             cluster: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
         }
+    }
+
+    /// What all threads of the launch share.
+    pub(crate) fn launch(&self) -> &Launch<'_> {
+        // SAFETY: the scheduler keeps the launch until its blocks have been dropped. Only the lifetime of what it
+        // borrows was changed, and that becomes the block's here.
+        unsafe { &*self.launch }
     }
 
     /// All blocks of the cluster, by rank.
@@ -86,8 +149,7 @@ impl Block {
 
     /// The `[x, y, z]` index of the block's `linear`-th thread, counted along x first.
     pub(crate) fn thread_idx(&self, linear: u32) -> [u32; 3] {
-        let [x, y, _] = self.dims.block;
-        [linear % x, linear / x % y, linear / x / y]
+        self.dims.thread_idx(linear)
     }
 }
 
@@ -97,7 +159,6 @@ pub(crate) enum Outcome {
     Finished,
     /// The report is in the thread.
     Panicked,
-    StackOverflow,
 }
 
 /// One GPU thread while it runs.
@@ -110,21 +171,30 @@ pub(crate) struct Thread {
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) poll: Cell<Poll>,
     pub(crate) clock: RefCell<VectorClock>,
+    pub(crate) fences: Fences,
     /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
     /// Whether the thread has waited for the previous kernels (programmatic dependent launch).
     pub(crate) waited_for_previous: Cell<bool>,
     pub(crate) models: ModelState,
     pub(crate) exited: Cell<bool>,
-    /// How a stack overflow ends the coroutine; set when the coroutine starts.
+    /// The range of the coroutine's stack, to recognise a stack overflow; set when the coroutine starts.
     pub(crate) trap: Cell<Option<CoroutineTrapHandler<Outcome>>>,
+    /// The line on whose behalf the thread accesses memory, if it is not that of the access.
+    pub(crate) line: Cell<Option<&'static Location<'static>>>,
     /// The report of the thread's panic, if there was one.
     pub(crate) panic: Cell<Option<PanicReport>>,
+    /// The report of the thread's first wrong access. It ends the launch, even if the kernel catches the panic.
+    pub(crate) fault: Cell<Option<PanicReport>>,
 }
 
 impl Thread {
     /// The `linear`-th thread of a block, before it runs.
     pub(crate) fn new(block: &Block, linear: u32) -> Self {
+        let clock = match block.launch().shadow {
+            Some(_) => VectorClock::of_thread(block.rank * block.threads + linear),
+            None => VectorClock::default(),
+        };
         Self {
             idx: block.thread_idx(linear),
             linear,
@@ -132,13 +202,16 @@ impl Thread {
             yielder: Cell::new(ptr::null()),
             wait: Cell::new(None),
             poll: Cell::new(Poll::default()),
-            clock: RefCell::default(),
+            clock: RefCell::new(clock),
+            fences: Fences::default(),
             cluster_arrival: Cell::new(None),
             waited_for_previous: Cell::new(false),
             models: ModelState::default(),
             exited: Cell::new(false),
             trap: Cell::new(None),
+            line: Cell::new(None),
             panic: Cell::new(None),
+            fault: Cell::new(None),
         }
     }
 
@@ -155,11 +228,46 @@ impl Thread {
         &self.block().warps[self.linear as usize / WARP_SIZE]
     }
 
+    /// Ends the thread if its launch has failed. A thread that unwinds goes on.
+    #[inline]
+    pub(crate) fn end_if_cancelled(&self) {
+        if self.block().launch().cancelled.load(Ordering::Relaxed) && !std::thread::panicking() {
+            panic!("the launch has failed");
+        }
+    }
+
+    /// The line of an access that the caller makes.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn line(&self) -> &'static Location<'static> {
+        self.line.get().unwrap_or(Location::caller())
+    }
+
     /// Adds what a synchronisation point has published to the thread's clock.
     #[inline]
     pub(crate) fn acquire(&self, clock: &SyncClock) {
         clock.acquire(&mut self.clock.borrow_mut());
     }
+}
+
+/// Ends the running thread because of a wrong access, whose message this is.
+#[cold]
+#[track_caller]
+pub(crate) fn fault(thread: &Thread, message: String) -> ! {
+    let report = PanicReport::at(thread.line(), &message);
+    let first = thread.fault.take();
+    thread.fault.set(Some(first.unwrap_or(report)));
+    panic!("{message}")
+}
+
+/// Attributes the next accesses of the running thread to a line, or to that of each access. Returns the line before.
+#[inline]
+pub fn attribute_to(
+    line: Option<&'static Location<'static>>,
+) -> Option<&'static Location<'static>> {
+    // SAFETY: as in `current`. Outside of a kernel no access is reported.
+    let thread = unsafe { current_or_null().as_ref() }?;
+    thread.line.replace(line)
 }
 
 /// A thread of a block, as messages of the running thread call it. The block is of the running cluster.
@@ -231,6 +339,19 @@ pub(crate) fn running_block<'a>(rank: u32) -> &'a Block {
 #[track_caller]
 pub(crate) fn no_such_block(rank: u32, blocks: u32) -> ! {
     panic!("there is no block {rank} in a cluster of {blocks} blocks: ranks are below {blocks}")
+}
+
+/// The kernel, block and thread that run, in a message; `None` outside of kernels.
+pub(crate) fn running_thread() -> Option<String> {
+    // SAFETY: as in `current`.
+    let thread = unsafe { current_or_null().as_ref() }?;
+    let block = thread.block();
+    Some(format!(
+        "kernel `{}`, block {}, thread {}",
+        block.launch().kernel,
+        Index(block.idx),
+        Index(thread.idx)
+    ))
 }
 
 /// Whether the calling code runs as a GPU thread.

@@ -15,8 +15,8 @@ pub enum SimtError {
         /// What the launch asks for, and what is allowed.
         reason: String,
     },
-    /// A thread panicked: an assertion failed, an access to shared memory was out of bounds, or a collective was called
-    /// wrongly.
+    /// A thread panicked: an assertion failed, an access to memory was out of bounds, too early or raced with another
+    /// one, or a collective was called wrongly.
     Panic {
         /// Name of the kernel.
         kernel: String,
@@ -26,7 +26,7 @@ pub enum SimtError {
         thread: [u32; 3],
         /// The panic's message.
         message: String,
-        /// `file:line:column` of the panic; empty if a panic hook installed later replaced this crate's.
+        /// `file:line:column` of the access or the panic; empty if a panic hook installed later replaced this crate's.
         location: String,
     },
     /// Threads wait at `sync_threads` for a thread that has ended without calling it.
@@ -53,16 +53,14 @@ pub enum SimtError {
         /// Who waits for what.
         waiting: Vec<Waiting>,
     },
-    /// A thread used more stack than it has.
-    StackOverflow {
+    /// No thread of the launch has come to a wait or to its end for a long time.
+    NoProgress {
         /// Name of the kernel.
         kernel: String,
-        /// The block.
-        block: [u32; 3],
-        /// The thread.
-        thread: [u32; 3],
-        /// How many bytes of stack a thread has.
-        stack_bytes: usize,
+        /// After how many seconds.
+        seconds: u64,
+        /// The threads that run. All others wait, have ended or have not begun.
+        running: Vec<Running>,
     },
     /// The operating system had no memory for the threads' stacks.
     OutOfStacks {
@@ -88,8 +86,17 @@ pub struct Waiting {
     pub what: String,
 }
 
+/// A thread that runs, in [`SimtError::NoProgress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The block.
+    pub block: [u32; 3],
+    /// The thread.
+    pub thread: [u32; 3],
+}
+
 /// An index as messages print it: `(x, y, z)`.
-struct Index([u32; 3]);
+pub(crate) struct Index(pub(crate) [u32; 3]);
 
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,20 +170,27 @@ impl fmt::Display for SimtError {
                 }
                 Ok(())
             }
-            Self::StackOverflow {
+            Self::NoProgress {
                 kernel,
-                block,
-                thread,
-                stack_bytes,
-            } => write!(
-                f,
-                "kernel `{kernel}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB; look \
-                 for endless recursion, or set {}=<KiB> to give threads more",
-                Index(*block),
-                Index(*thread),
-                stack_bytes / 1024,
-                crate::stack::STACK_VARIABLE
-            ),
+                seconds,
+                running,
+            } => {
+                write!(f, "kernel `{kernel}`: no progress for {seconds} s")?;
+                for Running { block, thread } in running {
+                    write!(
+                        f,
+                        "; block {} thread {} runs",
+                        Index(*block),
+                        Index(*thread)
+                    )?;
+                }
+                write!(
+                    f,
+                    "; all other threads wait, have ended or have not begun. Look for an endless loop, or for a lock \
+                     that a waiting thread holds, or set {}=<seconds> to wait longer",
+                    crate::watchdog::VARIABLE
+                )
+            }
             Self::OutOfStacks {
                 kernel,
                 stack_bytes,

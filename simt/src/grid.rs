@@ -2,16 +2,65 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::context::Dims;
-use crate::error::SimtError;
+use crate::buffers::Buffers;
+use crate::context::{Dims, Launch};
+use crate::error::{Running, SimtError};
+use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
+use crate::races::checks_races;
+use crate::report::{self, LaunchReport};
 use crate::stack::MAX_STACKS;
+use crate::traffic::Traffic;
+
+/// How many cores show the thread that they run. Others share a place.
+const MOST_SHOWN: usize = 64;
+/// What a core shows that runs no thread.
+const NO_THREAD: u64 = u64::MAX;
+/// Bits for the number of a thread in its cluster.
+const THREAD_BITS: u32 = 14;
+
+/// What a core does, for the watchdog.
+pub(crate) struct Core {
+    /// The thread that it runs: its cluster and its number there.
+    thread: AtomicU64,
+    /// How many times a thread has begun or ended to run.
+    steps: AtomicU64,
+}
+
+impl Core {
+    fn new() -> Self {
+        Self {
+            thread: AtomicU64::new(NO_THREAD),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// To be called when a thread of a cluster begins to run.
+    #[inline]
+    pub(crate) fn runs(&self, cluster: u64, thread_in_cluster: usize) {
+        self.show(cluster << THREAD_BITS | thread_in_cluster as u64);
+    }
+
+    /// To be called when no thread runs any more.
+    #[inline]
+    pub(crate) fn rests(&self) {
+        self.show(NO_THREAD);
+    }
+
+    #[inline]
+    fn show(&self, thread: u64) {
+        self.thread.store(thread, Ordering::Relaxed);
+        // Cores that share the place may lose a step, but not all of them.
+        let steps = self.steps.load(Ordering::Relaxed) + 1;
+        self.steps.store(steps, Ordering::Relaxed);
+    }
+}
 
 /// One launch, shared by the cores that run it.
 pub(crate) struct Grid<'l> {
-    pub(crate) kernel: &'l str,
-    pub(crate) dims: Dims,
+    pub(crate) launch: Launch<'l>,
     pub(crate) shared_bytes: u32,
     pub(crate) body: &'l (dyn Fn() + Sync),
     clusters: u64,
@@ -19,12 +68,15 @@ pub(crate) struct Grid<'l> {
     next: AtomicU64,
     /// How many clusters run.
     resident: AtomicUsize,
-    cancelled: AtomicBool,
     error: Mutex<Option<SimtError>>,
     /// Counts the steps of all threads of the grid; see [`IdleCores`].
     progress: AtomicU64,
     /// How many cores work on the grid.
     cores: AtomicUsize,
+    /// How many cores have begun to work on the grid.
+    begun: AtomicUsize,
+    /// What each core does.
+    running: Box<[Core]>,
     idle: Mutex<IdleCores>,
 }
 
@@ -37,26 +89,37 @@ struct IdleCores {
 
 impl<'l> Grid<'l> {
     /// The grid of a launch that has been checked.
-    pub(crate) fn new(spec: &LaunchSpec<'l>, body: &'l (dyn Fn() + Sync)) -> Self {
+    pub(crate) fn new(
+        spec: &LaunchSpec<'l>,
+        buffers: Option<&'l Buffers>,
+        body: &'l (dyn Fn() + Sync),
+    ) -> Self {
         let cluster = spec.cluster.max(1);
         let blocks: u64 = spec.grid.iter().map(|&extent| u64::from(extent)).product();
         Self {
-            kernel: spec.kernel,
-            dims: Dims {
-                grid: spec.grid,
-                block: spec.block,
-                cluster,
-                overlaps_previous: spec.overlap_previous,
+            launch: Launch {
+                kernel: spec.kernel,
+                dims: Dims {
+                    grid: spec.grid,
+                    block: spec.block,
+                    cluster,
+                    overlaps_previous: spec.overlap_previous,
+                },
+                buffers,
+                traffic: report::is_wanted().then(Traffic::default),
+                cancelled: AtomicBool::new(false),
+                shadow: checks_races().then(LaunchShadow::new),
             },
             shared_bytes: spec.shared_bytes,
             body,
             clusters: blocks / u64::from(cluster),
             next: AtomicU64::new(0),
             resident: AtomicUsize::new(0),
-            cancelled: AtomicBool::new(false),
             error: Mutex::new(None),
             progress: AtomicU64::new(0),
             cores: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            running: (0..MOST_SHOWN).map(|_| Core::new()).collect(),
             idle: Mutex::new(IdleCores {
                 progress: 0,
                 count: 0,
@@ -66,7 +129,7 @@ impl<'l> Grid<'l> {
 
     /// How many clusters may run at the same time.
     fn max_resident(&self) -> usize {
-        let threads = self.dims.block.iter().product::<u32>() * self.dims.cluster;
+        let threads = self.launch.dims.threads() * self.launch.dims.cluster;
         (MAX_STACKS / threads as usize).max(1)
     }
 
@@ -77,19 +140,9 @@ impl<'l> Grid<'l> {
             .min(self.max_resident())
     }
 
-    /// Index of the block with a rank in the `cluster`-th cluster. The blocks of a cluster are neighbours along x.
-    pub(crate) fn block_idx(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let [x, y, _] = self.dims.grid.map(u64::from);
-        let across = x / u64::from(self.dims.cluster);
-        let [plane, in_plane] = [cluster / (across * y), cluster % (across * y)];
-        // Each index is below the grid's extent in its direction, which is a u32.
-        let [x, y, z] = [in_plane % across, in_plane / across, plane].map(|index| index as u32);
-        [x * self.dims.cluster + rank, y, z]
-    }
-
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.launch.cancelled.load(Ordering::Relaxed)
     }
 
     /// How many steps have been noted.
@@ -109,11 +162,22 @@ impl<'l> Grid<'l> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(error);
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.launch.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The first error of the launch.
+    /// The first error of the launch. Hands its report over, if one is wanted.
     pub(crate) fn into_result(self) -> Result<(), SimtError> {
+        if let Some(traffic) = self.launch.traffic {
+            let (barriers, bulk_bytes, sites) = traffic.into_parts();
+            report::hand_over(LaunchReport {
+                kernel: self.launch.kernel.to_owned(),
+                blocks: self.clusters * u64::from(self.launch.dims.cluster),
+                threads: self.launch.dims.threads(),
+                barriers,
+                bulk_bytes,
+                sites,
+            });
+        }
         match self
             .error
             .into_inner()
@@ -124,9 +188,44 @@ impl<'l> Grid<'l> {
         }
     }
 
-    /// To be called by a core that begins to work on the grid.
-    pub(crate) fn core_begins(&self) {
+    /// To be called by a core that begins to work on the grid. Returns the place where it shows what it does.
+    pub(crate) fn core_begins(&self) -> &Core {
         self.cores.fetch_add(1, Ordering::AcqRel);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        &self.running[number % self.running.len()]
+    }
+
+    /// A number that changes whenever a thread begins to run, waits or ends.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = self
+            .running
+            .iter()
+            .map(|core| core.steps.load(Ordering::Relaxed));
+        steps.fold(self.progress(), u64::wrapping_add)
+    }
+
+    /// The error if the grid has made no progress for some time: the threads that run.
+    pub(crate) fn no_progress(&self, time: Duration) -> SimtError {
+        let dims = self.launch.dims;
+        let shown = self
+            .running
+            .iter()
+            .map(|core| core.thread.load(Ordering::Relaxed));
+        let running = shown.filter(|&thread| thread != NO_THREAD).map(|thread| {
+            let [cluster, in_cluster] = [thread >> THREAD_BITS, thread & ((1 << THREAD_BITS) - 1)];
+            // A thread's number in its cluster is below 2¹⁴.
+            let in_cluster = in_cluster as u32;
+            let [rank, linear] = [in_cluster / dims.threads(), in_cluster % dims.threads()];
+            Running {
+                block: dims.block_idx(cluster, rank),
+                thread: dims.thread_idx(linear),
+            }
+        });
+        SimtError::NoProgress {
+            kernel: self.launch.kernel.to_owned(),
+            seconds: time.as_secs_f64().ceil() as u64,
+            running: running.collect(),
+        }
     }
 
     /// To be called by a core that has finished its work on the grid.

@@ -11,10 +11,15 @@
 //! - The clusters of a grid are spread over the cores.
 //!
 //! Every way of waiting is built on one primitive, [`yield_until`]. If all threads of a cluster wait and no other
-//! cluster can help, the launch ends with an error that says which threads wait for what. A launch never hangs. A panic
-//! in a kernel, a stack overflow and a wrong access to shared memory end the launch with an error, too ([`SimtError`]).
+//! cluster can help, the launch ends with an error that says which threads wait for what. A panic
+//! in a kernel and a wrong access to memory end the launch with an error, too ([`SimtError`]).
 //!
-//! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says.
+//! A launch never hangs. After 60 seconds without progress, or as many as the environment variable
+//! `CUTLET_SIMT_WATCHDOG_SECONDS` says, it ends with an error that names the threads that run. If they cannot be ended,
+//! the process ends with that message. Progress is that a thread begins to run, waits or ends. 0 seconds is no limit.
+//!
+//! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says. A stack
+//! overflow ends the process with a message that names kernel, block and thread.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,23 +51,36 @@ mod stack;
 
 // State of threads, warps and blocks. It does not know which thread is running.
 mod barrier;
+mod buffers;
 mod in_flight;
+mod known;
+mod launch_shadow;
+mod live_memory;
 mod model_state;
+mod report;
+mod shadow;
 mod shared_address;
 mod shared_memory;
+mod site;
 mod vector_clock;
 mod wait;
 mod warp;
+mod written;
 
 // The running thread, and what it can do with others.
 mod access;
 mod context;
+mod flags;
+mod global;
+mod races;
 mod shared;
 mod suspend;
 mod sync;
 mod timelines;
+mod traffic;
 
-// Models of the hardware.
+// Models of the hardware, and accesses that they check.
+mod shared_access;
 mod sm80;
 mod sm90;
 
@@ -72,17 +90,26 @@ mod grid;
 mod launch;
 mod launch_spec;
 mod overflow;
+mod watchdog;
 mod worker;
 
 pub use access::shared_bytes;
+pub use buffers::{Buffers, untagged};
 pub use context::{
-    block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane, linear_thread_idx,
-    thread_idx, warp,
+    attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
+    linear_thread_idx, thread_idx, warp,
 };
-pub use error::{SimtError, Waiting};
-pub use launch::launch;
+pub use error::{Running, SimtError, Waiting};
+pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
+pub use global::{global_bytes, store_global};
+pub use launch::{launch, launch_with};
 pub use launch_spec::LaunchSpec;
+pub use live_memory::{Contents, LiveMemory};
+pub use races::{check_races, checks_races};
+pub use report::{LaunchReport, Memory, SiteReport, collect_reports};
+pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, shared_base, shared_size};
+pub use shared_access::{access_shared, store_shared};
 pub use sm80::{
     MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,
 };
@@ -94,8 +121,8 @@ pub use sm90::{
 };
 pub use suspend::{polled, yield_until};
 pub use sync::{
-    barrier_arrive, barrier_sync, cluster_arrive, cluster_wait, fence, sync_threads, sync_warp,
-    warp_exchange,
+    barrier_arrive, barrier_sync, cluster_arrive, cluster_arrive_relaxed, cluster_wait,
+    sync_threads, sync_warp, warp_exchange,
 };
 pub use wait::WaitKind;
 pub use warp::{Lanes, WARP_SIZE};

@@ -1,35 +1,32 @@
-//! Stack overflow of a GPU thread: the guard page's signal ends the thread's coroutine instead of the process.
+//! Stack overflow of a GPU thread: the handler of the guard page's signal names kernel, block and thread, and ends the
+//! process.
 //!
-//! This works on Linux on x86-64 and AArch64. Elsewhere the guard page still keeps the thread from writing over other
-//! memory, but the operating system ends the process.
+//! The thread's frames cannot be unwound where it overflows, and dropping them without unwinding would leave other OS
+//! threads with references into them. So there is no way to go on.
+//!
+//! This works on Linux. Elsewhere the guard page still keeps the thread from writing over other memory, but the message
+//! is the operating system's.
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(target_os = "linux")]
 pub(crate) use linux::watch_this_thread;
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn watch_this_thread() {}
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(target_os = "linux")]
 mod linux {
     use std::cell::OnceCell;
     use std::ffi::c_void;
+    use std::fmt::{self, Write};
     use std::mem;
     use std::ptr;
     use std::sync::OnceLock;
 
-    use corosensei::trap::TrapHandlerRegs;
-    use libc::{c_int, sigaction, siginfo_t, stack_t, ucontext_t};
+    use libc::{c_int, sigaction, siginfo_t, stack_t};
 
-    use crate::context::{Outcome, current_or_null};
+    use crate::context::{Thread, current_or_null};
+    use crate::error::Index;
+    use crate::stack::{STACK_VARIABLE, stack_bytes};
 
     /// The signals that an access to a guard page can raise, and the handlers installed before ours.
     static PREVIOUS: [(c_int, OnceLock<sigaction>); 2] = [
@@ -92,7 +89,7 @@ mod linux {
         }
     }
 
-    /// Makes stack overflows of GPU threads on the calling OS thread end in an error.
+    /// Makes stack overflows of GPU threads on the calling OS thread end in a message.
     pub(crate) fn watch_this_thread() {
         thread_local! {
             static SIGNAL_STACK: OnceCell<Option<SignalStack>> = const { OnceCell::new() };
@@ -117,38 +114,71 @@ mod linux {
         }
     }
 
-    /// Ends the running GPU thread if the fault is in its stack's guard page. Passes every other fault on to the
-    /// handler before.
+    /// Ends the process with a message if the fault is in the guard page of the running GPU thread's stack. Passes
+    /// every other fault on to the handler before.
     ///
     /// It reads only thread-locals without destructors, and memory that the interrupted OS thread does not write at
     /// that moment. It takes no lock and allocates nothing.
     unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        let thread = current_or_null();
         // SAFETY: the pointer is null or to a thread of a running cluster, see `context::current`.
-        let trap = unsafe { thread.as_ref() }.and_then(|thread| thread.trap.get());
+        let thread = unsafe { current_or_null().as_ref() };
         // SAFETY: the kernel passes valid pointers to handlers with SA_SIGINFO.
-        let (fault, registers) = unsafe {
-            (
-                (*info).si_addr() as usize,
-                &mut *context.cast::<ucontext_t>(),
-            )
-        };
-        if let Some(trap) = trap
+        let fault = unsafe { (*info).si_addr() as usize };
+        if let Some(thread) = thread
+            && let Some(trap) = thread.trap.get()
+            // All of a stack but its guard page can be written, so that a fault in its range is an overflow.
             && trap.stack_ptr_in_bounds(fault)
-            && trap.stack_ptr_in_bounds(stack_pointer(registers))
         {
-            // All of a stack but its guard page can be written, so that a fault in its range is an overflow. Rust
-            // probes a frame's pages on entry to a function: the function that is cut off here has not begun. Its
-            // callers' locals are not dropped, and nothing reads them again.
-            //
-            // SAFETY: the fault and the stack pointer are in the coroutine's stack, and the registers are set as
-            // `setup_trap_handler` asks. The coroutine never runs again.
-            let regs = unsafe { trap.setup_trap_handler(|| Outcome::StackOverflow) };
-            enter(registers, regs);
-            return;
+            end_process(thread);
         }
         // SAFETY: the kernel passes valid pointers, as above.
         unsafe { pass_on(signal, info, context) };
+    }
+
+    /// Says which thread has overflowed its stack, and aborts.
+    fn end_process(thread: &Thread) -> ! {
+        let mut text = Text::default();
+        let block = thread.block();
+        // A message that is too long is cut off.
+        let _ = writeln!(
+            text,
+            "\nkernel `{}`, block {}, thread {}: stack overflow, the thread used more than its {} KiB. The process \
+             cannot go on. Look for endless recursion, or set {STACK_VARIABLE}=<KiB> to give threads more.",
+            block.launch().kernel,
+            Index(block.idx),
+            Index(thread.idx),
+            stack_bytes() / 1024,
+        );
+        // SAFETY: the text has that many bytes, and both calls are async-signal-safe.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, text.bytes.as_ptr().cast(), text.len);
+            libc::abort()
+        }
+    }
+
+    /// A message in memory of fixed size: the handler must not allocate.
+    struct Text {
+        bytes: [u8; 1024],
+        len: usize,
+    }
+
+    impl Default for Text {
+        fn default() -> Self {
+            Self {
+                bytes: [0; 1024],
+                len: 0,
+            }
+        }
+    }
+
+    impl Write for Text {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            let room = &mut self.bytes[self.len..];
+            let fits = room.len().min(part.len());
+            room[..fits].copy_from_slice(&part.as_bytes()[..fits]);
+            self.len += fits;
+            Ok(())
+        }
     }
 
     /// Calls the handler that was installed before ours. If there was none, restores the default action, which the
@@ -184,55 +214,5 @@ mod linux {
                 }
             }
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn stack_pointer(context: &ucontext_t) -> usize {
-        context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn enter(context: &mut ucontext_t, regs: TrapHandlerRegs) {
-        let TrapHandlerRegs {
-            rip,
-            rsp,
-            rbp,
-            rdi,
-            rsi,
-        } = regs;
-        let gregs = &mut context.uc_mcontext.gregs;
-        for (register, value) in [
-            (libc::REG_RIP, rip),
-            (libc::REG_RSP, rsp),
-            (libc::REG_RBP, rbp),
-            (libc::REG_RDI, rdi),
-            (libc::REG_RSI, rsi),
-        ] {
-            gregs[register as usize] = value as i64;
-        }
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    fn stack_pointer(context: &ucontext_t) -> usize {
-        context.uc_mcontext.sp as usize
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    fn enter(context: &mut ucontext_t, regs: TrapHandlerRegs) {
-        let TrapHandlerRegs {
-            pc,
-            sp,
-            x0,
-            x1,
-            x29,
-            lr,
-        } = regs;
-        let machine = &mut context.uc_mcontext;
-        machine.pc = pc;
-        machine.sp = sp;
-        machine.regs[0] = x0;
-        machine.regs[1] = x1;
-        machine.regs[29] = x29;
-        machine.regs[30] = lr;
     }
 }

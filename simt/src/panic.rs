@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::panic;
+use std::panic::{self, Location};
 use std::sync::Once;
 
 /// A caught panic.
@@ -35,18 +35,44 @@ impl PanicReport {
     }
 }
 
-/// Installs a panic hook, once. Where `in_kernel` returns true, the hook notes the location of a panic instead of
-/// printing it. It passes every other panic on to the hook before it.
-pub(crate) fn install_hook(in_kernel: fn() -> bool) {
+impl PanicReport {
+    /// The report of what is wrong at a line.
+    pub(crate) fn at(line: &Location<'_>, message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            location: line.to_string(),
+        }
+    }
+}
+
+/// How the messages begin of panics after which the process ends. Those of a kernel would not be seen otherwise.
+const FATAL: [&str; 3] = [
+    "panic in a destructor during cleanup",
+    "panic in a function that cannot unwind",
+    "unsafe precondition(s) violated",
+];
+
+/// Installs a panic hook, once. Where `running` names a running GPU thread, the hook notes the location of a panic
+/// instead of printing it. It passes every other panic on to the hook before it.
+pub(crate) fn install_hook(running: fn() -> Option<String>) {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if in_kernel() {
-                LOCATION.set(info.location().map(ToString::to_string));
-            } else {
-                previous(info);
+            let Some(running) = running() else {
+                return previous(info);
+            };
+            let message = info.payload_as_str().unwrap_or_default();
+            if FATAL.iter().any(|fatal| message.starts_with(fatal)) {
+                let before = LOCATION.take();
+                let before = before.map_or(String::new(), |at| {
+                    format!(", while it unwinds because of a panic at {at}")
+                });
+                let message = message.lines().next().unwrap_or_default();
+                eprintln!("\n{running}: {message}{before}. The process cannot go on.");
+                return previous(info);
             }
+            LOCATION.set(info.location().map(ToString::to_string));
         }));
     });
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::context::{Block, current, no_such_block};
+use crate::context::{Block, current, fault, no_such_block};
 use crate::shared_address::{self, address_in, window, window_of};
 
 /// Size of the running block's shared memory in bytes.
@@ -85,19 +85,21 @@ fn other_block(own: &Block, address: u32) -> &Block {
 fn bad_access(block: &Block, offset: u32, bytes: u32, align: u32) -> ! {
     let size = block.shared.bytes();
     if u64::from(offset) + u64::from(bytes) > u64::from(size) {
-        panic!(
+        let message = format!(
             "access to {bytes} bytes at offset {offset} of shared memory, but the block has {size} bytes: check the \
              index, or launch with more shared memory"
         );
+        fault(current(), message);
     }
     assert!(
         align.is_power_of_two(),
         "access to shared memory with an alignment of {align}: give a power of two"
     );
-    panic!(
+    let message = format!(
         "access to {bytes} bytes of shared memory at offset {offset}, which is not a multiple of {align} bytes: align \
          the object"
     );
+    fault(current(), message)
 }
 
 /// The rank of the block in whose memory an address is; `None` for the running block.

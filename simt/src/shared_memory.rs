@@ -1,9 +1,11 @@
 //! A block's shared memory: allocated once per core, poisoned when a block starts.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::{RefCell, RefMut};
 use std::ptr::NonNull;
 
 use crate::in_flight::InFlight;
+use crate::shadow::{WORD, Word};
 
 /// Alignment of the start: what the largest swizzle atom of an sm_90 tile needs.
 const ALIGN: usize = 1024;
@@ -19,6 +21,8 @@ pub(crate) struct SharedMemory {
     start: NonNull<u8>,
     bytes: u32,
     pub(crate) in_flight: InFlight,
+    /// The accesses to each word, made at the first one. Those of clusters before say which cluster they are of.
+    shadow: RefCell<Vec<Word>>,
 }
 
 impl SharedMemory {
@@ -35,6 +39,7 @@ impl SharedMemory {
             start,
             bytes,
             in_flight: InFlight::default(),
+            shadow: RefCell::default(),
         }
     }
 
@@ -48,6 +53,16 @@ impl SharedMemory {
     #[inline]
     pub(crate) fn at(&self, offset: u32) -> *mut u8 {
         self.start.as_ptr().wrapping_add(offset as usize)
+    }
+
+    /// The last accesses to each word.
+    #[inline]
+    pub(crate) fn shadow(&self) -> RefMut<'_, Vec<Word>> {
+        let mut shadow = self.shadow.borrow_mut();
+        if shadow.is_empty() {
+            shadow.resize((self.bytes as usize).div_ceil(WORD), Word::default());
+        }
+        shadow
     }
 
     /// Size in bytes.

@@ -63,6 +63,7 @@ pub fn polled(address: usize, value: u64, changed: impl Fn() -> bool) {
     if thread.wait.get().is_some() {
         return;
     }
+    thread.end_if_cancelled();
     let (poll, after) = thread.poll.get().next(address, value);
     thread.poll.set(poll);
     match after {

@@ -1,10 +1,11 @@
-//! How the threads of a warp, a block and a cluster synchronise: barriers, warp collectives and fences.
+//! How the threads of a warp, a block and a cluster synchronise: barriers and warp collectives.
 
 use std::fmt::{self, Display};
 
 use crate::barrier::{Barrier, ClusterBarrier};
-use crate::context::{BARRIERS, Thread, current, current_or_null};
+use crate::context::{BARRIERS, Thread, current};
 use crate::suspend::yield_until;
+use crate::vector_clock::Orders;
 use crate::wait::WaitKind;
 use crate::warp::{Lanes, WARP_SIZE, Warp};
 
@@ -84,16 +85,23 @@ fn named_barrier(thread: &Thread, id: u32, threads: u32) -> (&Barrier, u32) {
 
 /// Shows `value` to the other lanes of the warp. Returns the values of all lanes once all have called it.
 ///
+/// The lanes learn of copies that other lanes have waited for. Their own accesses to memory are not ordered.
+///
 /// `operation` names the collective (such as `shfl`), so that lanes in different collectives are told apart.
 ///
 /// # Panics
 /// Outside of a kernel, or if lanes that have arrived called another operation.
 #[track_caller]
 pub fn warp_exchange(operation: &'static str, value: u32) -> Lanes {
+    exchange(operation, value, Orders::Events)
+}
+
+#[track_caller]
+fn exchange(operation: &'static str, value: u32, orders: Orders) -> Lanes {
     let thread = current();
     let warp = thread.warp();
     let lane = thread.lane();
-    let phase = warp.arrive(lane, operation, value, Some(&thread.clock.borrow()));
+    let phase = warp.arrive(lane, operation, value, orders, &thread.clock.borrow());
     wait_for_warp(warp, operation, phase);
     thread.acquire(&warp.clock);
     warp.lanes(phase, lane)
@@ -111,7 +119,13 @@ pub(crate) fn warp_meet(operation: &'static str, value: u32, by_last: impl FnOnc
         "{operation} is called by a warp of {} threads: launch blocks of a multiple of {WARP_SIZE} threads",
         warp.members().count_ones()
     );
-    let phase = warp.arrive(lane, operation, value, None);
+    let phase = warp.arrive(
+        lane,
+        operation,
+        value,
+        Orders::Nothing,
+        &thread.clock.borrow(),
+    );
     if warp.has_ended(phase) {
         by_last();
     }
@@ -142,7 +156,7 @@ fn wait_for_warp(warp: &Warp, operation: &'static str, phase: u32) {
 #[inline]
 #[track_caller]
 pub fn sync_warp() {
-    warp_exchange("sync_warp", 0);
+    exchange("sync_warp", 0, Orders::Memory);
 }
 
 /// The barrier of a thread's cluster, and the cluster's number of threads.
@@ -158,6 +172,20 @@ fn cluster_barrier(thread: &Thread) -> (&ClusterBarrier, u32) {
 /// If the thread has not waited since it last arrived, or outside of a kernel.
 #[track_caller]
 pub fn cluster_arrive() {
+    arrive_at_cluster(Orders::Memory);
+}
+
+/// [`cluster_arrive`] that does not order the thread's accesses to memory before the barrier.
+///
+/// # Panics
+/// As [`cluster_arrive`].
+#[track_caller]
+pub fn cluster_arrive_relaxed() {
+    arrive_at_cluster(Orders::Events);
+}
+
+#[track_caller]
+fn arrive_at_cluster(orders: Orders) {
     let thread = current();
     let (barrier, threads) = cluster_barrier(thread);
     assert!(
@@ -167,7 +195,7 @@ pub fn cluster_arrive() {
             .is_none(),
         "the thread calls cluster_arrive twice: call cluster_wait in between"
     );
-    barrier.arrive(&thread.clock.borrow(), threads);
+    barrier.arrive(&thread.clock.borrow(), orders, threads);
 }
 
 /// Waits until all threads of the cluster that have not ended have arrived.
@@ -191,22 +219,6 @@ pub fn cluster_wait() {
         || barrier.phase() != phase,
     );
     thread.acquire(&barrier.clock);
-}
-
-/// To be called where the running thread sets a flag for other threads, or has seen one set. It acquires the clocks
-/// with which threads of its cluster called this before.
-///
-/// All flags of a cluster share one clock. A thread may therefore know of more events than its flags say, never of
-/// fewer.
-pub fn fence() {
-    // SAFETY: as in `current`. Outside of a kernel there is no thread to synchronise with.
-    let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
-        return;
-    };
-    let flags = &thread.block().first_of_cluster().flags;
-    flags.release(&thread.clock.borrow());
-    flags.publish(None);
-    thread.acquire(flags);
 }
 
 /// To be called by a thread when its kernel body returns.

@@ -1,11 +1,15 @@
-//! Vector clocks: the events of a cluster that each thread has synchronised with.
+//! Vector clocks: the events of a cluster, and the accesses of threads, that each thread has synchronised with.
 //!
 //! The events are phases of mbarriers that count bytes, `wgmma` groups and `cp.async` groups. A thread that has waited
 //! for an event has the event in its clock. So does a thread that synchronises with the first thread afterwards: at a
 //! barrier, in a warp collective, or by a flag. On a GPU, only these threads may use what the event completes.
+//!
+//! The accesses of a thread are numbered by epochs. An epoch ends when the thread releases its clock. Another thread
+//! knows the accesses of an epoch once it has acquired a clock that was released at the epoch's end or later.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+
+use crate::known::{Entries, Known};
 
 /// A sequence of events that complete in order: the phases of an mbarrier, the `wgmma` groups of a warpgroup, or the
 /// `cp.async` groups of a thread.
@@ -14,100 +18,143 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Timeline(pub(crate) u32);
 
-/// The number of events of each timeline that are known to have completed: 0 where the slice has no entry.
-///
-/// A slice that is shared never changes.
-#[derive(Clone, Default)]
-struct Entries(Option<Rc<[u32]>>);
-
-impl Entries {
-    const NONE: Self = Self(None);
-
-    /// How many events of a timeline have completed.
-    #[inline]
-    fn completed(&self, timeline: Timeline) -> u32 {
-        let entries = self.0.as_deref().unwrap_or_default();
-        entries.get(timeline.0 as usize).copied().unwrap_or(0)
-    }
-
-    /// Whether both share one slice. They are equal then, without a look at the entries.
-    fn is(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (None, None) => true,
-            (Some(own), Some(others)) => Rc::ptr_eq(own, others),
-            _ => false,
-        }
-    }
-
-    /// Raises each entry to that of the others.
-    fn join(&mut self, other: &Self) {
-        let covers = |all: &[u32], some: &[u32]| {
-            all.len() >= some.len() && all.iter().zip(some).all(|(all, some)| all >= some)
-        };
-        let Some(others) = &other.0 else { return };
-        match &self.0 {
-            Some(own) if Rc::ptr_eq(own, others) || covers(own, others) => {}
-            Some(own) if !covers(others, own) => {
-                let entry = |clock: &[u32], i: usize| clock.get(i).copied().unwrap_or(0);
-                let entries = 0..own.len().max(others.len());
-                self.0 = Some(
-                    entries
-                        .map(|i| entry(own, i).max(entry(others, i)))
-                        .collect(),
-                );
-            }
-            _ => self.0 = Some(others.clone()),
-        }
-    }
-
-    /// Raises the entry of one timeline. A slice that nothing else shares is changed in place.
-    fn raise(&mut self, timeline: Timeline, completed: u32) {
-        if self.completed(timeline) >= completed {
-            return;
-        }
-        let index = timeline.0 as usize;
-        let unshared = self.0.as_mut().and_then(Rc::get_mut);
-        if let Some(entry) = unshared.and_then(|entries| entries.get_mut(index)) {
-            *entry = completed;
-            return;
-        }
-        let mut entries = self.0.as_deref().unwrap_or_default().to_vec();
-        entries.resize(entries.len().max(index + 1), 0);
-        entries[index] = completed;
-        self.0 = Some(entries.into());
-    }
-}
-
-/// The events that a thread knows to have completed.
+/// What a thread knows: events that have completed, and other threads' accesses.
 #[derive(Clone, Default)]
 pub(crate) struct VectorClock {
-    /// What the thread acquired. Threads that acquired the same share the slice.
+    /// The events that the thread acquired: for each timeline, how many. Threads that acquired the same share the
+    /// slice.
     acquired: Entries,
     /// The timeline of the thread alone, and how many of its events the thread has waited for. Others acquire them when
     /// the thread releases its clock.
     own: (Timeline, u32),
+    /// The epochs of other threads whose accesses the thread knows.
+    known: Known,
+    /// The thread's number in its cluster, and its epoch. `None` if accesses are not followed.
+    epoch: Option<(u32, Cell<u32>)>,
 }
 
 impl VectorClock {
+    /// The clock of the cluster's thread with this number, whose accesses are followed.
+    pub(crate) fn of_thread(number: u32) -> Self {
+        Self {
+            epoch: Some((number, Cell::new(1))),
+            ..Self::default()
+        }
+    }
+
     /// How many events of a timeline have completed.
     #[inline]
     pub(crate) fn completed(&self, timeline: Timeline) -> u32 {
-        let acquired = self.acquired.completed(timeline);
+        let acquired = self.acquired.get(timeline.0);
         match self.own {
             (own, completed) if own == timeline => acquired.max(completed),
             _ => acquired,
         }
     }
 
-    /// Whether both clocks share one slice and the events of one timeline. They are equal then, without a look at the
-    /// entries.
+    /// Whether both threads know the same of others, seen without a look at the entries.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.acquired.is(&other.acquired) && self.own == other.own
+        self.acquired.is(&other.acquired) && self.own == other.own && self.known.is(&other.known)
     }
 
     /// Notes that so many events of the thread's own timeline have completed. A thread has one such timeline.
     pub(crate) fn complete_own(&mut self, timeline: Timeline, completed: u32) {
         self.own = (timeline, completed.max(self.own.1));
+    }
+
+    /// The epochs of other threads whose accesses the thread knows.
+    #[inline]
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The thread's number in its cluster, and its epoch; `None` if accesses are not followed.
+    #[inline]
+    pub(crate) fn epoch(&self) -> Option<(u32, u32)> {
+        let (number, epoch) = self.epoch.as_ref()?;
+        Some((*number, epoch.get()))
+    }
+
+    /// What the thread tells others by a release now: what it knows, and its own accesses so far. Its next accesses are
+    /// of the next epoch. `None` if accesses are not followed.
+    pub(crate) fn tell(&self) -> Option<Known> {
+        let (number, epoch) = self.epoch.as_ref()?;
+        let mut known = self.known.clone();
+        known.raise(*number, epoch.get());
+        epoch.set(epoch.get() + 1);
+        Some(known)
+    }
+
+    /// Adds epochs that another thread told.
+    pub(crate) fn learn(&mut self, known: &Known) {
+        self.known.join(known);
+    }
+}
+
+/// Knowledge that can be joined, and that is cheap to share.
+trait Knowledge: Clone + Default {
+    /// Whether both share their memory. They are equal then.
+    fn is(&self, other: &Self) -> bool;
+    fn join(&mut self, other: &Self);
+}
+
+impl Knowledge for Entries {
+    fn is(&self, other: &Self) -> bool {
+        self.is(other)
+    }
+    fn join(&mut self, other: &Self) {
+        self.join(other);
+    }
+}
+
+impl Knowledge for Known {
+    fn is(&self, other: &Self) -> bool {
+        self.is(other)
+    }
+    fn join(&mut self, other: &Self) {
+        self.join(other);
+    }
+}
+
+/// One kind of knowledge at a synchronisation point.
+#[derive(Default)]
+struct Exchange<K> {
+    /// The join of all that was released so far.
+    released: K,
+    published: K,
+    /// What was joined last. It is often the same for the next thread.
+    joined: K,
+    /// What the last thread had acquired before and after.
+    last: Option<[K; 2]>,
+}
+
+impl<K: Knowledge> Exchange<K> {
+    fn release(&mut self, known: &K) {
+        if self.joined.is(known) {
+            return;
+        }
+        self.released.join(known);
+        self.joined = known.clone();
+    }
+
+    fn publish(&mut self) {
+        self.published.join(&self.released);
+        self.last = None;
+    }
+
+    fn acquire(&mut self, acquired: &mut K) {
+        if self.published.is(&K::default()) || self.published.is(acquired) {
+            return;
+        }
+        if let Some([before, after]) = &self.last
+            && before.is(acquired)
+        {
+            *acquired = after.clone();
+            return;
+        }
+        let before = acquired.clone();
+        acquired.join(&self.published);
+        self.last = Some([before, acquired.clone()]);
     }
 }
 
@@ -115,96 +162,73 @@ impl VectorClock {
 /// what it has published.
 #[derive(Default)]
 pub(crate) struct SyncClock {
-    /// The join of all clocks released so far.
-    released: RefCell<Entries>,
-    published: RefCell<Entries>,
-    /// What the last thread had acquired before and after. It is often the same for the next thread.
-    last: RefCell<[Entries; 2]>,
+    events: RefCell<Exchange<Entries>>,
+    accesses: RefCell<Exchange<Known>>,
+}
+
+/// What a thread that arrives at a synchronisation point orders before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Orders {
+    /// Nothing.
+    Nothing,
+    /// The events that the thread knows.
+    Events,
+    /// The thread's accesses to memory, too.
+    Memory,
 }
 
 impl SyncClock {
+    /// Adds what a thread that arrives orders before it.
+    pub(crate) fn release_what(&self, orders: Orders, clock: &VectorClock) {
+        match orders {
+            Orders::Nothing => {}
+            Orders::Events => self.release_events(clock),
+            Orders::Memory => self.release(clock),
+        }
+    }
+
     /// Adds the clock of a thread that arrives.
     pub(crate) fn release(&self, clock: &VectorClock) {
-        let mut released = self.released.borrow_mut();
-        released.join(&clock.acquired);
+        self.release_events(clock);
+        let Some((number, epoch)) = &clock.epoch else {
+            return;
+        };
+        let mut accesses = self.accesses.borrow_mut();
+        accesses.release(&clock.known);
+        accesses.released.raise(*number, epoch.get());
+        epoch.set(epoch.get() + 1);
+    }
+
+    /// Adds the events that a thread knows, but not its accesses.
+    pub(crate) fn release_events(&self, clock: &VectorClock) {
+        let mut events = self.events.borrow_mut();
+        events.release(&clock.acquired);
         let (timeline, completed) = clock.own;
-        released.raise(timeline, completed);
+        events.released.raise(timeline.0, completed);
     }
 
     /// Publishes what was released. With `completed`, so many events of a timeline complete by it.
     pub(crate) fn publish(&self, completed: Option<(Timeline, u32)>) {
-        let mut published = self.published.borrow_mut();
-        published.join(&self.released.borrow());
+        let mut events = self.events.borrow_mut();
+        events.publish();
         if let Some((timeline, completed)) = completed {
-            published.raise(timeline, completed);
+            events.published.raise(timeline.0, completed);
         }
-        *self.last.borrow_mut() = [Entries::NONE; 2];
+        self.accesses.borrow_mut().publish();
     }
 
     /// Adds what was published to the clock of a thread that leaves.
     pub(crate) fn acquire(&self, clock: &mut VectorClock) {
-        let acquired = &mut clock.acquired;
-        let published = self.published.borrow();
-        if published.is(&Entries::NONE) || published.is(acquired) {
-            return;
+        self.events.borrow_mut().acquire(&mut clock.acquired);
+        if clock.epoch.is_some() {
+            self.accesses.borrow_mut().acquire(&mut clock.known);
         }
-        let mut last = self.last.borrow_mut();
-        let [before, after] = &mut *last;
-        // No entries in `after` mean that no thread has acquired since the publication.
-        if before.is(acquired) && !after.is(&Entries::NONE) {
-            *acquired = after.clone();
-            return;
-        }
-        *before = acquired.clone();
-        acquired.join(&published);
-        *after = acquired.clone();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn entries(timeline: Timeline, completed: u32) -> Entries {
-        let mut entries = Entries::NONE;
-        entries.raise(timeline, completed);
-        entries
-    }
-
-    #[test]
-    fn entries_join_and_share_their_slice_where_they_can() {
-        let (a, b) = (Timeline(0), Timeline(3));
-        let mut both = entries(a, 2);
-        both.join(&entries(b, 1));
-        assert_eq!((both.completed(a), both.completed(b)), (2, 1));
-        assert_eq!(
-            (both.completed(Timeline(1)), both.completed(Timeline(9))),
-            (0, 0)
-        );
-        let more = both.clone();
-        both.join(&entries(a, 1));
-        assert!(both.is(&more));
-        let mut less = entries(b, 1);
-        less.join(&more);
-        assert!(less.is(&more));
-        less.join(&Entries::NONE);
-        assert!(less.is(&more));
-    }
-
-    #[test]
-    fn entries_are_raised_in_place_unless_they_are_shared() {
-        let a = Timeline(0);
-        let mut raised = entries(a, 1);
-        let slice = |entries: &Entries| entries.0.as_ref().map(|slice| slice.as_ptr());
-        let before = slice(&raised);
-        raised.raise(a, 2);
-        assert_eq!((raised.completed(a), slice(&raised)), (2, before));
-        let shared = raised.clone();
-        raised.raise(a, 1);
-        assert!(raised.is(&shared));
-        raised.raise(a, 3);
-        assert_eq!((raised.completed(a), shared.completed(a)), (3, 2));
-    }
 
     #[test]
     fn a_thread_s_own_events_are_known_to_others_once_it_has_released_them() {
@@ -222,5 +246,33 @@ mod tests {
         barrier.acquire(&mut second);
         assert_eq!((first.completed(own), second.completed(own)), (3, 2));
         assert!(!first.is(&second));
+    }
+
+    #[test]
+    fn a_release_ends_an_epoch_that_others_then_know() {
+        let (mut first, mut second) = (VectorClock::of_thread(0), VectorClock::of_thread(1));
+        let barrier = SyncClock::default();
+        for epoch in 1..4 {
+            assert_eq!(first.epoch(), Some((0, epoch)));
+            barrier.release(&first);
+            barrier.release(&second);
+            barrier.publish(None);
+            barrier.acquire(&mut first);
+            barrier.acquire(&mut second);
+            assert!(second.known().has(0, epoch) && !second.known().has(0, epoch + 1));
+            // After a barrier all threads know the same.
+            assert!(first.is(&second));
+        }
+    }
+
+    #[test]
+    fn an_exchange_of_events_alone_ends_no_epoch() {
+        let (first, mut second) = (VectorClock::of_thread(0), VectorClock::of_thread(1));
+        let shuffle = SyncClock::default();
+        shuffle.release_events(&first);
+        shuffle.publish(None);
+        shuffle.acquire(&mut second);
+        assert_eq!(first.epoch(), Some((0, 1)));
+        assert!(!second.known().has(0, 1));
     }
 }

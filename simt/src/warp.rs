@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::vector_clock::{SyncClock, VectorClock};
+use crate::vector_clock::{Orders, SyncClock, VectorClock};
 
 /// Threads of a warp. The last warp of a block may have fewer.
 pub const WARP_SIZE: usize = 32;
@@ -44,15 +44,15 @@ impl Warp {
         self.phase.get()
     }
 
-    /// Shows the value of a lane that calls the collective `operation`. Returns the phase. The lane releases its clock
-    /// if it gives it.
+    /// Shows the value of a lane that calls the collective `operation`. Returns the phase.
     #[track_caller]
     pub(crate) fn arrive(
         &self,
         lane: usize,
         operation: &'static str,
         value: u32,
-        clock: Option<&VectorClock>,
+        orders: Orders,
+        clock: &VectorClock,
     ) -> u32 {
         let phase = self.phase.get();
         self.values[phase as usize % 2][lane].set(value);
@@ -68,11 +68,9 @@ impl Warp {
             );
         }
         let arrived = arrived | 1 << lane;
-        if let Some(clock) = clock {
-            self.clock.release(clock);
-        }
+        self.clock.release_what(orders, clock);
         if arrived == self.members {
-            if clock.is_some() {
+            if orders != Orders::Nothing {
                 self.clock.publish(None);
             }
             self.arrived.set(0);

@@ -5,7 +5,7 @@ use crate::grid::Grid;
 
 /// Runs clusters of a grid until there are none left.
 pub(crate) fn work(grid: &Grid<'_>) {
-    grid.core_begins();
+    let core = grid.core_begins();
     let mut resources = Resources::new();
     let mut clusters: Vec<RunningCluster<'_>> = Vec::new();
     // The progress at which this core last found nothing to do.
@@ -28,7 +28,7 @@ pub(crate) fn work(grid: &Grid<'_>) {
             }
         }
         if let Some(index) = grid.start_cluster(!clusters.is_empty()) {
-            clusters.push(RunningCluster::new(grid, index, &mut resources));
+            clusters.push(RunningCluster::new(grid, index, core, &mut resources));
             grid.note_progress();
         } else if clusters.is_empty() {
             break;

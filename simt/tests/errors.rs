@@ -350,47 +350,6 @@ fn wrong_arguments_of_barriers_are_reported() {
 }
 
 #[test]
-fn endless_recursion_is_reported_and_the_process_lives() {
-    #[inline(never)]
-    fn recurse(depth: u64) -> u64 {
-        let local = [depth; 16];
-        if std::hint::black_box(depth) == u64::MAX {
-            0
-        } else {
-            recurse(depth + 1) + local[depth as usize % 16]
-        }
-    }
-    for _ in 0..3 {
-        let error = fails(|| {
-            if chosen() {
-                std::hint::black_box(recurse(0));
-            }
-            sync_threads();
-        });
-        let SimtError::StackOverflow {
-            kernel,
-            block,
-            thread,
-            stack_bytes,
-        } = &error
-        else {
-            panic!("{error}")
-        };
-        assert_eq!(
-            (kernel.as_str(), *block, *thread),
-            ("faulty", [2, 0, 0], [3, 4, 0])
-        );
-        assert!(*stack_bytes >= 16 * 1024);
-        assert!(
-            error.to_string().contains("CUTLET_SIMT_STACK_KIB"),
-            "{error}"
-        );
-    }
-    // The stacks and the core can be used again.
-    launch(&SPEC, &sync_threads).unwrap();
-}
-
-#[test]
 fn impossible_launches_are_refused() {
     let cases = [
         (

@@ -272,7 +272,8 @@ impl<S: StageCount, C: ClusterShape> Consumer<S, C> {
         self.at.skip(stages);
     }
 
-    /// Releases a stage to the producers after the warpgroup of `thread` has read it.
+    /// Releases a stage to the producers after the warpgroup of `thread` has read it. A wait for `wgmma` that read it
+    /// is enough. Threads that read it by loads of their own must first meet at a barrier.
     ///
     /// All threads of the warpgroup call it together. The first threads send the release, one to each block of the
     /// cluster.

@@ -23,7 +23,7 @@ use crate::{DeviceData, Global, Shared};
 pub unsafe fn cp_async<T: DeviceData, const N: usize>(to: Shared<T>, from: Global<T>, count: u32) {
     let filled = count * const { size_of::<T>() as u32 };
     // SAFETY: as promised by the caller.
-    unsafe { imp::copy::<T, N>(to.address(), from.as_ptr(), filled) };
+    unsafe { imp::copy::<T, N>(to.address(), from.checked_ptr(), filled) };
 }
 
 /// Copies `N` elements to shared memory if `condition` holds. If not, it reads nothing and writes zeros.

@@ -240,7 +240,7 @@ mod imp {
     }
 
     pub use cutlet_simt::{
-        cluster_arrive as arrive, cluster_arrive as arrive_relaxed, cluster_wait as wait,
+        cluster_arrive as arrive, cluster_arrive_relaxed as arrive_relaxed, cluster_wait as wait,
         map_shared_rank as map,
     };
 }

@@ -51,6 +51,11 @@ impl Engine for ReduceAdd {
         Self { memory, ..self }
     }
 
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn attribute_to(self, line: cutlet_layout_core::Line) -> cutlet_layout_core::Line {
+        cutlet_simt::attribute_to(line)
+    }
+
     #[inline(always)]
     unsafe fn load(self, index: i64) -> f32 {
         // SAFETY: as promised by the caller.
@@ -108,22 +113,23 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
-    use crate::vector::check_alignment;
+    use cutlet_simt::MemoryAccess;
+
+    use crate::vector::checked;
     use crate::{GlobalMut, atomic_add};
 
-    /// Stores the elements one after the other, with the alignment of the vector that a GPU needs.
+    /// Adds the elements one after the other, with the alignment of the vector that a GPU needs.
+    #[track_caller]
     pub unsafe fn store<const N: usize>(memory: GlobalMut<f32>, adds: u32, values: [f32; N]) {
         const { assert!(N <= 2, "a reduce-add store takes one or two elements") };
-        check_alignment::<f32, N>(memory.as_ptr());
-        for (n, value) in values.into_iter().enumerate() {
+        if adds == 0 {
             // SAFETY: the caller promises that the elements are there.
-            unsafe {
-                if adds == 0 {
-                    memory.store(n as i64, value);
-                } else {
-                    atomic_add(memory, n as i64, value);
-                }
-            }
+            return unsafe { memory.store_vec(0, values) };
+        }
+        checked::<f32, N>(memory.checked_ptr(), MemoryAccess::Atomic);
+        for (n, value) in values.into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { atomic_add(memory, n as i64, value) };
         }
     }
 }

@@ -51,8 +51,16 @@ impl TensorMap {
     /// # Safety
     /// The map must exist, and must not change while the kernel runs.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn in_global<'a>(map: Global<TensorMap>) -> &'a TensorMap {
         proxy::fence_tensor_map(map.as_ptr().cast());
+        #[cfg(not(target_arch = "nvptx64"))]
+        cutlet_simt::global_bytes(
+            map.checked_ptr().cast(),
+            size_of::<TensorMap>(),
+            align_of::<TensorMap>(),
+            cutlet_simt::MemoryAccess::Load,
+        );
         // SAFETY: as promised by the caller.
         unsafe { &*map.as_ptr() }
     }

@@ -15,6 +15,7 @@ pub fn launch(
     cluster: u32,
     body: impl Fn() + Sync,
 ) -> Result<(), SimtError> {
+    cutlet_simt::check_races(true);
     cutlet_simt::launch(&spec(threads, blocks, cluster), &body)
 }
 

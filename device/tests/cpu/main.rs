@@ -27,3 +27,4 @@ mod collective {
 }
 
 mod gemm;
+mod races;

@@ -5,9 +5,11 @@
 
 use std::cell::Cell;
 
-use crate::access::check_arrived;
+use crate::access::{Access, check_arrived};
 use crate::context::{Thread, current};
+use crate::global::global_bytes;
 use crate::in_flight::Arrival;
+use crate::shadow::MemoryAccess;
 use crate::shared::{locate, other_rank};
 use crate::sm90::{check_dependency, check_not_read};
 use crate::timelines::{Events, Timelines};
@@ -55,6 +57,7 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
     let (block, offset) = locate(to, bytes, bytes);
     check_arrived("is overwritten too early", block, offset, bytes);
     check_not_read(block, offset, bytes);
+    Access::by_running_thread("is overwritten too early").check_overwrites(block, offset, bytes);
 
     let thread = current();
     let copies = thread.models.get_or_default::<Copies>();
@@ -81,10 +84,7 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
     let target = shared.at(offset);
     if filled > 0 {
         check_dependency();
-        assert!(
-            from.addr().is_multiple_of(bytes as usize),
-            "cp.async of {bytes} bytes of global memory at {from:p}, which is not a multiple of {bytes}"
-        );
+        let from = global_bytes(from, filled as usize, bytes as usize, MemoryAccess::Load);
         // SAFETY: the caller promises the source, and `locate` checked the target.
         unsafe { from.copy_to_nonoverlapping(target, filled as usize) };
     }

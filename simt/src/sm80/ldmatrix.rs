@@ -1,7 +1,8 @@
 //! `ldmatrix`: the lanes of a warp load 8×8 matrices of 16-bit elements.
 
-use crate::access::shared_bytes;
+use crate::shadow::MemoryAccess;
 use crate::shared::locate;
+use crate::shared_access::access_shared;
 use crate::sync::warp_meet;
 use crate::warp::WARP_SIZE;
 
@@ -35,13 +36,15 @@ pub fn ldmatrix(row: u32, registers: &mut [u32], transposed: bool) {
         };
         *register = if transposed {
             let half = |r: u32| {
-                let from = shared_bytes(address(r) + 2 * across, 2, 2).cast::<u16>();
-                // SAFETY: `shared_bytes` checks the range and the alignment.
+                let from =
+                    access_shared(address(r) + 2 * across, 2, 2, MemoryAccess::Load).cast::<u16>();
+                // SAFETY: `access_shared` checks the range and the alignment.
                 u32::from(unsafe { from.read() })
             };
             half(along) | half(along + 1) << 16
         } else {
-            let from = shared_bytes(address(across) + 2 * along, 4, 4).cast::<u32>();
+            let from =
+                access_shared(address(across) + 2 * along, 4, 4, MemoryAccess::Load).cast::<u32>();
             // SAFETY: as above.
             unsafe { from.read() }
         };

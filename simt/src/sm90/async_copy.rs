@@ -37,6 +37,7 @@ impl AsyncCopy {
         let (block, offset) = locate(address, bytes, align);
         self.access.check(block, offset, bytes);
         wgmma::check_not_read(block, offset, bytes);
+        self.access.check_overwrites(block, offset, bytes);
         let shared = &block.shared;
         shared
             .in_flight

@@ -1,7 +1,8 @@
 //! `stmatrix`: the lanes of a warp store 8×8 matrices of 16-bit elements.
 
-use crate::access::shared_bytes;
-use crate::sync::{sync_warp, warp_exchange};
+use crate::shadow::MemoryAccess;
+use crate::shared_access::access_shared;
+use crate::sync::warp_exchange;
 
 /// Stores one matrix per register: `registers[i]` is the lane's part of matrix `i`. `row` is the shared address of the
 /// lane's row of matrix `lane / 8`, or of its column if `transposed`. It is ignored if there is no such matrix.
@@ -32,8 +33,11 @@ pub fn stmatrix(row: u32, registers: &[u32], transposed: bool) {
         line = Some(bytes);
     }
     if let Some(bytes) = line {
-        // SAFETY: `shared_bytes` checks the range.
-        unsafe { shared_bytes(row, 16, 16).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        // SAFETY: `access_shared` checks the range.
+        unsafe {
+            access_shared(row, 16, 16, MemoryAccess::Store)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        };
     }
-    sync_warp();
+    warp_exchange("stmatrix", 0);
 }

@@ -9,6 +9,8 @@ use super::mbarrier::mbarrier_complete_tx;
 use super::tensor_map::TensorMapModel;
 use crate::access::Access;
 use crate::context::{Thread, current, running_block};
+use crate::global::check_global;
+use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
 use crate::vector_clock::VectorClock;
 
@@ -71,6 +73,36 @@ impl LineEnd {
     }
 }
 
+/// The part of a box along dimension `d` that is below `extent`.
+fn inside(map: &TensorMapModel, at: &[i32], d: usize, extent: i64) -> std::ops::Range<u32> {
+    let start = i64::from(at.get(d).copied().unwrap_or(0));
+    let first = (-start).clamp(0, i64::from(map.box_extent[d]));
+    let end = (extent - start).clamp(0, i64::from(map.box_extent[d]));
+    first as u32..end as u32
+}
+
+/// Checks that the running thread may access the elements of a box that are inside the tensor.
+///
+/// # Panics
+/// If their memory is not alive, or a load reads what nothing has written.
+#[track_caller]
+fn check_inside(map: &TensorMapModel, at: &[i32], kind: MemoryAccess) {
+    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
+    let columns = inside(map, at, 0, map.extent[0] as i64);
+    if columns.is_empty() {
+        return;
+    }
+    for z in inside(map, at, 2, map.extent[2] as i64) {
+        for y in inside(map, at, 1, map.extent[1] as i64) {
+            let line = (start(2) + i64::from(z)) as u64 * map.stride[1]
+                + (start(1) + i64::from(y)) as u64 * map.stride[0];
+            let first = (start(0) + i64::from(columns.start)) as u64 * u64::from(map.element_bytes);
+            let bytes = columns.len() * map.element_bytes as usize;
+            check_global((map.address + line + first) as usize, bytes, kind);
+        }
+    }
+}
+
 /// Calls `each` with the host address of every element of a box that is inside the tensor, and with the element's
 /// offset in the box.
 fn for_each_inside(
@@ -80,12 +112,7 @@ fn for_each_inside(
     mut each: impl FnMut(*mut u8, u32),
 ) {
     let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    // The part of the box along dimension `d` that is below `extent`.
-    let inside = |d: usize, extent: i64| {
-        let first = (-start(d)).clamp(0, i64::from(map.box_extent[d]));
-        let end = (extent - start(d)).clamp(0, i64::from(map.box_extent[d]));
-        first as u32..end as u32
-    };
+    let inside = |d: usize, extent: i64| inside(map, at, d, extent);
     let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
     for z in inside(2, map.extent[2] as i64) {
         for y in inside(1, map.extent[1] as i64) {
@@ -119,6 +146,7 @@ pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multi
     check_dependency();
     let map = decode(map, at.len());
     check_alignment(&map, to);
+    check_inside(&map, at, MemoryAccess::Load);
     let Some(mask) = multicast else {
         // SAFETY: as promised by the caller.
         unsafe { load_box(&map, at, to, barrier) };
@@ -197,6 +225,7 @@ pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
     check_dependency();
     let map = decode(map, at.len());
     check_alignment(&map, from);
+    check_inside(&map, at, MemoryAccess::Store);
     stores().borrow_mut().open.push(Store {
         map,
         at: at.to_vec(),
@@ -240,6 +269,7 @@ pub fn bulk_store_wait(pending: u32) {
             for offset in (0..map.box_bytes()).step_by(UNIT as usize) {
                 let (block, from) = locate(swizzled(&map, from, offset), UNIT, UNIT);
                 access.check(block, from, UNIT);
+                access.check_stores(("a TMA store", Readers::One), block, from, UNIT);
             }
             for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
                 let element = map.element_bytes;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::collective::*;
 use cutlet_device::sm90::*;
-use cutlet_device::{Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
+use cutlet_device::{Shared, SharedMemory, barrier_sync, cluster_rank, sync_threads, thread_idx};
 use cutlet_layout_core::{StaticLayout, StaticSwizzle};
 use half::f16;
 
@@ -56,6 +56,8 @@ fn check_pairs<const STAGES: usize>() {
             if value.number() != matrix.at(0, 64 * k_tile as usize) {
                 wrong.fetch_add(1, Relaxed);
             }
+            // All threads have read the stage.
+            barrier_sync(1, 128);
             consumer.release(filled, thread);
         }
     })

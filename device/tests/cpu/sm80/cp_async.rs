@@ -312,10 +312,7 @@ fn wrong_copies_are_errors() {
     );
     says(
         &run(0, aligned + 1, 4),
-        &[
-            "cp.async of 16 bytes of global memory",
-            "not a multiple of 16",
-        ],
+        &["a load of 16 bytes", "misaligned", "not a multiple of 16"],
     );
     says(&run(0, aligned, 5), &["cp.async reads 20 bytes to fill 16"]);
     says(

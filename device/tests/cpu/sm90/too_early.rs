@@ -1,7 +1,5 @@
 //! Asynchronous copies and reads that a thread did not wait for: the CPU backend reports their misuse.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use cutlet_device::sm90::*;
 use cutlet_device::{
     GlobalMut, Shared, SharedMemory, atomic_load, atomic_store, cluster_rank, sync_threads,
@@ -260,12 +258,11 @@ fn data_of_other_blocks_must_be_waited_for() {
 }
 
 #[test]
-fn an_operand_overwritten_too_early_gives_a_wrong_product() {
+fn an_operand_overwritten_too_early_by_stores_is_reported() {
     type Mma = Wgmma<8, bf16>;
     type TileA = KMajorTile<bf16, 64, 16, 32>;
     type TileB = KMajorTile<bf16, 8, 16, 32>;
-    let product = AtomicU32::new(0);
-    launch(128, 1, 1, || {
+    let result = launch(128, 1, 1, || {
         let mut shared = SharedMemory::new();
         let (a, b) = (TileA::take(&mut shared), TileB::take(&mut shared));
         fill(a, |_, _| 1);
@@ -284,13 +281,12 @@ fn an_operand_overwritten_too_early_gives_a_wrong_product() {
         }
         group.commit();
         fill(a, |_, _| 3);
-        let accumulators = accumulators.wait();
-        if thread_idx().get() == 0 {
-            product.store(accumulators.get(0).to_bits(), Relaxed);
-        }
-    })
-    .unwrap();
-    assert_ne!(f32::from_bits(product.into_inner()), 16.0);
+        accumulators.wait();
+    });
+    says(
+        &failure(result),
+        &["a wgmma races", "has a store by thread", "fixture.rs:"],
+    );
 }
 
 /// The mistake of a [`one_stage_ring`].

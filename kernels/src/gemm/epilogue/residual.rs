@@ -48,8 +48,10 @@ impl<T: ElementC> Residual<T> {
         if at[0] >= self.extent[0] || at[1] >= self.extent[1] {
             return [T::Acc::ZERO; N];
         }
+        // An edge tile that shifts back reads old C also where the tile before stores C, and then does not store there.
+        //
         // SAFETY: the caller of `new` promised that the element exists. For pairs, rows have an even length.
-        widen(unsafe { self.source.load_vec(index) })
+        widen(unsafe { self.source.load_vec_unordered(index) })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::access::Access;
+use crate::shadow::Readers;
 use crate::shared::locate;
 
 /// Rows of A that an instruction reads.
@@ -108,6 +109,8 @@ impl Reader<'_> {
         let address = address ^ (address >> 7 & (span as u32 / 16 - 1)) << 4;
         let (block, offset) = locate(address, UNIT as u32, UNIT as u32);
         self.access.check(block, offset, UNIT as u32);
+        self.access
+            .check_stores(("a wgmma", Readers::Several), block, offset, UNIT as u32);
         self.last_read[offset as usize / UNIT].set(self.group);
         // SAFETY: `locate` checked the range.
         unsafe { block.shared.at(offset).cast::<[u8; UNIT]>().read() }

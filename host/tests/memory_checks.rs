@@ -1,0 +1,338 @@
+//! The CPU backend checks every access to global memory against the buffers of the launch.
+
+use cutlet_device::{
+    Global, GlobalMut, Kernel, LaunchBounds, PtxLibrary, atomic_add, block_idx, kernel, thread_idx,
+};
+use cutlet_host::{Device, LaunchArgs, Result, Stream, View, ViewMut};
+use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+
+static PTX: PtxLibrary = PtxLibrary { families: &[] };
+
+/// Each of two blocks copies element `from + 4 * block + thread`, one place further by thread 2 of block 1.
+#[kernel(threads = 4)]
+pub unsafe fn shifted(from: i64, shift: i64, x: Global<f32>, y: GlobalMut<f32>) {
+    let at = i64::from(block_idx().x.get() * 4 + thread_idx().get());
+    let is_chosen = block_idx().x.get() == 1 && thread_idx().get() == 2;
+    // SAFETY: the test wants an access outside.
+    unsafe {
+        let value = x.load(from + at);
+        y.store(if is_chosen { at + shift } else { at }, value);
+    }
+}
+
+/// One thread reads four elements at once from element `at`.
+#[kernel(threads = 1)]
+pub unsafe fn four(at: i64, x: Global<f32>, y: GlobalMut<f32>) {
+    // SAFETY: the test wants an access that is misaligned or outside.
+    unsafe { y.store_vec(0, x.load_vec::<4>(at)) };
+}
+
+/// One thread adds 1 to element `at`.
+#[kernel(threads = 1)]
+pub unsafe fn add(at: i64, x: GlobalMut<u32>) {
+    // SAFETY: the test wants an access outside.
+    unsafe { atomic_add(x, at, 1) };
+}
+
+/// A wrong store, whose panic the kernel catches.
+#[kernel(threads = 1)]
+pub unsafe fn quiet(at: i64, x: GlobalMut<u32>) {
+    // SAFETY: the test wants an access outside.
+    let _ = std::panic::catch_unwind(|| unsafe { x.store(at, 7) });
+}
+
+/// Pointers in a struct have no argument of their own.
+#[derive(Clone, Copy, cutlet_device::DeviceData)]
+#[repr(C)]
+pub struct Pair {
+    x: Global<f32>,
+    y: GlobalMut<f32>,
+}
+
+/// Copies element 0 of a pair's memory to element `at`.
+#[kernel(threads = 1)]
+pub unsafe fn through_struct(at: i64, pair: Pair) {
+    // SAFETY: the test wants an access outside.
+    unsafe { pair.y.store(at, pair.x.load(0)) };
+}
+
+/// Copies rows of four elements as a tensor, of which the matrix at `y` has fewer.
+#[kernel(threads = 4)]
+pub unsafe fn by_tensors(rows: i32, x: Global<f32>, y: GlobalMut<f32>) {
+    type Rows = Tv<L!(4:1@0), L!(4:1@1), 4>;
+    let thread = thread_idx();
+    // SAFETY: the test wants an access outside.
+    let (x, y) = unsafe {
+        let of = |rows| RowMajor::new([rows, 4], 4);
+        (Tensor::new(x, of(rows)), Tensor::new(y, of(rows)))
+    };
+    let values = x.partition::<Rows>(thread).load(0.0); // the load of a row
+    y.partition::<Rows>(thread).store(&values); // the store of a row
+}
+
+/// The line of this file on which a comment stands.
+fn line_of(comment: &str) -> String {
+    let source = include_str!("memory_checks.rs");
+    let comment = format!("// {comment}");
+    let mut lines = (1..).zip(source.lines());
+    let (line, _) = lines
+        .find(|(_, text)| text.ends_with(&comment))
+        .expect("the comment exists");
+    format!("memory_checks.rs:{line}:")
+}
+
+#[test]
+fn accesses_of_a_tensor_are_attributed_to_the_kernel_s_line() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let (x, mut y) = (stream.upload(&[1.0f32; 16])?, stream.zeroed::<f32>(16)?);
+    run(&stream, &by_tensors, 1, (4, &x, &mut y))?;
+    let result = run(&stream, &by_tensors, 1, (4, &x, y.slice_mut(..8)?));
+    says(
+        result,
+        &["element 8 of argument 3", &line_of("the store of a row")],
+    );
+    let result = run(&stream, &by_tensors, 1, (4, x.slice(..12)?, &mut y));
+    says(
+        result,
+        &["element 12 of argument 2", &line_of("the load of a row")],
+    );
+    Ok(())
+}
+
+fn run<A: cutlet_device::KernelArgs>(
+    stream: &Stream,
+    kernel: &Kernel<A>,
+    blocks: u32,
+    args: impl LaunchArgs<A>,
+) -> Result<()> {
+    let function = stream.device().load(&PTX, kernel)?;
+    // SAFETY: the CPU backend keeps the kernel within its buffers.
+    unsafe { stream.launch(&function, blocks, args) }
+}
+
+#[track_caller]
+fn says(result: Result<()>, parts: &[&str]) {
+    let text = result.expect_err("the launch must fail").to_string();
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(
+        text.contains("memory_checks.rs:"),
+        "no line of the kernel: {text}"
+    );
+}
+
+const CHOSEN: &str = "kernel `shifted`, block (1, 0, 0), thread (2, 0, 0): ";
+
+#[test]
+fn a_store_outside_of_its_buffer_is_an_error_and_reaches_no_memory() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 8])?;
+    // The view is in the middle of a buffer, whose other elements are its neighbours.
+    let mut y = stream.zeroed::<f32>(24)?;
+    for shift in [2, -7, 1000, 1 << 40, -(1 << 40)] {
+        let args = (0i64, shift, &x, y.slice_mut(8..16)?);
+        let result = run(&stream, &shifted, 2, args);
+        let element = format!("at element {} of argument 4", 6 + shift);
+        let size = "which has 8 elements of 4 bytes";
+        says(result, &[CHOSEN, "a store of 4 bytes", &element, size]);
+        let y = stream.download(&y)?;
+        assert!(y[..8].iter().chain(&y[16..]).all(|&y| y == 0.0));
+    }
+    let result = run(&stream, &shifted, 2, (0i64, 2i64, &x, y.slice_mut(8..16)?));
+    says(
+        result,
+        &[
+            "at element 8 of argument 4",
+            "out of bounds",
+            "pass a longer buffer",
+        ],
+    );
+    Ok(())
+}
+
+#[test]
+fn a_load_outside_of_its_buffer_is_an_error() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 16])?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let result = run(&stream, &shifted, 1, (-1i64, 0i64, x.slice(4..12)?, &mut y));
+    says(
+        result,
+        &[
+            "thread (0, 0, 0)",
+            "a load of 4 bytes at element -1 of argument 3, which has 8 elements of 4 bytes",
+        ],
+    );
+    let empty = x.slice(3..3)?;
+    let result = run(&stream, &shifted, 1, (0i64, 0i64, empty, &mut y));
+    says(result, &["element 0 of argument 3, which has 0 elements"]);
+    Ok(())
+}
+
+#[test]
+fn vectors_and_atomics_are_checked() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let (x, mut y) = (stream.upload(&[1.0f32; 8])?, stream.zeroed::<f32>(4)?);
+    run(&stream, &four, 1, (4i64, &x, &mut y))?;
+    let result = run(&stream, &four, 1, (8i64, &x, &mut y));
+    says(result, &["a load of 16 bytes at element 8 of argument 2"]);
+    let result = run(&stream, &four, 1, (2i64, &x, &mut y));
+    says(
+        result,
+        &[
+            "element 2 of argument 2",
+            "misaligned",
+            "not a multiple of 16",
+        ],
+    );
+    let mut counts = stream.zeroed::<u32>(2)?;
+    let result = run(&stream, &add, 1, (2i64, &mut counts));
+    says(
+        result,
+        &["an atomic operation of 4 bytes at element 2 of argument 2"],
+    );
+    Ok(())
+}
+
+#[test]
+fn a_kernel_cannot_hide_a_wrong_access() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let mut x = stream.zeroed::<u32>(4)?;
+    run(&stream, &quiet, 1, (3i64, &mut x))?;
+    let result = run(&stream, &quiet, 1, (4i64, &mut x));
+    says(
+        result,
+        &[
+            "kernel `quiet`",
+            "a store of 4 bytes at element 4 of argument 2",
+        ],
+    );
+    Ok(())
+}
+
+#[test]
+fn a_load_of_what_nothing_has_written_is_an_error() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let mut x = stream.scratch::<f32>(8)?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let result = run(&stream, &shifted, 1, (0i64, 0i64, x.view(), &mut y));
+    says(
+        result,
+        &[
+            "element 0 of argument 3",
+            "nothing has written",
+            "fill_bytes",
+        ],
+    );
+    // A kernel writes four elements, and the host two more.
+    let ones = stream.upload(&[1.0f32; 8])?;
+    run(&stream, &shifted, 1, (0i64, 0i64, &ones, x.view_mut()))?;
+    run(&stream, &shifted, 1, (0i64, 0i64, x.view(), &mut y))?;
+    stream.fill_bytes(x.view_mut().slice_mut(4..6)?, 0)?;
+    let result = run(&stream, &shifted, 2, (0i64, 0i64, x.view(), &mut y));
+    says(
+        result,
+        &[
+            "block (1, 0, 0), thread (2, 0, 0)",
+            "element 6 of argument 3",
+        ],
+    );
+    Ok(())
+}
+
+fn pair(x: View<'_, f32>, y: &ViewMut<'_, f32>) -> Pair {
+    let address = |address: u64| address as usize;
+    Pair {
+        x: Global::from_ptr(std::ptr::with_exposed_provenance(address(x.address()))),
+        y: GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(address(y.address()))),
+    }
+}
+
+#[test]
+fn pointers_in_structs_are_checked_against_live_buffers() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 8])?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let both = pair(x.view(), &y.view_mut());
+    run(&stream, &through_struct, 1, (7i64, both))?;
+    let result = run(&stream, &through_struct, 1, (8i64, both));
+    says(result, &["a store of 4 bytes", "outside of every buffer"]);
+    drop(x);
+    let result = run(&stream, &through_struct, 1, (0i64, both));
+    says(
+        result,
+        &["a load of 4 bytes", "has been freed", "keep it alive"],
+    );
+    Ok(())
+}
+
+#[test]
+fn memory_of_another_owner_may_be_used() -> Result<()> {
+    let device = Device::cpu();
+    let stream = device.stream()?;
+    let (x, mut y) = ([2.0f32; 4], [0.0f32; 4]);
+    {
+        // SAFETY: the arrays outlive the views, and nothing else uses them meanwhile.
+        let (x, y) = unsafe {
+            (
+                View::from_raw(&device, x.as_ptr().expose_provenance() as u64, 4)?,
+                ViewMut::from_raw(&device, y.as_mut_ptr().expose_provenance() as u64, 4)?,
+            )
+        };
+        run(&stream, &through_struct, 1, (1i64, pair(x, &y)))?;
+        run(&stream, &shifted, 1, (0i64, 0i64, x, y))?;
+    }
+    assert_eq!(y, [2.0; 4]);
+    Ok(())
+}
+
+#[test]
+fn a_graph_checks_its_replays() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 8])?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let function = stream.device().load(&PTX, &shifted)?;
+    // SAFETY: the CPU backend keeps the kernel within its buffers, which outlive the graph.
+    let graph =
+        unsafe { stream.capture(|stream| stream.launch(&function, 2, (0i64, 2i64, &x, &mut y)))? };
+    // SAFETY: as above.
+    let result = unsafe { graph.launch(&stream) };
+    says(result, &[CHOSEN, "element 8 of argument 4"]);
+    Ok(())
+}
+
+#[test]
+fn a_replay_with_a_buffer_that_was_freed_is_an_error() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 8])?;
+    let mut y = stream.zeroed::<f32>(8)?;
+    let function = stream.device().load(&PTX, &shifted)?;
+    // SAFETY: the CPU backend keeps the kernel within its buffers.
+    let graph = stream
+        .capture(|stream| unsafe { stream.launch(&function, 2, (0i64, 0i64, &x, &mut y)) })?;
+    // SAFETY: the buffers live.
+    unsafe { graph.launch(&stream)? };
+    drop(x);
+    // SAFETY: the CPU backend ends a kernel that uses what was freed.
+    let result = unsafe { graph.launch(&stream) };
+    says(
+        result,
+        &[
+            "argument 3",
+            "is too late",
+            "has been freed",
+            "keep it alive",
+        ],
+    );
+    Ok(())
+}
+
+/// The handle of a kernel is also made by hand.
+#[test]
+fn an_empty_kernel_needs_no_buffers() -> Result<()> {
+    // SAFETY: the kernel runs on the CPU alone, and does nothing.
+    static NOTHING: Kernel<()> =
+        unsafe { Kernel::new("nothing", "checks", LaunchBounds::new(1, 0, 1, 0), |()| {}) };
+    run(&Device::cpu().stream()?, &NOTHING, 1, ())
+}

@@ -1,0 +1,205 @@
+//! Launches without progress end, and a panic that ends the process names its thread.
+#![cfg(unix)]
+
+use std::hint::black_box;
+use std::os::unix::process::ExitStatusExt;
+use std::panic::catch_unwind;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+use cutlet_simt::{
+    LaunchSpec, MemoryAccess, Running, SimtError, access_shared, block_idx, launch, sync_threads,
+    thread_idx,
+};
+
+const SPEC: LaunchSpec<'static> = LaunchSpec {
+    kernel: "stuck",
+    grid: [3, 1, 1],
+    block: [8, 1, 1],
+    cluster: 1,
+    shared_bytes: 16,
+    overlap_previous: false,
+};
+
+/// Set in the process that a test starts.
+const INSIDE: &str = "CUTLET_TEST_STUCK";
+
+/// Runs this program again with a short limit, for the given test alone. `None` in the process that this starts.
+fn run_apart(test: &str) -> Option<Output> {
+    if std::env::var_os(INSIDE).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .env("CUTLET_SIMT_WATCHDOG_SECONDS", "0.3")
+        .output();
+    Some(output.unwrap())
+}
+
+#[track_caller]
+fn assert_aborted(output: &Output, parts: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+fn chosen() -> bool {
+    block_idx() == [1, 0, 0] && thread_idx() == [5, 0, 0]
+}
+
+#[test]
+fn an_endless_loop_is_named() {
+    match run_apart("an_endless_loop_is_named") {
+        Some(output) => {
+            let parts = [
+                "kernel `stuck`: no progress",
+                "block (1, 0, 0) thread (5, 0, 0) runs",
+            ];
+            assert_aborted(&output, &parts);
+        }
+        None => {
+            let _ = launch(&SPEC, &|| {
+                while chosen() {
+                    black_box(());
+                }
+                sync_threads();
+            });
+        }
+    }
+}
+
+#[test]
+fn an_endless_loop_with_accesses_ends_with_an_error() {
+    let Some(output) = run_apart("an_endless_loop_with_accesses_ends_with_an_error") else {
+        let error = launch(&SPEC, &|| {
+            while chosen() {
+                black_box(access_shared(0, 4, 4, MemoryAccess::Load));
+            }
+            sync_threads();
+        });
+        let expected = SimtError::NoProgress {
+            kernel: "stuck".to_owned(),
+            seconds: 1,
+            running: vec![Running {
+                block: [1, 0, 0],
+                thread: [5, 0, 0],
+            }],
+        };
+        assert_eq!(error, Err(expected));
+        // The cores can be used again.
+        launch(&SPEC, &sync_threads).unwrap();
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+#[test]
+fn a_lock_held_across_a_barrier_is_named() {
+    match run_apart("a_lock_held_across_a_barrier_is_named") {
+        Some(output) => {
+            let parts = [
+                "no progress",
+                "thread (1, 0, 0) runs",
+                "a lock that a waiting thread holds",
+            ];
+            assert_aborted(&output, &parts);
+        }
+        None => {
+            let lock = Mutex::new(());
+            let _ = launch(&SPEC, &|| {
+                let _held = lock.lock();
+                sync_threads();
+            });
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_catches_panics_is_named() {
+    match run_apart("a_loop_that_catches_panics_is_named") {
+        Some(output) => {
+            assert_aborted(
+                &output,
+                &["no progress", "block (1, 0, 0) thread (5, 0, 0) runs"],
+            );
+        }
+        None => {
+            let _ = launch(&SPEC, &|| {
+                while chosen() {
+                    let _ = catch_unwind(|| access_shared(64, 4, 4, MemoryAccess::Load));
+                }
+                sync_threads();
+            });
+        }
+    }
+}
+
+/// A waiting thread that catches the panic by which it should end.
+#[test]
+fn a_loop_that_catches_the_end_of_a_launch_is_named() {
+    match run_apart("a_loop_that_catches_the_end_of_a_launch_is_named") {
+        Some(output) => assert_aborted(&output, &["kernel `stuck`"]),
+        None => {
+            let _ = launch(&SPEC, &|| {
+                if chosen() {
+                    panic!("the launch fails");
+                }
+                while block_idx() == [1, 0, 0] {
+                    let _ = catch_unwind(sync_threads);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_a_destructor_names_its_thread() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("the destructor panics");
+        }
+    }
+    match run_apart("a_panic_in_a_destructor_names_its_thread") {
+        Some(output) => {
+            let thread = "kernel `stuck`, block (1, 0, 0), thread (5, 0, 0): panic in a destructor";
+            assert_aborted(
+                &output,
+                &[thread, "because of a panic at simt/tests/watchdog.rs"],
+            );
+        }
+        None => {
+            let _ = launch(&SPEC, &|| {
+                if chosen() {
+                    let _panics = Panics;
+                    panic!("the kernel panics");
+                }
+            });
+        }
+    }
+}
+
+/// Each thread takes a while, and all of them take longer than the limit.
+#[test]
+fn threads_that_take_their_time_are_no_hang() {
+    let Some(output) = run_apart("threads_that_take_their_time_are_no_hang") else {
+        launch(&SPEC, &|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        })
+        .unwrap();
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
