@@ -188,6 +188,20 @@ fn global_memory_in_vectors() {
 }
 
 #[test]
+fn a_load_whose_condition_fails_reads_nothing() {
+    let source: [bf16; 32] = core::array::from_fn(|i| bf16::from_f32(1.0 + i as f32));
+    let from = Global::from_ptr(source.as_ptr());
+    run(1, 64, || {
+        let at = thread_idx().get();
+        // SAFETY: elements are read within the array alone.
+        let found = unsafe { from.load_if(at.into(), at < 32) };
+        let expected = if at < 32 { 1.0 + at as f32 } else { 0.0 };
+        assert_eq!(found.to_f32(), expected);
+    })
+    .unwrap();
+}
+
+#[test]
 fn shared_memory_is_taken_in_aligned_arrays() {
     run(1, 64, || {
         let mut memory = SharedMemory::new();

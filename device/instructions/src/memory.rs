@@ -50,6 +50,32 @@ pub unsafe fn global_accesses(
     }
 }
 
+/// A load under a condition of an element of each size.
+///
+/// # Safety
+/// If `condition` holds, the sources have an element. The targets have one in any case.
+#[kernel(threads = 32)]
+pub unsafe fn conditional_loads(condition: u32, from: [Global<u64>; 4], to: [GlobalMut<u64>; 4]) {
+    /// # Safety
+    /// As of the kernel.
+    unsafe fn load_if<T: DeviceData + Default>(
+        from: Global<u64>,
+        to: GlobalMut<u64>,
+        condition: bool,
+    ) {
+        let (from, to) = (from.as_ptr().cast::<T>(), to.as_ptr().cast::<T>());
+        // SAFETY: as promised by the caller.
+        unsafe { GlobalMut::from_ptr(to).store(0, Global::from_ptr(from).load_if(0, condition)) };
+    }
+    // SAFETY: as promised by the caller.
+    unsafe {
+        load_if::<u8>(from[0], to[0], condition != 0);
+        load_if::<u16>(from[1], to[1], condition != 0);
+        load_if::<u32>(from[2], to[2], condition != 0);
+        load_if::<u64>(from[3], to[3], condition != 0);
+    }
+}
+
 /// A load and a store, both with an offset.
 ///
 /// # Safety

@@ -34,6 +34,32 @@ fn first(of: Shared<u32>) -> u32 {
 }
 
 #[test]
+fn a_copy_whose_condition_fails_writes_zeros_and_reads_nothing() {
+    let source = Source::new();
+    launch(64, 1, 1, || {
+        let to: Shared<u32> = SharedMemory::new().take(64 * 4);
+        let thread = thread_idx().get() as usize;
+        let to = to.offset(4 * thread as i64);
+        let copied = thread.is_multiple_of(3);
+        let from = match copied {
+            true => source.at(4 * thread),
+            false => Global::from_ptr(std::ptr::without_provenance(3)),
+        };
+        // SAFETY: the elements are there if they are copied, and each thread has its own.
+        unsafe {
+            cp_async_zfill::<_, 4>(to, from, copied);
+            cp_async_commit();
+            cp_async_wait::<0>();
+            for i in 0..4 {
+                let expected = if copied { source.0[4 * thread + i] } else { 0 };
+                assert_eq!(to.load(i as i64), expected);
+            }
+        }
+    })
+    .unwrap();
+}
+
+#[test]
 fn copies_fill_up_with_zeros() {
     fn check<const N: usize>(source: &Source) {
         launch(64, 1, 1, || {
