@@ -2,6 +2,8 @@
 //!
 //! The index types have no arithmetic. A layout takes them as coordinates, which keeps index arithmetic out of kernels.
 
+mod arithmetic;
+
 /// Threads of a warp.
 pub const WARP_SIZE: u32 = 32;
 

@@ -4,7 +4,7 @@ use crate::partition::AccessWidth;
 use crate::{Layout, StaticLayout, StaticSwizzle, Swizzle, ThreadValue, compose_coordinates};
 
 /// Threads of a warp.
-const LANES: i64 = 32;
+const LANES: usize = 32;
 /// Banks of shared memory.
 const BANKS: usize = 32;
 /// Width of a bank, in bytes.
@@ -97,7 +97,7 @@ impl WarpAccess {
     /// # Panics
     /// If the partition has no such warp.
     pub const fn of_warp(self, warp: i64) -> WarpAccess {
-        let first_thread = warp * LANES;
+        let first_thread = warp * LANES as i64;
         assert!(
             warp >= 0 && first_thread < self.offsets.mode(0).size(),
             "of_warp: the partition has no warp of this number: warps of 32 threads are counted from 0"
@@ -116,21 +116,27 @@ impl WarpAccess {
     /// Whether every access is one instruction: its values are consecutive in memory and begin at a
     /// multiple of its width.
     pub const fn is_vectorised(&self) -> bool {
-        let mut access = 0;
-        while access < self.accesses() {
-            let mut lane = 0;
-            while lane < self.lanes() {
-                let first = self.element(lane, access * self.width);
-                let mut n = 0;
-                while n < self.width {
-                    if first % self.width != 0
-                        || self.element(lane, access * self.width + n) != first + n
+        if self.width == 1 {
+            return true;
+        }
+        let (lanes, count) = (self.lane_offsets(), self.lanes());
+        let (mut access, accesses) = (0, self.accesses());
+        while access < accesses {
+            let mut n = 0;
+            while n < self.width {
+                let value = self.value_offset(access * self.width + n);
+                let first = self.value_offset(access * self.width);
+                let mut lane = 0;
+                while lane < count {
+                    let start = self.swizzle.apply(lanes[lane] + first);
+                    if start % self.width != 0
+                        || self.swizzle.apply(lanes[lane] + value) != start + n
                     {
                         return false;
                     }
-                    n += 1;
+                    lane += 1;
                 }
-                lane += 1;
+                n += 1;
             }
             access += 1;
         }
@@ -143,7 +149,7 @@ impl WarpAccess {
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
     pub const fn bank_conflicts(&self) -> u32 {
-        self.walk().worst
+        self.served().worst
     }
 
     /// The wavefronts of shared memory that the warp's accesses take, summed over the accesses.
@@ -151,7 +157,7 @@ impl WarpAccess {
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
     pub const fn wavefronts(&self) -> u32 {
-        self.walk().wavefronts
+        self.served().wavefronts
     }
 
     /// The 32-byte sectors of global memory that the accesses touch, summed over the accesses.
@@ -159,7 +165,7 @@ impl WarpAccess {
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
     pub const fn sectors(&self) -> u32 {
-        self.walk().sectors
+        self.touched().sectors
     }
 
     /// The fewest sectors that can hold the accessed bytes, summed over the accesses. Accesses are
@@ -168,77 +174,119 @@ impl WarpAccess {
     /// # Panics
     /// If accesses are not [vectorised](Self::is_vectorised).
     pub const fn least_sectors(&self) -> u32 {
-        self.walk().least_sectors
+        self.touched().least_sectors
     }
 
-    const fn lanes(&self) -> i64 {
+    const fn lanes(&self) -> usize {
         let left = self.offsets.mode(0).size() - self.first_thread;
-        if left < LANES { left } else { LANES }
+        if left < LANES as i64 {
+            left as usize
+        } else {
+            LANES
+        }
     }
 
-    const fn element(&self, lane: i64, value: i64) -> i64 {
-        let threads = self.offsets.mode(0).size();
-        self.swizzle
-            .apply(self.offsets.at(self.first_thread + lane + value * threads))
+    /// What each lane adds to an element's index. A layout's value is the sum over its modes, so
+    /// lanes and values are computed apart, and once.
+    const fn lane_offsets(&self) -> [i64; LANES] {
+        let threads = self.offsets.mode(0);
+        let mut offsets = [0; LANES];
+        let (mut lane, count) = (0, self.lanes());
+        while lane < count {
+            offsets[lane] = threads.at(self.first_thread + lane as i64);
+            lane += 1;
+        }
+        offsets
     }
 
-    const fn walk(&self) -> Costs {
+    /// What value `value` of a thread adds to an element's index.
+    const fn value_offset(&self, value: i64) -> i64 {
+        self.offsets.mode(1).at(value)
+    }
+
+    /// The bytes of an access by one thread.
+    const fn bytes(&self) -> i64 {
+        self.element_bytes * self.width
+    }
+
+    /// The byte addresses of access `access` by the lanes that add `lanes`.
+    const fn addresses(&self, access: i64, lanes: &[i64]) -> [i64; LANES] {
+        let first = self.value_offset(access * self.width);
+        let mut addresses = [0; LANES];
+        let mut lane = 0;
+        while lane < lanes.len() {
+            addresses[lane] = self.swizzle.apply(lanes[lane] + first) * self.element_bytes;
+            lane += 1;
+        }
+        addresses
+    }
+
+    const fn assert_vectorised(&self) {
         assert!(
             self.is_vectorised(),
             "WarpAccess: the values of an access are not consecutive in memory, or not aligned: use a smaller width"
         );
-        let bytes = self.element_bytes * self.width;
-        let lanes_at_once = if bytes <= BANK_BYTES {
+    }
+
+    /// What the accesses cost in shared memory.
+    const fn served(&self) -> Served {
+        self.assert_vectorised();
+        let lanes_at_once = if self.bytes() <= BANK_BYTES {
             LANES
         } else {
-            LANES * BANK_BYTES / bytes
+            LANES * BANK_BYTES as usize / self.bytes() as usize
         };
-        let mut costs = Costs {
-            worst: 0,
-            wavefronts: 0,
-            sectors: 0,
-            least_sectors: 0,
-        };
-        let mut access = 0;
-        while access < self.accesses() {
-            let mut addresses = [0i64; LANES as usize];
-            let mut lane = 0;
-            while lane < self.lanes() {
-                addresses[lane as usize] =
-                    self.element(lane, access * self.width) * self.element_bytes;
-                lane += 1;
-            }
-            let (addresses, _) = addresses.split_at(lane as usize);
+        let (lanes, count) = (self.lane_offsets(), self.lanes());
+        let (mut worst, mut wavefronts) = (0, 0);
+        let (mut access, accesses) = (0, self.accesses());
+        while access < accesses {
+            let addresses = self.addresses(access, lanes.split_at(count).0);
             let mut first = 0;
-            while first < addresses.len() {
-                let left = addresses.len() - first;
-                let lanes = if left < lanes_at_once as usize {
-                    left
+            while first < count {
+                let end = if count - first < lanes_at_once {
+                    count
                 } else {
-                    lanes_at_once as usize
+                    first + lanes_at_once
                 };
-                let ways = ways(addresses.split_at(first).1.split_at(lanes).0, bytes);
-                costs.worst = if ways > costs.worst {
-                    ways
-                } else {
-                    costs.worst
-                };
-                costs.wavefronts += ways;
-                first += lanes;
+                let ways = ways(addresses.split_at(end).0.split_at(first).1, self.bytes());
+                worst = if ways > worst { ways } else { worst };
+                wavefronts += ways;
+                first = end;
             }
-            costs.sectors += distinct(addresses, SECTOR_BYTES);
-            let different = distinct(addresses, bytes) as i64 * bytes;
-            costs.least_sectors += ((different + SECTOR_BYTES - 1) / SECTOR_BYTES) as u32;
             access += 1;
         }
-        costs
+        Served { worst, wavefronts }
+    }
+
+    /// What the accesses cost in global memory.
+    const fn touched(&self) -> Touched {
+        self.assert_vectorised();
+        let (lanes, count) = (self.lane_offsets(), self.lanes());
+        let (mut sectors, mut least_sectors) = (0, 0);
+        let (mut access, accesses) = (0, self.accesses());
+        while access < accesses {
+            let addresses = self.addresses(access, lanes.split_at(count).0);
+            let (addresses, _) = addresses.split_at(count);
+            sectors += distinct(addresses, SECTOR_BYTES);
+            let different = distinct(addresses, self.bytes()) as i64 * self.bytes();
+            least_sectors += ((different + SECTOR_BYTES - 1) / SECTOR_BYTES) as u32;
+            access += 1;
+        }
+        Touched {
+            sectors,
+            least_sectors,
+        }
     }
 }
 
-/// The costs of a warp's accesses.
-struct Costs {
+/// The costs of a warp's accesses to shared memory.
+struct Served {
     worst: u32,
     wavefronts: u32,
+}
+
+/// The costs of a warp's accesses to global memory.
+struct Touched {
     sectors: u32,
     least_sectors: u32,
 }
@@ -248,51 +296,74 @@ const fn ways(addresses: &[i64], bytes: i64) -> u32 {
     let words_each = if bytes < BANK_BYTES {
         1
     } else {
-        (bytes / BANK_BYTES) as usize
+        bytes / BANK_BYTES
     };
-    // At most 128 bytes are served at once.
-    let mut words = [0i64; BANKS];
-    let mut len = 0;
-    let mut busy = [0u32; BANKS];
+    let mut banks = [const { Numbers::new() }; BANKS];
     let mut worst = 0;
     let mut i = 0;
-    while i < addresses.len() * words_each {
-        let word = addresses[i / words_each].div_euclid(BANK_BYTES) + (i % words_each) as i64;
-        let mut seen = false;
-        let mut j = 0;
-        while j < len && !seen {
-            seen = words[j] == word;
-            j += 1;
-        }
-        if !seen {
-            words[len] = word;
-            len += 1;
-            let bank = word.rem_euclid(BANKS as i64) as usize;
-            busy[bank] += 1;
-            if busy[bank] > worst {
-                worst = busy[bank];
+    while i < addresses.len() {
+        let first = addresses[i].div_euclid(BANK_BYTES);
+        let mut word = first;
+        while word < first + words_each {
+            let bank = &mut banks[word.rem_euclid(BANKS as i64) as usize];
+            bank.insert(word);
+            if bank.count > worst {
+                worst = bank.count;
             }
+            word += 1;
         }
         i += 1;
     }
-    worst
+    worst as u32
 }
 
 /// The number of different aligned blocks of `bytes` bytes that the addresses lie in.
 const fn distinct(addresses: &[i64], bytes: i64) -> u32 {
-    let mut count = 0;
+    let mut blocks = Numbers::new();
     let mut i = 0;
     while i < addresses.len() {
-        let mut seen = false;
-        let mut j = 0;
-        while j < i && !seen {
-            seen = addresses[j].div_euclid(bytes) == addresses[i].div_euclid(bytes);
-            j += 1;
-        }
-        if !seen {
-            count += 1;
-        }
+        blocks.insert(addresses[i].div_euclid(bytes));
         i += 1;
     }
-    count
+    blocks.count as u32
+}
+
+/// A set of up to 32 numbers. Lanes mostly come in order, so a number beyond all others is inserted
+/// without a search: the compiler's interpreter takes long for a loop.
+struct Numbers {
+    numbers: [i64; LANES],
+    count: usize,
+    least: i64,
+    greatest: i64,
+}
+
+impl Numbers {
+    const fn new() -> Self {
+        Numbers {
+            numbers: [0; LANES],
+            count: 0,
+            least: i64::MAX,
+            greatest: i64::MIN,
+        }
+    }
+
+    const fn insert(&mut self, number: i64) {
+        if number >= self.least && number <= self.greatest {
+            let mut i = self.count;
+            while i > 0 {
+                i -= 1;
+                if self.numbers[i] == number {
+                    return;
+                }
+            }
+        }
+        self.numbers[self.count] = number;
+        self.count += 1;
+        if number < self.least {
+            self.least = number;
+        }
+        if number > self.greatest {
+            self.greatest = number;
+        }
+    }
 }

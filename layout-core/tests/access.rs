@@ -97,6 +97,22 @@ const _: () = assert!(WarpAccess::of::<DownRows, Tile, Sw<5, 0, 5>>(4).bank_conf
 const _: () = assert!(WarpAccess::of::<MatrixRows, HalfTile, NoSwizzle>(2).bank_conflicts() == 8);
 const _: () = assert!(WarpAccess::of::<MatrixRows, HalfTile, Sw<3, 3, 3>>(2).bank_conflicts() == 1);
 
+/// Tiles as large as kernels have them. The compiler refuses constants that take it long, with the lint
+/// `long_running_const_eval`.
+mod large {
+    use super::*;
+
+    type Tile = L!((128, 256):(256, 1));
+    type Down = Tv<L!(128:1@0), L!(256:1@1)>;
+    type Across = Tv<L!((128, 2):(1@1, 64@0)), L!((64, 2):(1@0, 128@1))>;
+    type Eights = Tv<L!((32, 4):(1@0, 32@0)), L!((8, 32):(1@1, 8@1)), 8>;
+
+    const _: () = assert!(WarpAccess::of::<Down, Tile, NoSwizzle>(4).bank_conflicts() == 32);
+    const _: () = assert!(WarpAccess::of::<Down, Tile, Sw<5, 0, 8>>(4).bank_conflicts() == 1);
+    const _: () = assert!(WarpAccess::of::<Across, Tile, NoSwizzle>(4).sectors() == 128 * 4);
+    const _: () = assert!(WarpAccess::of::<Eights, Tile, Sw<3, 3, 5>>(2).bank_conflicts() == 1);
+}
+
 #[test]
 fn one_word_read_by_all_is_a_broadcast() {
     let access = WarpAccess::new(&layout!((32, 1):(0, 0)), 4, 1);

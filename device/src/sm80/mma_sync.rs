@@ -3,12 +3,14 @@
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    Fragment, M8N8K4Bits64, M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits16, M16N8K16Bits64,
-    M16N8K32Bits8, Mma, ThreadValue,
+    Fragment, M8N8K4Bits64, M16N8K8Bits32, M16N8K16Bits16, M16N8K32Bits8, Mma, ThreadValue,
 };
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+use cutlet_layout_core::{M16N8K8Bits64, M16N8K16Bits64};
 use half::{bf16, f16};
 
 use crate::MmaInstruction;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_89"))]
 use crate::sm90::{F8E4M3, F8E5M2};
 
 /// A matrix instruction of a warp.
