@@ -61,6 +61,7 @@ mod report;
 mod shadow;
 mod shared_address;
 mod shared_memory;
+mod shown_wait;
 mod site;
 mod vector_clock;
 mod wait;
@@ -99,7 +100,7 @@ pub use context::{
     attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
     linear_thread_idx, thread_idx, warp,
 };
-pub use error::{Running, SimtError, Waiting};
+pub use error::{Running, SimtError, Stopped, Waiting};
 pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
 pub use global::{global_bytes, store_global};
 pub use launch::{launch, launch_with};
