@@ -22,6 +22,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::ratio;
 use super::{FILE, Figures, Measured, Outcome, Results, RowResult, SCHEMA};
 use crate::bench::cells::Cells;
 use crate::bench::check::Distance;
@@ -63,8 +64,10 @@ const SUSTAINED_COLUMNS: [&str; 4] = [
     "sustained_ratio_min",
     "sustained_ratio_max",
 ];
-/// How far a speed may be from that of the median time, relatively: both are rounded.
+/// How far a speed or a ratio may be from that of the times, relatively: all are rounded.
 const ROUNDING: f64 = 1e-3;
+/// What to do about results that cannot be right.
+const FIX: &str = "restore the file, or measure again";
 
 impl Results {
     /// The results as the text of a CSV file.
@@ -125,18 +128,22 @@ impl Results {
         let mut reader = csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .from_reader(text.as_bytes());
-        let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        let unreadable = |error: csv::Error| format!("{error}; {FIX}");
+        let header = reader.headers().map_err(unreadable)?.clone();
         // Lines of a problem need not follow each other: a spreadsheet may have sorted them.
         let mut numbers = BTreeMap::new();
+        // The line of each problem's ratios.
+        let mut ratio_lines = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|error| error.to_string())?;
+            let record = record.map_err(unreadable)?;
             let line = record.position().map_or(0, csv::Position::line);
             let cells = Cells::new(header.iter().zip(&record));
-            let wrong = |found: String| format!("line {line}: {found}");
+            let wrong = |found: String| format!("line {line}: {found}; {FIX}");
             let row = row(&cells).map_err(wrong)?;
             let next = results.rows.len();
             let number = *numbers.entry(row.id.clone()).or_insert(next);
             if number == next {
+                ratio_lines.push(line);
                 results.rows.push(RowResult {
                     suite: cells.text("suite").to_string(),
                     outcome: Outcome::Measured(Box::new(Measured {
@@ -150,6 +157,14 @@ impl Results {
                 });
             }
             add(&mut results.rows[number], &cells).map_err(wrong)?;
+            if !cells.text("ratio").is_empty() {
+                ratio_lines[number] = line;
+            }
+        }
+        for (result, line) in results.rows.iter().zip(ratio_lines) {
+            if let Some(found) = result.measured().and_then(ratio::contradiction) {
+                return Err(format!("line {line}: {found}; {FIX}"));
+            }
         }
         let without_figures = results.rows.iter().find(|result| {
             let measured = result.measured();
@@ -157,7 +172,7 @@ impl Results {
         });
         match without_figures {
             Some(result) => Err(format!(
-                "{} has no contestant that was measured",
+                "{} has no contestant that was measured; {FIX}",
                 result.row.id
             )),
             None => Ok(results),
@@ -184,9 +199,9 @@ fn facts(text: &str) -> Result<Results, String> {
         match error.span() {
             Some(span) => {
                 let line = 1 + facts[..span.start].matches('\n').count();
-                format!("line {line}: {message}")
+                format!("line {line}: {message}; {FIX}")
             }
-            None => message,
+            None => format!("{message}; {FIX}"),
         }
     };
     let Version { schema } = toml::from_str(&facts).map_err(wrong)?;
@@ -528,6 +543,16 @@ mod tests {
             (",1.5,1.25,1.75,", ",-1.5,1.25,1.75,", "ratio is `-1.5`"),
             (",1.5,1.25,1.75,", ",1.5,1.25,,", "ratio_max is ``"),
             (",0.032768,", ",0.5,", "speed is 0.5, but"),
+            (
+                ",1.5,1.25,1.75,",
+                ",2.5,1.25,2.75,",
+                "ratio_max is 2.75, but",
+            ),
+            (
+                ",1.5,1.25,1.75,",
+                ",1.7,1.6,1.75,",
+                "the ratio of the median times is 1.5, which",
+            ),
             (",0.00125,", ",-0.00125,", "error is `-0.00125`"),
             ("gemm,", "gem,", "family is `gem`"),
             (",64,32,16,", ",64,0,16,", "n is `0`"),
@@ -538,6 +563,7 @@ mod tests {
             let error = Results::from_csv(&text.replacen(from, to, 1)).unwrap_err();
             let expected = format!("line {first}: {found}");
             assert!(error.starts_with(&expected), "{expected}: {error}");
+            assert!(error.ends_with(FIX), "{error}");
         }
     }
 
