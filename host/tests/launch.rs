@@ -348,7 +348,7 @@ fn functions_stay_on_their_device() -> Result<()> {
     let refused = unsafe { gpu.launch(&function, 1, (1, 1.0, &x, &mut y)) }.unwrap_err();
     let message = refused.to_string();
     assert!(
-        message.starts_with("argument 3 of kernel `saxpy` is on cpu"),
+        message.starts_with("argument 3 (`x`) of kernel `saxpy` is on cpu"),
         "{message}"
     );
     Ok(())
@@ -371,7 +371,7 @@ fn memory_of_another_stream_is_no_argument() -> Result<()> {
         let refused = unsafe { other.launch(&saxpy, 1, (4, 1.0, &x, y.view_mut())) };
         let message = refused.unwrap_err().to_string();
         assert!(
-            message.starts_with("argument 4 of kernel `saxpy` is memory of another stream"),
+            message.starts_with("argument 4 (`y`) of kernel `saxpy` is memory of another stream"),
             "{message}"
         );
     }

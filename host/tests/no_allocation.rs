@@ -49,6 +49,7 @@ static SAXPY: Kernel<Arguments> =
         Kernel::new(
             "saxpy",
             "no_allocation",
+            &["n", "a", "x", "y"],
             LaunchBounds::new(256, 0, 1, 0),
             |_| unreachable!("this test runs on a GPU"),
         )
