@@ -5,6 +5,7 @@
 
 use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Buffer, Device, Error, Event, LaunchConfig, Result, Stream};
+use cutlet_not_run::not_run;
 
 static PTX: PtxLibrary = PtxLibrary {
     families: &[PtxFamily {
@@ -312,7 +313,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     };
     let device = Device::auto();
     if device.backend() == Backend::Cpu {
-        println!("not run: there is no GPU, and the CPU loads no PTX");
+        not_run("there is no GPU, and the CPU loads no PTX");
         return Ok(());
     }
     let refused = device.load(&BROKEN, &kernels::saxpy).unwrap_err();
@@ -331,7 +332,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
 fn functions_stay_on_their_device() -> Result<()> {
     let auto = Device::auto();
     if auto.backend() == Backend::Cpu {
-        println!("not run: there is only one device");
+        not_run("there is no GPU, only one device");
         return Ok(());
     }
     let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);
