@@ -355,8 +355,8 @@ mod imp {
     #[track_caller]
     pub unsafe fn read_if<T: Copy + Default>(ptr: *const T, condition: bool) -> T {
         match condition {
-            // SAFETY: as promised by the caller.
             true => {
+                // SAFETY: as promised by the caller.
                 let [value] = unsafe { read(ptr) };
                 value
             }
