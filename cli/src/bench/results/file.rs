@@ -117,7 +117,7 @@ impl Results {
             false => path.to_path_buf(),
         };
         let text = std::fs::read_to_string(&file);
-        text.map_err(|error| error.to_string())
+        text.map_err(|error| format!("{error}; name a run's folder, or its {FILE}"))
             .and_then(|text| Results::from_csv(&text))
             .map_err(|found| Error::file(format!("reading results from {}", file.display()), found))
     }
@@ -170,6 +170,12 @@ impl Results {
             let measured = result.measured();
             measured.is_some_and(|measured| measured.contestants.is_empty())
         });
+        let (rows, planned) = (results.rows.len(), results.planned_rows);
+        if planned < rows {
+            return Err(format!(
+                "planned_rows is {planned}, but there are {rows} rows; {FIX}"
+            ));
+        }
         match without_figures {
             Some(result) => Err(format!(
                 "{} has no contestant that was measured; {FIX}",
@@ -185,7 +191,7 @@ fn facts(text: &str) -> Result<Results, String> {
     /// The part of the facts that every version of the format has.
     #[derive(Deserialize)]
     struct Version {
-        schema: u32,
+        schema: Option<u32>,
     }
 
     let facts: Vec<&str> = text
@@ -198,13 +204,24 @@ fn facts(text: &str) -> Result<Results, String> {
         let message = error.message().trim_end().replace('\n', " ");
         match error.span() {
             Some(span) => {
-                let line = 1 + facts[..span.start].matches('\n').count();
-                format!("line {line}: {message}; {FIX}")
+                let before = facts[..span.start].matches('\n').count();
+                let fact = facts.lines().nth(before).unwrap_or_default();
+                let key = match fact.split_once('=') {
+                    Some((key, _)) => format!("{}: ", key.trim()),
+                    None => String::new(),
+                };
+                format!("line {}: {key}{message}; {FIX}", before + 1)
             }
             None => format!("{message}; {FIX}"),
         }
     };
     let Version { schema } = toml::from_str(&facts).map_err(wrong)?;
+    let schema = schema.ok_or_else(|| {
+        format!(
+            "it has no line `# schema = {SCHEMA}`, so `cutlet bench` did not write it; name a run's folder, or its \
+             {FILE}"
+        )
+    })?;
     if schema != SCHEMA {
         return Err(format!(
             "its schema is {schema}, this program knows {SCHEMA}; use the program that wrote it"
@@ -486,7 +503,10 @@ mod tests {
                 about: "mine".to_string(),
             }],
             machine: Machine::new(&setting, None),
-            protocol: Protocol::default(),
+            protocol: Protocol {
+                rounds: 5,
+                ..Protocol::default()
+            },
             rows: vec![
                 result(mnk, Outcome::Measured(Box::new(measured))),
                 result(
@@ -577,11 +597,47 @@ mod tests {
         for seconds in ["-1.0", "nan", "inf", "\"long\""] {
             let wrong = text.replacen("seconds = 12.5", &format!("seconds = {seconds}"), 1);
             let error = Results::from_csv(&wrong).unwrap_err();
-            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+            assert!(
+                error.starts_with(&format!("line {line}: seconds: ")),
+                "{error}"
+            );
+            assert!(error.ends_with(FIX), "{error}");
         }
+        for (from, to, found) in [
+            (
+                "rounds = 5",
+                "rounds = 0",
+                "rounds: there must be at least one",
+            ),
+            (
+                "planned_rows = 3",
+                "planned_rows = 1",
+                "planned_rows is 1, but there are 2 rows",
+            ),
+            (
+                "rest_milliseconds = 0.0",
+                "rest_milliseconds = nan",
+                "rest_milliseconds: NaN is neither",
+            ),
+        ] {
+            assert!(text.contains(from), "{from} in {text}");
+            let error = Results::from_csv(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(found), "{error}");
+        }
+        let multiprocessors = text
+            .lines()
+            .find(|line| line.starts_with("# multiprocessors"))
+            .unwrap();
+        let error = Results::from_csv(&text.replacen(multiprocessors, "# multiprocessors = 0", 1))
+            .unwrap_err();
+        assert!(
+            error.contains("multiprocessors: there must be at least one; "),
+            "{error}"
+        );
         let other = Results::from_csv("# schema = 99\n").unwrap_err();
         assert!(other.starts_with("its schema is 99"), "{other}");
-        assert!(Results::from_csv("family,type\n").is_err());
+        let none = Results::from_csv("family,type\n").unwrap_err();
+        assert!(none.starts_with("it has no line `# schema = 2`"), "{none}");
     }
 
     #[test]
