@@ -265,3 +265,36 @@ impl fmt::Display for SimtError {
 }
 
 impl std::error::Error for SimtError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_without_progress_fill_no_more_than_a_screen() {
+        let of_thread = |x| Running {
+            block: [0, 0, 0],
+            thread: [x, 0, 0],
+        };
+        let stopped = |x| Stopped {
+            threads: 32,
+            example: of_thread(x),
+            what: "at sync_threads".to_owned(),
+            line: format!("kernel.rs:{x}:5"),
+        };
+        let error = SimtError::NoProgress {
+            kernel: "stuck".to_owned(),
+            seconds: 60,
+            running: (0..64).map(of_thread).collect(),
+            waiting: (0..100).map(stopped).collect(),
+        };
+        let text = error.to_string();
+        for part in [
+            "block (0, 0, 0) thread (7, 0, 0) runs; 56 more threads run; 32 threads wait at sync_threads",
+            "(at kernel.rs:7:5), one of them block (0, 0, 0) thread (7, 0, 0); 92 more groups of threads wait;",
+        ] {
+            assert!(text.contains(part), "`{part}` is not in: {text}");
+        }
+        assert!(text.len() < 2000, "{} bytes", text.len());
+    }
+}
