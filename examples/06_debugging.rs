@@ -88,7 +88,7 @@ fn main() -> Result<()> {
     assert!(
         outside
             .to_string()
-            .contains("element 64 of argument 3, which has 64 elements")
+            .contains("element 64 of argument 3 (`x`), which has 64 elements")
     );
 
     let (x, mut y) = (stream.zeroed::<f32>(1024)?, stream.zeroed::<f32>(1024)?);

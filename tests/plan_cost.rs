@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cutlet::{Device, Gemm, Matrix, MatrixMut, Result, Stream, gemm};
+use cutlet_not_run::not_run;
 use half::bf16;
 
 /// Calls between two waits: few enough that the driver's queue of launches is never full.
@@ -27,7 +28,7 @@ fn cost(stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Result<Duratio
 fn a_planned_gemm_costs_the_host_less() -> Result<()> {
     let device = Device::auto();
     if device.compute_capability() != Some((9, 0)) {
-        println!("not run: there is no Hopper GPU");
+        not_run("there is no Hopper GPU");
         return Ok(());
     }
     let stream = device.stream()?;

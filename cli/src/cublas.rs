@@ -192,6 +192,7 @@ mod tests {
     use std::rc::Rc;
 
     use cutlet_host::Backend;
+    use cutlet_not_run::not_run;
     use half::{bf16, f16};
 
     use super::*;
@@ -200,14 +201,14 @@ mod tests {
     fn cublas() -> Option<(Stream, Cublas)> {
         let device = Device::auto();
         if device.backend() == Backend::Cpu {
-            println!("not run: there is no GPU");
+            not_run("there is no GPU");
             return None;
         }
         let stream = device.stream().unwrap();
         match Cublas::new(&stream) {
             Ok(cublas) => Some((stream, cublas)),
             Err(error) => {
-                println!("not run: {error}");
+                not_run(&error.to_string());
                 None
             }
         }

@@ -200,6 +200,12 @@ fn with_kernels(library: &PtxLibrary, (major, minor): (u32, u32), what: String) 
             "use a GPU of a target that the kernels are built for; they run on the CPU too",
         );
     }
+    // A topic with some instances for the GPU runs there: they do what the others do. The reduction alone does not.
+    let instances = there.iter().filter(|family| family.name != REDUCTION);
+    let runs: BTreeSet<&str> = instances.map(|family| topic(family.name)).collect();
+    let lacking = lacking
+        .into_iter()
+        .filter(|family| !runs.contains(topic(family.name)));
     let mut needed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for family in lacking {
         let targets = family.modules.iter().map(|module| module.target);
@@ -274,6 +280,9 @@ fn gemm(device: &Device) -> Vec<Finding> {
     findings.collect()
 }
 
+/// The reduction of split-K, which is compiled for every GPU.
+const REDUCTION: &str = "gemm::split_k_reduce";
+
 /// The family of kernels that a module belongs to: the first part of its path, or of a GEMM the first two. The other parts
 /// name instances.
 fn topic(module: &'static str) -> &'static str {
@@ -281,7 +290,7 @@ fn topic(module: &'static str) -> &'static str {
     let end = module.match_indices("::").nth(parts - 1);
     match &module[..end.map_or(module.len(), |(end, _)| end)] {
         // The reduction is of the tensor cores' kernels alone.
-        "gemm::split_k_reduce" => "gemm::sm90",
+        REDUCTION => "gemm::sm90",
         family => family,
     }
 }

@@ -79,6 +79,16 @@ impl Results {
         self.lines.iter().filter(move |line| line["role"] == role)
     }
 
+    /// Sets median, minimum and maximum of the microseconds in the first line with this role, and the speed that
+    /// follows from them.
+    fn set_times(&mut self, role: &str, times: [f64; 3]) {
+        let mut lines = self.lines.iter_mut();
+        let line = lines.find(|line| line["role"] == role).expect("a line");
+        let speed = number(line, "speed") * number(line, "median_us") / times[0];
+        line.insert("speed".to_string(), speed.to_string());
+        self.set(role, ["median_us", "min_us", "max_us"], times);
+    }
+
     /// Sets median, minimum and maximum in the first line with this role.
     fn set(&mut self, role: &str, columns: [&str; 3], figures: [f64; 3]) {
         let mut lines = self.lines.iter_mut();
@@ -318,6 +328,28 @@ fn absurd_results_are_refused_with_file_and_line() {
 }
 
 #[test]
+fn ratios_that_do_not_follow_from_the_times_are_refused() {
+    let (out, _) = tiny("ratios");
+    let mut results = Results::read(&out);
+    results.set_times("cutlet", [100.0, 90.0, 110.0]);
+    results.set_times("baseline", [100.0, 90.0, 110.0]);
+    results.set(
+        "cutlet",
+        ["ratio", "ratio_min", "ratio_max"],
+        [1.0, 0.9, 4.5],
+    );
+    results.write(&out);
+    for command in [
+        &["report", path(&out)][..],
+        &["compare", path(&out), path(&out)],
+    ] {
+        let arguments = [&["bench"], command].concat();
+        let expected = "ratio_max is 4.5, but the times allow 0.818182 to 1.22222 only; restore the file, or measure again";
+        assert_refused(&arguments, expected);
+    }
+}
+
+#[test]
 fn results_are_kept_when_nobody_reads_the_table() {
     let out = folder("closed");
     let arguments = [
@@ -369,8 +401,13 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
     // The figures are written here: measured figures may vary.
     let new = folder("slower");
     let mut results = Results::read(&old);
-    for (folder, figures) in [(&old, [1.0, 0.9, 1.1]), (&new, [0.5, 0.4, 0.6])] {
+    for (folder, figures, times) in [
+        (&old, [1.0, 0.9, 1.1], [100.0, 90.0, 110.0]),
+        (&new, [0.5, 0.4, 0.6], [200.0, 160.0, 240.0]),
+    ] {
         results.set("cutlet", ["ratio", "ratio_min", "ratio_max"], figures);
+        results.set_times("cutlet", times);
+        results.set_times("baseline", [100.0, 90.0, 110.0]);
         results.write(folder);
     }
     let compared = cutlet(&["bench", "compare", path(&old), path(&new), "--fail"]);

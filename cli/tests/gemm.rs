@@ -117,6 +117,9 @@ fn what_is_hard_to_compare_is_right() {
         "--n 1 --k 4000",
         "--n 2 --k 16 --alpha nan",
         "--n 2 --k 16 --alpha inf",
+        "--n 2 --k 16 --alpha nan --activation relu",
+        "--n 2 --k 16 --beta nan --bias --activation gelu",
+        "--n 2 --k 16 --alpha inf --activation silu --dtype bf16",
     ] {
         let output = cutlet(&format!(
             "gemm --m 1 {hard} --backend cpu --check --iters 1"

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{FnArg, Ident, Pat, PatType, Type};
 
@@ -69,6 +70,14 @@ impl Argument {
             reference: Some(name.ident.clone()),
             input,
         })
+    }
+
+    /// The name of the parameter; empty for a pattern.
+    pub fn name(&self) -> String {
+        match &*self.input.pat {
+            Pat::Ident(name) => name.ident.unraw().to_string(),
+            _ => String::new(),
+        }
     }
 
     /// The parameter of the PTX entry, which takes the data by value.

@@ -128,6 +128,7 @@ fn host_handle(
         .collect();
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
+    let parameters = arguments.iter().map(Argument::name);
     let checks = arguments.iter().map(Argument::check);
     let call = quote! {
         let (#(#names,)*) = __arguments;
@@ -179,7 +180,15 @@ fn host_handle(
             // Outside the unsafe block, because the user's expressions are in it.
             let __bounds = #bounds;
             // SAFETY: the PTX entry is made of the same function, with its name, arguments and bounds.
-            unsafe { ::cutlet_device::Kernel::new(#name, ::core::module_path!(), __bounds, __body) }
+            unsafe {
+                ::cutlet_device::Kernel::new(
+                    #name,
+                    ::core::module_path!(),
+                    &[#(#parameters),*],
+                    __bounds,
+                    __body,
+                )
+            }
         };
     }
 }

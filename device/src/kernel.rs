@@ -81,13 +81,14 @@ impl LaunchBounds {
 pub struct Kernel<A> {
     name: &'static str,
     module: &'static str,
+    parameters: &'static [&'static str],
     bounds: LaunchBounds,
     body: unsafe fn(A),
 }
 
 impl<A> Kernel<A> {
     /// For the macros: the handle of the kernel `name` in the module with path `module`, which begins with the crate's
-    /// name. `body` runs one thread on the CPU.
+    /// name. `parameters` are the names of its parameters, for messages. `body` runs one thread on the CPU.
     ///
     /// A launch passes as many arguments as `A` has, and the driver reads as many as the PTX entry has. So a handle that
     /// does not fit its entry makes the driver read memory that is not there:
@@ -96,7 +97,7 @@ impl<A> Kernel<A> {
     /// use cutlet_device::{Kernel, LaunchBounds};
     ///
     /// let bounds = LaunchBounds::new(32, 0, 1, 0);
-    /// let kernel: Kernel<(u32,)> = Kernel::new("saxpy", "a_crate::blas", bounds, |_| {});
+    /// let kernel: Kernel<(u32,)> = Kernel::new("saxpy", "a_crate::blas", &["n"], bounds, |_| {});
     /// ```
     ///
     /// # Safety
@@ -105,12 +106,14 @@ impl<A> Kernel<A> {
     pub const unsafe fn new(
         name: &'static str,
         module: &'static str,
+        parameters: &'static [&'static str],
         bounds: LaunchBounds,
         body: unsafe fn(A),
     ) -> Self {
         Kernel {
             name,
             module,
+            parameters,
             bounds,
             body,
         }
@@ -133,6 +136,12 @@ impl<A> Kernel<A> {
             at += 1;
         }
         self.module
+    }
+
+    /// The names of the parameters in order. A pattern has an empty name. A handle that was made by hand may have
+    /// fewer names than parameters.
+    pub const fn parameters(&self) -> &'static [&'static str] {
+        self.parameters
     }
 
     /// Threads, blocks per multiprocessor, cluster and shared memory.

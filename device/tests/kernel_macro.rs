@@ -140,6 +140,12 @@ fn a_kernel_exists_if_its_cfg_holds() {
 }
 
 #[test]
+fn a_kernel_knows_the_names_of_its_parameters() {
+    assert_eq!(names::body.parameters(), ["n"]);
+    assert_eq!(report.parameters(), ["n", "", ""]);
+}
+
+#[test]
 fn the_macro_does_not_capture_names() {
     for kernel in [&names::body, &names::arguments] {
         // SAFETY: the body only panics.

@@ -34,13 +34,14 @@ pub struct ArgSite<'a> {
     kernel: &'static str,
     position: usize,
     stream: &'a Stream,
-    /// The buffers of the launch, for the CPU backend's checks.
+    /// The buffers of the launch, for the CPU backend's checks, and the names of the kernel's parameters.
     buffers: &'a RefCell<Buffers>,
 }
 
 impl ArgSite<'_> {
     fn name(&self) -> String {
-        format!("argument {} of kernel `{}`", self.position, self.kernel)
+        let name = self.buffers.borrow().name(self.position);
+        format!("{name} of kernel `{}`", self.kernel)
     }
 
     /// The address that the kernel gets for a view. The CPU backend checks its accesses against the view.

@@ -17,6 +17,7 @@ use crate::{Device, Result};
 pub struct Function<A: KernelArgs> {
     device: Device,
     name: &'static str,
+    parameters: &'static [&'static str],
     bounds: LaunchBounds,
     code: Code<A>,
 }
@@ -61,6 +62,7 @@ impl Device {
         Ok(Function {
             device: self.clone(),
             name: kernel.name(),
+            parameters: kernel.parameters(),
             bounds: kernel.bounds(),
             code,
         })
@@ -84,6 +86,11 @@ impl<A: KernelArgs> Function<A> {
     /// The kernel's name.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The names of the kernel's parameters, for messages.
+    pub(crate) fn parameters(&self) -> &'static [&'static str] {
+        self.parameters
     }
 
     /// Threads, cluster size and shared memory of every launch.
@@ -157,6 +164,7 @@ impl<A: KernelArgs> Clone for Function<A> {
         Function {
             device: self.device.clone(),
             name: self.name,
+            parameters: self.parameters,
             bounds: self.bounds,
             code,
         }

@@ -100,7 +100,7 @@ impl Stream {
         let of_function = || format!("kernel `{name}`");
         function.device().expect(self.device(), of_function)?;
         check_grid(name, bounds, config.grid, self.device())?;
-        let buffers = RefCell::new(Buffers::new());
+        let buffers = RefCell::new(Buffers::of_kernel(function.parameters()));
         let args = args.into_args(name, self, &buffers)?;
         match (function.code(), self.queue()) {
             (Code::Cpu(body), Queue::Cpu(queue)) => queue.submit(CpuLaunch {

@@ -7,11 +7,12 @@ use std::thread;
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cutlet_host::{Backend, Borrowed, BorrowedMut, Device, Error, Stream};
+use cutlet_not_run::not_run;
 
 /// cudarc's context of GPU 0, if there is a GPU.
 fn context() -> Option<Arc<CudaContext>> {
     if Device::auto().backend() == Backend::Cpu {
-        println!("not run: there is no GPU");
+        not_run("there is no GPU");
         return None;
     }
     Some(CudaContext::new(0).unwrap())

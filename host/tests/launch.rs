@@ -5,6 +5,7 @@
 
 use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Buffer, Device, Error, Event, LaunchConfig, Result, Stream};
+use cutlet_not_run::not_run;
 
 static PTX: PtxLibrary = PtxLibrary {
     families: &[PtxFamily {
@@ -312,7 +313,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     };
     let device = Device::auto();
     if device.backend() == Backend::Cpu {
-        println!("not run: there is no GPU, and the CPU loads no PTX");
+        not_run("there is no GPU, and the CPU loads no PTX");
         return Ok(());
     }
     let refused = device.load(&BROKEN, &kernels::saxpy).unwrap_err();
@@ -331,7 +332,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
 fn functions_stay_on_their_device() -> Result<()> {
     let auto = Device::auto();
     if auto.backend() == Backend::Cpu {
-        println!("not run: there is only one device");
+        not_run("there is no GPU, only one device");
         return Ok(());
     }
     let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);
@@ -348,7 +349,7 @@ fn functions_stay_on_their_device() -> Result<()> {
     let refused = unsafe { gpu.launch(&function, 1, (1, 1.0, &x, &mut y)) }.unwrap_err();
     let message = refused.to_string();
     assert!(
-        message.starts_with("argument 3 of kernel `saxpy` is on cpu"),
+        message.starts_with("argument 3 (`x`) of kernel `saxpy` is on cpu"),
         "{message}"
     );
     Ok(())
@@ -371,7 +372,7 @@ fn memory_of_another_stream_is_no_argument() -> Result<()> {
         let refused = unsafe { other.launch(&saxpy, 1, (4, 1.0, &x, y.view_mut())) };
         let message = refused.unwrap_err().to_string();
         assert!(
-            message.starts_with("argument 4 of kernel `saxpy` is memory of another stream"),
+            message.starts_with("argument 4 (`y`) of kernel `saxpy` is memory of another stream"),
             "{message}"
         );
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cutlet_device::{Global, GlobalMut, Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Device, Result, Stream};
+use cutlet_not_run::not_run;
 
 static PTX: PtxLibrary = PtxLibrary {
     families: &[PtxFamily {
@@ -21,6 +22,7 @@ static SAXPY: Kernel<(u32, f32, Global<f32>, GlobalMut<f32>)> =
         Kernel::new(
             "saxpy",
             "launch_cost",
+            &["n", "a", "x", "y"],
             LaunchBounds::new(256, 0, 1, 0),
             |_| unreachable!("this test runs on a GPU"),
         )
@@ -52,7 +54,7 @@ fn cost(what: &str, stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Re
 fn a_launch_costs_the_host_little() -> Result<()> {
     let device = Device::auto();
     if device.backend() == Backend::Cpu {
-        println!("not run: there is no GPU");
+        not_run("there is no GPU");
         return Ok(());
     }
     let stream = device.stream()?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cutlet_host::{Backend, Device, Error, Event, PinnedBuffer, Result, View, ViewMut};
+use cutlet_not_run::not_run;
 
 /// The CPU, and the GPU where there is one.
 fn devices() -> Vec<Device> {
@@ -253,7 +254,7 @@ fn a_gpu_that_does_not_exist_is_an_error() {
 fn devices_are_not_mixed() -> Result<()> {
     let auto = Device::auto();
     if auto.backend() == Backend::Cpu {
-        println!("not run: there is only one device");
+        not_run("there is no GPU, only one device");
         return Ok(());
     }
     let (gpu, cpu) = (auto.stream()?, Device::cpu().stream()?);
@@ -274,7 +275,7 @@ fn devices_are_not_mixed() -> Result<()> {
 #[test]
 fn gpus_are_not_mixed() -> Result<()> {
     let (Ok(first), Ok(second)) = (Device::gpu(0), Device::gpu(1)) else {
-        println!("not run: there are not two GPUs");
+        not_run("there are not two GPUs");
         return Ok(());
     };
     let (on_first, on_second) = (first.stream()?, second.stream()?);

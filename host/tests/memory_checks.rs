@@ -133,7 +133,7 @@ fn a_store_outside_of_its_buffer_is_an_error_and_reaches_no_memory() -> Result<(
     for shift in [2, -7, 1000, 1 << 40, -(1 << 40)] {
         let args = (0i64, shift, &x, y.slice_mut(8..16)?);
         let result = run(&stream, &shifted, 2, args);
-        let element = format!("at element {} of argument 4", 6 + shift);
+        let element = format!("at element {} of argument 4 (`y`)", 6 + shift);
         let size = "which has 8 elements of 4 bytes";
         says(result, &[CHOSEN, "a store of 4 bytes", &element, size]);
         let y = stream.download(&y)?;
@@ -161,12 +161,15 @@ fn a_load_outside_of_its_buffer_is_an_error() -> Result<()> {
         result,
         &[
             "thread (0, 0, 0)",
-            "a load of 4 bytes at element -1 of argument 3, which has 8 elements of 4 bytes",
+            "a load of 4 bytes at element -1 of argument 3 (`x`), which has 8 elements of 4 bytes",
         ],
     );
     let empty = x.slice(3..3)?;
     let result = run(&stream, &shifted, 1, (0i64, 0i64, empty, &mut y));
-    says(result, &["element 0 of argument 3, which has 0 elements"]);
+    says(
+        result,
+        &["element 0 of argument 3 (`x`), which has 0 elements"],
+    );
     Ok(())
 }
 
@@ -332,7 +335,14 @@ fn a_replay_with_a_buffer_that_was_freed_is_an_error() -> Result<()> {
 #[test]
 fn an_empty_kernel_needs_no_buffers() -> Result<()> {
     // SAFETY: the kernel runs on the CPU alone, and does nothing.
-    static NOTHING: Kernel<()> =
-        unsafe { Kernel::new("nothing", "checks", LaunchBounds::new(1, 0, 1, 0), |()| {}) };
+    static NOTHING: Kernel<()> = unsafe {
+        Kernel::new(
+            "nothing",
+            "checks",
+            &[],
+            LaunchBounds::new(1, 0, 1, 0),
+            |()| {},
+        )
+    };
     run(&Device::cpu().stream()?, &NOTHING, 1, ())
 }

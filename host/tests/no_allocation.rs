@@ -6,6 +6,7 @@ use std::cell::Cell;
 use cutlet_device::{Global, GlobalMut};
 use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 use cutlet_host::{Backend, Device, Error, Event, Result};
+use cutlet_not_run::not_run;
 
 /// The system's allocator, with a count of this thread's allocations.
 struct Counting;
@@ -49,6 +50,7 @@ static SAXPY: Kernel<Arguments> =
         Kernel::new(
             "saxpy",
             "no_allocation",
+            &["n", "a", "x", "y"],
             LaunchBounds::new(256, 0, 1, 0),
             |_| unreachable!("this test runs on a GPU"),
         )
@@ -58,7 +60,7 @@ static SAXPY: Kernel<Arguments> =
 fn launches_allocate_nothing() -> Result<()> {
     let device = Device::auto();
     if device.backend() == Backend::Cpu {
-        println!("not run: there is no GPU");
+        not_run("there is no GPU");
         return Ok(());
     }
     let stream = device.stream()?;

@@ -164,7 +164,7 @@ fn stores_of_different_blocks_race() -> Result<()> {
     run(&stream, &all_to_one, 8, (1i64, &mut y))?;
     let result = run(&stream, &all_to_one, 8, (0i64, &mut y));
     let parts = [
-        "element 0 of argument 2",
+        "element 0 of argument 2 (`y`)",
         "of block (",
         "blocks run in any order",
     ];

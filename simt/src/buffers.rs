@@ -52,15 +52,32 @@ pub struct Buffers {
     launch: u16,
     count: usize,
     all: [Buffer; MOST],
+    /// The names of the kernel's parameters, for messages.
+    parameters: &'static [&'static str],
 }
 
 impl Buffers {
     /// No buffers.
     pub fn new() -> Self {
+        Self::of_kernel(&[])
+    }
+
+    /// No buffers, of a kernel whose parameters have these names. Messages name the buffers by them.
+    pub fn of_kernel(parameters: &'static [&'static str]) -> Self {
         Self {
             launch: 0,
             count: 0,
             all: [Buffer::NONE; MOST],
+            parameters,
+        }
+    }
+
+    /// The kernel's `argument`-th argument, counted from 1, as messages call it: "argument 3 (`x`)".
+    pub fn name(&self, argument: usize) -> String {
+        let parameter = argument.checked_sub(1).and_then(|i| self.parameters.get(i));
+        match parameter.filter(|parameter| !parameter.is_empty()) {
+            Some(parameter) => format!("argument {argument} (`{parameter}`)"),
+            None => format!("argument {argument}"),
         }
     }
 
@@ -146,6 +163,15 @@ mod tests {
         assert!(buffers.of(other).is_none());
         assert_eq!(buffers.with(0x101c, 4).unwrap().argument, 3);
         assert!(buffers.with(0x101c, 8).is_none());
+    }
+
+    #[test]
+    fn an_argument_is_called_by_its_number_and_its_name_if_it_has_one() {
+        let buffers = Buffers::of_kernel(&["n", "x", ""]);
+        assert_eq!(buffers.name(2), "argument 2 (`x`)");
+        assert_eq!(buffers.name(3), "argument 3");
+        assert_eq!(buffers.name(4), "argument 4");
+        assert_eq!(Buffers::new().name(1), "argument 1");
     }
 
     #[test]

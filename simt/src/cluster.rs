@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::Arc;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -11,6 +12,7 @@ use crate::error::{SimtError, Waiting};
 use crate::grid::{Core, Grid};
 use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
+use crate::shown_wait::ShownWait;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
 use crate::wait::{Wait, WaitKind};
 use crate::{sm80, sm90, sync};
@@ -52,6 +54,8 @@ pub(crate) struct RunningCluster<'g> {
     // Declared before the vectors it points into, so that coroutines are dropped, and their threads unwound, first.
     coroutines: Vec<Option<ThreadCoroutine>>,
     threads: Vec<Thread>,
+    /// What each thread waits for. The grid has it too, for the watchdog.
+    shown: Arc<[ShownWait]>,
     blocks: Vec<Block>,
     /// How many threads have not ended.
     live: usize,
@@ -75,10 +79,15 @@ impl<'g> RunningCluster<'g> {
                 Block::new(&grid.launch, index, rank, shared)
             })
             .collect();
-        let threads: Vec<Thread> = blocks
+        let threads = blocks
             .iter()
-            .flat_map(|block| (0..block.threads).map(move |linear| Thread::new(block, linear)))
+            .flat_map(|block| (0..block.threads).map(move |linear| (block, linear)));
+        let shown: Arc<[ShownWait]> = threads.clone().map(|_| ShownWait::default()).collect();
+        let threads: Vec<Thread> = threads
+            .zip(shown.iter())
+            .map(|((block, linear), shown)| Thread::new(block, linear, shown))
             .collect();
+        grid.shows(index, &shown);
         for block in &blocks {
             block.cluster.set(ptr::from_ref::<[Block]>(&blocks));
         }
@@ -90,6 +99,7 @@ impl<'g> RunningCluster<'g> {
             core,
             coroutines,
             threads,
+            shown,
             blocks,
             live,
         }
@@ -214,6 +224,7 @@ impl<'g> RunningCluster<'g> {
             return Ok(());
         };
         thread.exited.set(true);
+        thread.shown().end();
         thread.trap.set(None);
         self.live -= 1;
         if let Some(coroutine) = slot.take() {
@@ -245,6 +256,7 @@ impl<'g> RunningCluster<'g> {
         }
         set_current(ptr::null());
         self.core.rests();
+        self.grid.shows_no_more(&self.shown);
         if let Some(traffic) = &self.grid.launch.traffic {
             self.blocks.iter().for_each(|block| traffic.add(block));
         }

@@ -17,6 +17,7 @@ use crate::model_state::ModelState;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
 use crate::shared_memory::SharedMemory;
+use crate::shown_wait::ShownWait;
 use crate::traffic::Traffic;
 use crate::vector_clock::{SyncClock, VectorClock};
 use crate::wait::{Poll, Wait};
@@ -169,6 +170,8 @@ pub(crate) struct Thread {
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
     /// What the thread waits for while it is suspended.
     pub(crate) wait: Cell<Option<Wait>>,
+    /// Where it shows that to the watchdog.
+    shown: *const ShownWait,
     pub(crate) poll: Cell<Poll>,
     pub(crate) clock: RefCell<VectorClock>,
     pub(crate) fences: Fences,
@@ -189,8 +192,8 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// The `linear`-th thread of a block, before it runs.
-    pub(crate) fn new(block: &Block, linear: u32) -> Self {
+    /// The `linear`-th thread of a block, before it runs. `shown` must outlive it.
+    pub(crate) fn new(block: &Block, linear: u32, shown: &ShownWait) -> Self {
         let clock = match block.launch().shadow {
             Some(_) => VectorClock::of_thread(block.rank * block.threads + linear),
             None => VectorClock::default(),
@@ -201,6 +204,7 @@ impl Thread {
             block,
             yielder: Cell::new(ptr::null()),
             wait: Cell::new(None),
+            shown,
             poll: Cell::new(Poll::default()),
             clock: RefCell::new(clock),
             fences: Fences::default(),
@@ -218,6 +222,12 @@ impl Thread {
     pub(crate) fn block(&self) -> &Block {
         // SAFETY: a cluster's blocks stay in place, live as long as its threads, and are only borrowed shared.
         unsafe { &*self.block }
+    }
+
+    /// Where the thread shows what it waits for.
+    pub(crate) fn shown(&self) -> &ShownWait {
+        // SAFETY: the scheduler keeps it as long as the cluster's threads (see `Thread::new`).
+        unsafe { &*self.shown }
     }
 
     pub(crate) fn lane(&self) -> usize {

@@ -59,8 +59,10 @@ pub enum SimtError {
         kernel: String,
         /// After how many seconds.
         seconds: u64,
-        /// The threads that run. All others wait, have ended or have not begun.
+        /// The threads that run.
         running: Vec<Running>,
+        /// The threads that wait, in groups. All others have ended or have not begun.
+        waiting: Vec<Stopped>,
     },
     /// The operating system had no memory for the threads' stacks.
     OutOfStacks {
@@ -95,6 +97,24 @@ pub struct Running {
     pub thread: [u32; 3],
 }
 
+/// Threads that wait for the same kind of event at the same line, in [`SimtError::NoProgress`].
+///
+/// A thread waits until its next turn, which may be after the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// How many threads of the launch wait so.
+    pub threads: u64,
+    /// One of them.
+    pub example: Running,
+    /// What they wait for: `at sync_threads`.
+    pub what: String,
+    /// `file:line:column` of the wait.
+    pub line: String,
+}
+
+/// How many threads that run, and how many groups of threads that wait, a message lists.
+const MOST_LISTED: usize = 8;
+
 /// An index as messages print it: `(x, y, z)`.
 pub(crate) struct Index(pub(crate) [u32; 3]);
 
@@ -102,6 +122,48 @@ impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0;
         write!(f, "({x}, {y}, {z})")
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "block {} thread {} runs",
+            Index(self.block),
+            Index(self.thread)
+        )
+    }
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            threads,
+            example,
+            what,
+            line,
+        } = self;
+        let Running { block, thread } = *example;
+        let (block, thread) = (Index(block), Index(thread));
+        match threads {
+            1 => write!(f, "block {block} thread {thread} waits {what} (at {line})"),
+            _ => write!(
+                f,
+                "{threads} threads wait {what} (at {line}), one of them block {block} thread {thread}"
+            ),
+        }
+    }
+}
+
+/// Writes at most [`MOST_LISTED`] items, and how many `more` there are.
+fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], more: &str) -> fmt::Result {
+    for item in items.iter().take(MOST_LISTED) {
+        write!(f, "; {item}")?;
+    }
+    match items.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        left => write!(f, "; {left} more {more}"),
     }
 }
 
@@ -174,19 +236,15 @@ impl fmt::Display for SimtError {
                 kernel,
                 seconds,
                 running,
+                waiting,
             } => {
                 write!(f, "kernel `{kernel}`: no progress for {seconds} s")?;
-                for Running { block, thread } in running {
-                    write!(
-                        f,
-                        "; block {} thread {} runs",
-                        Index(*block),
-                        Index(*thread)
-                    )?;
-                }
+                list(f, running, "threads run")?;
+                list(f, waiting, "groups of threads wait")?;
                 write!(
                     f,
-                    "; all other threads wait, have ended or have not begun. Look for an endless loop, or for a lock \
+                    "; all other threads have ended or have not begun. A thread waits until its next turn, even if its \
+                     event has come. Look for an endless loop, or for a lock \
                      that a waiting thread holds, or set {}=<seconds> to wait longer",
                     crate::watchdog::VARIABLE
                 )
@@ -207,3 +265,36 @@ impl fmt::Display for SimtError {
 }
 
 impl std::error::Error for SimtError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_without_progress_fill_no_more_than_a_screen() {
+        let of_thread = |x| Running {
+            block: [0, 0, 0],
+            thread: [x, 0, 0],
+        };
+        let stopped = |x| Stopped {
+            threads: 32,
+            example: of_thread(x),
+            what: "at sync_threads".to_owned(),
+            line: format!("kernel.rs:{x}:5"),
+        };
+        let error = SimtError::NoProgress {
+            kernel: "stuck".to_owned(),
+            seconds: 60,
+            running: (0..64).map(of_thread).collect(),
+            waiting: (0..100).map(stopped).collect(),
+        };
+        let text = error.to_string();
+        for part in [
+            "block (0, 0, 0) thread (7, 0, 0) runs; 56 more threads run; 32 threads wait at sync_threads",
+            "(at kernel.rs:7:5), one of them block (0, 0, 0) thread (7, 0, 0); 92 more groups of threads wait;",
+        ] {
+            assert!(text.contains(part), "`{part}` is not in: {text}");
+        }
+        assert!(text.len() < 2000, "{} bytes", text.len());
+    }
+}

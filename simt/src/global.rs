@@ -159,7 +159,7 @@ impl Access {
         if place == Place::Fine && is_aligned {
             return Ok(buffer.copied());
         }
-        Err(self.message(place, buffer.copied(), align))
+        Err(self.message(place, buffer.copied(), launch.buffers, align))
     }
 
     /// Counts the access in the launch's report.
@@ -230,7 +230,12 @@ impl Access {
         let with = |buffers: &Buffers| buffers.with(address, 1).copied();
         let buffer = buffer.or_else(|| buffers.and_then(with));
         let what = format!("{} of {} bytes", self.kind.name(), self.bytes);
-        let place = At { address, buffer }.to_string();
+        let at = At {
+            address,
+            buffer,
+            buffers,
+        };
+        let place = at.to_string();
         races::message(thread, &what, &place, race)
     }
 
@@ -268,14 +273,24 @@ impl Access {
     }
 
     #[cold]
-    fn message(self, place: Place, buffer: Option<Buffer>, align: usize) -> String {
+    fn message(
+        self,
+        place: Place,
+        buffer: Option<Buffer>,
+        buffers: Option<&Buffers>,
+        align: usize,
+    ) -> String {
         let Self {
             kind,
             address,
             bytes,
         } = self;
         let kind = kind.name();
-        let at = At { address, buffer };
+        let at = At {
+            address,
+            buffer,
+            buffers,
+        };
         let extent = Extent(buffer);
         let what = format!("{kind} of {bytes} bytes at {at}{extent}");
         match place {
@@ -308,12 +323,14 @@ enum Place {
 }
 
 /// Where an access is, in a message.
-struct At {
+struct At<'b> {
     address: usize,
     buffer: Option<Buffer>,
+    /// All buffers of the launch, which know the names of arguments.
+    buffers: Option<&'b Buffers>,
 }
 
-impl Display for At {
+impl Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(buffer) = self.buffer else {
             let place = with_range(self.address, 1, |range| {
@@ -326,7 +343,8 @@ impl Display for At {
         };
         let offset = self.address.wrapping_sub(buffer.start) as isize;
         let index = offset.div_euclid(buffer.element_bytes as isize);
-        write!(f, "element {index} of argument {}", buffer.argument)
+        let name = self.buffers.map(|buffers| buffers.name(buffer.argument));
+        write!(f, "element {index} of {}", name.unwrap_or_default())
     }
 }
 

@@ -1,16 +1,17 @@
 //! The grid of one launch: which clusters have not been started, and whether the launch has failed or is deadlocked.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::buffers::Buffers;
 use crate::context::{Dims, Launch};
-use crate::error::{Running, SimtError};
+use crate::error::{Running, SimtError, Stopped};
 use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
 use crate::races::checks_races;
 use crate::report::{self, LaunchReport};
+use crate::shown_wait::ShownWait;
 use crate::stack::MAX_STACKS;
 use crate::traffic::Traffic;
 
@@ -77,6 +78,8 @@ pub(crate) struct Grid<'l> {
     begun: AtomicUsize,
     /// What each core does.
     running: Box<[Core]>,
+    /// What the threads of each cluster that runs wait for, with the cluster's number.
+    shown: Mutex<Vec<(u64, Arc<[ShownWait]>)>>,
     idle: Mutex<IdleCores>,
 }
 
@@ -120,6 +123,7 @@ impl<'l> Grid<'l> {
             cores: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             running: (0..MOST_SHOWN).map(|_| Core::new()).collect(),
+            shown: Mutex::new(Vec::new()),
             idle: Mutex::new(IdleCores {
                 progress: 0,
                 count: 0,
@@ -204,28 +208,74 @@ impl<'l> Grid<'l> {
         steps.fold(self.progress(), u64::wrapping_add)
     }
 
-    /// The error if the grid has made no progress for some time: the threads that run.
+    fn shown(&self) -> MutexGuard<'_, Vec<(u64, Arc<[ShownWait]>)>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called when a cluster starts, with the places where its threads show what they wait for.
+    pub(crate) fn shows(&self, cluster: u64, shown: &Arc<[ShownWait]>) {
+        self.shown().push((cluster, shown.clone()));
+    }
+
+    /// To be called before the threads of a cluster go.
+    pub(crate) fn shows_no_more(&self, shown: &Arc<[ShownWait]>) {
+        self.shown().retain(|(_, other)| !Arc::ptr_eq(other, shown));
+    }
+
+    /// The error if the grid has made no progress for some time: the threads that run, and those that wait.
     pub(crate) fn no_progress(&self, time: Duration) -> SimtError {
-        let dims = self.launch.dims;
         let shown = self
             .running
             .iter()
             .map(|core| core.thread.load(Ordering::Relaxed));
-        let running = shown.filter(|&thread| thread != NO_THREAD).map(|thread| {
-            let [cluster, in_cluster] = [thread >> THREAD_BITS, thread & ((1 << THREAD_BITS) - 1)];
-            // A thread's number in its cluster is below 2¹⁴.
-            let in_cluster = in_cluster as u32;
-            let [rank, linear] = [in_cluster / dims.threads(), in_cluster % dims.threads()];
-            Running {
-                block: dims.block_idx(cluster, rank),
-                thread: dims.thread_idx(linear),
-            }
-        });
+        let running: Vec<u64> = shown.filter(|&thread| thread != NO_THREAD).collect();
         SimtError::NoProgress {
             kernel: self.launch.kernel.to_owned(),
             seconds: time.as_secs_f64().ceil() as u64,
-            running: running.collect(),
+            waiting: self.waiting(&running),
+            running: running.iter().map(|&thread| self.named(thread)).collect(),
         }
+    }
+
+    /// The index of a thread that a core shows.
+    fn named(&self, thread: u64) -> Running {
+        let dims = self.launch.dims;
+        let [cluster, in_cluster] = [thread >> THREAD_BITS, thread & ((1 << THREAD_BITS) - 1)];
+        // A thread's number in its cluster is below 2¹⁴.
+        let in_cluster = in_cluster as u32;
+        let [rank, linear] = [in_cluster / dims.threads(), in_cluster % dims.threads()];
+        Running {
+            block: dims.block_idx(cluster, rank),
+            thread: dims.thread_idx(linear),
+        }
+    }
+
+    /// The threads that wait, without those that run: grouped by what they wait for and where, the largest group first.
+    fn waiting(&self, running: &[u64]) -> Vec<Stopped> {
+        let mut groups: Vec<Stopped> = Vec::new();
+        for (cluster, shown) in self.shown().iter() {
+            for (number, shown) in (cluster << THREAD_BITS..).zip(shown.iter()) {
+                let Some((awaited, line)) = shown.get() else {
+                    continue;
+                };
+                if running.contains(&number) {
+                    continue;
+                }
+                let (what, line) = (awaited.to_string(), line.to_string());
+                let same = |group: &&mut Stopped| group.what == what && group.line == line;
+                match groups.iter_mut().find(same) {
+                    Some(group) => group.threads += 1,
+                    None => groups.push(Stopped {
+                        threads: 1,
+                        example: self.named(number),
+                        what,
+                        line,
+                    }),
+                }
+            }
+        }
+        groups.sort_by_key(|group| std::cmp::Reverse(group.threads));
+        groups
     }
 
     /// To be called by a core that has finished its work on the grid.

@@ -15,8 +15,8 @@
 //! in a kernel and a wrong access to memory end the launch with an error, too ([`SimtError`]).
 //!
 //! A launch never hangs. After 60 seconds without progress, or as many as the environment variable
-//! `CUTLET_SIMT_WATCHDOG_SECONDS` says, it ends with an error that names the threads that run. If they cannot be ended,
-//! the process ends with that message. Progress is that a thread begins to run, waits or ends. 0 seconds is no limit.
+//! `CUTLET_SIMT_WATCHDOG_SECONDS` says, it ends with an error that names the threads that run, and the threads that wait
+//! by what they wait for. If they cannot be ended, the process ends with that message. Progress is that a thread begins to run, waits or ends. 0 seconds is no limit.
 //!
 //! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says. A stack
 //! overflow ends the process with a message that names kernel, block and thread.
@@ -61,6 +61,7 @@ mod report;
 mod shadow;
 mod shared_address;
 mod shared_memory;
+mod shown_wait;
 mod site;
 mod vector_clock;
 mod wait;
@@ -99,7 +100,7 @@ pub use context::{
     attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
     linear_thread_idx, thread_idx, warp,
 };
-pub use error::{Running, SimtError, Waiting};
+pub use error::{Running, SimtError, Stopped, Waiting};
 pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
 pub use global::{global_bytes, store_global};
 pub use launch::{launch, launch_with};

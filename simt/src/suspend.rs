@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::context::current;
+use crate::shown_wait::Awaited;
 use crate::wait::{AfterPoll, Wait, WaitKind};
 
 /// Suspends the running GPU thread until `ready` returns true. Other threads run meanwhile.
@@ -19,17 +20,34 @@ use crate::wait::{AfterPoll, Wait, WaitKind};
 #[inline]
 #[track_caller]
 pub fn yield_until(kind: WaitKind, what: fmt::Arguments<'_>, ready: impl Fn() -> bool) {
+    wait_for(kind, kind.into(), what, ready);
+}
+
+/// [`yield_until`] that tells the watchdog what is awaited.
+#[inline]
+#[track_caller]
+pub(crate) fn wait_for(
+    kind: WaitKind,
+    awaited: Awaited,
+    what: fmt::Arguments<'_>,
+    ready: impl Fn() -> bool,
+) {
     if ready() {
         // A thread whose waits succeed does not spin.
         let poll = &current().poll;
         poll.set(poll.get().without_repeats());
         return;
     }
-    suspend_until(kind, &what, &ready);
+    suspend_until(kind, awaited, &what, &ready);
 }
 
 #[track_caller]
-fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> bool) {
+fn suspend_until(
+    kind: WaitKind,
+    awaited: Awaited,
+    what: &fmt::Arguments<'_>,
+    ready: &dyn Fn() -> bool,
+) {
     let thread = current();
     // A destructor waits while its thread unwinds. The launch is ending, and nothing it waits for will come.
     if std::thread::panicking() {
@@ -42,6 +60,7 @@ fn suspend_until(kind: WaitKind, what: &fmt::Arguments<'_>, ready: &dyn Fn() -> 
     );
     // `what` and `ready` live until the scheduler resumes the thread below. It forgets the wait before.
     thread.wait.set(Some(Wait::new(kind, what, ready)));
+    thread.shown().set(awaited, thread.line());
     // SAFETY: a thread's yielder is set when its coroutine starts, and this is that coroutine.
     unsafe { (*thread.yielder.get()).suspend(()) };
 }
@@ -68,9 +87,15 @@ pub fn polled(address: usize, value: u64, changed: impl Fn() -> bool) {
     thread.poll.set(poll);
     match after {
         AfterPoll::GoOn => {}
-        AfterPoll::EndTurn => suspend_until(WaitKind::Grid, &format_args!("polls"), &|| true),
-        AfterPoll::Suspend => yield_until(
+        AfterPoll::EndTurn => suspend_until(
             WaitKind::Grid,
+            Awaited::Value,
+            &format_args!("polls"),
+            &|| true,
+        ),
+        AfterPoll::Suspend => wait_for(
+            WaitKind::Grid,
+            Awaited::Value,
             format_args!("spins on the value at {address:#x}, which no thread changes"),
             changed,
         ),

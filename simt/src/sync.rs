@@ -4,7 +4,8 @@ use std::fmt::{self, Display};
 
 use crate::barrier::{Barrier, ClusterBarrier};
 use crate::context::{BARRIERS, Thread, current};
-use crate::suspend::yield_until;
+use crate::shown_wait::Awaited;
+use crate::suspend::wait_for;
 use crate::vector_clock::Orders;
 use crate::wait::WaitKind;
 use crate::warp::{Lanes, WARP_SIZE, Warp};
@@ -20,8 +21,9 @@ pub fn sync_threads() {
     let block = thread.block();
     let barrier = &block.barriers[0];
     let phase = barrier.arrive(&thread.clock.borrow(), 1, 0, block.threads);
-    yield_until(
+    wait_for(
         WaitKind::BlockBarrier,
+        Awaited::Block,
         format_args!("waits at sync_threads"),
         || barrier.has_ended(phase),
     );
@@ -41,8 +43,9 @@ pub fn barrier_sync(id: u32, threads: u32) {
     let thread = current();
     let (barrier, counts) = named_barrier(thread, id, threads);
     let phase = barrier.arrive(&thread.clock.borrow(), counts, id, threads);
-    yield_until(
+    wait_for(
         WaitKind::Cluster,
+        Awaited::Barrier { id, threads },
         format_args!(
             "waits at barrier {id} for {threads} threads, of which {} are there",
             // Read when the message is written, not when the wait begins.
@@ -137,8 +140,9 @@ pub(crate) fn warp_meet(operation: &'static str, value: u32, by_last: impl FnOnc
 #[track_caller]
 fn wait_for_warp(warp: &Warp, operation: &'static str, phase: u32) {
     if !warp.has_ended(phase) {
-        yield_until(
+        wait_for(
             WaitKind::Cluster,
+            Awaited::Warp,
             format_args!(
                 "waits in {operation} for lanes of its warp (mask {})",
                 // Read when the message is written, not when the wait begins.
@@ -209,8 +213,9 @@ pub fn cluster_wait() {
     let Some(phase) = thread.cluster_arrival.take() else {
         panic!("the thread calls cluster_wait without cluster_arrive before it");
     };
-    yield_until(
+    wait_for(
         WaitKind::Cluster,
+        Awaited::ClusterBarrier,
         format_args!(
             "waits at the cluster's barrier for {threads} threads, of which {} are there",
             // Read when the message is written, not when the wait begins.

@@ -2,7 +2,7 @@
 //!
 //! A thread in an endless loop keeps its OS thread. First the watchdog lets the launch fail: then the thread ends at
 //! its next access to memory. A thread that makes no access, or catches the panic, cannot be ended from outside. Its
-//! launch cannot return either, so the watchdog says which threads run and ends the process.
+//! launch cannot return either, so the watchdog says which threads run, which wait and for what, and ends the process.
 
 use std::process::abort;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};

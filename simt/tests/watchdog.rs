@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 
 use cutlet_simt::{
-    LaunchSpec, MemoryAccess, Running, SimtError, access_shared, block_idx, launch, sync_threads,
-    thread_idx,
+    LaunchSpec, MemoryAccess, Running, SimtError, Stopped, access_shared, barrier_sync, block_idx,
+    launch, mbarrier_init, mbarrier_wait, sync_threads, sync_warp, thread_idx,
 };
 
 const SPEC: LaunchSpec<'static> = LaunchSpec {
@@ -81,15 +81,31 @@ fn an_endless_loop_with_accesses_ends_with_an_error() {
             }
             sync_threads();
         });
-        let expected = SimtError::NoProgress {
-            kernel: "stuck".to_owned(),
-            seconds: 1,
-            running: vec![Running {
-                block: [1, 0, 0],
-                thread: [5, 0, 0],
-            }],
+        let of_thread = |x| Running {
+            block: [1, 0, 0],
+            thread: [x, 0, 0],
         };
-        assert_eq!(error, Err(expected));
+        let Err(SimtError::NoProgress {
+            running, waiting, ..
+        }) = error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!(running, [of_thread(5)]);
+        // Threads 6 and 7 have not begun.
+        let [
+            Stopped {
+                threads: 5,
+                example,
+                what,
+                line,
+            },
+        ] = waiting.as_slice()
+        else {
+            panic!("{waiting:?}");
+        };
+        assert_eq!((*example, what.as_str()), (of_thread(0), "at sync_threads"));
+        assert!(line.starts_with("simt/tests/watchdog.rs:"), "{line}");
         // The cores can be used again.
         launch(&SPEC, &sync_threads).unwrap();
         return;
@@ -99,6 +115,44 @@ fn an_endless_loop_with_accesses_ends_with_an_error() {
         "{}",
         String::from_utf8_lossy(&output.stdout)
     );
+}
+
+/// Each warp waits for another kind of event. Thread 126 never comes. It runs after all others have begun to wait.
+#[test]
+fn threads_that_wait_are_listed_by_what_they_wait_for() {
+    let Some(output) = run_apart("threads_that_wait_are_listed_by_what_they_wait_for") else {
+        let spec = LaunchSpec {
+            grid: [1, 1, 1],
+            block: [128, 1, 1],
+            ..SPEC
+        };
+        let _ = launch(&spec, &|| {
+            let [x, ..] = thread_idx();
+            if x == 0 {
+                mbarrier_init(8, 1);
+            }
+            sync_threads();
+            match x {
+                0..32 => sync_threads(),
+                32..64 => barrier_sync(1, 64),
+                64..96 => mbarrier_wait(8, 0),
+                126 => loop {
+                    black_box(());
+                },
+                _ => sync_warp(),
+            }
+        });
+        return;
+    };
+    let parts = [
+        "thread (126, 0, 0) runs",
+        "32 threads wait at sync_threads (at simt/tests/watchdog.rs:",
+        "32 threads wait at barrier 1 for 64 threads (at simt/tests/watchdog.rs:",
+        "32 threads wait for the phase of parity 0 of the mbarrier at shared address 8 (at simt/tests/watchdog.rs:",
+        "31 threads wait for lanes of their warp (at simt/tests/watchdog.rs:",
+        "one of them block (0, 0, 0) thread (96, 0, 0)",
+    ];
+    assert_aborted(&output, &parts);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Runs every test: of the workspace, its documentation and its examples, and of packages that stand outside as a
 //! user's would.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use crate::{
     examples::{Examples, UsersPackage},
     process::{self, Outcome, cargo, run_and_read},
@@ -12,10 +15,7 @@ pub fn run() -> Outcome {
     setup::run()?;
     let mut count = Count::default();
     let result = run_all(&mut count);
-    println!(
-        "\ntests: {} passed, {} failed, {} skipped",
-        count.passed, count.failed, count.ignored
-    );
+    println!("\n{count}");
     result
 }
 
@@ -40,16 +40,35 @@ fn run_all(count: &mut Count) -> Outcome {
     Ok(())
 }
 
+/// What a run on a machine without a GPU says nothing about.
+const WITHOUT_A_GPU: &str = "\
+There is no GPU here, so all kernels ran on the CPU backend. Not tested:
+  that the driver loads the kernels' PTX, and that a GPU computes what the CPU backend does
+  the driver's streams, graphs, copies and memory, and those of cudarc
+  cuBLAS, which `cutlet bench` compares with
+  how long anything takes";
+
 /// How many tests ran, summed over the last lines of all test programs.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Count {
+    /// With those that returned because they could not run.
     passed: u32,
     failed: u32,
     ignored: u32,
+    /// The tests that returned because they could not run, by the reason.
+    not_run: BTreeMap<String, Vec<String>>,
 }
 
 impl Count {
     fn add(&mut self, line: &str) {
+        if let Some((test, why)) = line
+            .strip_prefix(cutlet_not_run::BEGIN)
+            .and_then(|line| line.split_once(": "))
+        {
+            let tests = self.not_run.entry(why.to_owned()).or_default();
+            tests.push(test.to_owned());
+            return;
+        }
         let Some(result) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -64,6 +83,30 @@ impl Count {
                 Some("ignored") => self.ignored += number,
                 _ => {}
             }
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not_run = self.not_run.values().map(Vec::len).sum::<usize>() as u32;
+        let passed = self.passed.saturating_sub(not_run);
+        let Self {
+            failed, ignored, ..
+        } = self;
+        write!(
+            f,
+            "tests: {passed} passed, {failed} failed, {ignored} ignored, {not_run} not run"
+        )?;
+        for (why, tests) in &self.not_run {
+            write!(f, "\nnot run, because {why}:")?;
+            for test in tests {
+                write!(f, "\n  {test}")?;
+            }
+        }
+        match self.not_run.keys().any(|why| why.contains("no GPU")) {
+            true => write!(f, "\n{WITHOUT_A_GPU}"),
+            false => Ok(()),
         }
     }
 }
@@ -87,8 +130,30 @@ mod tests {
             passed: 15,
             failed: 2,
             ignored: 1,
+            not_run: BTreeMap::new(),
         };
         assert_eq!(count, expected);
+    }
+
+    #[test]
+    fn tests_that_did_not_run_are_not_counted_as_passed() {
+        let mut count = Count::default();
+        for line in [
+            "not run: launches_allocate_nothing: there is no GPU",
+            "test launches_allocate_nothing ... ok",
+            "not run: tests::sgemm_is_the_product: there is no GPU",
+            "not run: two_gpus: there are not two GPUs",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.20s",
+        ] {
+            count.add(line);
+        }
+        let said = count.to_string();
+        let expected = "tests: 9 passed, 0 failed, 1 ignored, 3 not run\n\
+                        not run, because there are not two GPUs:\n  two_gpus\n\
+                        not run, because there is no GPU:\n  launches_allocate_nothing\n  \
+                        tests::sgemm_is_the_product\nThere is no GPU here";
+        assert!(said.starts_with(expected), "{said}");
+        assert!(!Count::default().to_string().contains("no GPU"));
     }
 
     #[test]

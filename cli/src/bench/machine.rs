@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dtype::Dtype;
 use super::nvml::{Card, Nvml};
-use super::positive::{positive, positive_or_absent};
+use super::positive::{at_least_one, positive, positive_or_absent};
 use super::setting::Setting;
 
 /// The machine that figures belong to.
@@ -16,6 +16,7 @@ pub struct Machine {
     /// The GPU's name; the processor's on the CPU backend.
     pub name: String,
     /// Multiprocessors; cores on the CPU backend.
+    #[serde(deserialize_with = "at_least_one")]
     pub multiprocessors: u32,
     /// Compute capability, as `9.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

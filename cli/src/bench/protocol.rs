@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 use super::family::{Case, Contestant, Role};
+use super::positive::{at_least_one, positive, positive_or_absent, zero_or_more};
 use super::setting::Setting;
 use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
@@ -31,9 +32,11 @@ const PLUG_BYTES: usize = 256 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// Rounds. In each, every contestant is sampled twice, in an order and its reverse.
+    #[serde(deserialize_with = "at_least_one")]
     pub rounds: usize,
     /// A sample has as many runs as the slowest contestant does in this many milliseconds, by a first look. It has at
     /// least one run, and in a graph at most as many as the graph holds. A faster contestant's sample is shorter.
+    #[serde(deserialize_with = "zero_or_more")]
     pub sample_milliseconds: f64,
     /// The fewest runs of a sample, unless they take longer than 25 ms: in a longer sample, the card would reach its
     /// power limit.
@@ -41,16 +44,20 @@ pub struct Protocol {
     pub sample_runs: usize,
     /// The shortest pause before a sample, in milliseconds, so that the power of earlier work does not decide the
     /// clocks.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "zero_or_more")]
     pub rest_milliseconds: f64,
     /// The shortest pause before a sample, as a multiple of the sample before, or of all work before the first sample.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "zero_or_more")]
     pub rest_samples: f64,
     /// Whether A is scaled so that the input of an activation is about N(0, 1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scaled_for_activations: bool,
     /// Runs shorter than this many microseconds are timed inside CUDA graphs. Older runs do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "positive_or_absent"
+    )]
     pub graph_below_microseconds: Option<f64>,
     /// How the baseline of a GEMM is chosen. Older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,6 +77,7 @@ pub struct Choice {
     /// How many algorithms are timed in every round, beside the default. The one with the least median is the baseline.
     pub finalists: usize,
     /// From the third on, contestants that take more than this multiple of the fastest in the first look are not timed.
+    #[serde(deserialize_with = "positive")]
     pub hopeless: f64,
 }
 
@@ -85,8 +93,10 @@ pub const CHOICE: Choice = Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sustained {
     /// Milliseconds of work without a pause before the first round.
+    #[serde(deserialize_with = "zero_or_more")]
     pub settle_milliseconds: f64,
     /// The length of a sample, in place of the protocol's `sample_milliseconds`.
+    #[serde(deserialize_with = "positive")]
     pub sample_milliseconds: f64,
 }
 

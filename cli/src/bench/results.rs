@@ -1,6 +1,7 @@
 //! The results of a run.
 
 mod file;
+mod ratio;
 
 use serde::{Deserialize, Serialize};
 

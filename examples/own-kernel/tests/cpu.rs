@@ -36,7 +36,7 @@ fn a_bias_that_is_too_short_is_reported() {
     let launched = unsafe { stream.launch(&function, 1, (8, 128, &bias, &mut x)) };
     let error = launched.unwrap_err().to_string();
     assert!(
-        error.contains("element 127 of argument 3, which has 127 elements"),
+        error.contains("element 127 of argument 3 (`bias`), which has 127 elements"),
         "{error}"
     );
     assert!(error.contains("src/lib.rs:"), "{error}");

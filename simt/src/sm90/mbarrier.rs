@@ -5,7 +5,8 @@ use std::fmt;
 
 use crate::context::{Block, Thread, current, running_block};
 use crate::shared::{SharedAddress, locate, other_rank};
-use crate::suspend::{polled, yield_until};
+use crate::shown_wait::Awaited;
+use crate::suspend::{polled, wait_for};
 use crate::timelines::{Events, Timelines};
 use crate::vector_clock::{SyncClock, Timeline};
 use crate::wait::WaitKind;
@@ -335,8 +336,9 @@ pub fn mbarrier_wait(address: u32, parity: u32) {
     check_parity(parity);
     let mbarrier = Mbarrier::at(address);
     mbarrier.read();
-    yield_until(
+    wait_for(
         WaitKind::Cluster,
+        Awaited::Mbarrier { address, parity },
         format_args!(
             "waits for the phase of parity {parity} of the mbarrier at shared address {}, {}",
             mbarrier.address(),

@@ -13,7 +13,8 @@ use std::rc::Rc;
 use crate::access::Access;
 use crate::context::{Block, Thread, current, thread_in_message};
 use crate::shared::SharedAddress;
-use crate::suspend::yield_until;
+use crate::shown_wait::Awaited;
+use crate::suspend::wait_for;
 use crate::timelines::{Events, Timelines};
 use crate::vector_clock::{SyncClock, Timeline, VectorClock};
 use crate::wait::WaitKind;
@@ -234,8 +235,9 @@ pub fn wgmma_wait(pending: u32) {
         return;
     }
     warpgroup.arrived.set(arrived);
-    yield_until(
+    wait_for(
         WaitKind::Cluster,
+        Awaited::Warpgroup,
         format_args!(
             "waits for wgmma with its warpgroup, of which {} threads are there",
             // Read when the message is written, not when the wait begins.

@@ -85,6 +85,8 @@ impl Epilogue {
         let x = if self.bias { product + bias } else { product };
         match self.activation {
             None => x,
+            // `max` would drop a NaN, which the kernels pass on.
+            Some(Activation::Relu) if x.is_nan() => x,
             Some(Activation::Relu) => x.max(0.0),
             Some(Activation::Gelu) => {
                 let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);

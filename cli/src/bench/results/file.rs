@@ -22,6 +22,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::ratio;
 use super::{FILE, Figures, Measured, Outcome, Results, RowResult, SCHEMA};
 use crate::bench::cells::Cells;
 use crate::bench::check::Distance;
@@ -63,8 +64,10 @@ const SUSTAINED_COLUMNS: [&str; 4] = [
     "sustained_ratio_min",
     "sustained_ratio_max",
 ];
-/// How far a speed may be from that of the median time, relatively: both are rounded.
+/// How far a speed or a ratio may be from that of the times, relatively: all are rounded.
 const ROUNDING: f64 = 1e-3;
+/// What to do about results that cannot be right.
+const FIX: &str = "restore the file, or measure again";
 
 impl Results {
     /// The results as the text of a CSV file.
@@ -114,7 +117,7 @@ impl Results {
             false => path.to_path_buf(),
         };
         let text = std::fs::read_to_string(&file);
-        text.map_err(|error| error.to_string())
+        text.map_err(|error| format!("{error}; name a run's folder, or its {FILE}"))
             .and_then(|text| Results::from_csv(&text))
             .map_err(|found| Error::file(format!("reading results from {}", file.display()), found))
     }
@@ -125,18 +128,22 @@ impl Results {
         let mut reader = csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .from_reader(text.as_bytes());
-        let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        let unreadable = |error: csv::Error| format!("{error}; {FIX}");
+        let header = reader.headers().map_err(unreadable)?.clone();
         // Lines of a problem need not follow each other: a spreadsheet may have sorted them.
         let mut numbers = BTreeMap::new();
+        // The line of each problem's ratios.
+        let mut ratio_lines = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|error| error.to_string())?;
+            let record = record.map_err(unreadable)?;
             let line = record.position().map_or(0, csv::Position::line);
             let cells = Cells::new(header.iter().zip(&record));
-            let wrong = |found: String| format!("line {line}: {found}");
+            let wrong = |found: String| format!("line {line}: {found}; {FIX}");
             let row = row(&cells).map_err(wrong)?;
             let next = results.rows.len();
             let number = *numbers.entry(row.id.clone()).or_insert(next);
             if number == next {
+                ratio_lines.push(line);
                 results.rows.push(RowResult {
                     suite: cells.text("suite").to_string(),
                     outcome: Outcome::Measured(Box::new(Measured {
@@ -150,14 +157,28 @@ impl Results {
                 });
             }
             add(&mut results.rows[number], &cells).map_err(wrong)?;
+            if !cells.text("ratio").is_empty() {
+                ratio_lines[number] = line;
+            }
+        }
+        for (result, line) in results.rows.iter().zip(ratio_lines) {
+            if let Some(found) = result.measured().and_then(ratio::contradiction) {
+                return Err(format!("line {line}: {found}; {FIX}"));
+            }
         }
         let without_figures = results.rows.iter().find(|result| {
             let measured = result.measured();
             measured.is_some_and(|measured| measured.contestants.is_empty())
         });
+        let (rows, planned) = (results.rows.len(), results.planned_rows);
+        if planned < rows {
+            return Err(format!(
+                "planned_rows is {planned}, but there are {rows} rows; {FIX}"
+            ));
+        }
         match without_figures {
             Some(result) => Err(format!(
-                "{} has no contestant that was measured",
+                "{} has no contestant that was measured; {FIX}",
                 result.row.id
             )),
             None => Ok(results),
@@ -170,7 +191,7 @@ fn facts(text: &str) -> Result<Results, String> {
     /// The part of the facts that every version of the format has.
     #[derive(Deserialize)]
     struct Version {
-        schema: u32,
+        schema: Option<u32>,
     }
 
     let facts: Vec<&str> = text
@@ -183,13 +204,24 @@ fn facts(text: &str) -> Result<Results, String> {
         let message = error.message().trim_end().replace('\n', " ");
         match error.span() {
             Some(span) => {
-                let line = 1 + facts[..span.start].matches('\n').count();
-                format!("line {line}: {message}")
+                let before = facts[..span.start].matches('\n').count();
+                let fact = facts.lines().nth(before).unwrap_or_default();
+                let key = match fact.split_once('=') {
+                    Some((key, _)) => format!("{}: ", key.trim()),
+                    None => String::new(),
+                };
+                format!("line {}: {key}{message}; {FIX}", before + 1)
             }
-            None => message,
+            None => format!("{message}; {FIX}"),
         }
     };
     let Version { schema } = toml::from_str(&facts).map_err(wrong)?;
+    let schema = schema.ok_or_else(|| {
+        format!(
+            "it has no line `# schema = {SCHEMA}`, so `cutlet bench` did not write it; name a run's folder, or its \
+             {FILE}"
+        )
+    })?;
     if schema != SCHEMA {
         return Err(format!(
             "its schema is {schema}, this program knows {SCHEMA}; use the program that wrote it"
@@ -471,7 +503,10 @@ mod tests {
                 about: "mine".to_string(),
             }],
             machine: Machine::new(&setting, None),
-            protocol: Protocol::default(),
+            protocol: Protocol {
+                rounds: 5,
+                ..Protocol::default()
+            },
             rows: vec![
                 result(mnk, Outcome::Measured(Box::new(measured))),
                 result(
@@ -528,6 +563,16 @@ mod tests {
             (",1.5,1.25,1.75,", ",-1.5,1.25,1.75,", "ratio is `-1.5`"),
             (",1.5,1.25,1.75,", ",1.5,1.25,,", "ratio_max is ``"),
             (",0.032768,", ",0.5,", "speed is 0.5, but"),
+            (
+                ",1.5,1.25,1.75,",
+                ",2.5,1.25,2.75,",
+                "ratio_max is 2.75, but",
+            ),
+            (
+                ",1.5,1.25,1.75,",
+                ",1.7,1.6,1.75,",
+                "the ratio of the median times is 1.5, which",
+            ),
             (",0.00125,", ",-0.00125,", "error is `-0.00125`"),
             ("gemm,", "gem,", "family is `gem`"),
             (",64,32,16,", ",64,0,16,", "n is `0`"),
@@ -538,6 +583,7 @@ mod tests {
             let error = Results::from_csv(&text.replacen(from, to, 1)).unwrap_err();
             let expected = format!("line {first}: {found}");
             assert!(error.starts_with(&expected), "{expected}: {error}");
+            assert!(error.ends_with(FIX), "{error}");
         }
     }
 
@@ -551,11 +597,47 @@ mod tests {
         for seconds in ["-1.0", "nan", "inf", "\"long\""] {
             let wrong = text.replacen("seconds = 12.5", &format!("seconds = {seconds}"), 1);
             let error = Results::from_csv(&wrong).unwrap_err();
-            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+            assert!(
+                error.starts_with(&format!("line {line}: seconds: ")),
+                "{error}"
+            );
+            assert!(error.ends_with(FIX), "{error}");
         }
+        for (from, to, found) in [
+            (
+                "rounds = 5",
+                "rounds = 0",
+                "rounds: there must be at least one",
+            ),
+            (
+                "planned_rows = 3",
+                "planned_rows = 1",
+                "planned_rows is 1, but there are 2 rows",
+            ),
+            (
+                "rest_milliseconds = 0.0",
+                "rest_milliseconds = nan",
+                "rest_milliseconds: NaN is neither",
+            ),
+        ] {
+            assert!(text.contains(from), "{from} in {text}");
+            let error = Results::from_csv(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(found), "{error}");
+        }
+        let multiprocessors = text
+            .lines()
+            .find(|line| line.starts_with("# multiprocessors"))
+            .unwrap();
+        let error = Results::from_csv(&text.replacen(multiprocessors, "# multiprocessors = 0", 1))
+            .unwrap_err();
+        assert!(
+            error.contains("multiprocessors: there must be at least one; "),
+            "{error}"
+        );
         let other = Results::from_csv("# schema = 99\n").unwrap_err();
         assert!(other.starts_with("its schema is 99"), "{other}");
-        assert!(Results::from_csv("family,type\n").is_err());
+        let none = Results::from_csv("family,type\n").unwrap_err();
+        assert!(none.starts_with("it has no line `# schema = 2`"), "{none}");
     }
 
     #[test]
