@@ -1,29 +1,19 @@
 //! `cutlet layout`: a calculator for layouts, in CuTe's notation.
 
-mod calculator;
-mod figures;
-mod functions;
-mod refusal;
-mod value;
-
-use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::panic;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet_layout_core::picture::{self, Draw, ThreadValues};
-use cutlet_layout_core::{IntTuple, Layout};
+use cutlet_calculator::picture::{Picture, annotated, by_tile, thread_values};
+use cutlet_calculator::{
+    Calculator, Options, Refusal, SIGNATURES, Value, caught, figures, static_hint,
+};
+use cutlet_layout_core::picture;
 
-use crate::output::{OutputError, print, print_line};
-use calculator::{Calculator, evaluate};
-use refusal::{Refusal, caught};
-use value::Value;
-
-/// The most cells of a picture.
-const MOST_CELLS: i64 = 1 << 16;
+use crate::output::{OutputError, complain, print, print_line};
 
 /// Calculate with layouts (compositions, divisions, products, inverses), in words and pictures.
 ///
@@ -65,6 +55,10 @@ pub struct LayoutArgs {
     #[arg(long)]
     latex: bool,
 
+    /// Read `4` as the static integer `_4`.
+    #[arg(long = "static")]
+    is_static: bool,
+
     /// Explain compositions, divisions and products step by step.
     #[arg(long)]
     explain: bool,
@@ -78,6 +72,14 @@ pub struct LayoutArgs {
     functions: bool,
 }
 
+impl LayoutArgs {
+    fn options(&self) -> Options {
+        Options {
+            is_static: self.is_static,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The calculator catches panics and prints their messages as refusals.
@@ -86,10 +88,11 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         list_functions()?;
     }
     if let Some(folder) = &args.figures {
-        figures::draw_all(folder)?;
+        draw_figures(folder)?;
     }
     if args.stdin {
-        answer_lines(io::stdin().lock(), BufWriter::new(io::stdout().lock()))?;
+        let out = BufWriter::new(io::stdout().lock());
+        answer_lines(args.options(), io::stdin().lock(), out)?;
     }
     if let Some(expression) = &args.expression {
         answer(args, expression)?;
@@ -98,7 +101,7 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn list_functions() -> Result<(), OutputError> {
-    for (topic, signatures) in functions::SIGNATURES {
+    for (topic, signatures) in SIGNATURES {
         print_line(topic)?;
         for signature in *signatures {
             print_line(format!("  {signature}"))?;
@@ -108,14 +111,21 @@ fn list_functions() -> Result<(), OutputError> {
 }
 
 /// Answers each line with a line.
-fn answer_lines(mut lines: impl BufRead, mut answers: impl Write) -> io::Result<()> {
+fn answer_lines(
+    options: Options,
+    mut lines: impl BufRead,
+    mut answers: impl Write,
+) -> io::Result<()> {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         match std::str::from_utf8(&line) {
-            Ok(text) => match evaluate(text.trim_end()) {
-                Ok(value) => writeln!(answers, "{value}")?,
-                Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
-            },
+            Ok(text) => {
+                let mut calculator = Calculator::new(text.trim_end(), options);
+                match calculator.evaluate() {
+                    Ok(value) => writeln!(answers, "{}", calculator.shown(&value))?,
+                    Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
+                }
+            }
             Err(error) => {
                 writeln!(
                     answers,
@@ -134,42 +144,31 @@ fn one_line(refusal: &Refusal) -> String {
     refusal.to_string().replace('\n', " ")
 }
 
-/// A refusal with its expression, and a mark at its column.
-#[derive(Debug)]
-struct Marked {
-    refusal: Refusal,
-    expression: String,
-}
-
-impl fmt::Display for Marked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.refusal)?;
-        if let Some(column) = self.refusal.column {
-            write!(f, "\n  {}\n  {:>column$}", self.expression, "^")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Marked {}
-
 /// Answers one expression, in words and pictures.
 fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let marked = |refusal| Marked {
-        refusal,
-        expression: expression.to_owned(),
-    };
-    let mut calculator = Calculator::new(expression);
+    let marked = |refusal: Refusal| refusal.marked(expression);
+    let mut calculator = Calculator::new(expression, args.options());
+    if args.explain {
+        calculator = calculator.explaining();
+    }
     let value = calculator.evaluate();
     if args.explain {
         for explanation in calculator.explanations() {
-            print_line(explanation)?;
+            print_line(calculator.symbols().named(&explanation.to_string()))?;
         }
     }
-    let drawn = value
-        .and_then(|value| caught(|| draw(args, &value)))
-        .map_err(marked)?;
-    print(drawn.printed)?;
+    let value = value.map_err(marked)?;
+    let drawn = caught(|| draw(args, &value)).map_err(marked)?;
+    if drawn.printed.is_empty() {
+        print_line(calculator.shown(&value))?;
+    } else {
+        print(calculator.symbols().named(&drawn.printed))?;
+    }
+    if !args.is_static
+        && let Some(hint) = static_hint(expression, &value)
+    {
+        complain(format!("hint: {hint}"));
+    }
     if let (Some(file), Some(document)) = (&args.svg, &drawn.document) {
         fs::write(file, document)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -177,7 +176,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// The answer for a value: printed text, and a document for a file.
+/// The pictures of a value: printed ones, and a document for a file.
 struct Drawn {
     printed: String,
     document: Option<String>,
@@ -194,17 +193,13 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
         printed += &Picture::Table.draw(value)?;
     }
     if args.annotated {
-        let layout = value.layout().and_then(drawable)?;
-        printed += &picture::annotated_table(&layout).to_string();
+        printed += &annotated(value)?;
     }
     match &tiled {
         Some(tiled) if args.latex => printed += &picture::thread_value_latex(tiled).to_string(),
         Some(tiled) => printed += &picture::thread_value_table(tiled).to_string(),
         None if args.latex => printed += &Picture::Latex.draw(value)?,
         None => {}
-    }
-    if printed.is_empty() {
-        printed = format!("{value}\n");
     }
     let document = match (&args.svg, &tiled, &args.tiles) {
         (None, ..) => None,
@@ -215,80 +210,12 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
     Ok(Drawn { printed, document })
 }
 
-/// The pictures of a layout.
-#[derive(Clone, Copy)]
-enum Picture {
-    Table,
-    Latex,
-    Svg,
-}
-
-impl Picture {
-    fn draw(self, value: &Value) -> Result<String, Refusal> {
-        match value {
-            Value::Swizzled(layout) => Ok(self.of(layout, layout.size())?),
-            Value::Composed(layout) => Ok(self.of(&**layout, layout.size())?),
-            other => {
-                let layout = other.layout()?;
-                self.of(&layout, layout.size())
-            }
-        }
-    }
-
-    fn of(self, drawn: &impl Draw, size: i64) -> Result<String, Refusal> {
-        few_enough(size)?;
-        Ok(match self {
-            Picture::Table => picture::table(drawn).to_string(),
-            Picture::Latex => picture::latex(drawn).to_string(),
-            Picture::Svg => picture::svg(drawn).to_string(),
-        })
-    }
-}
-
-fn few_enough(cells: i64) -> Result<(), Refusal> {
-    if cells > MOST_CELLS {
-        return Err(Refusal::new(format!(
-            "{cells} cells are too many to draw; the most are {MOST_CELLS}"
-        )));
+/// Draws every figure into a folder.
+fn draw_figures(folder: &Path) -> Result<(), String> {
+    let failed = |error| format!("cannot write figures into {}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    for (name, draw) in figures::FIGURES {
+        fs::write(folder.join(name).with_extension("svg"), draw()).map_err(failed)?;
     }
     Ok(())
-}
-
-fn drawable(layout: Layout) -> Result<Layout, Refusal> {
-    few_enough(layout.size())?;
-    Ok(layout)
-}
-
-/// A layout's drawing, coloured by tile.
-fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
-    let layout = value.layout().and_then(drawable)?;
-    let tiler = evaluate(tiler)?.tiler()?;
-    Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
-}
-
-/// A value as a thread-value layout over a tile.
-fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
-    let layout = value.layout().and_then(drawable)?;
-    let tile = match tile {
-        "" if layout.has_basis() => extents(&layout),
-        "" => IntTuple::from((1, layout.cosize())),
-        text => evaluate(text)?.tuple()?,
-    };
-    few_enough(tile.size())?;
-    Ok(ThreadValues::new(&layout, &tile)?)
-}
-
-/// The extents of the tile that a layout of coordinates covers.
-fn extents(layout: &Layout) -> IntTuple {
-    let mut extents = [1, 1];
-    for leaf in 0..layout.num_leaves() {
-        for (direction, extent) in extents.iter_mut().enumerate() {
-            let stride = layout.leaf_stride(leaf).component(direction);
-            *extent += (layout.leaf_shape(leaf).value() - 1) * stride;
-        }
-    }
-    extents
-        .map(IntTuple::from)
-        .into_iter()
-        .fold(IntTuple::EMPTY, |all, one| all.append(&one))
 }

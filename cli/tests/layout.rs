@@ -204,8 +204,8 @@ fn syntax_errors_point_at_the_column() {
             "error: column 11: expected `,` or `)`, but the expression ends",
         ),
         (
-            "(4,2):(1,x)",
-            "error: column 10: there is no function `x`; --functions lists them",
+            "size(x)",
+            "error: column 6: there is no variable or function `x`; --functions lists the functions",
         ),
         (
             "composition((4,2):(1,8))",
@@ -234,6 +234,20 @@ fn syntax_errors_point_at_the_column() {
         text(&output.stderr),
         "error: column 21: expected `,` or `)`, but the expression ends\n  coalesce((4,2):(1,4)\n                      ^\n"
     );
+}
+
+#[test]
+fn a_hint_says_that_static_integers_give_less() {
+    let output = cutlet(&["(10,2):(16,4) o (5,4):(1,5)"]);
+    assert_eq!(text(&output.stdout), "((5,1),(2,2)):((16,4),(80,4))\n");
+    assert_eq!(
+        text(&output.stderr),
+        "hint: with static integers (--static) it is (_5,(_2,_2)):(_16,(_80,_4))\n"
+    );
+    let output = cutlet(&["(10,2):(16,4) o (5,4):(1,5)", "--static"]);
+    assert_eq!(text(&output.stdout), "(_5,(_2,_2)):(_16,(_80,_4))\n");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(text(&cutlet(&["(4,2):(1,4)"]).stderr), "");
 }
 
 /// An answer to a line is a line.
@@ -310,6 +324,26 @@ fn twenty_thousand_lines_take_seconds_at_most() {
     // It takes a fraction of a second. The limit allows for slow or busy machines, but not for a start of the program
     // or a search for each line.
     assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+/// A reader that has enough, as `head -1`, is no error.
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["layout", "--stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("cutlet runs");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // The command may end before it has read all.
+    let _ = stdin.write_all("(4,2):(1,4)\n".repeat(1000).as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("cutlet ends");
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success());
 }
 
 #[test]

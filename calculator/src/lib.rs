@@ -1,0 +1,31 @@
+//! A calculator for CuTe's layouts: it reads expressions, and answers with values and pictures.
+//!
+//! The command `cutlet layout` and the playground are this calculator. It depends on the layouts alone, so it compiles
+//! to WebAssembly too.
+
+mod calculator;
+mod compose;
+mod composed;
+mod equality;
+mod explain;
+pub mod figures;
+mod functions;
+mod hint;
+mod pasted;
+pub mod picture;
+mod reader;
+mod refusal;
+mod signatures;
+mod symbols;
+mod table;
+mod value;
+
+pub use calculator::{Calculator, Options, evaluate};
+pub use composed::{Composed, Inner};
+pub use equality::Comparison;
+pub use explain::Explanation;
+pub use hint::static_hint;
+pub use refusal::{Refusal, caught};
+pub use signatures::SIGNATURES;
+pub use symbols::Symbols;
+pub use value::Value;
