@@ -123,6 +123,11 @@ impl Composed {
         &self.inner
     }
 
+    /// The offset, which is added to the outer layout's value.
+    pub fn offset(&self) -> &IntTuple {
+        &self.offset
+    }
+
     /// The outer layout, which is applied first.
     pub fn outer(&self) -> &Layout {
         &self.outer

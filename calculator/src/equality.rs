@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cutlet_layout_core::{IntTuple, Layout, Tiler, coalesce};
+use cutlet_layout_core::{Tiler, coalesce};
 
 use crate::refusal::Refusal;
 use crate::value::Value;
@@ -64,10 +64,7 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Value, Refusal> {
         }
         (Value::Inner(a), Value::Inner(b)) => Ok(Value::Truth(a == b)),
         (Value::Truth(a), Value::Truth(b)) => Ok(Value::Truth(a == b)),
-        _ => {
-            let functions = [Function::of(left)?, Function::of(right)?];
-            compare_functions(&functions).map(Value::Comparison)
-        }
+        _ => compare_functions(left, right).map(Value::Comparison),
     }
 }
 
@@ -75,48 +72,23 @@ fn same_tiler(a: &Tiler, b: &Tiler) -> bool {
     a.to_static().to_string() == b.to_static().to_string()
 }
 
-/// A layout or composed layout as a function of 1-D coordinates.
-struct Function<'a> {
-    value: &'a Value,
-    layout: Option<Layout>,
-    size: i64,
-}
-
-impl Function<'_> {
-    fn of(value: &Value) -> Result<Function<'_>, Refusal> {
-        let (layout, size) = match value {
-            Value::Composed(layout) => (None, layout.outer().size()),
-            other => {
-                let layout = other.layout()?;
-                (Some(layout), layout.size())
-            }
-        };
-        Ok(Function {
-            value,
-            layout,
-            size,
-        })
-    }
-
-    fn at(&self, c: i64) -> Result<IntTuple, Refusal> {
-        let c = [Value::Tuple(IntTuple::from(c))];
-        Ok(self.value.apply(&c)?.tuple()?.to_dynamic())
-    }
-}
-
-fn compare_functions(functions: &[Function<'_>; 2]) -> Result<Comparison, Refusal> {
-    let [left, right] = functions;
-    if let (Some(a), Some(b)) = (&left.layout, &right.layout) {
+/// Compares two layouts as functions of 1-D coordinates.
+///
+/// # Errors
+/// If one is no layout, or they have too many coordinates.
+pub fn compare_functions(left: &Value, right: &Value) -> Result<Comparison, Refusal> {
+    if let (Ok(a), Ok(b)) = (left.layout(), right.layout()) {
         if a == b {
             return Ok(Comparison::SameLayout);
         }
         if a.size() == b.size() && coalesce(&a.to_static()) == coalesce(&b.to_static()) {
             return Ok(Comparison::SameFunction);
         }
-    } else if left.value.to_string() == right.value.to_string() {
+    } else if left.to_string() == right.to_string() {
         return Ok(Comparison::SameLayout);
     }
-    let size = left.size.min(right.size);
+    let sizes = [left.size()?, right.size()?];
+    let size = sizes[0].min(sizes[1]);
     if size > MOST_COORDINATES {
         return Err(Refusal::new(format!(
             "`==` compares values at all coordinates: {size} are more than {MOST_COORDINATES}"
@@ -132,9 +104,9 @@ fn compare_functions(functions: &[Function<'_>; 2]) -> Result<Comparison, Refusa
             });
         }
     }
-    if left.size == right.size {
+    if sizes[0] == sizes[1] {
         Ok(Comparison::SameFunction)
     } else {
-        Ok(Comparison::DifferentSizes(left.size, right.size))
+        Ok(Comparison::DifferentSizes(sizes[0], sizes[1]))
     }
 }

@@ -3,6 +3,7 @@
 //! The command `cutlet layout` and the playground are this calculator. It depends on the layouts alone, so it compiles
 //! to WebAssembly too.
 
+pub mod analysis;
 mod calculator;
 mod compose;
 mod composed;
@@ -11,6 +12,8 @@ mod explain;
 pub mod figures;
 mod functions;
 mod hint;
+pub mod json;
+mod meanings;
 mod pasted;
 pub mod picture;
 mod reader;
@@ -22,9 +25,10 @@ mod value;
 
 pub use calculator::{Calculator, Options, evaluate};
 pub use composed::{Composed, Inner};
-pub use equality::Comparison;
+pub use equality::{Comparison, compare_functions};
 pub use explain::Explanation;
 pub use hint::static_hint;
+pub use meanings::meaning;
 pub use refusal::{Refusal, caught};
 pub use signatures::SIGNATURES;
 pub use symbols::Symbols;

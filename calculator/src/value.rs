@@ -191,6 +191,40 @@ impl Value {
         }
     }
 
+    /// The shape of a layout's coordinates.
+    ///
+    /// # Errors
+    /// If the value is no layout.
+    pub fn shape(&self) -> Result<IntTuple, Refusal> {
+        match self {
+            Value::Composed(layout) => Ok(layout.outer().shape()),
+            other => Ok(other.layout()?.shape()),
+        }
+    }
+
+    /// The number of a layout's coordinates.
+    ///
+    /// # Errors
+    /// If the value is no layout.
+    pub fn size(&self) -> Result<i64, Refusal> {
+        match self {
+            Value::Composed(layout) => Ok(layout.outer().size()),
+            other => Ok(other.layout()?.size()),
+        }
+    }
+
+    /// The value of a layout at a 1-D coordinate.
+    ///
+    /// # Errors
+    /// If the value is no layout, or refuses the coordinate.
+    pub fn at(&self, c: i64) -> Result<IntTuple, Refusal> {
+        let coord = IntTuple::from(c);
+        match self {
+            Value::Composed(layout) => Ok(layout.by_reference().call(&coord).to_dynamic()),
+            other => Ok(other.layout()?.try_call(&coord)?.to_dynamic()),
+        }
+    }
+
     /// `value(coordinate)`: the image of a coordinate, or a slice if there is an underscore.
     ///
     /// # Errors

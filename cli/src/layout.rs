@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use cutlet_calculator::json::{self, Question};
 use cutlet_calculator::picture::{Picture, annotated, by_tile, thread_values};
 use cutlet_calculator::{
-    Calculator, Options, Refusal, SIGNATURES, Value, caught, figures, static_hint,
+    Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
+    meaning, static_hint,
 };
 use cutlet_layout_core::picture;
 
@@ -23,11 +25,11 @@ use crate::output::{OutputError, complain, print, print_line};
 #[derive(Args, Debug)]
 pub struct LayoutArgs {
     /// The expression: `zipped_divide((8,6):(1,8), <4,2>)`.
-    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions"])]
+    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions", "compare"])]
     expression: Option<String>,
 
     /// Read one expression a line, and answer each with a line: the result, or `error: …`.
-    #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain"])]
+    #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain", "banks", "coalescing", "bijective"])]
     stdin: bool,
 
     /// Print the result as a table, as CuTe's print_layout does.
@@ -63,6 +65,27 @@ pub struct LayoutArgs {
     #[arg(long)]
     explain: bool,
 
+    /// Print the answer as JSON. Analyses and explanations are in it.
+    #[arg(long, conflicts_with_all = ["table", "annotated", "tv", "svg", "latex"])]
+    json: bool,
+
+    /// Count the bank conflicts of a warp's access to shared memory, for elements of BITS bits. The first mode is the
+    /// thread, all others are its values.
+    #[arg(long, value_name = "BITS")]
+    banks: Option<i64>,
+
+    /// Count the sectors of global memory that a warp's requests touch, for elements of BITS bits.
+    #[arg(long, value_name = "BITS")]
+    coalescing: Option<i64>,
+
+    /// Tell whether the layout reaches each index once.
+    #[arg(long)]
+    bijective: bool,
+
+    /// Tell whether two layouts are the same function, and where they differ.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], allow_hyphen_values = true, conflicts_with_all = ["expression", "stdin"])]
+    compare: Option<Vec<String>>,
+
     /// Draw the figures of the guide to layouts into a folder.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
@@ -78,6 +101,31 @@ impl LayoutArgs {
             is_static: self.is_static,
         }
     }
+
+    fn question(&self) -> Question {
+        Question {
+            options: self.options(),
+            explain: self.explain,
+            banks: self.banks,
+            sectors: self.coalescing,
+            bijective: self.bijective,
+        }
+    }
+
+    /// The analyses that are asked for, each as a line.
+    fn analyses(&self, value: &Value) -> Result<String, Refusal> {
+        let mut lines = String::new();
+        if let Some(bits) = self.banks {
+            lines += &format!("{}\n", analysis::banks(value, bits)?);
+        }
+        if let Some(bits) = self.coalescing {
+            lines += &format!("{}\n", analysis::sectors(value, bits)?);
+        }
+        if self.bijective {
+            lines += &format!("{}\n", analysis::bijection(value)?);
+        }
+        Ok(lines)
+    }
 }
 
 /// Runs the command.
@@ -92,19 +140,24 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     }
     if args.stdin {
         let out = BufWriter::new(io::stdout().lock());
-        answer_lines(args.options(), io::stdin().lock(), out)?;
+        answer_lines(args, io::stdin().lock(), out)?;
     }
-    if let Some(expression) = &args.expression {
-        answer(args, expression)?;
+    if let Some([left, right]) = args.compare.as_deref() {
+        compare(args, left, right)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match &args.expression {
+        Some(expression) if args.json => answer_as_json(args, expression),
+        Some(expression) => answer(args, expression).map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn list_functions() -> Result<(), OutputError> {
     for (topic, signatures) in SIGNATURES {
         print_line(topic)?;
         for signature in *signatures {
-            print_line(format!("  {signature}"))?;
+            let name = signature.split('(').next().unwrap_or_default();
+            print_line(format!("  {signature:<40} {}", meaning(name)).trim_end())?;
         }
     }
     Ok(())
@@ -112,15 +165,22 @@ fn list_functions() -> Result<(), OutputError> {
 
 /// Answers each line with a line.
 fn answer_lines(
-    options: Options,
+    args: &LayoutArgs,
     mut lines: impl BufRead,
     mut answers: impl Write,
 ) -> io::Result<()> {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         match std::str::from_utf8(&line) {
+            Ok(text) if args.json => {
+                writeln!(
+                    answers,
+                    "{}",
+                    json::answer(text.trim_end(), &args.question())
+                )?;
+            }
             Ok(text) => {
-                let mut calculator = Calculator::new(text.trim_end(), options);
+                let mut calculator = Calculator::new(text.trim_end(), args.options());
                 match calculator.evaluate() {
                     Ok(value) => writeln!(answers, "{}", calculator.shown(&value))?,
                     Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
@@ -144,6 +204,34 @@ fn one_line(refusal: &Refusal) -> String {
     refusal.to_string().replace('\n', " ")
 }
 
+/// Answers one expression as JSON. A refusal is an answer too, and the exit code tells it.
+fn answer_as_json(
+    args: &LayoutArgs,
+    expression: &str,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let answer = json::answer(expression, &args.question());
+    let code = if answer.get("error").is_some() { 2 } else { 0 };
+    print_line(answer)?;
+    Ok(ExitCode::from(code))
+}
+
+/// Compares two layouts.
+fn compare(args: &LayoutArgs, left: &str, right: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let value = |text: &str| {
+        let value = Calculator::new(text, args.options()).evaluate();
+        value.map_err(|refusal| refusal.marked(text))
+    };
+    let (left, right) = (value(left)?, value(right)?);
+    let comparison =
+        caught(|| compare_functions(&left, &right)).map_err(|refusal| refusal.to_string())?;
+    if args.json {
+        print_line(json::comparison_json(&comparison))?;
+    } else {
+        print_line(comparison)?;
+    }
+    Ok(())
+}
+
 /// Answers one expression, in words and pictures.
 fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
     let marked = |refusal: Refusal| refusal.marked(expression);
@@ -164,6 +252,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     } else {
         print(calculator.symbols().named(&drawn.printed))?;
     }
+    print(caught(|| args.analyses(&value)).map_err(marked)?)?;
     if !args.is_static
         && let Some(hint) = static_hint(expression, &value)
     {

@@ -250,6 +250,95 @@ fn a_hint_says_that_static_integers_give_less() {
     assert_eq!(text(&cutlet(&["(4,2):(1,4)"]).stderr), "");
 }
 
+#[test]
+fn analyses_are_lines_behind_the_value() {
+    assert_eq!(
+        printed(&[
+            "(32,4):(4,1)",
+            "--banks",
+            "32",
+            "--coalescing=32",
+            "--bijective"
+        ]),
+        "(32,4):(4,1)\n\
+         no bank conflicts: 1 access of 4 values a thread, 4 wavefronts\n\
+         coalesced: 16 sectors in 1 request of 4 values a thread, where 16 hold the bytes\n\
+         bijective: it reaches each of 0 .. 128 once\n"
+    );
+    let refused = cutlet(&["32:1@0", "--banks", "32"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("is not an index in memory"));
+}
+
+#[test]
+fn layouts_are_compared() {
+    assert_eq!(
+        printed(&["--compare", "(4,2):(1,4)", "8:1"]),
+        "the same function, but another layout\n"
+    );
+    assert_eq!(
+        printed(&["--compare", "(4,2):(1,4)", "8:2", "--json"]),
+        "{\"at\":1,\"same_function\":false,\"same_layout\":false,\"text\":\"different: 1 and 2 at 1\",\
+         \"values\":[\"1\",\"2\"]}\n"
+    );
+    assert_eq!(cutlet(&["--compare", "(4,2):(1,4)"]).status.code(), Some(2));
+}
+
+#[test]
+fn answers_are_json_too() {
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&cutlet(arguments).stdout).expect("JSON")
+    };
+    let answer = json(&["((2,2),4):((1,ldm),2@0)", "--json", "--explain"]);
+    assert_eq!(answer["value"]["shape"].to_string(), "[[2,2],4]");
+    assert_eq!(
+        answer["value"]["stride"].to_string(),
+        "[[1,\"ldm\"],\"2@0\"]"
+    );
+    let answer = json(&[
+        "(10,2):(16,4) o (5,4):(1,5)",
+        "--json",
+        "--explain",
+        "--bijective",
+        "--banks=32",
+    ]);
+    assert_eq!(answer["value"]["size"], 20);
+    assert_eq!(answer["bijective"]["bijective"], false);
+    assert_eq!(answer["banks"]["worst"], 3);
+    assert!(
+        answer["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--static"))
+    );
+    assert_eq!(
+        answer["explanations"][0][1],
+        "  R(c) = A(B(c)): B picks coordinates of A"
+    );
+    let refused = cutlet(&["(4,2", "--json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let refusal = json(&["(4,2", "--json"]);
+    assert_eq!(refusal["error"]["column"], 5);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["layout", "--stdin", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cutlet runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"4:2\n(\n")
+        .expect("it reads");
+    let lines = text(&child.wait_with_output().expect("it ends").stdout);
+    assert_eq!(lines.lines().count(), 2);
+    assert!(
+        lines
+            .lines()
+            .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+    );
+}
+
 /// An answer to a line is a line.
 #[test]
 fn no_picture_is_asked_for_of_lines() {

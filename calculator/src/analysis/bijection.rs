@@ -1,0 +1,91 @@
+//! Whether a layout reaches each index once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::refusal::Refusal;
+use crate::value::Value;
+
+/// The most coordinates that are looked at.
+const MOST: i64 = 1 << 20;
+
+/// How a layout maps its coordinates to `0 .. size`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bijection {
+    /// Each index below the size is reached once.
+    Bijective {
+        /// The size.
+        size: i64,
+    },
+    /// Each index is reached at most once, but some below the last are not reached.
+    Injective {
+        /// The first index that is not reached.
+        gap: i64,
+    },
+    /// An index is reached twice.
+    Overlapping {
+        /// The first such index.
+        index: String,
+        /// The first two 1-D coordinates with this index.
+        coordinates: [i64; 2],
+    },
+}
+
+impl fmt::Display for Bijection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bijection::Bijective { size } => {
+                write!(f, "bijective: it reaches each of 0 .. {size} once")
+            }
+            Bijection::Injective { gap } => write!(
+                f,
+                "injective, not bijective: it reaches no index twice, but {gap} never"
+            ),
+            Bijection::Overlapping {
+                index,
+                coordinates: [first, second],
+            } => write!(
+                f,
+                "not injective: coordinates {first} and {second} both have index {index}"
+            ),
+        }
+    }
+}
+
+/// Tells whether a layout is a bijection.
+///
+/// # Errors
+/// If the value is no layout, or has too many coordinates.
+pub fn bijection(value: &Value) -> Result<Bijection, Refusal> {
+    let size = value.size()?;
+    if size > MOST {
+        return Err(Refusal::new(format!(
+            "--bijective looks at all coordinates: {size} are more than {MOST}"
+        )));
+    }
+    let mut reached: BTreeMap<String, i64> = BTreeMap::new();
+    let mut indices = vec![false; usize::try_from(size).unwrap_or(0)];
+    for c in 0..size {
+        let index = value.at(c)?;
+        if let Some(plain) = index.as_int().filter(|index| index.basis().is_none())
+            && let Some(seen) = usize::try_from(plain.value())
+                .ok()
+                .and_then(|index| indices.get_mut(index))
+            && !*seen
+        {
+            *seen = true;
+            reached.insert(index.to_string(), c);
+            continue;
+        }
+        if let Some(first) = reached.insert(index.to_string(), c) {
+            return Ok(Bijection::Overlapping {
+                index: index.to_string(),
+                coordinates: [first, c],
+            });
+        }
+    }
+    Ok(match indices.iter().position(|seen| !seen) {
+        Some(gap) => Bijection::Injective { gap: gap as i64 },
+        None => Bijection::Bijective { size },
+    })
+}
