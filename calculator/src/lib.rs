@@ -5,12 +5,15 @@
 
 pub mod analysis;
 mod calculator;
+pub mod cells;
+pub mod code;
 mod compose;
 mod composed;
 mod equality;
 mod explain;
 pub mod figures;
 mod functions;
+pub mod gallery;
 mod hint;
 pub mod json;
 mod meanings;

@@ -14,6 +14,7 @@ mod lint_kernels;
 mod measured;
 mod nvdisasm;
 mod package;
+mod playground;
 mod process;
 mod ptx;
 mod ptxas;
@@ -36,6 +37,8 @@ usage: cargo xtask <task>
                   runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
     package       packages every published crate as for a registry, with PTX, and builds the packages
+  playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium
+                if they are there
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
                 reads";
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
+        "playground" => playground::run(),
         "measured" => measured::run(files),
         _ => {
             eprintln!("{USAGE}");
