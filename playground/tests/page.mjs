@@ -88,12 +88,16 @@ const size = (width, height, mobile) =>
   call("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile });
 const shown = (id) => read(`document.getElementById('${id}').textContent`);
 
+/** The number of cells of a picture. */
+const cells = (id) =>
+  read(`(({ rows, columns }) => rows * columns)(document.querySelector('#${id} svg').dataset)`);
+
 const tests = {
   async "typing shows the value and its picture"() {
     await open();
     await type("(_4,_2):(_2,_1)");
     assert.equal(await shown("result"), "(_4,_2):(_2,_1)");
-    assert.equal(await read("document.querySelectorAll('#layout-picture [data-cell]').length"), 8);
+    assert.equal(await cells("layout-picture"), 8);
   },
 
   async "a mistake is marked under its place"() {
@@ -109,10 +113,11 @@ const tests = {
   async "hovering tells all coordinates"() {
     await open();
     await type("(3,(2,3)):(3,(12,1))");
-    const { x, y } = await read(
-      "(({x, y, width, height}) => ({x: x + width / 2, y: y + height / 2}))" +
-        "(document.querySelector('#layout-picture [data-cell=\"11\"]').getBoundingClientRect())",
-    );
+    const { x, y } = await read(`(() => {
+      const svg = document.querySelector("#layout-picture svg");
+      const [box, at] = [svg.getBoundingClientRect(), svg.dataset];
+      return { x: box.x + +at.left + 5.5 * at.width, y: box.y + +at.top + 1.5 * at.height };
+    })()`);
     await call("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
     await until("document.getElementById('layout-hover').textContent.startsWith('1-D 16')");
     assert.equal(await shown("layout-hover"), "1-D 16 · 2-D (1,5) · natural (1,(1,2)) → index 17");
@@ -134,14 +139,15 @@ const tests = {
     await open(hash);
     assert.equal(await read("document.getElementById('editor').value"), "((4,8),(2,2)):((32,1),(16,8))");
     assert.equal(await read("document.getElementById('view-threads').hidden"), false);
-    assert.equal(await read("document.querySelectorAll('#threads-picture [data-cell]').length"), 128);
+    assert.equal(await cells("threads-picture"), 128);
     assert.equal(await read("location.hash"), hash);
   },
 
   async "threads are stepped through"() {
     await read("for (const i of [0, 1, 2, 3, 4]) document.getElementById('thread-more').click()");
     assert.equal(await shown("thread"), "thread 4");
-    const coloured = "[...document.querySelectorAll('#threads-picture [data-cell]')].filter((c) => !c.getAttribute('fill').startsWith('var')).length";
+    const coloured = "[...document.querySelectorAll('#threads-picture .cells')]" +
+      ".filter((path) => path.getAttribute('fill').startsWith('hsl')).map((path) => path.getAttribute('d')).join('').split('M').length - 1";
     assert.equal(await read(coloured), 4);
   },
 
@@ -149,15 +155,15 @@ const tests = {
     await open("#e=" + encodeURIComponent("_20:_2 o (_5,_4):(_4,_1)") + "&view=steps");
     assert.ok((await shown("steps")).includes("R(0) = A(B(0)) = A(0) = 0"));
     await read("[...document.querySelectorAll('#steps button')].find((b) => b.textContent === '_5:_8').click()");
-    assert.equal(await read("document.querySelectorAll('#layout-picture [data-cell]').length"), 5);
+    assert.equal(await cells("layout-picture"), 5);
     await read("document.querySelector('#step-shown button').click()");
-    assert.equal(await read("document.querySelectorAll('#layout-picture [data-cell]').length"), 20);
+    assert.equal(await cells("layout-picture"), 20);
   },
 
   async "banks and sectors are told"() {
     await open("#e=" + encodeURIComponent("32:32") + "&view=banks");
     assert.ok((await shown("analysis")).includes("32-way bank conflicts"));
-    assert.equal(await read("document.querySelectorAll('#banks-picture [data-cell]').length"), 32);
+    assert.equal(await cells("banks-picture"), 32);
   },
 
   async "the gallery opens its examples"() {

@@ -33,7 +33,8 @@ function gridSvg(cells, label) {
   const widest = lines.reduce((most, cell) => Math.max(most, longest(cell)), 1);
   const rowLabels = cells.row_labels ?? Array.from({ length: rows }, (_, row) => row);
   const columnLabels = cells.column_labels ?? Array.from({ length: columns }, (_, column) => column);
-  const width = Math.max(32, (Math.max(widest, longest(columnLabels)) + 1) * CHARACTER);
+  const characters = Math.max(4, Math.max(widest, longest(columnLabels)) + 1);
+  const width = characters * CHARACTER;
   const height = Math.max(CELL_HEIGHT, tallest * LINE_HEIGHT + 8);
   const left = (longest(rowLabels) + 1) * CHARACTER + 4;
   const top = 22;
@@ -41,7 +42,8 @@ function gridSvg(cells, label) {
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${total[0]}" height="${total[1]}" ` +
       `viewBox="0 0 ${total[0]} ${total[1]}" role="img" tabindex="0" aria-label="${escaped(label)}" ` +
-      `font-family="monospace" font-size="13" text-anchor="middle">`,
+      `data-rows="${rows}" data-columns="${columns}" data-left="${left}" data-top="${top}" ` +
+      `data-width="${width}" data-height="${height}" font-family="monospace" font-size="13" text-anchor="middle">`,
     `<g fill="var(--quiet)" font-size="11">`,
   ];
   columnLabels.forEach((text, column) => {
@@ -50,16 +52,15 @@ function gridSvg(cells, label) {
   rowLabels.forEach((text, row) => {
     parts.push(`<text x="${left - 5}" y="${top + row * height + height / 2 + 4}" text-anchor="end">${escaped(text)}</text>`);
   });
-  parts.push(`</g><g stroke="var(--cell-edge)" fill="var(--cell-text)">`);
+  parts.push("</g>", ...backgrounds(cells, left, top, width, height));
+  parts.push(`<g fill="var(--cell-text)" text-anchor="start" pointer-events="none">`);
   for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      const cell = row * columns + column;
-      const [x, y] = [left + column * width, top + row * height];
-      parts.push(`<rect data-cell="${cell}" x="${x}" y="${y}" width="${width}" height="${height}" fill="${fills[cell]}"/>`);
-      lines[cell].forEach((text, line) => {
-        const middle = y + height / 2 + 5 + (line - (lines[cell].length - 1) / 2) * LINE_HEIGHT;
-        parts.push(`<text x="${x + width / 2}" y="${middle}" stroke="none" pointer-events="none">${escaped(text)}</text>`);
-      });
+    const inRow = lines.slice(row * columns, (row + 1) * columns);
+    for (let line = 0; line < tallest; line++) {
+      // A text for each line of a row: one for each cell would take several times as long.
+      const text = inRow.map((cell) => centred(lineOf(cell, line, tallest), characters)).join("");
+      const y = top + row * height + height / 2 + 5 + (line - (tallest - 1) / 2) * LINE_HEIGHT;
+      parts.push(`<text x="${left}" y="${y}" textLength="${columns * width}">${escaped(text)}</text>`);
     }
   }
   parts.push(`</g><g stroke="var(--mode-edge)" fill="none" pointer-events="none">`);
@@ -74,6 +75,43 @@ function gridSvg(cells, label) {
   parts.push(`<rect class="chosen" width="${width}" height="${height}" stroke="var(--accent)" stroke-width="3" visibility="hidden"/>`);
   parts.push("</g></svg>");
   return parts.join("");
+}
+
+/** Line `line` of a cell whose lines are in the middle of `tallest` lines. */
+function lineOf(cell, line, tallest) {
+  return cell[line - Math.floor((tallest - cell.length) / 2)] ?? "";
+}
+
+/** A text in the middle of so many characters. */
+function centred(text, characters) {
+  const spare = Math.max(0, characters - String(text).length);
+  return "\u00a0".repeat(Math.ceil(spare / 2)) + text + "\u00a0".repeat(Math.floor(spare / 2));
+}
+
+/** The cells' colours, a path for each, and the lines between cells. One element a cell would take several times as long. */
+function backgrounds({ rows, columns, fills }, left, top, width, height) {
+  const paths = new Map();
+  fills.forEach((fill, cell) => {
+    const [x, y] = [left + (cell % columns) * width, top + Math.floor(cell / columns) * height];
+    paths.set(fill, `${paths.get(fill) ?? ""}M${x} ${y}h${width}v${height}h${-width}z`);
+  });
+  const edges = [];
+  for (let row = 0; row <= rows; row++) edges.push(`M${left} ${top + row * height}h${columns * width}`);
+  for (let column = 0; column <= columns; column++) edges.push(`M${left + column * width} ${top}v${rows * height}`);
+  return [
+    ...[...paths].map(([fill, path]) => `<path class="cells" fill="${fill}" d="${path}"/>`),
+    `<path stroke="var(--cell-edge)" fill="none" d="${edges.join("")}"/>`,
+  ];
+}
+
+/** The cell of a picture at a place of the window, or null. */
+function cellAt(svg, clientX, clientY) {
+  const { rows, columns, left, top, width, height } = svg.dataset;
+  const { x, y } = svg.getBoundingClientRect();
+  const column = Math.floor((clientX - x - left) / width);
+  const row = Math.floor((clientY - y - top) / height);
+  const inside = column >= 0 && column < columns && row >= 0 && row < rows;
+  return inside ? row * columns + column : null;
 }
 
 /** The cells of a layout for `gridSvg`. */

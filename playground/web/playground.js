@@ -115,11 +115,12 @@ function choose(cell) {
   if (!cells || cell < 0 || cell >= cells.texts.length) return;
   state.chosen = cell;
   const svg = byId("layout-picture").querySelector("svg");
-  const rect = svg.querySelector(`[data-cell="${cell}"]`);
   const mark = svg.querySelector(".chosen");
-  for (const name of ["x", "y"]) mark.setAttribute(name, rect.getAttribute(name));
-  mark.setAttribute("visibility", "visible");
   const [row, column] = [Math.floor(cell / cells.columns), cell % cells.columns];
+  const { left, top, width, height } = svg.dataset;
+  mark.setAttribute("x", Number(left) + column * width);
+  mark.setAttribute("y", Number(top) + row * height);
+  mark.setAttribute("visibility", "visible");
   byId("layout-hover").textContent =
     `1-D ${row + column * cells.rows} · 2-D (${row},${column}) · natural ${cells.naturals[cell]} → index ${cells.texts[cell]}`;
 }
@@ -393,10 +394,13 @@ function listen() {
     byId("underlay").scrollTop = byId("editor").scrollTop;
   });
   const picture = byId("layout-picture");
-  picture.addEventListener("pointerover", (event) => {
-    const cell = event.target.dataset?.cell;
-    if (cell !== undefined) choose(Number(cell));
-  });
+  for (const kind of ["pointermove", "pointerdown"]) {
+    picture.addEventListener(kind, (event) => {
+      const svg = picture.querySelector("svg");
+      const cell = svg && cellAt(svg, event.clientX, event.clientY);
+      if (cell !== null && cell !== state.chosen) choose(cell);
+    });
+  }
   picture.addEventListener("keydown", moveChosen);
   for (const name of ["thread", "value"]) {
     byId(`${name}-less`).addEventListener("click", () => stepThrough(name, -1));
