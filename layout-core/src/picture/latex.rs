@@ -61,7 +61,7 @@ impl fmt::Display for ThreadValueLatex<'_> {
         begin(f, drawn)?;
         for row in 0..drawn.rows() {
             for column in 0..drawn.columns() {
-                let Some((thread, value)) = drawn.owner(row, column) else {
+                let Some((thread, _)) = drawn.owner(row, column) else {
                     continue;
                 };
                 let [red, green, blue] = Color::of_thread(thread).rgb;
@@ -69,7 +69,12 @@ impl fmt::Display for ThreadValueLatex<'_> {
                     f,
                     r"\node[fill={{rgb,255:red,{red};green,{green};blue,{blue}}},align=center]"
                 )?;
-                writeln!(f, r" at ({row},{column}) {{T{thread} \\ V{value}}};")?;
+                write!(f, r" at ({row},{column}) {{")?;
+                for (i, (thread, value)) in drawn.holders(row, column).enumerate() {
+                    let separator = if i > 0 { r" \\ " } else { "" };
+                    write!(f, r"{separator}T{thread} \\ V{value}")?;
+                }
+                writeln!(f, "}};")?;
             }
         }
         end(f, drawn.rows(), drawn.columns())
