@@ -98,6 +98,14 @@ impl<'a> Calculator<'a> {
         self.explanations.list()
     }
 
+    /// Whether the last operation gathered tiles: each column of its result is a tile. Only an
+    /// [`explaining`](Self::explaining) calculator knows.
+    pub fn has_zipped(&self) -> bool {
+        let last = self.explanations().last();
+        let title = last.and_then(|explanation| explanation.lines().first());
+        title.is_some_and(|title| title.starts_with("zipped_"))
+    }
+
     /// A value's text, in which symbols have their names.
     pub fn shown(&self, value: &Value) -> String {
         self.symbols.named(&value.to_string())

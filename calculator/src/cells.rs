@@ -47,7 +47,8 @@ impl Colour {
         }
     }
 
-    fn group(self, row: i64, column: i64, index: Option<i64>) -> Option<i64> {
+    /// The number of a cell's colour.
+    pub(crate) fn group(self, row: i64, column: i64, index: Option<i64>) -> Option<i64> {
         match self {
             Colour::Index => index.map(|index| index.rem_euclid(8)),
             Colour::Row => Some(row),
@@ -102,8 +103,18 @@ fn shown(value: &Value, c: i64, symbols: &Symbols) -> Result<(String, Option<i64
         return Ok((symbols.named(&sum.to_string()), None));
     }
     let element = value.at(c)?;
-    let plain = element.as_int().filter(|index| index.basis().is_none());
-    Ok((element.to_string(), plain.map(|index| index.value())))
+    Ok((element.to_string(), plain(&element)))
+}
+
+/// The index that an element is, unless it is a coordinate.
+pub(crate) fn plain(element: &IntTuple) -> Option<i64> {
+    let index = element.as_int().filter(|index| index.basis().is_none());
+    index.map(|index| index.value())
+}
+
+/// The number of rows of a picture.
+pub(crate) fn rows(shape: &IntTuple) -> i64 {
+    sides(&inner_shape(shape)).0.size()
 }
 
 fn few_enough(size: i64) -> Result<i64, Refusal> {

@@ -1,9 +1,12 @@
 //! Pictures of the calculator's values: tables, LaTeX and SVG.
 
-use cutlet_layout_core::picture::{self, Draw, ThreadValues};
+use std::fmt;
+
+use cutlet_layout_core::picture::{self, Color, Draw, Panel, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use crate::calculator::evaluate;
+use crate::cells::{Colour, plain, rows};
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -77,6 +80,64 @@ pub fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
     let layout = value.layout().and_then(drawable)?;
     let tiler = evaluate(tiler)?.tiler()?;
     Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
+}
+
+/// An SVG document of a layout, its cells coloured by row, column, bank or index.
+///
+/// # Errors
+/// If the value is no layout, or has too many cells.
+pub fn coloured(value: &Value, colour: Colour) -> Result<String, Refusal> {
+    few_enough(value.size()?)?;
+    let rows = rows(&value.shape()?);
+    let panel = Coloured {
+        value,
+        colour,
+        rows,
+        columns: value.size()? / rows,
+    };
+    Ok(picture::Figure::new(&[&panel]).to_string())
+}
+
+/// A layout as a panel whose cells' colours tell something else than the index.
+struct Coloured<'a> {
+    value: &'a Value,
+    colour: Colour,
+    rows: i64,
+    columns: i64,
+}
+
+impl Coloured<'_> {
+    fn element(&self, row: i64, column: i64) -> Option<IntTuple> {
+        self.value.at(row + column * self.rows).ok()
+    }
+}
+
+impl Panel for Coloured<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.value)
+    }
+
+    fn extent(&self) -> (i64, i64) {
+        (self.rows, self.columns)
+    }
+
+    fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.element(row, column) {
+            Some(element) => write!(f, "{element}"),
+            None => Ok(()),
+        }
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        let index = self
+            .element(row, column)
+            .and_then(|element| plain(&element));
+        match self.colour.group(row, column, index) {
+            Some(group) if self.colour == Colour::Index => Color::of_index(group),
+            Some(group) => Color::of_tile(group),
+            None => Color::WHITE,
+        }
+    }
 }
 
 /// A value as a thread-value layout over a tile. Without a tile, it is the smallest one that holds all elements.

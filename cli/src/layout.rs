@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use cutlet_calculator::cells::Colour;
 use cutlet_calculator::json::{self, Question};
-use cutlet_calculator::picture::{Picture, annotated, by_tile, thread_values};
+use cutlet_calculator::picture::{Picture, annotated, by_tile, coloured, thread_values};
 use cutlet_calculator::{
     Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
     meaning, static_hint,
@@ -52,6 +53,11 @@ pub struct LayoutArgs {
     /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
     #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
     tiles: Option<String>,
+
+    /// Colour the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
+    /// is that of elements of --banks bits, else of 32.
+    #[arg(long, value_name = "BY", requires = "svg", conflicts_with_all = ["tv", "tiles"])]
+    colour: Option<String>,
 
     /// Print the result as a LaTeX document.
     #[arg(long)]
@@ -236,7 +242,7 @@ fn compare(args: &LayoutArgs, left: &str, right: &str) -> Result<(), Box<dyn std
 fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
     let marked = |refusal: Refusal| refusal.marked(expression);
     let mut calculator = Calculator::new(expression, args.options());
-    if args.explain {
+    if args.explain || args.svg.is_some() {
         calculator = calculator.explaining();
     }
     let value = calculator.evaluate();
@@ -246,7 +252,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
         }
     }
     let value = value.map_err(marked)?;
-    let drawn = caught(|| draw(args, &value)).map_err(marked)?;
+    let drawn = caught(|| draw(args, &value, calculator.has_zipped())).map_err(marked)?;
     if drawn.printed.is_empty() {
         print_line(calculator.shown(&value))?;
     } else {
@@ -271,7 +277,7 @@ struct Drawn {
     document: Option<String>,
 }
 
-fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
+fn draw(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<Drawn, Refusal> {
     let tiled = args
         .tv
         .as_ref()
@@ -294,9 +300,18 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
         (None, ..) => None,
         (_, Some(tiled), _) => Some(picture::thread_value_svg(tiled).to_string()),
         (_, None, Some(tiler)) => Some(by_tile(value, tiler)?),
-        (_, None, None) => Some(Picture::Svg.draw(value)?),
+        (_, None, None) => Some(svg(args, value, is_zipped)?),
     };
     Ok(Drawn { printed, document })
+}
+
+/// The SVG document of a layout.
+fn svg(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<String, Refusal> {
+    match &args.colour {
+        Some(name) => coloured(value, Colour::named(name, args.banks.unwrap_or(32))?),
+        None if is_zipped => coloured(value, Colour::Column),
+        None => Picture::Svg.draw(value),
+    }
 }
 
 /// Draws every figure into a folder.

@@ -531,6 +531,35 @@ fn documents_are_written() {
     );
 }
 
+#[test]
+fn zipped_results_are_coloured_by_their_tiles() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zipped.svg");
+    let name = file.to_str().expect("UTF-8");
+    let colours = |arguments: &[&str], colour: &str| {
+        printed(arguments);
+        let document = fs::read_to_string(&file).expect("a file");
+        document.matches(colour).count()
+    };
+    let zipped = "zipped_divide((_8,_6):(_1,_8), <_4,_2>)";
+    assert_eq!(
+        colours(&[zipped, "--svg", name], "#afafff"),
+        8,
+        "a tile has 8 cells"
+    );
+    assert_eq!(colours(&["(_8,_6)", "--svg", name], "#afafff"), 0);
+    assert_eq!(
+        colours(&["(_8,_6)", "--svg", name, "--colour", "row"], "#afafff"),
+        6
+    );
+    // Bank 0 has the elements 0 and 1 of 16 bits.
+    let banks = [
+        "(_8,_4)", "--svg", name, "--colour", "bank", "--banks", "16",
+    ];
+    assert_eq!(colours(&banks, "#afafff"), 4);
+    let unknown = cutlet(&["(_8,_4)", "--svg", name, "--colour", "mood"]);
+    assert!(text(&unknown.stderr).contains("give index, row, column or bank"));
+}
+
 /// The guide's figures are as the command draws them.
 #[test]
 fn figures_are_regenerated_by_one_command() {

@@ -51,7 +51,7 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     }
     let colour = match request["colour"].as_str() {
         // Each column of a zipped layout is a tile.
-        None | Some("auto") if is_zipped(&calculator) => Ok(Colour::Column),
+        None | Some("auto") if calculator.has_zipped() => Ok(Colour::Column),
         None | Some("auto") => Ok(Colour::Index),
         Some(name) => Colour::named(name, bits),
     };
@@ -69,13 +69,6 @@ fn full_answer(expression: &str, request: &Json) -> Json {
         });
     }
     response
-}
-
-/// Whether the last operation gathered tiles in columns.
-fn is_zipped(calculator: &Calculator<'_>) -> bool {
-    let last = calculator.explanations().last();
-    let title = last.and_then(|explanation| explanation.lines().first());
-    title.is_some_and(|title| title.starts_with("zipped_"))
 }
 
 fn or_error(result: Result<Json, Refusal>) -> Json {
