@@ -623,7 +623,7 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn pages_show_what_the_command_prints() {
-    for page in ["README.md", "docs/layouts.md"] {
+    for page in ["README.md", "docs/layouts.md", "docs/calculator.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
         let page = fs::read_to_string(path).unwrap();
         let mut shown = 0;
