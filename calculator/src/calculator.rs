@@ -17,6 +17,7 @@ use cutlet_layout_core::{
 };
 
 use crate::compose::compose;
+use crate::composed::Inner;
 use crate::equality::compare;
 use crate::explain::{Explanation, Explanations};
 use crate::functions;
@@ -193,6 +194,10 @@ impl<'a> Calculator<'a> {
     fn composition(&mut self) -> Result<Value, Refusal> {
         let mut value = self.quotient()?;
         while self.eat_circle() {
+            if self.reader.at_text("smem_ptr[") {
+                value = self.in_shared_memory(&value)?;
+                continue;
+            }
             let next = self.quotient()?;
             let has_offset = matches!(next, Value::Tuple(_)) && value.inner().is_some();
             value = if has_offset && self.eat_circle() {
@@ -206,6 +211,25 @@ impl<'a> Calculator<'a> {
             };
         }
         Ok(value)
+    }
+
+    /// The swizzled layout that CuTe prints as `Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)`. There the swizzle
+    /// permutes bytes; here, as everywhere else, it permutes elements.
+    fn in_shared_memory(&mut self, swizzle: &Value) -> Result<Value, Refusal> {
+        let place = self.reader.place();
+        self.reader.eat("smem_ptr[");
+        let bits = self.integer()?.int()?.value();
+        self.reader.expect("b](unset)", "`b](unset)`")?;
+        let Value::Inner(Inner::Swizzle(swizzle)) = swizzle else {
+            return Err(self
+                .reader
+                .refusal(place, "only a swizzle stands before `smem_ptr`"));
+        };
+        if !self.eat_circle() {
+            return Err(self.reader.expected("`o` and a layout"));
+        }
+        let outer = self.quotient()?.layout()?;
+        Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
     }
 
     /// Reads `o` or `∘`.

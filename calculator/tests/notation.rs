@@ -65,6 +65,29 @@ fn cpp_types_are_read() {
     ]);
 }
 
+/// CuTe prints a swizzle of shared memory in bytes. It swizzles elements here.
+#[test]
+fn layouts_of_shared_memory_are_read() {
+    check(&[
+        (
+            "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+            "Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        ),
+        (
+            "Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1)",
+            "Sw<3,4,3> o _0 o (_8,_128):(_128,_1)",
+        ),
+        (
+            "4:1 o smem_ptr[16b](unset) o 4:1",
+            "error: column 7: only a swizzle stands before `smem_ptr`",
+        ),
+        (
+            "Sw<3,4,3> o smem_ptr[16b](unset)",
+            "error: column 33: expected `o` and a layout, but the expression ends",
+        ),
+    ]);
+}
+
 #[test]
 fn declarations_are_read() {
     check(&[

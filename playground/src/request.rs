@@ -55,9 +55,19 @@ fn full_answer(expression: &str, request: &Json) -> Json {
         None | Some("auto") => Ok(Colour::Index),
         Some(name) => Colour::named(name, bits),
     };
-    let cells =
-        colour.and_then(|colour| caught(|| layout_cells(&value, colour, calculator.symbols())));
-    response["cells"] = or_error(cells);
+    let drawn = |value: &Value| {
+        let cells = colour
+            .clone()
+            .and_then(|colour| caught(|| layout_cells(value, colour, calculator.symbols())));
+        or_error(cells)
+    };
+    response["cells"] = drawn(&value);
+    if let Value::Composed(layout) = &value
+        && layout.swizzled().is_some()
+    {
+        // The same layout without its swizzle, to be seen beside it.
+        response["unswizzled"] = drawn(&Value::Layout(*layout.outer()));
+    }
     if let Some(tile) = request["tile"].as_str() {
         response["thread_values"] = or_error(caught(|| thread_value_cells(&value, tile)));
     }

@@ -151,6 +151,13 @@ const tests = {
     assert.equal(await read(coloured), 4);
   },
 
+  async "a swizzle is shown before and after"() {
+    await open();
+    await type("Sw<3,0,3> o 0 o (_8,_8):(_8,_1)");
+    assert.equal(await read("document.querySelectorAll('#layout-picture svg').length"), 2);
+    await screenshot("swizzle");
+  },
+
   async "a step is drawn when it is clicked"() {
     await open("#e=" + encodeURIComponent("_20:_2 o (_5,_4):(_4,_1)") + "&view=steps");
     assert.ok((await shown("steps")).includes("R(0) = A(B(0)) = A(0) = 0"));

@@ -42,6 +42,18 @@ fn refusals_have_columns() {
 }
 
 #[test]
+fn a_swizzle_is_seen_before_and_after() {
+    let answer = ask(json!({ "ask": "answer", "expression": "Sw<1,0,1> o 0 o (2,2):(1,2)" }));
+    assert_eq!(
+        answer["unswizzled"]["texts"].to_string(),
+        r#"["0","2","1","3"]"#
+    );
+    assert_eq!(answer["cells"]["texts"].to_string(), r#"["0","3","1","2"]"#);
+    let plain = ask(json!({ "ask": "answer", "expression": "(2,2):(1,2)" }));
+    assert!(plain["unswizzled"].is_null());
+}
+
+#[test]
 fn symbols_have_no_code() {
     let answer = ask(json!({ "ask": "answer", "expression": "(4,2):(1,ldm)" }));
     assert_eq!(answer["cells"]["texts"][1], "ldm");

@@ -101,7 +101,12 @@ function showPicture(answer) {
   const zipped = byId("colour").value === "auto" && cells.groups.some((group) => group > 7);
   const colour = zipped || isByColumn(cells) ? "column" : byId("colour").value;
   state.cells = cells;
-  picture.innerHTML = gridSvg(layoutGrid(cells, colour === "auto" ? "index" : colour), answer.value.text);
+  const shade = colour === "auto" ? "index" : colour;
+  picture.innerHTML = gridSvg(layoutGrid(cells, shade), answer.value.text);
+  if (answer.unswizzled?.texts) {
+    picture.innerHTML += `<p class="hint">Before the swizzle:</p>` +
+      gridSvg(layoutGrid(answer.unswizzled, shade), "the layout before the swizzle");
+  }
 }
 
 /** Whether the cells of an automatic colour are coloured by column. */

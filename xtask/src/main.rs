@@ -31,14 +31,14 @@ usage: cargo xtask <task>
   demo          sets up what is missing, then runs a GEMM and a gather, on the GPU if there is one
   test          sets up what is missing, then runs every test
   setup         finds a toolchain that compiles kernels to PTX, or installs one
-  ci            checks formatting, clippy and documentation, then runs the three tasks below
+  ci            checks formatting, clippy and documentation, then runs the four tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
                   runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
+    playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
+                  they are there
     package       packages every published crate as for a registry, with PTX, and builds the packages
-  playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium
-                if they are there
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
                 reads";
