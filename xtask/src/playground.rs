@@ -12,15 +12,15 @@ const LARGEST: usize = 1_500_000;
 /// rustup's own retries would hide that its server is unreachable.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 
-/// Debian's standard library for WebAssembly, which belongs to its compiler.
-const DEBIAN: &str = "/usr/lib/rustlib/wasm32-unknown-unknown";
-
 /// Builds the page into `target/page`, and tests it with the tools that are there.
 pub fn run() -> Outcome {
-    add_target()?;
-    process::run(&mut cargo(&format!(
-        "build --package cutlet-playground --target {TARGET} --profile playground"
-    )))?;
+    let line = format!("build --package cutlet-playground --target {TARGET} --profile playground");
+    match library()? {
+        Library::Installed => process::run(&mut cargo(&line))?,
+        Library::Source => process::run(
+            cargo(&format!("{line} -Zbuild-std=std,panic_abort")).env("RUSTC_BOOTSTRAP", "1"),
+        )?,
+    }
     let built = root().join(format!("target/{TARGET}/playground/cutlet_playground.wasm"));
     let module = fs::read(&built).map_err(|error| format!("{}: {error}", built.display()))?;
     let page = page(&module)?;
@@ -43,22 +43,35 @@ pub fn run() -> Outcome {
     test(&built, &file)
 }
 
-/// Finds the standard library for WebAssembly, or installs it with rustup.
-fn add_target() -> Outcome {
+/// Where the standard library for WebAssembly comes from.
+enum Library {
+    /// The compiler has it.
+    Installed,
+    /// It is compiled from the toolchain's own source, as kernels are.
+    Source,
+}
+
+/// Finds the standard library for WebAssembly, installs it with rustup, or else finds its source.
+fn library() -> Result<Library, String> {
     let sysroot = process::output(Command::new("rustc").args(["--print", "sysroot"]))?.0;
-    let library = Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET);
-    if library.exists() || Path::new(DEBIAN).exists() {
-        return Ok(());
+    let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
+    if rustlib.join(TARGET).exists() {
+        return Ok(Library::Installed);
     }
-    run_within(
+    let added = run_within(
         Command::new("rustup")
             .args(["target", "add", TARGET])
             .env("RUSTUP_MAX_RETRIES", "0"),
         RUSTUP_LIMIT,
-    )
-    .map_err(|error| {
-        format!("{error}\nno standard library for {TARGET}: without rustup, install Debian's libstd-rust-dev-wasm32")
-    })
+    );
+    match added {
+        Ok(()) => Ok(Library::Installed),
+        Err(_) if rustlib.join("src/rust/library/std").exists() => Ok(Library::Source),
+        Err(error) => Err(format!(
+            "{error}\nthere is no standard library for {TARGET}: run `rustup target add {TARGET}`, or install \
+             Debian's libstd-rust-dev-wasm32 for Debian's compiler"
+        )),
+    }
 }
 
 /// The page with its styles, its scripts and the module inside.
