@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::cells::plain;
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -63,28 +64,24 @@ pub fn bijection(value: &Value) -> Result<Bijection, Refusal> {
             "--bijective looks at all coordinates: {size} are more than {MOST}"
         )));
     }
-    let mut reached: BTreeMap<String, i64> = BTreeMap::new();
-    let mut indices = vec![false; usize::try_from(size).unwrap_or(0)];
+    let mut firsts: Vec<Option<i64>> = vec![None; usize::try_from(size).unwrap_or(0)];
+    // Coordinates, and indices beyond the size.
+    let mut others: BTreeMap<String, i64> = BTreeMap::new();
     for c in 0..size {
         let index = value.at(c)?;
-        if let Some(plain) = index.as_int().filter(|index| index.basis().is_none())
-            && let Some(seen) = usize::try_from(plain.value())
-                .ok()
-                .and_then(|index| indices.get_mut(index))
-            && !*seen
-        {
-            *seen = true;
-            reached.insert(index.to_string(), c);
-            continue;
-        }
-        if let Some(first) = reached.insert(index.to_string(), c) {
+        let place = plain(&index).and_then(|index| usize::try_from(index).ok());
+        let first = match place.and_then(|place| firsts.get_mut(place)) {
+            Some(first) => first.replace(c),
+            None => others.insert(index.to_string(), c),
+        };
+        if let Some(first) = first {
             return Ok(Bijection::Overlapping {
                 index: index.to_string(),
                 coordinates: [first, c],
             });
         }
     }
-    Ok(match indices.iter().position(|seen| !seen) {
+    Ok(match firsts.iter().position(Option::is_none) {
         Some(gap) => Bijection::Injective { gap: gap as i64 },
         None => Bijection::Bijective { size },
     })
