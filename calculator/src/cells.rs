@@ -19,7 +19,7 @@ const BANK_BITS: i64 = 32;
 
 /// What the colour of a cell tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
+pub enum ColorBy {
     /// The index modulo 8, as in CuTe's pictures.
     Index,
     /// The row: the first mode's coordinate.
@@ -30,17 +30,17 @@ pub enum Colour {
     Bank(i64),
 }
 
-impl Colour {
+impl ColorBy {
     /// The colour of this name; `bits` is the width of elements for banks.
     ///
     /// # Errors
     /// If there is none of this name.
-    pub fn named(name: &str, bits: i64) -> Result<Colour, Refusal> {
+    pub fn named(name: &str, bits: i64) -> Result<ColorBy, Refusal> {
         match name {
-            "index" => Ok(Colour::Index),
-            "row" => Ok(Colour::Row),
-            "column" => Ok(Colour::Column),
-            "bank" => Ok(Colour::Bank(bits)),
+            "index" => Ok(ColorBy::Index),
+            "row" => Ok(ColorBy::Row),
+            "column" => Ok(ColorBy::Column),
+            "bank" => Ok(ColorBy::Bank(bits)),
             other => Err(Refusal::new(format!(
                 "there is no colour by `{other}`: give index, row, column or bank"
             ))),
@@ -50,10 +50,10 @@ impl Colour {
     /// The number of a cell's colour.
     pub(crate) fn group(self, row: i64, column: i64, index: Option<i64>) -> Option<i64> {
         match self {
-            Colour::Index => index.map(|index| index.rem_euclid(8)),
-            Colour::Row => Some(row),
-            Colour::Column => Some(column),
-            Colour::Bank(bits) => {
+            ColorBy::Index => index.map(|index| index.rem_euclid(8)),
+            ColorBy::Row => Some(row),
+            ColorBy::Column => Some(column),
+            ColorBy::Bank(bits) => {
                 index.map(|index| (index.saturating_mul(bits) / BANK_BITS).rem_euclid(BANKS))
             }
         }
@@ -64,7 +64,7 @@ impl Colour {
 ///
 /// # Errors
 /// If the value is no layout, or has too many cells.
-pub fn layout_cells(value: &Value, colour: Colour, symbols: &Symbols) -> Result<Json, Refusal> {
+pub fn layout_cells(value: &Value, color: ColorBy, symbols: &Symbols) -> Result<Json, Refusal> {
     let shape = inner_shape(&value.shape()?);
     let size = few_enough(value.size()?)?;
     let (down, across) = sides(&shape);
@@ -77,7 +77,7 @@ pub fn layout_cells(value: &Value, colour: Colour, symbols: &Symbols) -> Result<
         for column in 0..columns {
             let c = row + column * rows;
             let (text, index) = shown(value, c, symbols)?;
-            groups.push(colour.group(row, column, index));
+            groups.push(color.group(row, column, index));
             texts.push(text);
             naturals.push(idx2crd(&IntTuple::from(c), &shape).to_dynamic().to_string());
         }

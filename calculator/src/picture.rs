@@ -6,7 +6,7 @@ use cutlet_layout_core::picture::{self, Color, Draw, Panel, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use crate::calculator::evaluate;
-use crate::cells::{Colour, plain, rows};
+use crate::cells::{ColorBy, plain, rows};
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -86,12 +86,12 @@ pub fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
 ///
 /// # Errors
 /// If the value is no layout, or has too many cells.
-pub fn coloured(value: &Value, colour: Colour) -> Result<String, Refusal> {
+pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
     few_enough(value.size()?)?;
     let rows = rows(&value.shape()?);
-    let panel = Coloured {
+    let panel = Colored {
         value,
-        colour,
+        color,
         rows,
         columns: value.size()? / rows,
     };
@@ -99,20 +99,20 @@ pub fn coloured(value: &Value, colour: Colour) -> Result<String, Refusal> {
 }
 
 /// A layout as a panel whose cells' colours tell something else than the index.
-struct Coloured<'a> {
+struct Colored<'a> {
     value: &'a Value,
-    colour: Colour,
+    color: ColorBy,
     rows: i64,
     columns: i64,
 }
 
-impl Coloured<'_> {
+impl Colored<'_> {
     fn element(&self, row: i64, column: i64) -> Option<IntTuple> {
         self.value.at(row + column * self.rows).ok()
     }
 }
 
-impl Panel for Coloured<'_> {
+impl Panel for Colored<'_> {
     fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.value)
     }
@@ -132,8 +132,8 @@ impl Panel for Coloured<'_> {
         let index = self
             .element(row, column)
             .and_then(|element| plain(&element));
-        match self.colour.group(row, column, index) {
-            Some(group) if self.colour == Colour::Index => Color::of_index(group),
+        match self.color.group(row, column, index) {
+            Some(group) if self.color == ColorBy::Index => Color::of_index(group),
             Some(group) => Color::of_tile(group),
             None => Color::WHITE,
         }

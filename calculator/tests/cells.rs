@@ -1,17 +1,17 @@
 //! The cells of pictures as data.
 
-use cutlet_calculator::cells::{Colour, layout_cells, thread_value_cells};
+use cutlet_calculator::cells::{ColorBy, layout_cells, thread_value_cells};
 use cutlet_calculator::{Calculator, Options, Symbols, code, evaluate, gallery};
 
-fn cells(text: &str, colour: Colour) -> serde_json::Value {
+fn cells(text: &str, color: ColorBy) -> serde_json::Value {
     let mut calculator = Calculator::new(text, Options::default());
     let value = calculator.evaluate().unwrap();
-    layout_cells(&value, colour, calculator.symbols()).unwrap()
+    layout_cells(&value, color, calculator.symbols()).unwrap()
 }
 
 #[test]
 fn cells_have_coordinates_and_lines_between_modes() {
-    let cells = cells("((2,2),(2,3)):((1,8),(4,16))", Colour::Row);
+    let cells = cells("((2,2),(2,3)):((1,8),(4,16))", ColorBy::Row);
     assert_eq!(cells["texts"][1], "4");
     assert_eq!(cells["naturals"][7], "((1,0),(1,0))");
     assert_eq!(cells["groups"][7], 1);
@@ -22,17 +22,17 @@ fn cells_have_coordinates_and_lines_between_modes() {
 
 #[test]
 fn banks_and_symbols_are_shown() {
-    let banks = cells("(2,40):(1,2)", Colour::Bank(16));
+    let banks = cells("(2,40):(1,2)", ColorBy::Bank(16));
     assert_eq!(banks["groups"][3].to_string(), "3");
     assert_eq!(banks["groups"][35].to_string(), "3", "bank 35 is bank 3");
-    let symbolic = cells("(2,2):(1,ldm)", Colour::Index);
+    let symbolic = cells("(2,2):(1,ldm)", ColorBy::Index);
     assert_eq!(
         symbolic["texts"].to_string(),
         r#"["0","ldm","1","1 + ldm"]"#
     );
-    assert!(Colour::named("mood", 32).is_err());
+    assert!(ColorBy::named("mood", 32).is_err());
     let large = evaluate("(1000,1000)").unwrap();
-    let refusal = layout_cells(&large, Colour::Index, &Symbols::default()).unwrap_err();
+    let refusal = layout_cells(&large, ColorBy::Index, &Symbols::default()).unwrap_err();
     assert!(refusal.message.contains("1000000 cells are too many"));
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet_calculator::cells::Colour;
+use cutlet_calculator::cells::ColorBy;
 use cutlet_calculator::json::{self, Question};
-use cutlet_calculator::picture::{Picture, annotated, by_tile, coloured, thread_values};
+use cutlet_calculator::picture::{Picture, annotated, by_tile, colored, thread_values};
 use cutlet_calculator::{
     Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
     meaning, static_hint,
@@ -50,14 +50,14 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
+    /// ColorBy the SVG file by the tiles of this tiler, such as '<4,8>'.
     #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
     tiles: Option<String>,
 
-    /// Colour the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
+    /// ColorBy the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
     /// is that of elements of --banks bits, else of 32.
     #[arg(long, value_name = "BY", requires = "svg", conflicts_with_all = ["tv", "tiles"])]
-    colour: Option<String>,
+    color: Option<String>,
 
     /// Print the result as a LaTeX document.
     #[arg(long)]
@@ -307,9 +307,9 @@ fn draw(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<Drawn, Refu
 
 /// The SVG document of a layout.
 fn svg(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<String, Refusal> {
-    match &args.colour {
-        Some(name) => coloured(value, Colour::named(name, args.banks.unwrap_or(32))?),
-        None if is_zipped => coloured(value, Colour::Column),
+    match &args.color {
+        Some(name) => colored(value, ColorBy::named(name, args.banks.unwrap_or(32))?),
+        None if is_zipped => colored(value, ColorBy::Column),
         None => Picture::Svg.draw(value),
     }
 }

@@ -535,10 +535,10 @@ fn documents_are_written() {
 fn zipped_results_are_coloured_by_their_tiles() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zipped.svg");
     let name = file.to_str().expect("UTF-8");
-    let colours = |arguments: &[&str], colour: &str| {
+    let colours = |arguments: &[&str], color: &str| {
         printed(arguments);
         let document = fs::read_to_string(&file).expect("a file");
-        document.matches(colour).count()
+        document.matches(color).count()
     };
     let zipped = "zipped_divide((_8,_6):(_1,_8), <_4,_2>)";
     assert_eq!(
@@ -548,15 +548,13 @@ fn zipped_results_are_coloured_by_their_tiles() {
     );
     assert_eq!(colours(&["(_8,_6)", "--svg", name], "#afafff"), 0);
     assert_eq!(
-        colours(&["(_8,_6)", "--svg", name, "--colour", "row"], "#afafff"),
+        colours(&["(_8,_6)", "--svg", name, "--color", "row"], "#afafff"),
         6
     );
     // Bank 0 has the elements 0 and 1 of 16 bits.
-    let banks = [
-        "(_8,_4)", "--svg", name, "--colour", "bank", "--banks", "16",
-    ];
+    let banks = ["(_8,_4)", "--svg", name, "--color", "bank", "--banks", "16"];
     assert_eq!(colours(&banks, "#afafff"), 4);
-    let unknown = cutlet(&["(_8,_4)", "--svg", name, "--colour", "mood"]);
+    let unknown = cutlet(&["(_8,_4)", "--svg", name, "--color", "mood"]);
     assert!(text(&unknown.stderr).contains("give index, row, column or bank"));
 }
 

@@ -1,6 +1,6 @@
 //! Requests of the page, and their answers.
 
-use cutlet_calculator::cells::{Colour, layout_cells, thread_value_cells};
+use cutlet_calculator::cells::{ColorBy, layout_cells, thread_value_cells};
 use cutlet_calculator::json::{Question, answer, refusal_json};
 use cutlet_calculator::picture::Picture;
 use cutlet_calculator::{
@@ -49,16 +49,18 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
         return response;
     }
-    let colour = match request["colour"].as_str() {
+    let name = match request["color"].as_str() {
         // Each column of a zipped layout is a tile.
-        None | Some("auto") if calculator.has_zipped() => Ok(Colour::Column),
-        None | Some("auto") => Ok(Colour::Index),
-        Some(name) => Colour::named(name, bits),
+        None | Some("auto") if calculator.has_zipped() => "column",
+        None | Some("auto") => "index",
+        Some(name) => name,
     };
+    let color = ColorBy::named(name, bits);
+    response["color"] = name.into();
     let drawn = |value: &Value| {
-        let cells = colour
+        let cells = color
             .clone()
-            .and_then(|colour| caught(|| layout_cells(value, colour, calculator.symbols())));
+            .and_then(|color| caught(|| layout_cells(value, color, calculator.symbols())));
         or_error(cells)
     };
     response["cells"] = drawn(&value);

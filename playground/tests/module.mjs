@@ -19,6 +19,8 @@ assert.ok(zipped.explanations[0][0].startsWith("zipped_divide: A = "));
 assert.deepEqual([zipped.cells.rows, zipped.cells.columns], [8, 6]);
 assert.equal(zipped.cells.naturals[7], "((1,0),(1,0))");
 assert.deepEqual(zipped.cells.groups.slice(0, 6), [0, 1, 2, 3, 4, 5], "each tile has a colour");
+assert.equal(zipped.color, "column");
+assert.equal(ask("(8,6)", { color: "bank", bits: 16 }).color, undefined, "a shape is not drawn");
 assert.deepEqual(zipped.cells.row_lines, [0, 0, 0, 1, 0, 0, 0]);
 assert.equal(zipped.bijective.bijective, true);
 assert.equal(zipped.code.rust_type, "L!(((4, 2), (2, 3)):((1, 8), (4, 16)))");

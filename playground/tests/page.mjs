@@ -231,5 +231,5 @@ socket.close();
 child.removeAllListeners("exit");
 child.kill();
 await new Promise((ended) => child.on("exit", ended));
-rmSync(profile, { recursive: true, force: true });
+rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 process.exit(failures ? 1 : 0);

@@ -34,10 +34,10 @@ fn refusals_have_columns() {
     );
     assert!(ask(json!({ "ask": "latex", "expression": "x" }))["error"]["message"].is_string());
     assert!(
-        ask(json!({ "ask": "answer", "expression": "(4,2)", "colour": "mood" }))["cells"].is_null()
+        ask(json!({ "ask": "answer", "expression": "(4,2)", "color": "mood" }))["cells"].is_null()
     );
-    let colour = ask(json!({ "ask": "answer", "expression": "(4,2):(1,4)", "colour": "mood" }));
-    assert!(colour["cells"]["error"]["message"].is_string());
+    let color = ask(json!({ "ask": "answer", "expression": "(4,2):(1,4)", "color": "mood" }));
+    assert!(color["cells"]["error"]["message"].is_string());
     assert!(serde_json::from_str::<Value>(&respond("{")).unwrap()["error"].is_object());
 }
 

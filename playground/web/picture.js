@@ -11,9 +11,9 @@ function escaped(text) {
 }
 
 /** The colour of a group: greys for indices, else hues. */
-function fillOf(group, colour) {
+function fillOf(group, color) {
   if (group === null || group === undefined) return "var(--paper)";
-  if (colour === "index") return `hsl(210 8% calc(var(--grey-base) - ${group} * var(--grey-step)))`;
+  if (color === "index") return `hsl(210 8% calc(var(--grey-base) - ${group} * var(--grey-step)))`;
   const hue = (group * 137.508) % 360;
   return `hsl(${hue.toFixed(1)} 65% var(--cell-light))`;
 }
@@ -115,11 +115,11 @@ function cellAt(svg, clientX, clientY) {
 }
 
 /** The cells of a layout for `gridSvg`. */
-function layoutGrid(cells, colour) {
+function layoutGrid(cells, color) {
   return {
     ...cells,
     lines: cells.texts.map((text) => [text]),
-    fills: cells.groups.map((group) => fillOf(group, colour)),
+    fills: cells.groups.map((group) => fillOf(group, color)),
   };
 }
 

@@ -25,7 +25,7 @@ function request(expression, extra = {}) {
     ask: "answer",
     expression,
     static: byId("static").checked,
-    colour: byId("colour").value,
+    color: byId("color").value,
     bits: Number(byId("bits").value),
     ...(state.view === "threads" || tile ? { tile } : {}),
     ...extra,
@@ -98,20 +98,12 @@ function showPicture(answer) {
     picture.textContent = cells?.error ? cells.error.message : "";
     return;
   }
-  const zipped = byId("colour").value === "auto" && cells.groups.some((group) => group > 7);
-  const colour = zipped || isByColumn(cells) ? "column" : byId("colour").value;
   state.cells = cells;
-  const shade = colour === "auto" ? "index" : colour;
-  picture.innerHTML = gridSvg(layoutGrid(cells, shade), answer.value.text);
+  picture.innerHTML = gridSvg(layoutGrid(cells, answer.color), answer.value.text);
   if (answer.unswizzled?.texts) {
     picture.innerHTML += `<p class="hint">Before the swizzle:</p>` +
-      gridSvg(layoutGrid(answer.unswizzled, shade), "the layout before the swizzle");
+      gridSvg(layoutGrid(answer.unswizzled, answer.color), "the layout before the swizzle");
   }
-}
-
-/** Whether the cells of an automatic colour are coloured by column. */
-function isByColumn(cells) {
-  return byId("colour").value === "auto" && cells.groups.every((group, cell) => group === cell % cells.columns);
 }
 
 /** Marks a cell, and tells its coordinates in all forms. */
@@ -314,7 +306,7 @@ function openView(view) {
 }
 
 /** The page's fields, in a link to it. */
-const FIELDS = { e: "editor", tile: "tile", colour: "colour", bits: "bits" };
+const FIELDS = { e: "editor", tile: "tile", color: "color", bits: "bits" };
 
 /** Writes the page's state into its address. */
 function remember() {
@@ -332,7 +324,7 @@ function recall() {
   const link = new URLSearchParams(location.hash.slice(1));
   byId("editor").value = link.get("e") ?? FIRST;
   byId("tile").value = link.get("tile") ?? "";
-  byId("colour").value = link.get("colour") ?? "auto";
+  byId("color").value = link.get("color") ?? "auto";
   byId("bits").value = link.get("bits") ?? "32";
   byId("static").checked = link.get("static") === "1";
   openView(VIEWS.includes(link.get("view")) ? link.get("view") : "layout");
@@ -393,7 +385,7 @@ function listenToTabs() {
 }
 
 function listen() {
-  for (const id of ["editor", "tile", "colour", "bits", "static"]) byId(id).addEventListener("input", update);
+  for (const id of ["editor", "tile", "color", "bits", "static"]) byId(id).addEventListener("input", update);
   byId("editor").addEventListener("scroll", () => {
     byId("underlay").scrollLeft = byId("editor").scrollLeft;
     byId("underlay").scrollTop = byId("editor").scrollTop;
