@@ -1,29 +1,22 @@
 //! `cutlet layout`: a calculator for layouts, in CuTe's notation.
 
-mod calculator;
-mod figures;
-mod functions;
-mod refusal;
-mod value;
-
-use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::panic;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet_layout_core::picture::{self, Draw, ThreadValues};
-use cutlet_layout_core::{IntTuple, Layout};
+use cutlet_calculator::cells::ColorBy;
+use cutlet_calculator::json::{self, Question};
+use cutlet_calculator::picture::{Picture, annotated, by_tile, colored, thread_values};
+use cutlet_calculator::{
+    Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
+    meaning, static_hint,
+};
+use cutlet_layout_core::picture;
 
-use crate::output::{OutputError, print, print_line};
-use calculator::{Calculator, evaluate};
-use refusal::{Refusal, caught};
-use value::Value;
-
-/// The most cells of a picture.
-const MOST_CELLS: i64 = 1 << 16;
+use crate::output::{OutputError, complain, print, print_line};
 
 /// Calculate with layouts (compositions, divisions, products, inverses), in words and pictures.
 ///
@@ -33,11 +26,11 @@ const MOST_CELLS: i64 = 1 << 16;
 #[derive(Args, Debug)]
 pub struct LayoutArgs {
     /// The expression: `zipped_divide((8,6):(1,8), <4,2>)`.
-    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions"])]
+    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present_any = ["stdin", "figures", "functions", "compare"])]
     expression: Option<String>,
 
     /// Read one expression a line, and answer each with a line: the result, or `error: …`.
-    #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain"])]
+    #[arg(long, conflicts_with_all = ["expression", "table", "annotated", "tv", "svg", "latex", "explain", "banks", "coalescing", "bijective"])]
     stdin: bool,
 
     /// Print the result as a table, as CuTe's print_layout does.
@@ -57,17 +50,47 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
+    /// ColorBy the SVG file by the tiles of this tiler, such as '<4,8>'.
     #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
     tiles: Option<String>,
+
+    /// ColorBy the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
+    /// is that of elements of --banks bits, else of 32.
+    #[arg(long, value_name = "BY", requires = "svg", conflicts_with_all = ["tv", "tiles"])]
+    color: Option<String>,
 
     /// Print the result as a LaTeX document.
     #[arg(long)]
     latex: bool,
 
+    /// Read `4` as the static integer `_4`.
+    #[arg(long = "static")]
+    is_static: bool,
+
     /// Explain compositions, divisions and products step by step.
     #[arg(long)]
     explain: bool,
+
+    /// Print the answer as JSON. Analyses and explanations are in it.
+    #[arg(long, conflicts_with_all = ["table", "annotated", "tv", "svg", "latex"])]
+    json: bool,
+
+    /// Count the bank conflicts of a warp's access to shared memory, for elements of BITS bits. The first mode is the
+    /// thread, all others are its values.
+    #[arg(long, value_name = "BITS")]
+    banks: Option<i64>,
+
+    /// Count the sectors of global memory that a warp's requests touch, for elements of BITS bits.
+    #[arg(long, value_name = "BITS")]
+    coalescing: Option<i64>,
+
+    /// Tell whether the layout reaches each index once.
+    #[arg(long)]
+    bijective: bool,
+
+    /// Tell whether two layouts are the same function, and where they differ.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], allow_hyphen_values = true, conflicts_with_all = ["expression", "stdin"])]
+    compare: Option<Vec<String>>,
 
     /// Draw the figures of the guide to layouts into a folder.
     #[arg(long, value_name = "DIR")]
@@ -78,6 +101,39 @@ pub struct LayoutArgs {
     functions: bool,
 }
 
+impl LayoutArgs {
+    fn options(&self) -> Options {
+        Options {
+            is_static: self.is_static,
+        }
+    }
+
+    fn question(&self) -> Question {
+        Question {
+            options: self.options(),
+            explain: self.explain,
+            banks: self.banks,
+            sectors: self.coalescing,
+            bijective: self.bijective,
+        }
+    }
+
+    /// The analyses that are asked for, each as a line.
+    fn analyses(&self, value: &Value) -> Result<String, Refusal> {
+        let mut lines = String::new();
+        if let Some(bits) = self.banks {
+            lines += &format!("{}\n", analysis::banks(value, bits)?);
+        }
+        if let Some(bits) = self.coalescing {
+            lines += &format!("{}\n", analysis::sectors(value, bits)?);
+        }
+        if self.bijective {
+            lines += &format!("{}\n", analysis::bijection(value)?);
+        }
+        Ok(lines)
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The calculator catches panics and prints their messages as refusals.
@@ -86,36 +142,56 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         list_functions()?;
     }
     if let Some(folder) = &args.figures {
-        figures::draw_all(folder)?;
+        draw_figures(folder)?;
     }
     if args.stdin {
-        answer_lines(io::stdin().lock(), BufWriter::new(io::stdout().lock()))?;
+        let out = BufWriter::new(io::stdout().lock());
+        answer_lines(args, io::stdin().lock(), out)?;
     }
-    if let Some(expression) = &args.expression {
-        answer(args, expression)?;
+    if let Some([left, right]) = args.compare.as_deref() {
+        compare(args, left, right)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match &args.expression {
+        Some(expression) if args.json => answer_as_json(args, expression),
+        Some(expression) => answer(args, expression).map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn list_functions() -> Result<(), OutputError> {
-    for (topic, signatures) in functions::SIGNATURES {
+    for (topic, signatures) in SIGNATURES {
         print_line(topic)?;
         for signature in *signatures {
-            print_line(format!("  {signature}"))?;
+            let name = signature.split('(').next().unwrap_or_default();
+            print_line(format!("  {signature:<40} {}", meaning(name)).trim_end())?;
         }
     }
     Ok(())
 }
 
 /// Answers each line with a line.
-fn answer_lines(mut lines: impl BufRead, mut answers: impl Write) -> io::Result<()> {
+fn answer_lines(
+    args: &LayoutArgs,
+    mut lines: impl BufRead,
+    mut answers: impl Write,
+) -> io::Result<()> {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         match std::str::from_utf8(&line) {
-            Ok(text) => match evaluate(text.trim_end()) {
-                Ok(value) => writeln!(answers, "{value}")?,
-                Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
-            },
+            Ok(text) if args.json => {
+                writeln!(
+                    answers,
+                    "{}",
+                    json::answer(text.trim_end(), &args.question())
+                )?;
+            }
+            Ok(text) => {
+                let mut calculator = Calculator::new(text.trim_end(), args.options());
+                match calculator.evaluate() {
+                    Ok(value) => writeln!(answers, "{}", calculator.shown(&value))?,
+                    Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
+                }
+            }
             Err(error) => {
                 writeln!(
                     answers,
@@ -134,42 +210,60 @@ fn one_line(refusal: &Refusal) -> String {
     refusal.to_string().replace('\n', " ")
 }
 
-/// A refusal with its expression, and a mark at its column.
-#[derive(Debug)]
-struct Marked {
-    refusal: Refusal,
-    expression: String,
+/// Answers one expression as JSON. A refusal is an answer too, and the exit code tells it.
+fn answer_as_json(
+    args: &LayoutArgs,
+    expression: &str,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let answer = json::answer(expression, &args.question());
+    let code = if answer.get("error").is_some() { 2 } else { 0 };
+    print_line(answer)?;
+    Ok(ExitCode::from(code))
 }
 
-impl fmt::Display for Marked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.refusal)?;
-        if let Some(column) = self.refusal.column {
-            write!(f, "\n  {}\n  {:>column$}", self.expression, "^")?;
-        }
-        Ok(())
+/// Compares two layouts.
+fn compare(args: &LayoutArgs, left: &str, right: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let value = |text: &str| {
+        let value = Calculator::new(text, args.options()).evaluate();
+        value.map_err(|refusal| refusal.marked(text))
+    };
+    let (left, right) = (value(left)?, value(right)?);
+    let comparison =
+        caught(|| compare_functions(&left, &right)).map_err(|refusal| refusal.to_string())?;
+    if args.json {
+        print_line(json::comparison_json(&comparison))?;
+    } else {
+        print_line(comparison)?;
     }
+    Ok(())
 }
-
-impl std::error::Error for Marked {}
 
 /// Answers one expression, in words and pictures.
 fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let marked = |refusal| Marked {
-        refusal,
-        expression: expression.to_owned(),
-    };
-    let mut calculator = Calculator::new(expression);
+    let marked = |refusal: Refusal| refusal.marked(expression);
+    let mut calculator = Calculator::new(expression, args.options());
+    if args.explain || args.svg.is_some() {
+        calculator = calculator.explaining();
+    }
     let value = calculator.evaluate();
     if args.explain {
         for explanation in calculator.explanations() {
-            print_line(explanation)?;
+            print_line(calculator.symbols().named(&explanation.to_string()))?;
         }
     }
-    let drawn = value
-        .and_then(|value| caught(|| draw(args, &value)))
-        .map_err(marked)?;
-    print(drawn.printed)?;
+    let value = value.map_err(marked)?;
+    let drawn = caught(|| draw(args, &value, calculator.has_zipped())).map_err(marked)?;
+    if drawn.printed.is_empty() {
+        print_line(calculator.shown(&value))?;
+    } else {
+        print(calculator.symbols().named(&drawn.printed))?;
+    }
+    print(caught(|| args.analyses(&value)).map_err(marked)?)?;
+    if !args.is_static
+        && let Some(hint) = static_hint(expression, &value)
+    {
+        complain(format!("hint: {hint}"));
+    }
     if let (Some(file), Some(document)) = (&args.svg, &drawn.document) {
         fs::write(file, document)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -177,13 +271,13 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// The answer for a value: printed text, and a document for a file.
+/// The pictures of a value: printed ones, and a document for a file.
 struct Drawn {
     printed: String,
     document: Option<String>,
 }
 
-fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
+fn draw(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<Drawn, Refusal> {
     let tiled = args
         .tv
         .as_ref()
@@ -194,8 +288,7 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
         printed += &Picture::Table.draw(value)?;
     }
     if args.annotated {
-        let layout = value.layout().and_then(drawable)?;
-        printed += &picture::annotated_table(&layout).to_string();
+        printed += &annotated(value)?;
     }
     match &tiled {
         Some(tiled) if args.latex => printed += &picture::thread_value_latex(tiled).to_string(),
@@ -203,92 +296,30 @@ fn draw(args: &LayoutArgs, value: &Value) -> Result<Drawn, Refusal> {
         None if args.latex => printed += &Picture::Latex.draw(value)?,
         None => {}
     }
-    if printed.is_empty() {
-        printed = format!("{value}\n");
-    }
     let document = match (&args.svg, &tiled, &args.tiles) {
         (None, ..) => None,
         (_, Some(tiled), _) => Some(picture::thread_value_svg(tiled).to_string()),
         (_, None, Some(tiler)) => Some(by_tile(value, tiler)?),
-        (_, None, None) => Some(Picture::Svg.draw(value)?),
+        (_, None, None) => Some(svg(args, value, is_zipped)?),
     };
     Ok(Drawn { printed, document })
 }
 
-/// The pictures of a layout.
-#[derive(Clone, Copy)]
-enum Picture {
-    Table,
-    Latex,
-    Svg,
-}
-
-impl Picture {
-    fn draw(self, value: &Value) -> Result<String, Refusal> {
-        match value {
-            Value::Swizzled(layout) => Ok(self.of(layout, layout.size())?),
-            Value::Composed(layout) => Ok(self.of(&**layout, layout.size())?),
-            other => {
-                let layout = other.layout()?;
-                self.of(&layout, layout.size())
-            }
-        }
-    }
-
-    fn of(self, drawn: &impl Draw, size: i64) -> Result<String, Refusal> {
-        few_enough(size)?;
-        Ok(match self {
-            Picture::Table => picture::table(drawn).to_string(),
-            Picture::Latex => picture::latex(drawn).to_string(),
-            Picture::Svg => picture::svg(drawn).to_string(),
-        })
+/// The SVG document of a layout.
+fn svg(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<String, Refusal> {
+    match &args.color {
+        Some(name) => colored(value, ColorBy::named(name, args.banks.unwrap_or(32))?),
+        None if is_zipped => colored(value, ColorBy::Column),
+        None => Picture::Svg.draw(value),
     }
 }
 
-fn few_enough(cells: i64) -> Result<(), Refusal> {
-    if cells > MOST_CELLS {
-        return Err(Refusal::new(format!(
-            "{cells} cells are too many to draw; the most are {MOST_CELLS}"
-        )));
+/// Draws every figure into a folder.
+fn draw_figures(folder: &Path) -> Result<(), String> {
+    let failed = |error| format!("cannot write figures into {}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    for (name, draw) in figures::FIGURES {
+        fs::write(folder.join(name).with_extension("svg"), draw()).map_err(failed)?;
     }
     Ok(())
-}
-
-fn drawable(layout: Layout) -> Result<Layout, Refusal> {
-    few_enough(layout.size())?;
-    Ok(layout)
-}
-
-/// A layout's drawing, coloured by tile.
-fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
-    let layout = value.layout().and_then(drawable)?;
-    let tiler = evaluate(tiler)?.tiler()?;
-    Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
-}
-
-/// A value as a thread-value layout over a tile.
-fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
-    let layout = value.layout().and_then(drawable)?;
-    let tile = match tile {
-        "" if layout.has_basis() => extents(&layout),
-        "" => IntTuple::from((1, layout.cosize())),
-        text => evaluate(text)?.tuple()?,
-    };
-    few_enough(tile.size())?;
-    Ok(ThreadValues::new(&layout, &tile)?)
-}
-
-/// The extents of the tile that a layout of coordinates covers.
-fn extents(layout: &Layout) -> IntTuple {
-    let mut extents = [1, 1];
-    for leaf in 0..layout.num_leaves() {
-        for (direction, extent) in extents.iter_mut().enumerate() {
-            let stride = layout.leaf_stride(leaf).component(direction);
-            *extent += (layout.leaf_shape(leaf).value() - 1) * stride;
-        }
-    }
-    extents
-        .map(IntTuple::from)
-        .into_iter()
-        .fold(IntTuple::EMPTY, |all, one| all.append(&one))
 }

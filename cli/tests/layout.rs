@@ -204,8 +204,8 @@ fn syntax_errors_point_at_the_column() {
             "error: column 11: expected `,` or `)`, but the expression ends",
         ),
         (
-            "(4,2):(1,x)",
-            "error: column 10: there is no function `x`; --functions lists them",
+            "size(x)",
+            "error: column 6: there is no variable or function `x`; --functions lists the functions",
         ),
         (
             "composition((4,2):(1,8))",
@@ -233,6 +233,109 @@ fn syntax_errors_point_at_the_column() {
     assert_eq!(
         text(&output.stderr),
         "error: column 21: expected `,` or `)`, but the expression ends\n  coalesce((4,2):(1,4)\n                      ^\n"
+    );
+}
+
+#[test]
+fn a_hint_says_that_static_integers_give_less() {
+    let output = cutlet(&["(10,2):(16,4) o (5,4):(1,5)"]);
+    assert_eq!(text(&output.stdout), "((5,1),(2,2)):((16,4),(80,4))\n");
+    assert_eq!(
+        text(&output.stderr),
+        "hint: with static integers (--static) it is (_5,(_2,_2)):(_16,(_80,_4))\n"
+    );
+    let output = cutlet(&["(10,2):(16,4) o (5,4):(1,5)", "--static"]);
+    assert_eq!(text(&output.stdout), "(_5,(_2,_2)):(_16,(_80,_4))\n");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(text(&cutlet(&["(4,2):(1,4)"]).stderr), "");
+}
+
+#[test]
+fn analyses_are_lines_behind_the_value() {
+    assert_eq!(
+        printed(&[
+            "(32,4):(4,1)",
+            "--banks",
+            "32",
+            "--coalescing=32",
+            "--bijective"
+        ]),
+        "(32,4):(4,1)\n\
+         no bank conflicts: 1 access of 4 values a thread, 4 wavefronts\n\
+         coalesced: 16 sectors in 1 request of 4 values a thread, where 16 hold the bytes\n\
+         bijective: it reaches each of 0 .. 128 once\n"
+    );
+    let refused = cutlet(&["32:1@0", "--banks", "32"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("is not an index in memory"));
+}
+
+#[test]
+fn layouts_are_compared() {
+    assert_eq!(
+        printed(&["--compare", "(4,2):(1,4)", "8:1"]),
+        "the same function, but another layout\n"
+    );
+    assert_eq!(
+        printed(&["--compare", "(4,2):(1,4)", "8:2", "--json"]),
+        "{\"at\":1,\"same_function\":false,\"same_layout\":false,\"text\":\"different: 1 and 2 at 1\",\
+         \"values\":[\"1\",\"2\"]}\n"
+    );
+    assert_eq!(cutlet(&["--compare", "(4,2):(1,4)"]).status.code(), Some(2));
+}
+
+#[test]
+fn answers_are_json_too() {
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&cutlet(arguments).stdout).expect("JSON")
+    };
+    let answer = json(&["((2,2),4):((1,ldm),2@0)", "--json", "--explain"]);
+    assert_eq!(answer["value"]["shape"].to_string(), "[[2,2],4]");
+    assert_eq!(
+        answer["value"]["stride"].to_string(),
+        "[[1,\"ldm\"],\"2@0\"]"
+    );
+    let answer = json(&[
+        "(10,2):(16,4) o (5,4):(1,5)",
+        "--json",
+        "--explain",
+        "--bijective",
+        "--banks=32",
+    ]);
+    assert_eq!(answer["value"]["size"], 20);
+    assert_eq!(answer["bijective"]["bijective"], false);
+    assert_eq!(answer["banks"]["worst"], 3);
+    assert!(
+        answer["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--static"))
+    );
+    assert_eq!(
+        answer["explanations"][0][1],
+        "  R(c) = A(B(c)): B picks coordinates of A"
+    );
+    let refused = cutlet(&["(4,2", "--json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let refusal = json(&["(4,2", "--json"]);
+    assert_eq!(refusal["error"]["column"], 5);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["layout", "--stdin", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cutlet runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(b"4:2\n(\n")
+        .expect("it reads");
+    let lines = text(&child.wait_with_output().expect("it ends").stdout);
+    assert_eq!(lines.lines().count(), 2);
+    assert!(
+        lines
+            .lines()
+            .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
     );
 }
 
@@ -310,6 +413,26 @@ fn twenty_thousand_lines_take_seconds_at_most() {
     // It takes a fraction of a second. The limit allows for slow or busy machines, but not for a start of the program
     // or a search for each line.
     assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+/// A reader that has enough, as `head -1`, is no error.
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(["layout", "--stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("cutlet runs");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // The command may end before it has read all.
+    let _ = stdin.write_all("(4,2):(1,4)\n".repeat(1000).as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("cutlet ends");
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success());
 }
 
 #[test]
@@ -408,6 +531,33 @@ fn documents_are_written() {
     );
 }
 
+#[test]
+fn zipped_results_are_coloured_by_their_tiles() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zipped.svg");
+    let name = file.to_str().expect("UTF-8");
+    let colours = |arguments: &[&str], color: &str| {
+        printed(arguments);
+        let document = fs::read_to_string(&file).expect("a file");
+        document.matches(color).count()
+    };
+    let zipped = "zipped_divide((_8,_6):(_1,_8), <_4,_2>)";
+    assert_eq!(
+        colours(&[zipped, "--svg", name], "#afafff"),
+        8,
+        "a tile has 8 cells"
+    );
+    assert_eq!(colours(&["(_8,_6)", "--svg", name], "#afafff"), 0);
+    assert_eq!(
+        colours(&["(_8,_6)", "--svg", name, "--color", "row"], "#afafff"),
+        6
+    );
+    // Bank 0 has the elements 0 and 1 of 16 bits.
+    let banks = ["(_8,_4)", "--svg", name, "--color", "bank", "--banks", "16"];
+    assert_eq!(colours(&banks, "#afafff"), 4);
+    let unknown = cutlet(&["(_8,_4)", "--svg", name, "--color", "mood"]);
+    assert!(text(&unknown.stderr).contains("give index, row, column or bank"));
+}
+
 /// The guide's figures are as the command draws them.
 #[test]
 fn figures_are_regenerated_by_one_command() {
@@ -471,7 +621,7 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn pages_show_what_the_command_prints() {
-    for page in ["README.md", "docs/layouts.md"] {
+    for page in ["README.md", "docs/layouts.md", "docs/calculator.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
         let page = fs::read_to_string(path).unwrap();
         let mut shown = 0;

@@ -8,8 +8,8 @@ use crate::error::LayoutError;
 use crate::flat_modes::Modes;
 use crate::{
     IntTuple, Layout, Tiler, TilerKind, coalesce, try_blocked_product, try_complement,
-    try_composition, try_composition_by_mode, try_flat_divide, try_flat_product,
-    try_logical_divide, try_logical_product, try_raked_product, try_tiled_divide,
+    try_composition, try_composition_by_mode, try_flat_divide, try_flat_product, try_layout_div,
+    try_logical_divide, try_logical_product, try_raked_product, try_shape_mod, try_tiled_divide,
     try_tiled_product, try_zipped_divide, try_zipped_product,
 };
 
@@ -137,6 +137,15 @@ impl Operation {
 }
 
 impl Family {
+    /// The family's operation on one mode.
+    const fn apply(self, a: &Layout, tiler: &Tiler) -> Result<Layout, LayoutError> {
+        match self {
+            Family::Composition => try_composition_by_mode(a, tiler),
+            Family::Divide => try_logical_divide(a, tiler),
+            Family::Product => try_logical_product(a, tiler),
+        }
+    }
+
     /// What becomes of a mode past the tiler.
     const fn past_tiler(self) -> &'static str {
         match self {
@@ -264,6 +273,9 @@ fn mode(
                     let (a, b) = (a.mode(i), tiler.mode(i));
                     writeln!(f, "{:1$}mode {i}: A = {a}, B = {b}", "", 2 * depth)?;
                     mode(f, family, &a, &b, depth + 1)?;
+                    if let Ok(result) = family.apply(&a, &b) {
+                        writeln!(f, "{:1$}= {result}", "", 2 * depth + 2)?;
+                    }
                 }
             }
             Ok(())
@@ -292,7 +304,11 @@ fn compose(
         }
     }
     if b.depth() == 0 {
-        return Ok(());
+        return if meaning.is_empty() {
+            Ok(())
+        } else {
+            div_and_mod(f, a, b, depth)
+        };
     }
     for i in 0..b.rank() {
         let mode = b.mode(i);
@@ -303,6 +319,48 @@ fn compose(
             &try_composition(a, &mode),
             "",
         )?;
+        if !meaning.is_empty() {
+            div_and_mod(f, a, &mode, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the two steps of A o s:d, if A has an element at each multiple of d: every d-th element of A, and the first s
+/// of these.
+fn div_and_mod(f: &mut fmt::Formatter<'_>, a: &Layout, mode: &Layout, depth: usize) -> fmt::Result {
+    if mode.depth() > 0 || !mode.leaf_stride(0).basis().is_none() || mode.leaf_stride(0).value() < 1
+    {
+        return Ok(());
+    }
+    let (extent, stride) = (mode.leaf_shape(0), mode.leaf_stride(0));
+    let Ok(each) = try_layout_div(&coalesce(a), stride) else {
+        return Ok(());
+    };
+    let Ok(shape) = try_shape_mod(&each.shape(), &IntTuple::int(extent)) else {
+        return Ok(());
+    };
+    let Ok(first) = Layout::try_from_shape_stride(&shape, &each.stride()) else {
+        return Ok(());
+    };
+    let indent = 2 * depth;
+    if stride.value() > 1 {
+        writeln!(
+            f,
+            "{:indent$}div out {stride}: {each}, the elements of A at multiples of {}",
+            "",
+            stride.value()
+        )?;
+    }
+    writeln!(
+        f,
+        "{:indent$}mod out {extent}: {first}, the first {} of them",
+        "",
+        extent.value()
+    )?;
+    let simplest = coalesce(&first);
+    if simplest != first {
+        writeln!(f, "{:indent$}coalesced: {simplest}", "")?;
     }
     Ok(())
 }

@@ -15,7 +15,11 @@ fn composition_mode_by_mode() {
 composition: A = (_10,_2):(_16,_4) o B = (_5,_4):(_1,_5)
   R(c) = A(B(c)): B picks coordinates of A
   A o _5:_1 = _5:_16
+    mod out _5: (_5,_1):(_16,_4), the first 5 of them
+    coalesced: _5:_16
   A o _4:_5 = (_2,_2):(_80,_4)
+    div out _5: (_2,_2):(_80,_4), the elements of A at multiples of 5
+    mod out _4: (_2,_2):(_80,_4), the first 4 of them
 = (_5,(_2,_2)):(_16,(_80,_4))
 "
     );
@@ -82,6 +86,7 @@ fn tuples_are_explained_mode_by_mode() {
         "  mode 0: A = _9:_59, B = _3:_3",
         "    B* = complement(B, 9) = _3:_1, where the other tiles begin",
         "    A o _3:_3 = _3:_177",
+        "    = (_3,_3):(_177,_59)",
         "  mode 1: A = (_4,_8):(_13,_1), B = (_2,_4):(_1,_8)",
         "  mode 2, _5:_1000, is past B and kept",
         "  tiles and rests are gathered: ((TileM,TileN,…), (RestM,RestN,…))",

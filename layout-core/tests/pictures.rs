@@ -325,3 +325,45 @@ fn svg_documents_draw_every_cell_and_escape_their_titles() {
     );
     assert!(document.contains(&picture::Color::of_thread(1).to_string()));
 }
+
+/// Two threads that share an element are both named, in all pictures.
+#[test]
+fn all_holders_are_named() {
+    let shared = picture::ThreadValues::new(&layout!((2, 2):(0, 1)), &shape!((1, 2))).unwrap();
+    let table = picture::thread_value_table(&shared).to_string();
+    assert!(table.contains("| T0V0,T1V0 | T0V1,T1V1 |"), "{table}");
+    let svg = picture::thread_value_svg(&shared).to_string();
+    assert!(
+        svg.contains(">T0,T1</text>") && svg.contains(">V1,V1</text>"),
+        "{svg}"
+    );
+    let latex = picture::thread_value_latex(&shared).to_string();
+    assert!(latex.contains(r"{T0 \\ V0 \\ T1 \\ V0};"), "{latex}");
+}
+
+/// A cell is as wide as the widest text, and never narrower than a square.
+#[test]
+fn svg_cells_grow_with_their_text() {
+    let width = |svg: String| -> String {
+        let cell = svg.split("<rect x=").nth(1).unwrap();
+        cell.split("width=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        width(picture::svg(&layout!((2, 2):(1, 2000))).to_string()),
+        "40"
+    );
+    assert_eq!(
+        width(picture::svg(&layout!((2, 2):(1, 2000000))).to_string()),
+        "71"
+    );
+    assert_eq!(
+        width(picture::svg(&layout!((2, 2):(1@0, 10@1))).to_string()),
+        "62"
+    );
+}

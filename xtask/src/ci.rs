@@ -2,7 +2,7 @@
 
 use crate::{
     examples::{Examples, UsersPackage},
-    lint_kernels, package,
+    lint_kernels, package, playground,
     process::{self, Outcome, cargo},
     ptx, setup,
 };
@@ -30,5 +30,6 @@ pub fn run() -> Outcome {
     process::run(cargo("doc --workspace --no-deps --lib").env("RUSTDOCFLAGS", "--deny warnings"))?;
     // This also shows that layout-core and device need no std: nvptx64 has none.
     ptx::run()?;
+    playground::run()?;
     package::run()
 }

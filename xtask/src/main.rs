@@ -14,6 +14,7 @@ mod lint_kernels;
 mod measured;
 mod nvdisasm;
 mod package;
+mod playground;
 mod process;
 mod ptx;
 mod ptxas;
@@ -31,11 +32,13 @@ usage: cargo xtask <task>
   demo          sets up what is missing, then runs a GEMM and a gather, on the GPU if there is one
   test          sets up what is missing, then runs every test
   setup         finds a toolchain that compiles kernels to PTX, or installs one
-  ci            checks formatting, clippy and documentation, then runs the three tasks below
+  ci            checks formatting, clippy and documentation, then runs the four tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
                   runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
+    playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
+                  they are there
     package       packages every published crate as for a registry, with PTX, and builds the packages
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
+        "playground" => playground::run(),
         "miri" => sanitizers::miri(),
         "tsan" => sanitizers::tsan(),
         "measured" => measured::run(files),

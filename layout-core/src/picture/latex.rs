@@ -4,6 +4,9 @@ use core::fmt;
 
 use super::{Color, Draw, Grid, ThreadValues};
 
+/// The shades of indices modulo 8, in percent of black. They are CuTe's: neighbours differ clearly.
+const SHADES: [u8; 8] = [0, 40, 20, 60, 10, 50, 30, 70];
+
 /// A layout as a LaTeX document; see [`latex`].
 #[derive(Clone, Copy, Debug)]
 pub struct Latex<'a, D> {
@@ -17,7 +20,7 @@ pub struct Latex<'a, D> {
 /// use cutlet_layout_core::{layout, picture};
 ///
 /// let document = picture::latex(&layout!((2, 2):(1, 2))).to_string();
-/// assert!(document.contains(r"\node[fill=black!12] at (0,1) {2};"));
+/// assert!(document.contains(r"\node[fill=black!20] at (0,1) {2};"));
 /// ```
 pub const fn latex<D: Draw>(drawn: &D) -> Latex<'_, D> {
     Latex { drawn }
@@ -32,7 +35,7 @@ impl<D: Draw> fmt::Display for Latex<'_, D> {
                 let element = self.drawn.element(grid.coordinate(row, column));
                 let shade = element
                     .as_int()
-                    .map_or(0, |index| index.value().rem_euclid(8) * 6);
+                    .map_or(0, |index| SHADES[index.value().rem_euclid(8) as usize]);
                 writeln!(
                     f,
                     r"\node[fill=black!{shade}] at ({row},{column}) {{{element}}};"
@@ -61,7 +64,7 @@ impl fmt::Display for ThreadValueLatex<'_> {
         begin(f, drawn)?;
         for row in 0..drawn.rows() {
             for column in 0..drawn.columns() {
-                let Some((thread, value)) = drawn.owner(row, column) else {
+                let Some((thread, _)) = drawn.owner(row, column) else {
                     continue;
                 };
                 let [red, green, blue] = Color::of_thread(thread).rgb;
@@ -69,7 +72,12 @@ impl fmt::Display for ThreadValueLatex<'_> {
                     f,
                     r"\node[fill={{rgb,255:red,{red};green,{green};blue,{blue}}},align=center]"
                 )?;
-                writeln!(f, r" at ({row},{column}) {{T{thread} \\ V{value}}};")?;
+                write!(f, r" at ({row},{column}) {{")?;
+                for (i, (thread, value)) in drawn.holders(row, column).enumerate() {
+                    let separator = if i > 0 { r" \\ " } else { "" };
+                    write!(f, r"{separator}T{thread} \\ V{value}")?;
+                }
+                writeln!(f, "}};")?;
             }
         }
         end(f, drawn.rows(), drawn.columns())

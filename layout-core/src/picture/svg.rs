@@ -120,11 +120,12 @@ impl Panel for ThreadValuePanel<'_> {
     }
 
     fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.drawn.owner(row, column), line) {
-            (Some((thread, _)), 0) => write!(f, "T{thread}"),
-            (Some((_, value)), _) => write!(f, "V{value}"),
-            (None, _) => Ok(()),
+        let (letter, holders) = (["T", "V"][line.min(1)], self.drawn.holders(row, column));
+        for (i, (thread, value)) in holders.enumerate() {
+            let number = if line == 0 { thread } else { value };
+            write!(f, "{}{letter}{number}", if i > 0 { "," } else { "" })?;
         }
+        Ok(())
     }
 
     fn has_two_lines(&self) -> bool {
@@ -193,6 +194,35 @@ impl Panel for TiledPanel<'_> {
     }
 }
 
+/// The width of a panel's cells: room for the widest text.
+fn cell_width(panel: &dyn Panel) -> i64 {
+    let (rows, columns) = panel.extent();
+    let mut widest = 0;
+    for row in 0..rows {
+        for column in 0..columns {
+            for line in 0..lines(panel) {
+                let text = CellText {
+                    panel,
+                    row,
+                    column,
+                    line,
+                };
+                widest = widest.max(super::width_of(&text) as i64);
+            }
+        }
+    }
+    // Four characters fit into a square.
+    if widest > 4 {
+        widest * CHARACTER + 8
+    } else {
+        CELL
+    }
+}
+
+fn lines(panel: &dyn Panel) -> usize {
+    if panel.has_two_lines() { 2 } else { 1 }
+}
+
 /// Panels under each other, as an SVG document.
 #[derive(Clone, Copy)]
 pub struct Figure<'a> {
@@ -210,7 +240,7 @@ impl<'a> Figure<'a> {
         for panel in self.panels {
             let (rows, columns) = panel.extent();
             let title = super::width_of(&Title(*panel)) as i64 * CHARACTER;
-            let width = (LINE + columns * CELL).max(title) + 2 * MARGIN;
+            let width = (LINE + columns * cell_width(*panel)).max(title) + 2 * MARGIN;
             size = (size.0.max(width), size.1 + 2 * LINE + rows * CELL + MARGIN);
         }
         size
@@ -245,6 +275,7 @@ impl fmt::Display for Figure<'_> {
 fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, top: i64) -> fmt::Result {
     let (rows, columns) = panel.extent();
     let (left, cells) = (MARGIN + LINE, top + 2 * LINE);
+    let width = cell_width(panel);
     let baseline = top + LINE - 8;
     writeln!(
         f,
@@ -253,7 +284,7 @@ fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, top: i64) -> fmt::Result 
     )?;
     writeln!(f, r#"<g text-anchor="middle" dominant-baseline="central">"#)?;
     for column in 0..columns {
-        let (x, y) = (left + column * CELL + CELL / 2, top + LINE + LINE / 2);
+        let (x, y) = (left + column * width + width / 2, top + LINE + LINE / 2);
         writeln!(f, r#"<text x="{x}" y="{y}" fill="gray">{column}</text>"#)?;
     }
     for row in 0..rows {
@@ -261,15 +292,15 @@ fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, top: i64) -> fmt::Result 
         let (x, middle) = (MARGIN + LINE / 2, y + CELL / 2);
         writeln!(f, r#"<text x="{x}" y="{middle}" fill="gray">{row}</text>"#)?;
         for column in 0..columns {
-            let x = left + column * CELL;
+            let x = left + column * width;
             let fill = panel.color(row, column);
             write!(
                 f,
-                r#"<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" "#
+                r#"<rect x="{x}" y="{y}" width="{width}" height="{CELL}" "#
             )?;
             writeln!(f, r#"fill="{fill}" stroke="black"/>"#)?;
-            let x = x + CELL / 2;
-            let lines = if panel.has_two_lines() { 2 } else { 1 };
+            let x = x + width / 2;
+            let lines = lines(panel);
             for line in 0..lines {
                 let y = middle + if lines == 2 { [-8, 8][line] } else { 0 };
                 let text = CellText {

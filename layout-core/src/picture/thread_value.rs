@@ -78,12 +78,30 @@ impl ThreadValues {
 
     /// The first (thread, value) that holds an element, if there is one.
     pub fn owner(&self, row: i64, column: i64) -> Option<(i64, i64)> {
+        self.holders(row, column).next()
+    }
+
+    /// All (thread, value) that hold an element, in the order of the layout's coordinates.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{layout, picture::ThreadValues, shape};
+    ///
+    /// // Two threads share every element.
+    /// let shared = ThreadValues::new(&layout!((2, 4):(0, 1)), &shape!((1, 4))).unwrap();
+    /// assert_eq!(shared.holders(0, 3).collect::<Vec<_>>(), [(0, 3), (1, 3)]);
+    /// ```
+    pub fn holders(&self, row: i64, column: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let position = row + column * self.rows;
-        let holder = match &self.to_owner {
-            Some(inverse) => inverse.at(position),
-            None => (0..self.to_element.size()).find(|&c| self.to_element.at(c) == position)?,
+        let size = self.to_element.size();
+        // As many coordinates as elements: each element has one holder, which the inverse tells.
+        let only = match &self.to_owner {
+            Some(inverse) if size == self.rows * self.columns => Some(inverse.at(position)),
+            _ => None,
         };
-        Some((holder % self.threads(), holder / self.threads()))
+        let searched = if only.is_some() { 0..0 } else { 0..size };
+        let found = searched.filter(move |&c| self.to_element.at(c) == position);
+        let split = |c| (c % self.threads(), c / self.threads());
+        only.into_iter().chain(found).map(split)
     }
 }
 
@@ -132,7 +150,7 @@ pub struct ThreadValueTable<'a> {
 }
 
 /// The tile as a table that names, for each element, the thread and which of its values it is:
-/// `T3V1`. Elements that no thread holds are left empty.
+/// `T3V1`. Elements that no thread holds are left empty. If several hold one, all are named.
 ///
 /// ```
 /// use cutlet_layout_core::{layout, picture, shape};
@@ -157,8 +175,15 @@ impl fmt::Display for ThreadValueTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let drawn = self.drawn;
         writeln!(f, "{drawn}")?;
-        let widest = Owner(Some((drawn.threads() - 1, drawn.values() - 1)));
-        let width = width_of(&widest).max(width_of(&(drawn.columns - 1)));
+        let places =
+            (0..drawn.columns).flat_map(|column| (0..drawn.rows).map(move |row| (row, column)));
+        let widest = places
+            .map(|(row, column)| width_of(&Holders { drawn, row, column }))
+            .max();
+        let last = (drawn.threads() - 1, drawn.values() - 1);
+        let width = width_of(&format_args!("T{}V{}", last.0, last.1))
+            .max(widest.unwrap_or(0))
+            .max(width_of(&(drawn.columns - 1)));
         f.write_str("    ")?;
         for column in 0..drawn.columns {
             f.write_str(" ")?;
@@ -170,7 +195,7 @@ impl fmt::Display for ThreadValueTable<'_> {
             write!(f, "{row:2}  ")?;
             for column in 0..drawn.columns {
                 f.write_str("|")?;
-                centred(f, &Owner(drawn.owner(row, column)), width + 2)?;
+                centred(f, &Holders { drawn, row, column }, width + 2)?;
             }
             writeln!(f, "|")?;
         }
@@ -178,14 +203,18 @@ impl fmt::Display for ThreadValueTable<'_> {
     }
 }
 
-/// A thread and value as text; empty if no thread holds the element.
-struct Owner(Option<(i64, i64)>);
+/// The threads and values that hold an element, as text; empty if there are none.
+struct Holders<'a> {
+    drawn: &'a ThreadValues,
+    row: i64,
+    column: i64,
+}
 
-impl fmt::Display for Owner {
+impl fmt::Display for Holders<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some((thread, value)) => write!(f, "T{thread}V{value}"),
-            None => Ok(()),
+        for (i, (thread, value)) in self.drawn.holders(self.row, self.column).enumerate() {
+            write!(f, "{}T{thread}V{value}", if i > 0 { "," } else { "" })?;
         }
+        Ok(())
     }
 }

@@ -11,6 +11,7 @@ macro_rules! readmes {
 }
 
 readmes! {
+    Calculator: "../../../calculator/README.md";
     Cli: "../../../cli/README.md";
     Device: "../../../device/README.md";
     DeviceMacros: "../../../device-macros/README.md";

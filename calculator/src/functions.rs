@@ -1,237 +1,34 @@
 //! The functions of the calculator, by CuTe's names.
 
+mod of_composed;
+
 use cutlet_layout_core::*;
 
-use super::refusal::Refusal;
-use super::value::Value;
+use crate::compose::compose;
+use crate::composed::Inner;
+use crate::pasted;
+use crate::refusal::Refusal;
+use crate::signatures::{canonical, signatures};
+use crate::value::Value;
 
-/// The functions' signatures, by topic. CuTe's template arguments are arguments after the first: `take<1,3>(A)` and
-/// `take(A, 1, 3)` are the same.
-pub const SIGNATURES: &[(&str, &[&str])] = &[
-    (
-        "Algebra",
-        &[
-            "composition(A, tiler)",
-            "complement(A)",
-            "complement(A, cotarget)",
-            "coalesce(A)",
-            "coalesce(A, profile)",
-            "filter(A)",
-            "filter(A, profile)",
-            "filter_zeros(A)",
-            "right_inverse(A)",
-            "left_inverse(A)",
-            "max_common_layout(A, B)",
-            "max_common_vector(A, B)",
-            "nullspace(A)",
-            "domain_distribute(shape, n)",
-        ],
-    ),
-    (
-        "Division and product",
-        &[
-            "logical_divide(A, tiler)",
-            "zipped_divide(A, tiler)",
-            "tiled_divide(A, tiler)",
-            "flat_divide(A, tiler)",
-            "logical_product(A, tiler)",
-            "zipped_product(A, tiler)",
-            "tiled_product(A, tiler)",
-            "flat_product(A, tiler)",
-            "blocked_product(A, B)",
-            "raked_product(A, B)",
-            "tile_to_shape(A, shape)",
-            "tile_to_shape(A, shape, order)",
-        ],
-    ),
-    (
-        "Making layouts",
-        &[
-            "make_layout(A, …)",
-            "make_layout(shape, stride)",
-            "make_layout(shape, LayoutRight)",
-            "make_ordered_layout(shape, order)",
-            "make_layout_like(A)",
-            "make_fragment_like(A)",
-            "make_identity_layout(shape)",
-            "make_composed_layout(inner, offset, A)",
-            "make_tile(tiler, …)",
-            "make_shape(i, …)",
-            "make_stride(i, …)",
-            "make_coord(i, …)",
-            "make_tuple(i, …)",
-        ],
-    ),
-    (
-        "Parts of layouts and tuples",
-        &[
-            "rank(A, path…)",
-            "depth(A, path…)",
-            "size(A, path…)",
-            "cosize(A, path…)",
-            "shape(A, path…)",
-            "stride(A, path…)",
-            "layout(A, path…)",
-            "get(A, path…)",
-            "select(A, i, …)",
-            "take(A, begin, end)",
-            "group(A, begin, end)",
-            "flatten(A)",
-            "unflatten(A, profile)",
-            "append(A, B)",
-            "prepend(A, B)",
-            "replace(A, i, B)",
-            "with_shape(A, shape)",
-            "slice(coord, A)",
-            "dice(coord, A)",
-            "slice_and_offset(coord, A)",
-        ],
-    ),
-    (
-        "Elements of other widths",
-        &[
-            "upcast(A, n)",
-            "downcast(A, n)",
-            "recast_layout(A, old_bits, new_bits)",
-        ],
-    ),
-    (
-        "Coordinates",
-        &[
-            "idx2crd(index, shape)",
-            "idx2crd(index, shape, stride)",
-            "crd2idx(coord, shape)",
-            "crd2idx(coord, shape, stride)",
-            "crd2crd(coord, from, to)",
-            "get_hier_coord(A, index)",
-            "get_flat_coord(A, index)",
-            "get_1d_coord(A, index)",
-            "coordinates_of(A, index)",
-        ],
-    ),
-    (
-        "Integers and int tuples",
-        &[
-            "product(t)",
-            "product_each(t)",
-            "prefix_product(t)",
-            "inner_product(a, b)",
-            "compact_col_major(shape)",
-            "compact_col_major(shape, start)",
-            "compact_row_major(shape)",
-            "compact_row_major(shape, start)",
-            "compact_order(shape, order)",
-            "shape_div(a, b)",
-            "shape_mod(a, b)",
-            "layout_div(A, n)",
-            "ceil_div(a, b)",
-            "round_up(a, b)",
-            "safe_div(a, b)",
-            "gcd(a, b)",
-        ],
-    ),
-    (
-        "Relations",
-        &[
-            "congruent(a, b)",
-            "weakly_congruent(a, b)",
-            "compatible(a, b)",
-            "evenly_divides(shape, tiler)",
-            "lex_less(a, b)",
-            "colex_less(a, b)",
-            "elem_less(a, b)",
-            "is_static(A)",
-        ],
-    ),
-];
-
-fn name_of(signature: &str) -> &str {
-    signature.split('(').next().unwrap_or(signature)
-}
-
-fn signatures(name: &str) -> impl Iterator<Item = &'static str> {
-    let all = SIGNATURES
-        .iter()
-        .flat_map(|(_, signatures)| signatures.iter().copied());
-    all.filter(move |signature| name_of(signature) == name)
-}
-
-/// CuTe's name of a function that has another name in Rust.
-fn canonical(name: &str) -> &str {
-    match name {
-        "ordered_layout" => "make_ordered_layout",
-        "layout_like" => "make_layout_like",
-        "fragment_like" => "make_fragment_like",
-        "identity" => "make_identity_layout",
-        "recast" => "recast_layout",
-        "group_modes" => "group",
-        "concat" => "make_layout",
-        other => other,
-    }
-}
-
-/// Whether there is a function of this name.
-pub fn is_known(name: &str) -> bool {
-    signatures(canonical(name)).next().is_some()
-}
-
-/// The operation of this name, if it can be explained.
-pub fn operation(name: &str) -> Option<Operation> {
-    Some(match name {
-        "composition" => Operation::Composition,
-        "logical_divide" => Operation::LogicalDivide,
-        "zipped_divide" => Operation::ZippedDivide,
-        "tiled_divide" => Operation::TiledDivide,
-        "flat_divide" => Operation::FlatDivide,
-        "logical_product" => Operation::LogicalProduct,
-        "zipped_product" => Operation::ZippedProduct,
-        "tiled_product" => Operation::TiledProduct,
-        "flat_product" => Operation::FlatProduct,
-        "blocked_product" => Operation::BlockedProduct,
-        "raked_product" => Operation::RakedProduct,
-        _ => return None,
-    })
-}
-
-/// The second argument of an operation as a tiler. A shape tiles by mode, except in blocked and raked products, where
-/// it is a layout's shape.
-pub fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
-    match operation {
-        Operation::BlockedProduct | Operation::RakedProduct => Ok(Tiler::layout(&tiler.layout()?)),
-        _ => tiler.tiler(),
-    }
-}
-
-/// `tile_to_shape`, for swizzled atoms too.
-fn tile_to_shape(block: &Value, shape: &IntTuple, order: &IntTuple) -> Result<Value, Refusal> {
-    Ok(match block {
-        Value::Swizzled(atom) => Value::Swizzled(atom.try_tile_to_shape(shape, order)?),
-        block => Value::Layout(try_tile_to_shape(&block.layout()?, shape, order)?),
-    })
-}
-
-/// Calls a function by name.
+/// Calls a function by name. A refusal with a column says that the arguments do not fit the signature.
 pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
-    use Value::{Composed, Sliced, Swizzle, Swizzled, Truth, Tuple};
+    use Value::{Sliced, Truth, Tuple};
     let name = canonical(name);
+    let own = match arguments {
+        [Value::Composed(a), rest @ ..] => of_composed::call(name, a, rest)?,
+        [Value::Tiler(tiler), path @ ..] => of_composed::of_tiler(name, tiler, path)?,
+        _ => None,
+    };
+    if let Some(value) = own {
+        return Ok(value);
+    }
     let layout = Value::Layout;
     Ok(match (name, arguments) {
-        ("composition", [Swizzled(a), b]) => Swizzled(a.try_composition_by_mode(&b.tiler()?)?),
-        ("composition", [Composed(a), b]) => {
-            Composed(Box::new(a.try_composition_by_mode(&b.tiler()?)?))
+        ("composition", [a, b]) => compose(a, b)?,
+        (_, [a, b]) if let Some(operation) = operation(name) => {
+            layout(operation.apply(&a.layout()?, &tiler_of(operation, b)?)?)
         }
-        ("logical_divide", [Swizzled(a), b]) => Swizzled(a.try_logical_divide(&b.tiler()?)?),
-        ("logical_divide", [Composed(a), b]) => {
-            Composed(Box::new(a.try_logical_divide(&b.tiler()?)?))
-        }
-        ("zipped_divide", [Swizzled(a), b]) => Swizzled(a.try_zipped_divide(&b.tiler()?)?),
-        ("zipped_divide", [Composed(a), b]) => {
-            Composed(Box::new(a.try_zipped_divide(&b.tiler()?)?))
-        }
-        ("tiled_divide", [Swizzled(a), b]) => Swizzled(a.try_tiled_divide(&b.tiler()?)?),
-        ("tiled_divide", [Composed(a), b]) => Composed(Box::new(a.try_tiled_divide(&b.tiler()?)?)),
-        ("flat_divide", [Swizzled(a), b]) => Swizzled(a.try_flat_divide(&b.tiler()?)?),
-        ("flat_divide", [Composed(a), b]) => Composed(Box::new(a.try_flat_divide(&b.tiler()?)?)),
 
         ("complement", [a]) => {
             let a = a.layout()?;
@@ -245,6 +42,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("filter", [a]) => layout(filter(&a.layout()?)),
         ("filter", [a, profile]) => layout(try_filter_by_mode(&a.layout()?, &profile.tuple()?)?),
         ("filter_zeros", [a]) => layout(filter_zeros(&a.layout()?)),
+        ("right_inverse", [Value::Inner(Inner::Swizzle(a))]) => a.right_inverse().into(),
         ("right_inverse", [a]) => layout(try_right_inverse(&a.layout()?)?),
         ("left_inverse", [a]) => layout(try_left_inverse(&a.layout()?)?),
         ("max_common_layout", [a, b]) => layout(try_max_common_layout(&a.layout()?, &b.layout()?)?),
@@ -253,12 +51,11 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("domain_distribute", [shape, n]) => {
             layout(try_domain_distribute(&shape.tuple()?, n.int()?)?)
         }
-        ("tile_to_shape", [a, shape]) => {
+        ("tile_to_shape", [a, shape, order @ ..]) => {
             let shape = shape.tuple()?;
-            let order: Vec<i64> = (0..shape.rank() as i64).collect();
-            tile_to_shape(a, &shape, &IntTuple::fixed(&order))?
+            let order = self::order(&shape, order)?;
+            layout(try_tile_to_shape(&a.layout()?, &shape, &order)?)
         }
-        ("tile_to_shape", [a, shape, order]) => tile_to_shape(a, &shape.tuple()?, &order.tuple()?)?,
 
         ("make_layout", [Tuple(shape)]) => layout(Layout::try_col_major(shape)?),
         ("make_layout", [Tuple(shape), Tuple(stride)]) => {
@@ -283,14 +80,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("make_layout_like", [a]) => layout(try_layout_like(&a.layout()?)?),
         ("make_fragment_like", [a]) => layout(try_fragment_like(&a.layout()?)?),
         ("make_identity_layout", [shape]) => layout(try_identity(&shape.tuple()?)?),
-        ("make_composed_layout", [Swizzle(inner), offset, outer]) => Swizzled(ComposedLayout::new(
-            *inner,
-            offset.tuple()?,
-            outer.layout()?,
-        )),
-        ("make_composed_layout", [inner, offset, outer]) => Composed(Box::new(
-            ComposedLayout::new(inner.layout()?, offset.tuple()?, outer.layout()?),
-        )),
+        ("make_composed_layout", [inner, offset, outer]) => pasted::composed(inner, offset, outer)?,
         ("make_tile", [_, ..]) => {
             let tilers: Vec<Tiler> = arguments
                 .iter()
@@ -315,7 +105,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("cosize", [a, path @ ..]) => int(part(&layout(a.layout()?), path)?.layout()?.cosize_int()),
         ("shape", [a, path @ ..]) => Tuple(part(a, path)?.tuple()?),
         ("stride", [a, path @ ..]) => Tuple(part(&layout(a.layout()?), path)?.layout()?.stride()),
-        ("layout", [a, path @ ..]) => part(&layout(a.layout()?), path)?,
+        ("layout" | "mode", [a, path @ ..]) => part(&layout(a.layout()?), path)?,
         ("get", [a, path @ ..]) => part(a, path)?,
         ("select", [Tuple(t), modes @ ..]) => Tuple(t.try_select(&numbers(modes)?)?),
         ("select", [a, modes @ ..]) => layout(a.layout()?.try_select(&numbers(modes)?)?),
@@ -338,16 +128,13 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("dice", [coord, a]) => layout(try_dice(&coord.tuple()?, &a.layout()?)?),
         ("slice_and_offset", [coord, a]) => {
             let (kept, offset) = try_slice_and_offset(&coord.tuple()?, &a.layout()?)?;
-            Sliced(kept, offset)
+            Sliced(Box::new(kept), offset)
         }
 
         ("upcast", [a, n]) => layout(try_upcast(&a.layout()?, n.int()?.value())?),
         ("downcast", [a, n]) => layout(try_downcast(&a.layout()?, n.int()?.value())?),
-        ("recast_layout", [Swizzled(a), old, new]) => {
-            Swizzled(a.try_recast(old.int()?.value(), new.int()?.value())?)
-        }
-        ("recast_layout", [Swizzle(a), old, new]) => {
-            Swizzle(a.try_recast(old.int()?.value(), new.int()?.value())?)
+        ("recast_layout", [Value::Inner(Inner::Swizzle(a)), old, new]) => {
+            a.try_recast(old.int()?.value(), new.int()?.value())?.into()
         }
         ("recast_layout", [a, old, new]) => layout(try_recast(
             &a.layout()?,
@@ -373,12 +160,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("get_1d_coord", [a, index]) => int(a.layout()?.get_1d_coord(index.int()?)),
         ("coordinates_of", [a, index]) => {
             let a = a.layout()?;
-            if a.size() > MOST_COORDINATES {
-                return Err(Refusal::new(format!(
-                    "coordinates_of looks at all coordinates: {} are more than {MOST_COORDINATES}",
-                    a.size()
-                )));
-            }
+            few_coordinates(a.size())?;
             Value::List(picture::coordinates_of(&a, index.int()?.value()).collect())
         }
 
@@ -416,6 +198,12 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("elem_less", [a, b]) => less(compare_elementwise(&a.tuple()?, &b.tuple()?)),
         ("is_static", [Tuple(t)]) => Truth(t.is_static()),
         ("is_static", [a]) => Truth(a.layout()?.is_static()),
+        ("is_integral", [a]) => Truth(is_int(a, Int::is_integral)),
+        ("is_std_integral", [a]) => Truth(is_int(a, Int::is_std_integral)),
+        ("is_constant", [a, n]) => {
+            let n = n.int()?.value();
+            Truth(is_int(a, |a| a.is_constant(n)))
+        }
 
         _ => return Err(wrong_arguments(name, arguments)),
     })
@@ -423,6 +211,54 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
 
 /// The most coordinates that are looked through one by one.
 const MOST_COORDINATES: i64 = 1 << 20;
+
+fn few_coordinates(size: i64) -> Result<(), Refusal> {
+    if size > MOST_COORDINATES {
+        return Err(Refusal::new(format!(
+            "coordinates_of looks at all coordinates: {size} are more than {MOST_COORDINATES}"
+        )));
+    }
+    Ok(())
+}
+
+/// The order of the modes of a shape: from the left, unless an order is given.
+fn order(shape: &IntTuple, given: &[Value]) -> Result<IntTuple, Refusal> {
+    match given {
+        [] => {
+            let order: Vec<i64> = (0..shape.rank() as i64).collect();
+            Ok(IntTuple::fixed(&order))
+        }
+        [order] => order.tuple(),
+        _ => Err(Refusal::new("tile_to_shape takes one order")),
+    }
+}
+
+/// The operation of this name, if layout-core explains it.
+pub(crate) fn operation(name: &str) -> Option<Operation> {
+    Some(match name {
+        "composition" => Operation::Composition,
+        "logical_divide" => Operation::LogicalDivide,
+        "zipped_divide" => Operation::ZippedDivide,
+        "tiled_divide" => Operation::TiledDivide,
+        "flat_divide" => Operation::FlatDivide,
+        "logical_product" => Operation::LogicalProduct,
+        "zipped_product" => Operation::ZippedProduct,
+        "tiled_product" => Operation::TiledProduct,
+        "flat_product" => Operation::FlatProduct,
+        "blocked_product" => Operation::BlockedProduct,
+        "raked_product" => Operation::RakedProduct,
+        _ => return None,
+    })
+}
+
+/// The second argument of an operation as a tiler. A shape tiles by mode, except in blocked and raked products, where
+/// it is a layout's shape.
+pub(crate) fn tiler_of(operation: Operation, tiler: &Value) -> Result<Tiler, Refusal> {
+    match operation {
+        Operation::BlockedProduct | Operation::RakedProduct => Ok(Tiler::layout(&tiler.layout()?)),
+        _ => tiler.tiler(),
+    }
+}
 
 fn wrong_arguments(name: &str, arguments: &[Value]) -> Refusal {
     let ways: Vec<&str> = signatures(name).collect();
@@ -456,13 +292,16 @@ fn less(ordering: Option<std::cmp::Ordering>) -> Value {
     Value::Truth(ordering == Some(std::cmp::Ordering::Less))
 }
 
+/// Whether a value is an integer with a property.
+fn is_int(value: &Value, has: impl FnOnce(Int) -> bool) -> bool {
+    value.int().is_ok_and(has)
+}
+
 /// The layout or int tuple at a path.
 fn part(value: &Value, path: &[Value]) -> Result<Value, Refusal> {
     let path = numbers(path)?;
     Ok(match value {
-        Value::Layout(layout) => Value::Layout(layout.get(&path)),
-        Value::Swizzled(layout) if path.is_empty() => Value::Layout(*layout.outer()),
-        Value::Composed(layout) if path.is_empty() => Value::Layout(*layout.outer()),
+        Value::Layout(layout) => Value::Layout(layout.try_get(&path)?),
         other => Value::Tuple(other.tuple()?.get(&path)),
     })
 }

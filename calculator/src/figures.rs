@@ -1,8 +1,6 @@
 //! The figures of the guide to layouts. The operation that a figure shows computes it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use cutlet_layout_core::picture::{Color, Figure, LayoutPanel, Panel};
 use cutlet_layout_core::{
@@ -10,8 +8,8 @@ use cutlet_layout_core::{
     logical_product, raked_product, shape, tile, zipped_divide, zipped_product,
 };
 
-/// A figure: its file's name, and the function that draws it.
-type Drawing = (&'static str, fn() -> String);
+/// A figure: its file's name, and the function that draws it as SVG.
+pub type Drawing = (&'static str, fn() -> String);
 
 /// All figures.
 pub const FIGURES: [Drawing; 11] = [
@@ -29,16 +27,6 @@ pub const FIGURES: [Drawing; 11] = [
     }),
     ("productraked2d", || ranked("raked_product", raked_product)),
 ];
-
-/// Draws every figure into a folder.
-pub fn draw_all(folder: &Path) -> Result<(), String> {
-    let failed = |error| format!("cannot write figures into {}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(failed)?;
-    for (name, draw) in FIGURES {
-        fs::write(folder.join(name).with_extension("svg"), draw()).map_err(failed)?;
-    }
-    Ok(())
-}
 
 /// The tile of each index, from a layout whose second mode runs over tiles.
 fn tiles(zipped: &Layout) -> BTreeMap<i64, i64> {

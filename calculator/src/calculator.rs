@@ -1,0 +1,420 @@
+//! Reading and evaluating expressions in CuTe's notation.
+//!
+//! ```text
+//! program     = statement { (";" | line break) statement }
+//! statement   = [ name "=" ] composition [ "==" composition ]
+//! composition = quotient { ("o" | "∘") quotient }
+//! quotient    = application { ("/" | "%" | "*") application }
+//! application = primary { ":" primary | "(" arguments ")" | "." name [ "(" arguments ")" ] | "{}" }
+//! primary     = integer | "_" | "(" arguments ")" | "<" arguments ">" | "[" integers "]" | name
+//!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
+//! ```
+
+mod primary;
+
+use std::collections::HashMap;
+
+use cutlet_layout_core::{IntTuple, Layout, try_layout_div, try_shape_div, try_shape_mod};
+
+use crate::compose::compose;
+use crate::composed::Inner;
+use crate::equality::compare;
+use crate::explain::{Explanation, Explanations};
+use crate::pasted;
+use crate::reader::Reader;
+use crate::refusal::{Refusal, caught, cut};
+use crate::signatures::is_known;
+use crate::symbols::Symbols;
+use crate::value::{Value, coordinate};
+
+/// The deepest nesting of an expression.
+const DEPTH: usize = 32;
+
+/// The most statements of a program.
+const STATEMENTS: usize = 1024;
+
+/// How expressions are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Whether `4` is the static integer `_4`.
+    pub is_static: bool,
+}
+
+/// Evaluates an expression.
+///
+/// # Errors
+/// If the text is no expression, or an operation refuses.
+pub fn evaluate(text: &str) -> Result<Value, Refusal> {
+    Calculator::new(text, Options::default()).evaluate()
+}
+
+/// Evaluates an expression while it reads it from the left.
+pub struct Calculator<'a> {
+    reader: Reader<'a>,
+    options: Options,
+    depth: usize,
+    /// Whether unknown names are symbols, as in strides.
+    reads_strides: bool,
+    variables: HashMap<String, Value>,
+    symbols: Symbols,
+    explanations: Explanations,
+}
+
+impl<'a> Calculator<'a> {
+    /// A calculator at the beginning of a text.
+    pub fn new(text: &'a str, options: Options) -> Calculator<'a> {
+        Calculator {
+            reader: Reader::new(text),
+            options,
+            depth: 0,
+            reads_strides: false,
+            variables: HashMap::new(),
+            symbols: Symbols::default(),
+            explanations: Explanations::default(),
+        }
+    }
+
+    /// The same calculator, which explains operations too.
+    pub fn explaining(mut self) -> Calculator<'a> {
+        self.explanations.record();
+        self
+    }
+
+    /// Evaluates the expression. If an operation panics to refuse, the refusal has the panic's message.
+    ///
+    /// # Errors
+    /// As [`evaluate`].
+    pub fn evaluate(&mut self) -> Result<Value, Refusal> {
+        let result = caught(|| self.program());
+        result.map_err(|refusal| Refusal {
+            message: self.symbols.named(&refusal.message),
+            ..refusal
+        })
+    }
+
+    /// Explanations of the operations so far, in the order of evaluation.
+    pub fn explanations(&self) -> &[Explanation] {
+        self.explanations.list()
+    }
+
+    /// Whether the last operation gathered tiles: each column of its result is a tile. Only an
+    /// [`explaining`](Self::explaining) calculator knows.
+    pub fn has_zipped(&self) -> bool {
+        let last = self.explanations().last();
+        let title = last.and_then(|explanation| explanation.lines().first());
+        title.is_some_and(|title| title.starts_with("zipped_"))
+    }
+
+    /// A value's text, in which symbols have their names.
+    pub fn shown(&self, value: &Value) -> String {
+        self.symbols.named(&value.to_string())
+    }
+
+    /// The expression's symbols.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    fn program(&mut self) -> Result<Value, Refusal> {
+        let mut value = self.statement()?;
+        for _ in 1..STATEMENTS {
+            let new_line = self.reader.at_new_line();
+            let separated = self.reader.eat(";") || new_line;
+            while self.reader.eat(";") {}
+            if self.reader.peek().is_none() {
+                return Ok(value);
+            }
+            if !separated {
+                return Err(self.reader.expected("`o`, `(`, `:` or the end"));
+            }
+            value = self.statement()?;
+        }
+        Err(Refusal::new(format!(
+            "the program has more than {STATEMENTS} statements"
+        )))
+    }
+
+    /// An expression, or a variable and its value: `a = (4,2):(1,4)`, `auto a = …`.
+    fn statement(&mut self) -> Result<Value, Refusal> {
+        let Some(name) = self.assigned() else {
+            return self.comparison();
+        };
+        let (name, place) = name?;
+        let value = self.comparison()?;
+        if name == "o" {
+            let message = "`o` is the sign of composition, so it cannot be a variable";
+            return Err(self.reader.refusal(place, message));
+        }
+        self.variables.insert(name.to_owned(), value.clone());
+        Ok(value)
+    }
+
+    /// The variable before a `=`, and its place. The words of a declaration may stand before it.
+    fn assigned(&mut self) -> Option<Result<(&'a str, usize), Refusal>> {
+        let begin = self.reader.place();
+        let mut variable = None;
+        loop {
+            while self.reader.eat("&") {}
+            let place = self.reader.place();
+            let Some(name) = self.reader.name() else {
+                break;
+            };
+            let declares = variable.is_none_or(|(word, _)| pasted::DECLARES.contains(&word));
+            if !declares {
+                break;
+            }
+            self.reader.advance(name.len());
+            variable = Some((name, place));
+        }
+        let assigns = self.reader.at_text("=") && !self.reader.at_text("==");
+        match variable {
+            Some(found) if assigns => {
+                self.reader.eat("=");
+                Some(Ok(found))
+            }
+            _ => {
+                self.reader.back_to(begin);
+                None
+            }
+        }
+    }
+
+    fn comparison(&mut self) -> Result<Value, Refusal> {
+        let left = self.composition()?;
+        if self.reader.eat("==") {
+            let right = self.composition()?;
+            return compare(&left, &right);
+        }
+        Ok(left)
+    }
+
+    /// `a o b o …`. An int tuple between two signs is the offset of a composed layout.
+    fn composition(&mut self) -> Result<Value, Refusal> {
+        let mut value = self.quotient()?;
+        while self.eat_circle() {
+            if self.reader.at_text("smem_ptr[") {
+                value = self.in_shared_memory(&value)?;
+                continue;
+            }
+            let next = self.quotient()?;
+            let has_offset = matches!(next, Value::Tuple(_)) && value.inner().is_some();
+            value = if has_offset && self.eat_circle() {
+                let outer = self.quotient()?;
+                pasted::composed(&value, &next, &outer)?
+            } else {
+                let operands = [value, next];
+                let result = compose(&operands[0], &operands[1]);
+                self.explanations.add("composition", &operands, &result);
+                result?
+            };
+        }
+        Ok(value)
+    }
+
+    /// The swizzled layout that CuTe prints as `Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)`. There the swizzle
+    /// permutes bytes; here, as everywhere else, it permutes elements.
+    fn in_shared_memory(&mut self, swizzle: &Value) -> Result<Value, Refusal> {
+        let place = self.reader.place();
+        self.reader.eat("smem_ptr[");
+        let bits = self.integer()?.int()?.value();
+        self.reader.expect("b](unset)", "`b](unset)`")?;
+        let Value::Inner(Inner::Swizzle(swizzle)) = swizzle else {
+            return Err(self
+                .reader
+                .refusal(place, "only a swizzle stands before `smem_ptr`"));
+        };
+        if !self.eat_circle() {
+            return Err(self.reader.expected("`o` and a layout"));
+        }
+        let outer = self.quotient()?.layout()?;
+        Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
+    }
+
+    /// Reads `o` or `∘`.
+    fn eat_circle(&mut self) -> bool {
+        if self.reader.at_word("o") {
+            self.reader.advance(1);
+            return true;
+        }
+        self.reader.eat("∘")
+    }
+
+    fn quotient(&mut self) -> Result<Value, Refusal> {
+        let mut value = self.application()?;
+        while let Some(sign) = ["/", "%", "*"]
+            .into_iter()
+            .find(|sign| self.reader.eat(sign))
+        {
+            let operands = [value, self.application()?];
+            let result = arithmetic(sign, &operands[0], &operands[1]);
+            let name = match (sign, &operands[0]) {
+                ("/", Value::Layout(_)) => "layout_div",
+                ("/", _) => "shape_div",
+                ("%", _) => "shape_mod",
+                _ => "product",
+            };
+            self.explanations.add(name, &operands, &result);
+            value = result?;
+        }
+        Ok(value)
+    }
+
+    /// Reads a nested expression.
+    fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        if self.depth == DEPTH {
+            let place = self.reader.place();
+            let message = format!("the expression is nested more than {DEPTH} deep");
+            return Err(self.reader.refusal(place, message));
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn application(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
+        let mut value = self.nested(Self::primary)?;
+        loop {
+            // A parenthesis on the next line begins a statement.
+            let calls = self.reader.at_text("(") && !self.reader.at_new_line();
+            if matches!(value, Value::Tuple(_)) && self.at_colon() {
+                value = self.with_stride(&value, begin)?;
+            } else if calls {
+                self.reader.eat("(");
+                let arguments = self.arguments(")")?;
+                value = self.applied(&value, &arguments)?;
+            } else if self.reader.at_text("{") {
+                self.reader.eat("{");
+                self.reader.expect("}", "`}`")?;
+            } else if self.at_method() {
+                value = self.method(value)?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn at_colon(&mut self) -> bool {
+        self.reader.at_text(":") && !self.reader.at_text("::")
+    }
+
+    /// The layout of a shape and the stride that comes next.
+    fn with_stride(&mut self, shape: &Value, begin: usize) -> Result<Value, Refusal> {
+        self.reader.eat(":");
+        let place = self.reader.place();
+        let outside = std::mem::replace(&mut self.reads_strides, true);
+        let stride = self.stride();
+        self.reads_strides = outside;
+        let stride = stride?;
+        let (Value::Tuple(shape), Value::Tuple(stride)) = (shape, &stride) else {
+            let message = format!(
+                "a stride is made of integers, but `{}` is {}",
+                cut(&stride.to_string()),
+                stride.kind()
+            );
+            return Err(self.reader.refusal(place, message));
+        };
+        let layout = Layout::try_from_shape_stride(shape, stride);
+        layout
+            .map(Value::Layout)
+            .map_err(|error| self.reader.refusal(begin, error.message()))
+    }
+
+    /// A stride, which may be a multiple of a symbol: `72*w`.
+    fn stride(&mut self) -> Result<Value, Refusal> {
+        let mut stride = self.nested(Self::primary)?;
+        while self.reader.eat("*") {
+            let factor = self.nested(Self::primary)?;
+            stride = arithmetic("*", &stride, &factor)?;
+        }
+        Ok(stride)
+    }
+
+    fn applied(&mut self, value: &Value, arguments: &[Value]) -> Result<Value, Refusal> {
+        if let Value::Layout(layout) = value
+            && let Some(sum) = self.symbols.sum(layout, &coordinate(arguments)?)
+        {
+            return Ok(sum);
+        }
+        let result = value.apply(arguments);
+        if self.explanations.are_recorded() {
+            let operands: Vec<Value> = [value].into_iter().chain(arguments).cloned().collect();
+            self.explanations.add("apply", &operands, &result);
+        }
+        result
+    }
+
+    /// Whether `.name` comes next.
+    fn at_method(&mut self) -> bool {
+        let mut ahead = self.reader.clone();
+        ahead.eat(".") && ahead.name().is_some_and(is_known)
+    }
+
+    /// `a.size()`, `a.layout<1>()`, `a.shape`: a call with `a` as its first argument.
+    fn method(&mut self, value: Value) -> Result<Value, Refusal> {
+        self.reader.eat(".");
+        let begin = self.reader.place();
+        let name = self.reader.name().unwrap_or_default();
+        self.reader.advance(name.len());
+        let mut arguments = vec![value];
+        if self.reader.eat("<") {
+            arguments.extend(self.arguments(">")?);
+        }
+        if self.reader.eat("(") {
+            arguments.extend(self.arguments(")")?);
+        }
+        self.called(name, &arguments, begin)
+    }
+}
+
+/// `left / right`, `left % right` and `left * right`.
+fn arithmetic(sign: &str, left: &Value, right: &Value) -> Result<Value, Refusal> {
+    Ok(match (sign, left) {
+        ("/", Value::Layout(layout)) => Value::Layout(try_layout_div(layout, right.int()?)?),
+        ("/", _) => Value::Tuple(try_shape_div(&left.tuple()?, &right.tuple()?)?),
+        ("%", _) => Value::Tuple(try_shape_mod(&left.tuple()?, &right.tuple()?)?),
+        _ => {
+            let product = left.int()?.checked_mul(right.int()?);
+            let Some(product) = product else {
+                return Err(Refusal::new(format!(
+                    "{left} * {right} does not fit 64 bits, or is a product of two symbols"
+                )));
+            };
+            Value::Tuple(IntTuple::int(product))
+        }
+    })
+}
+
+/// A tuple of integers, a concatenation of layouts, or one value in parentheses.
+pub(crate) fn parenthesised(parts: Vec<Value>) -> Result<Value, Refusal> {
+    if parts.iter().all(|part| matches!(part, Value::Tuple(_))) {
+        let mut tuple = IntTuple::EMPTY;
+        for part in &parts {
+            let mode = part.tuple()?;
+            if mode.num_leaves() == 0 {
+                return Err(Refusal::new("an empty tuple `()` stands on its own only"));
+            }
+            tuple = tuple.try_append(&mode)?;
+        }
+        return Ok(Value::Tuple(tuple));
+    }
+    if let [one] = parts.as_slice() {
+        return Ok(one.clone());
+    }
+    let layouts: Vec<Layout> = parts
+        .iter()
+        .map(|part| match part {
+            Value::Layout(layout) => Ok(*layout),
+            other => Err(Refusal::new(format!(
+                "a tuple is made of integers, or of layouts to be concatenated, but `{}` is {}",
+                cut(&other.to_string()),
+                other.kind()
+            ))),
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Value::Layout(Layout::try_concat(&layouts)?))
+}

@@ -1,0 +1,216 @@
+//! The innermost parts of expressions: integers, parentheses, names and calls.
+
+use cutlet_layout_core::{CAPACITY, IntTuple, LayoutError, Tiler};
+
+use super::{Calculator, arithmetic, parenthesised};
+use crate::functions;
+use crate::pasted::{self, NAMESPACES};
+use crate::refusal::{Refusal, cut};
+use crate::signatures::{canonical, is_known};
+use crate::table;
+use crate::value::Value;
+
+impl<'a> Calculator<'a> {
+    /// Expressions between commas, up to a closing bracket. Python's names of arguments are skipped.
+    pub(super) fn arguments(&mut self, close: &str) -> Result<Vec<Value>, Refusal> {
+        let mut arguments = Vec::new();
+        while !self.reader.eat(close) {
+            if arguments.len() == CAPACITY {
+                let place = self.reader.place();
+                let message = format!(
+                    "a tuple has up to {CAPACITY} integers, and a call up to {CAPACITY} arguments: here is one more"
+                );
+                return Err(self.reader.refusal(place, message));
+            }
+            let keyword = self.keyword();
+            let argument = self.comparison()?;
+            match (keyword, &argument) {
+                // `mode=[1,0]` is a path.
+                (Some("mode"), Value::Tuple(path)) if path.is_tuple() => {
+                    arguments.extend((0..path.rank()).map(|i| Value::Tuple(path.mode(i))));
+                }
+                _ => arguments.push(argument),
+            }
+            if !self.reader.eat(",") {
+                self.reader.expect(close, &format!("`,` or `{close}`"))?;
+                break;
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Reads `stride=` before an argument.
+    fn keyword(&mut self) -> Option<&'a str> {
+        let mut ahead = self.reader.clone();
+        let name = ahead.name()?;
+        ahead.advance(name.len());
+        if ahead.at_text("==") || !ahead.eat("=") {
+            return None;
+        }
+        self.reader = ahead;
+        Some(name)
+    }
+
+    pub(super) fn primary(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
+        match self.reader.peek() {
+            Some('(') => {
+                self.reader.eat("(");
+                let parts = self.arguments(")")?;
+                parenthesised(parts).map_err(|refusal| self.reader.refusal(begin, refusal.message))
+            }
+            Some('<') => {
+                self.reader.eat("<");
+                let parts = self.arguments(">")?;
+                let tilers: Vec<Tiler> =
+                    parts.iter().map(Value::tiler).collect::<Result<_, _>>()?;
+                let tiler = Tiler::try_tuple(&tilers);
+                Ok(Value::Tiler(tiler.map_err(|error| {
+                    self.reader.refusal(begin, error.message())
+                })?))
+            }
+            Some('[') => {
+                self.reader.eat("[");
+                let parts = self.arguments("]")?;
+                parenthesised(parts).map_err(|refusal| self.reader.refusal(begin, refusal.message))
+            }
+            Some('_') if self.at_name_after_underscore() => self.named(),
+            Some('-') if self.reader.rest()[1..].starts_with(char::is_alphabetic) => {
+                self.reader.eat("-");
+                let value = self.nested(Self::named)?;
+                arithmetic("*", &Value::Tuple(IntTuple::fixed(&[-1]).mode(0)), &value)
+            }
+            Some(c) if c == '_' || c == '-' || c.is_ascii_digit() => self.integer(),
+            Some(c) if c.is_alphabetic() => self.named(),
+            _ => Err(self
+                .reader
+                .expected("an integer, `_`, a tuple, a tiler or a name")),
+        }
+    }
+
+    /// Whether a name such as `_a` comes next, instead of `_` or `_4`.
+    fn at_name_after_underscore(&mut self) -> bool {
+        let name = self.reader.name().unwrap_or_default();
+        name.chars().nth(1).is_some_and(char::is_alphabetic)
+    }
+
+    pub(super) fn integer(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
+        let rest = self.reader.rest();
+        let unsigned = rest.trim_start_matches(['_', '-']);
+        let end = unsigned.find(|c: char| !c.is_ascii_digit());
+        let end = rest.len() - unsigned.len() + end.unwrap_or(unsigned.len());
+        let digits = rest[..end].trim_start_matches('_');
+        if digits.len() > 18 && digits.parse::<i64>().is_err() {
+            let message = format!("the integer {} does not fit 64 bits", cut(digits));
+            return Err(self.reader.refusal(begin, message));
+        }
+        match IntTuple::parse_prefix(rest) {
+            Ok((int, len)) => {
+                // The spaces behind it may hold the end of a line.
+                self.reader.advance(rest[..len].trim_end().len());
+                Ok(Value::Tuple(if self.options.is_static {
+                    int.to_static()
+                } else {
+                    int
+                }))
+            }
+            Err(error) => Err(self.moved(begin, &error)),
+        }
+    }
+
+    /// The error of a part of the text, with its column in the whole text.
+    fn moved(&self, begin: usize, error: &LayoutError) -> Refusal {
+        let place = error.column().map_or(begin, |column| begin + column - 1);
+        let message = error.message();
+        let prefix = error
+            .column()
+            .map(|column| format!("column {column}: "))
+            .unwrap_or_default();
+        let message = message.strip_prefix(&prefix).unwrap_or(message);
+        let message = message.replace("but the text ends", "but the expression ends");
+        self.reader.refusal(place, message)
+    }
+
+    /// A variable, a type with its arguments, a constant, a symbol, or a call by name.
+    fn named(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
+        let name = self.reader.name().unwrap_or_default();
+        self.reader.advance(name.len());
+        let is_namespace = NAMESPACES.contains(&name) && !self.variables.contains_key(name);
+        if is_namespace && (self.reader.eat("::") || self.reader.eat(".")) {
+            return self.nested(Self::primary);
+        }
+        let has_arguments = self.reader.at_text("<") || self.reader.at_text("(");
+        if let Some(value) = self.variables.get(name) {
+            let is_function = is_known(name) && has_arguments;
+            if !is_function {
+                return Ok(value.clone());
+            }
+        }
+        if let Some(constant) = pasted::constant(name) {
+            return Ok(constant);
+        }
+        if name == "gather" {
+            return table::read(&mut self.reader);
+        }
+        if pasted::is_type(name) && has_arguments {
+            let close = if self.reader.eat("<") { ">" } else { ")" };
+            if close == ")" {
+                self.reader.eat("(");
+            }
+            let outside = std::mem::replace(&mut self.reads_strides, name == "Stride");
+            let arguments = self.arguments(close);
+            self.reads_strides = outside;
+            return pasted::of_type(name, arguments?)
+                .map_err(|refusal| self.reader.refusal(begin, refusal.message));
+        }
+        if !is_known(name) || !has_arguments && self.reads_strides {
+            return self.symbol(name, begin, has_arguments);
+        }
+        let template = if self.reader.eat("<") {
+            self.arguments(">")?
+        } else {
+            Vec::new()
+        };
+        self.reader.expect("(", "`(` and arguments")?;
+        let outside = std::mem::replace(&mut self.reads_strides, name == "make_stride");
+        let arguments = self.arguments(")");
+        self.reads_strides = outside;
+        let mut arguments = arguments?;
+        // C++ writes `take<1,3>(a)` where the calculator has `take(a, 1, 3)`.
+        let after_first = arguments.len().min(1);
+        arguments.splice(after_first..after_first, template);
+        self.called(name, &arguments, begin)
+    }
+
+    /// A symbolic stride, or a refusal of an unknown name.
+    fn symbol(&mut self, name: &str, begin: usize, is_called: bool) -> Result<Value, Refusal> {
+        if self.reads_strides && !is_called && name.len() <= 32 {
+            return Ok(Value::Tuple(IntTuple::int(self.symbols.stride(name)?)));
+        }
+        let kind = if is_called {
+            "there is no function"
+        } else {
+            "there is no variable or function"
+        };
+        let message = format!("{kind} `{}`; --functions lists the functions", cut(name));
+        Err(self.reader.refusal(begin, message))
+    }
+
+    /// The result of a call by name.
+    pub(super) fn called(
+        &mut self,
+        name: &str,
+        arguments: &[Value],
+        begin: usize,
+    ) -> Result<Value, Refusal> {
+        let result = functions::call(name, arguments).map_err(|refusal| match refusal.column {
+            // The call has the wrong number of arguments.
+            Some(_) => self.reader.refusal(begin, refusal.message),
+            None => refusal,
+        });
+        self.explanations.add(canonical(name), arguments, &result);
+        result
+    }
+}

@@ -1,0 +1,203 @@
+//! The cells of a picture as data: what the playground draws.
+
+use std::collections::BTreeMap;
+
+use cutlet_layout_core::{IntTuple, Layout, idx2crd, try_composition};
+use serde_json::{Value as Json, json};
+
+use crate::picture;
+use crate::refusal::Refusal;
+use crate::symbols::Symbols;
+use crate::value::Value;
+
+/// The most cells of a picture in a browser.
+const MOST_CELLS: i64 = 1 << 14;
+
+/// The banks of shared memory, and the width of one in bits.
+const BANKS: i64 = 32;
+const BANK_BITS: i64 = 32;
+
+/// What the colour of a cell tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColorBy {
+    /// The index modulo 8, as in CuTe's pictures.
+    Index,
+    /// The row: the first mode's coordinate.
+    Row,
+    /// The column: the coordinate of all other modes. In a zipped layout, this is the tile.
+    Column,
+    /// The bank of shared memory of an index, for elements of so many bits.
+    Bank(i64),
+}
+
+impl ColorBy {
+    /// The colour of this name; `bits` is the width of elements for banks.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub fn named(name: &str, bits: i64) -> Result<ColorBy, Refusal> {
+        match name {
+            "index" => Ok(ColorBy::Index),
+            "row" => Ok(ColorBy::Row),
+            "column" => Ok(ColorBy::Column),
+            "bank" => Ok(ColorBy::Bank(bits)),
+            other => Err(Refusal::new(format!(
+                "there is no colour by `{other}`: give index, row, column or bank"
+            ))),
+        }
+    }
+
+    /// The number of a cell's colour.
+    pub(crate) fn group(self, row: i64, column: i64, index: Option<i64>) -> Option<i64> {
+        match self {
+            ColorBy::Index => index.map(|index| index.rem_euclid(8)),
+            ColorBy::Row => Some(row),
+            ColorBy::Column => Some(column),
+            ColorBy::Bank(bits) => {
+                index.map(|index| (index.saturating_mul(bits) / BANK_BITS).rem_euclid(BANKS))
+            }
+        }
+    }
+}
+
+/// A layout's cells, row by row: texts, natural coordinates and colour groups, with the lines between modes.
+///
+/// # Errors
+/// If the value is no layout, or has too many cells.
+pub fn layout_cells(value: &Value, color: ColorBy, symbols: &Symbols) -> Result<Json, Refusal> {
+    let shape = inner_shape(&value.shape()?);
+    let size = few_enough(value.size()?)?;
+    let (down, across) = sides(&shape);
+    let rows = down.size();
+    let columns = size / rows;
+    let mut texts = Vec::new();
+    let mut naturals = Vec::new();
+    let mut groups = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let c = row + column * rows;
+            let (text, index) = shown(value, c, symbols)?;
+            groups.push(color.group(row, column, index));
+            texts.push(text);
+            naturals.push(idx2crd(&IntTuple::from(c), &shape).to_dynamic().to_string());
+        }
+    }
+    Ok(json!({
+        "rows": rows,
+        "columns": columns,
+        "row_lines": lines(&down),
+        "column_lines": lines(&across),
+        "row_labels": labels(&down),
+        "column_labels": labels(&across),
+        "texts": texts,
+        "naturals": naturals,
+        "groups": groups,
+    }))
+}
+
+/// A cell's text, and its index if it is a plain integer.
+fn shown(value: &Value, c: i64, symbols: &Symbols) -> Result<(String, Option<i64>), Refusal> {
+    if let Value::Layout(layout) = value
+        && let Some(sum) = symbols.sum(layout, &IntTuple::from(c))
+    {
+        return Ok((symbols.named(&sum.to_string()), None));
+    }
+    let element = value.at(c)?;
+    Ok((element.to_string(), plain(&element)))
+}
+
+/// The index that an element is, unless it is a coordinate.
+pub(crate) fn plain(element: &IntTuple) -> Option<i64> {
+    let index = element.as_int().filter(|index| index.basis().is_none());
+    index.map(|index| index.value())
+}
+
+/// The number of rows of a picture.
+pub(crate) fn rows(shape: &IntTuple) -> i64 {
+    sides(&inner_shape(shape)).0.size()
+}
+
+fn few_enough(size: i64) -> Result<i64, Refusal> {
+    if size > MOST_CELLS {
+        return Err(Refusal::new(format!(
+            "{size} cells are too many to draw here; the most are {MOST_CELLS}"
+        )));
+    }
+    Ok(size)
+}
+
+/// The shape without parentheses around the whole.
+fn inner_shape(shape: &IntTuple) -> IntTuple {
+    let mut inner = *shape;
+    while inner.is_tuple() && inner.rank() == 1 {
+        inner = inner.mode(0);
+    }
+    inner
+}
+
+/// The shapes that run down and across. A vector runs across.
+fn sides(shape: &IntTuple) -> (IntTuple, IntTuple) {
+    match shape.rank() {
+        1 => (IntTuple::from(1), *shape),
+        2 => (shape.mode(0), shape.mode(1)),
+        rank => (shape.mode(0), shape.take(1, rank)),
+    }
+}
+
+/// For each line between cells, how many modes end there: 0 inside the innermost mode.
+fn lines(shape: &IntTuple) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut reached: i64 = 1;
+    for leaf in 0..shape.num_leaves() {
+        reached = reached.saturating_mul(shape.leaf(leaf).value());
+        ends.push(reached);
+    }
+    ends.pop();
+    (1..shape.size())
+        .map(|line| {
+            ends.iter()
+                .filter(|&&end| end > 1 && line % end == 0)
+                .count()
+        })
+        .collect()
+}
+
+/// The natural coordinate of each row or column.
+fn labels(shape: &IntTuple) -> Vec<String> {
+    (0..shape.size())
+        .map(|c| idx2crd(&IntTuple::from(c), shape).to_dynamic().to_string())
+        .collect()
+}
+
+/// The cells of a tile with all threads and values that hold each, row by row.
+///
+/// # Errors
+/// If the value is no thread-value layout, or does not fit the tile.
+pub fn thread_value_cells(value: &Value, tile: &str) -> Result<Json, Refusal> {
+    let tiled = picture::thread_values(value, tile)?;
+    let (rows, columns) = (tiled.rows(), tiled.columns());
+    few_enough(rows.saturating_mul(columns))?;
+    let layout = value.layout()?;
+    let positions = Layout::try_col_major(&IntTuple::from((rows, columns)))?;
+    let to_element = if layout.has_basis() {
+        try_composition(&positions, &layout)?
+    } else {
+        layout
+    };
+    let mut holders: BTreeMap<i64, Vec<[i64; 2]>> = BTreeMap::new();
+    for c in 0..few_enough(layout.size())? {
+        let holder = [c % tiled.threads(), c / tiled.threads()];
+        holders.entry(to_element.at(c)).or_default().push(holder);
+    }
+    let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| row + column * rows));
+    let cells: Vec<_> = cells
+        .map(|position| holders.remove(&position).unwrap_or_default())
+        .collect();
+    Ok(json!({
+        "rows": rows,
+        "columns": columns,
+        "threads": tiled.threads(),
+        "values": tiled.values(),
+        "holders": cells,
+    }))
+}

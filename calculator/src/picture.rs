@@ -1,0 +1,171 @@
+//! Pictures of the calculator's values: tables, LaTeX and SVG.
+
+use std::fmt;
+
+use cutlet_layout_core::picture::{self, Color, Draw, Panel, ThreadValues};
+use cutlet_layout_core::{IntTuple, Layout};
+
+use crate::calculator::evaluate;
+use crate::cells::{ColorBy, plain, rows};
+use crate::refusal::Refusal;
+use crate::value::Value;
+
+/// The most cells of a picture.
+const MOST_CELLS: i64 = 1 << 16;
+
+/// The pictures of a layout.
+#[derive(Clone, Copy, Debug)]
+pub enum Picture {
+    /// The table that CuTe's `print_layout` prints.
+    Table,
+    /// A LaTeX document, as CuTe's `print_latex` prints it.
+    Latex,
+    /// An SVG document.
+    Svg,
+}
+
+impl Picture {
+    /// Draws a layout, or a composed one.
+    ///
+    /// # Errors
+    /// If the value is no layout, or has too many cells.
+    pub fn draw(self, value: &Value) -> Result<String, Refusal> {
+        match value {
+            Value::Composed(layout) => self.of(&layout.by_reference(), layout.outer().size()),
+            other => {
+                let layout = other.layout()?;
+                self.of(&layout, layout.size())
+            }
+        }
+    }
+
+    fn of(self, drawn: &impl Draw, size: i64) -> Result<String, Refusal> {
+        few_enough(size)?;
+        Ok(match self {
+            Picture::Table => picture::table(drawn).to_string(),
+            Picture::Latex => picture::latex(drawn).to_string(),
+            Picture::Svg => picture::svg(drawn).to_string(),
+        })
+    }
+}
+
+fn few_enough(cells: i64) -> Result<(), Refusal> {
+    if cells > MOST_CELLS {
+        return Err(Refusal::new(format!(
+            "{cells} cells are too many to draw; the most are {MOST_CELLS}"
+        )));
+    }
+    Ok(())
+}
+
+fn drawable(layout: Layout) -> Result<Layout, Refusal> {
+    few_enough(layout.size())?;
+    Ok(layout)
+}
+
+/// The table of a layout with its 1-D and natural coordinates.
+///
+/// # Errors
+/// If the value is no layout, or has too many cells.
+pub fn annotated(value: &Value) -> Result<String, Refusal> {
+    let layout = value.layout().and_then(drawable)?;
+    Ok(picture::annotated_table(&layout).to_string())
+}
+
+/// An SVG document of a layout, its cells coloured by the tiles of a tiler.
+///
+/// # Errors
+/// If the value is no layout or has too many cells, or the tiler does not divide it evenly.
+pub fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
+    let layout = value.layout().and_then(drawable)?;
+    let tiler = evaluate(tiler)?.tiler()?;
+    Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
+}
+
+/// An SVG document of a layout, its cells coloured by row, column, bank or index.
+///
+/// # Errors
+/// If the value is no layout, or has too many cells.
+pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
+    few_enough(value.size()?)?;
+    let rows = rows(&value.shape()?);
+    let panel = Colored {
+        value,
+        color,
+        rows,
+        columns: value.size()? / rows,
+    };
+    Ok(picture::Figure::new(&[&panel]).to_string())
+}
+
+/// A layout as a panel whose cells' colours tell something else than the index.
+struct Colored<'a> {
+    value: &'a Value,
+    color: ColorBy,
+    rows: i64,
+    columns: i64,
+}
+
+impl Colored<'_> {
+    fn element(&self, row: i64, column: i64) -> Option<IntTuple> {
+        self.value.at(row + column * self.rows).ok()
+    }
+}
+
+impl Panel for Colored<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.value)
+    }
+
+    fn extent(&self) -> (i64, i64) {
+        (self.rows, self.columns)
+    }
+
+    fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.element(row, column) {
+            Some(element) => write!(f, "{element}"),
+            None => Ok(()),
+        }
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        let index = self
+            .element(row, column)
+            .and_then(|element| plain(&element));
+        match self.color.group(row, column, index) {
+            Some(group) if self.color == ColorBy::Index => Color::of_index(group),
+            Some(group) => Color::of_tile(group),
+            None => Color::WHITE,
+        }
+    }
+}
+
+/// A value as a thread-value layout over a tile. Without a tile, it is the smallest one that holds all elements.
+///
+/// # Errors
+/// If the value is no thread-value layout, or does not fit the tile.
+pub fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
+    let layout = value.layout().and_then(drawable)?;
+    let tile = match tile {
+        "" if layout.has_basis() => extents(&layout),
+        "" => IntTuple::from((1, layout.cosize())),
+        text => evaluate(text)?.tuple()?,
+    };
+    few_enough(tile.size())?;
+    Ok(ThreadValues::new(&layout, &tile)?)
+}
+
+/// The extents of the tile that a layout of coordinates covers.
+fn extents(layout: &Layout) -> IntTuple {
+    let mut extents = [1, 1];
+    for leaf in 0..layout.num_leaves() {
+        for (direction, extent) in extents.iter_mut().enumerate() {
+            let stride = layout.leaf_stride(leaf).component(direction);
+            *extent += (layout.leaf_shape(leaf).value() - 1) * stride;
+        }
+    }
+    extents
+        .map(IntTuple::from)
+        .into_iter()
+        .fold(IntTuple::EMPTY, |all, one| all.append(&one))
+}

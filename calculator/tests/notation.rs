@@ -1,0 +1,365 @@
+//! Notation as it is pasted from C++ and Python, and as the calculator prints it.
+
+mod check;
+
+use check::{check, check_static};
+
+#[test]
+fn cpp_types_are_read() {
+    check(&[
+        ("Layout<Shape<_2,_3>, Stride<_3,_1>>{}", "(_2,_3):(_3,_1)"),
+        (
+            "Layout<Shape<_4,Shape<_3,_6>>>{}",
+            "(_4,(_3,_6)):(_1,(_4,_12))",
+        ),
+        ("Layout<Shape<_2,_3>, LayoutRight>{}", "(_2,_3):(_3,_1)"),
+        ("cute::Layout<cute::_8>{}", "_8:_1"),
+        ("Int<8>{}", "_8"),
+        ("cute::C<4>{}", "_4"),
+        ("_16{}", "_16"),
+        (
+            "make_layout(make_shape(Int<2>{},3), make_stride(_3{},Int<1>{}))",
+            "(_2,3):(_3,_1)",
+        ),
+        (
+            "make_layout(make_shape(2,3), LayoutRight{})",
+            "(2,3):(3,_1)",
+        ),
+        (
+            "make_layout(make_shape(2,3), GenRowMajor{})",
+            "(2,3):(3,_1)",
+        ),
+        ("S<3,4,3>", "Sw<3,4,3>"),
+        ("Swizzle<3,4,3>{}", "Sw<3,4,3>"),
+        (
+            "ComposedLayout<Swizzle<3,4,3>, _0, Layout<Shape<_8,_8>>>{}",
+            "Sw<3,4,3> o _0 o (_8,_8):(_1,_8)",
+        ),
+        (
+            "composition(Swizzle<3,3,3>{}, Layout<Shape<_8,_64>,Stride<_64,_1>>{})",
+            "Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        ),
+        (
+            "Layout<Shape<_8,_4>, Stride<ScaledBasis<_1,0>, ScaledBasis<_2,1>>>{}",
+            "(_8,_4):(_1@0,_2@1)",
+        ),
+        (
+            "Layout<Shape<_8,_4>, Stride<E<0>, E<1>>>{}",
+            "(_8,_4):(_1@0,_1@1)",
+        ),
+        ("Layout<_2, E<0,1>>{}", "_2:_1@1@0"),
+        ("Tile<Layout<_3,_4>, _8>{}", "<_3:_4,_8:_1>"),
+        (
+            "zipped_divide(make_layout(make_shape(8,6)), Tile<_4,_2>{})",
+            "((_4,_2),(2,3)):((_1,8),(_4,16))",
+        ),
+        (
+            "Layout<Shape<_4,Shape<_3,_6>>>{}(make_coord(_2{}, _))",
+            "((_3,_6)):((_4,_12))",
+        ),
+        (
+            "select<1,3>(Layout<Shape<_2,_3,_5,_7>>{})",
+            "(_3,_7):(_2,_30)",
+        ),
+        ("take<1,3>(Layout<Shape<_2,_3,_5,_7>>{})", "(_3,_5):(_2,_6)"),
+    ]);
+}
+
+/// CuTe prints a swizzle of shared memory in bytes. It swizzles elements here.
+#[test]
+fn layouts_of_shared_memory_are_read() {
+    check(&[
+        (
+            "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+            "Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        ),
+        (
+            "Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1)",
+            "Sw<3,4,3> o _0 o (_8,_128):(_128,_1)",
+        ),
+        (
+            "4:1 o smem_ptr[16b](unset) o 4:1",
+            "error: column 7: only a swizzle stands before `smem_ptr`",
+        ),
+        (
+            "Sw<3,4,3> o smem_ptr[16b](unset)",
+            "error: column 33: expected `o` and a layout, but the expression ends",
+        ),
+    ]);
+}
+
+#[test]
+fn declarations_are_read() {
+    check(&[
+        (
+            "Layout a = Layout<Shape<_2,_3,_5,_7>>{};",
+            "(_2,_3,_5,_7):(_1,_2,_6,_30)",
+        ),
+        ("auto const& tile = make_shape(_2{},4); size(tile)", "8"),
+        (
+            "Layout a   = Layout<Shape<_4,Shape<_3,_6>>>{}; // (4,(3,6)):(1,(4,12)) \n layout<1,0>(a) /* the first */",
+            "_3:_4",
+        ),
+        (
+            "using Atom = Layout<Shape<_8,_8>>; Atom{}",
+            "(_8,_8):(_1,_8)",
+        ),
+        ("a = (4,2):(1,4)\n(a, a)", "((4,2),(4,2)):((1,4),(1,4))"),
+    ]);
+}
+
+#[test]
+fn python_is_read() {
+    check(&[
+        ("(16,)", "(16)"),
+        ("cute.make_layout((8,4), stride=(4,1))", "(8,4):(4,1)"),
+        ("cute.make_layout(shape=(8,4),)", "(8,4):(_1,8)"),
+        ("cute.size((2,(3,4)), mode=[1])", "12"),
+        ("cute.make_layout((2,(3,4))).layout<1>()", "(3,4):(2,6)"),
+        (
+            "cute.make_composed_layout(cute.make_swizzle(3,4,3), 0, cute.make_layout((8,8)))",
+            "Sw<3,4,3> o 0 o (8,8):(_1,8)",
+        ),
+        (
+            "a = cute.make_layout((8,4)) # a comment\na(None, 1)",
+            "(8):(_1)",
+        ),
+        ("Layout((4,2),(1,4)).shape", "(4,2)"),
+    ]);
+    check_static(&[("cute.make_layout((8,4), stride=(4,1))", "(_8,_4):(_4,_1)")]);
+}
+
+#[test]
+fn both_circles_compose() {
+    check(&[
+        (
+            "(_10,_2):(_16,_4) ∘ (_5,_4):(_1,_5)",
+            "(_5,(_2,_2)):(_16,(_80,_4))",
+        ),
+        ("Sw<1,0,1> ∘ 0 ∘ (2,2):(2,1)", "Sw<1,0,1> o 0 o (2,2):(2,1)"),
+        ("_20:_2 o _10:_2 o _5:_2", "_5:_8"),
+    ]);
+}
+
+#[test]
+fn variables_hold_values() {
+    check(&[
+        (
+            "a = (10,2):(16,4); b = (5,4):(1,5); a o b",
+            "((5,1),(2,2)):((16,4),(80,4))",
+        ),
+        (
+            "t = <_3:_3,_8:_1>; composition((_9,_8):(_8,_1), t)",
+            "(_3,_8):(_24,_1)",
+        ),
+        ("size = 4; size", "4"),
+        ("size = 4; size((size, size))", "16"),
+        (
+            "o = 4",
+            "error: column 1: `o` is the sign of composition, so it cannot be a variable",
+        ),
+        (
+            "a = 4 b = 5",
+            "error: column 7: expected `o`, `(`, `:` or the end, found `b`",
+        ),
+        (
+            "b",
+            "error: column 1: there is no variable or function `b`; --functions lists the functions",
+        ),
+    ]);
+}
+
+#[test]
+fn equality_is_of_layouts_and_of_functions() {
+    check(&[
+        ("(2,3):(1,2) == (_2,_3):(_1,_2)", "the same layout"),
+        (
+            "(2,3):(1,2) == 6:1",
+            "the same function, but another layout",
+        ),
+        ("(2,3):(1,2) == (2,3):(3,1)", "different: 1 and 3 at 1"),
+        (
+            "6:1 == 8:1",
+            "different: the same values, but the sizes 6 and 8",
+        ),
+        (
+            "Sw<1,0,1> o 0 o 2:2 == 2:3",
+            "the same function, but another layout",
+        ),
+        ("Sw<1,0,1> o 0 o 4:1 == 4:1", "different: 3 and 2 at 2"),
+        ("(4,2) == (_4,2)", "true"),
+        ("(4,2) == 8", "false"),
+        ("Sw<1,0,1> == Sw<2,0,2>", "false"),
+        ("<3:1,_> == <3:2,_>", "false"),
+        (
+            "2000000:1 == (2000000,1):(1,7)",
+            "the same function, but another layout",
+        ),
+        (
+            "2000000:1 == 2000000:2",
+            "error: `==` compares values at all coordinates: 2000000 are more than 1048576",
+        ),
+    ]);
+}
+
+/// (3,6,2,8):(w,x,y,z) / 72 => (1,1,1,4):(72*w,24*x,4*y,2*z)
+#[test]
+fn strides_may_be_symbols() {
+    check(&[
+        ("(3,6,2,8):(w,x,y,z) / 72", "(1,1,1,4):(72*w,24*x,4*y,2*z)"),
+        ("(4,2):(1,ldm)", "(4,2):(1,ldm)"),
+        ("(4,2):(_4*w,-w)", "(4,2):(_4*w,-w)"),
+        ("(4,2):(4*w,-2*x)", "(4,2):(4*w,-2*x)"),
+        ("((4,2):(1,ldm))(2,1)", "2 + ldm"),
+        ("((4,2):(w,x))(0)", "0"),
+        ("((4,2):(w,x))(_,1)", "(4):(w)"),
+        (
+            "zipped_divide((_8,_6):(_1,ldm), <_4,_2>)",
+            "((_4,_2),(_2,_3)):((_1,ldm),(_4,_2*ldm))",
+        ),
+        ("make_layout((4,2), make_stride(ldm,_1))", "(4,2):(ldm,_1)"),
+        (
+            "cosize((4,2):(w,x))",
+            "error: cosize: strides in basis directions have no last index",
+        ),
+        (
+            "w",
+            "error: column 1: there is no variable or function `w`; --functions lists the functions",
+        ),
+        (
+            "(4,2):(f(1),1)",
+            "error: column 8: there is no function `f`; --functions lists the functions",
+        ),
+    ]);
+}
+
+#[test]
+fn static_reading_makes_integers_static() {
+    check_static(&[
+        ("(10,2):(16,4) o (5,4):(1,5)", "(_5,(_2,_2)):(_16,(_80,_4))"),
+        ("is_static((4,2))", "true"),
+    ]);
+}
+
+/// What is printed reads back as it was.
+#[test]
+fn composed_layouts_read_back() {
+    let printed = [
+        "(8,4):(1,8) o (1,0) o (2,2):(1@0,1@1)",
+        "Sw<3,0,3> o 0 o (8,8):(8,1) o 9 o (2,2):(1,8)",
+        "gather([7,250,0,13]) o 0 o (2,2):(1,2)",
+        "(4):(2) o _0 o (_2,2):(_1,_2)",
+        "(8,8):(1,8) o 5 o 4:2",
+    ];
+    check(&printed.map(|text| (text, text)));
+    check(&[
+        (
+            "(8,4):(1,8) o (1,0) o (2,2):(1@0,1@1) == (2,2):(1,8)",
+            "different: 1 and 0 at 0",
+        ),
+        ("((8,4):(1,8) o (1,0) o (2,2):(1@0,1@1))(1,1)", "10"),
+        ("(gather([7,250,0,13]) o 0 o (2,2):(1,2))(1,1)", "13"),
+        (
+            "(gather([7,250]) o 0 o 4:1)(2)",
+            "error: gather: the table has 2 entries, and none at 2: use a smaller layout or a longer table",
+        ),
+        (
+            "gather([7,x])",
+            "error: column 11: expected an index, found `x`",
+        ),
+    ]);
+}
+
+#[test]
+fn composed_layouts_take_what_layouts_take() {
+    check(&[
+        (
+            "layout<0>(Sw<3,0,3> o 0 o (8,4):(4,1))",
+            "Sw<3,0,3> o 0 o 8:4",
+        ),
+        (
+            "mode(Sw<3,0,3> o 0 o (8,4):(4,1), 1)",
+            "Sw<3,0,3> o 0 o 4:1",
+        ),
+        ("mode((8,4):(4,1), 1)", "4:1"),
+        (
+            "select<1,0>(Sw<3,0,3> o 0 o (8,4):(4,1))",
+            "Sw<3,0,3> o 0 o (4,8):(1,4)",
+        ),
+        (
+            "take<0,1>(Sw<3,0,3> o 0 o (8,4):(4,1))",
+            "Sw<3,0,3> o 0 o (8):(4)",
+        ),
+        ("cosize(Sw<3,0,3> o 0 o (8,4):(4,1))", "32"),
+        ("size<0>(Sw<3,0,3> o 0 o (8,4):(4,1))", "8"),
+        ("rank(Sw<3,0,3> o 0 o (8,4):(4,1))", "_2"),
+        (
+            "flatten(Sw<3,0,3> o 0 o ((2,4),4):((4,8),1))",
+            "Sw<3,0,3> o 0 o (2,4,4):(4,8,1)",
+        ),
+        (
+            "group(Sw<3,0,3> o 0 o (2,4,4):(4,8,1), 0, 2)",
+            "Sw<3,0,3> o 0 o ((2,4),4):((4,8),1)",
+        ),
+        (
+            "coalesce(Sw<3,0,3> o 0 o (_2,_4):(_1,_2))",
+            "Sw<3,0,3> o 0 o _8:_1",
+        ),
+        (
+            "append(Sw<3,0,3> o 0 o 8:1, 2:64)",
+            "Sw<3,0,3> o 0 o (8,2):(1,64)",
+        ),
+        (
+            "upcast(Sw<3,3,3> o 0 o (_8,_64):(_64,_1), 2)",
+            "Sw<3,2,3> o 0 o (_8,_32):(_32,_1)",
+        ),
+        (
+            "downcast(Sw<3,3,3> o 0 o (_8,_64):(_64,_1), 2)",
+            "Sw<3,4,3> o 0 o (_8,_128):(_128,_1)",
+        ),
+        (
+            "right_inverse(Sw<3,0,3> o 0 o (_8,_8):(_8,_1))",
+            "Sw<3,0,-3> o _0 o (_8,_8):(_8,_1)",
+        ),
+        ("Sw<1,0,3> o Sw<2,1,3>", "Sw<3,0,3>"),
+        ("Sw<1,0,3> o (Sw<2,1,3> o 0 o 64:1)", "Sw<3,0,3> o 0 o 64:1"),
+        (
+            "(Sw<3,0,3> o (8,8):(8,1)) o ((_64:_1) o 9 o (2,2):(1,8))",
+            "Sw<3,0,3> o _0 o (8,8):(8,1) o 9 o (2,2):(1,8)",
+        ),
+        (
+            "upcast(4:1 o 0 o 2:1, 2)",
+            "error: upcast: the inner of `4:1 o 0 o 2:1` is a layout, but only a swizzle can be changed with its layout",
+        ),
+        ("coordinates_of(Sw<1,0,1> o 0 o (2,2):(1,2), 3)", "2 (0,1)"),
+        (
+            "logical_product(Sw<2,0,2> o 0 o (_2,_2):(_1,_2), _4:_1)",
+            "Sw<2,0,2> o 0 o ((_2,_2),_4):((_1,_2),_4)",
+        ),
+    ]);
+}
+
+#[test]
+fn tilers_take_get_and_size() {
+    check(&[
+        ("get<1>(<3:4,8:2>)", "8:2"),
+        ("layout<0>(<3:4,8:2>)", "3:4"),
+        ("rank(<3:4,8:2,_>)", "_3"),
+        ("size(<3:4,8:2>)", "24"),
+        ("get<1>(<3:4,_>)", "_"),
+    ]);
+}
+
+#[test]
+fn traits_of_integers() {
+    check(&[
+        ("is_integral(_4)", "true"),
+        ("is_integral((4,2))", "false"),
+        ("is_std_integral(_4)", "false"),
+        ("is_std_integral(4)", "true"),
+        ("is_constant<4>(_4)", "true"),
+        ("is_constant<4>(4)", "false"),
+        ("is_static((_4,_2))", "true"),
+        ("is_static((_4,2))", "false"),
+    ]);
+}

@@ -1,0 +1,119 @@
+//! Requests of the page, and their answers.
+
+use cutlet_calculator::cells::{ColorBy, layout_cells, thread_value_cells};
+use cutlet_calculator::json::{Question, answer, refusal_json};
+use cutlet_calculator::picture::Picture;
+use cutlet_calculator::{
+    Calculator, Options, Refusal, SIGNATURES, Value, caught, code, gallery, meaning,
+};
+use serde_json::{Value as Json, json};
+
+/// The answer to a request. Its field `ask` says what is asked: `answer`, `latex`, `gallery` or `functions`.
+pub fn respond(request: &str) -> String {
+    let request: Json = match serde_json::from_str(request) {
+        Ok(request) => request,
+        Err(error) => return json!({ "error": { "message": error.to_string() } }).to_string(),
+    };
+    let expression = request["expression"].as_str().unwrap_or_default();
+    let response = match request["ask"].as_str() {
+        Some("answer") => full_answer(expression, &request),
+        Some("latex") => latex(expression, &request),
+        Some("gallery") => examples(),
+        Some("functions") => functions(),
+        _ => json!({ "error": { "message": "ask for answer, latex, gallery or functions" } }),
+    };
+    response.to_string()
+}
+
+fn options(request: &Json) -> Options {
+    Options {
+        is_static: request["static"].as_bool().unwrap_or_default(),
+    }
+}
+
+/// The value with its explanations, analyses, cells and code.
+fn full_answer(expression: &str, request: &Json) -> Json {
+    let bits = request["bits"].as_i64().unwrap_or(32);
+    let question = Question {
+        options: options(request),
+        explain: true,
+        banks: request["bits"].as_i64(),
+        sectors: request["bits"].as_i64(),
+        bijective: true,
+    };
+    let mut response = answer(expression, &question);
+    let mut calculator = Calculator::new(expression, question.options).explaining();
+    let Ok(value) = calculator.evaluate() else {
+        return response;
+    };
+    if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
+        return response;
+    }
+    let name = match request["color"].as_str() {
+        // Each column of a zipped layout is a tile.
+        None | Some("auto") if calculator.has_zipped() => "column",
+        None | Some("auto") => "index",
+        Some(name) => name,
+    };
+    let color = ColorBy::named(name, bits);
+    response["color"] = name.into();
+    let drawn = |value: &Value| {
+        let cells = color
+            .clone()
+            .and_then(|color| caught(|| layout_cells(value, color, calculator.symbols())));
+        or_error(cells)
+    };
+    response["cells"] = drawn(&value);
+    if let Value::Composed(layout) = &value
+        && layout.swizzled().is_some()
+    {
+        // The same layout without its swizzle, to be seen beside it.
+        response["unswizzled"] = drawn(&Value::Layout(*layout.outer()));
+    }
+    if let Some(tile) = request["tile"].as_str() {
+        response["thread_values"] = or_error(caught(|| thread_value_cells(&value, tile)));
+    }
+    if calculator.symbols().is_empty() {
+        response["code"] = json!({
+            "rust": or_error(code::rust(&value).map(Json::from)),
+            "rust_type": or_error(code::rust_type(&value).map(Json::from)),
+            "cpp": or_error(code::cpp(&value).map(Json::from)),
+        });
+    }
+    response
+}
+
+fn or_error(result: Result<Json, Refusal>) -> Json {
+    result.unwrap_or_else(|refusal| json!({ "error": refusal_json(&refusal) }))
+}
+
+fn latex(expression: &str, request: &Json) -> Json {
+    let value = Calculator::new(expression, options(request)).evaluate();
+    let document = value.and_then(|value| caught(|| Picture::Latex.draw(&value)));
+    match document {
+        Ok(document) => json!({ "latex": document }),
+        Err(refusal) => json!({ "error": refusal_json(&refusal) }),
+    }
+}
+
+fn examples() -> Json {
+    let examples = gallery::examples().into_iter().map(|example| {
+        json!({
+            "topic": example.topic,
+            "title": example.title,
+            "expression": example.expression,
+            "tile": example.tile,
+        })
+    });
+    json!({ "examples": examples.collect::<Vec<_>>() })
+}
+
+fn functions() -> Json {
+    let all = SIGNATURES.iter().flat_map(|(topic, signatures)| {
+        signatures.iter().map(move |signature| {
+            let name = signature.split('(').next().unwrap_or_default();
+            json!({ "topic": topic, "signature": signature, "meaning": meaning(name) })
+        })
+    });
+    json!({ "functions": all.collect::<Vec<_>>() })
+}

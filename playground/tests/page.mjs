@@ -1,0 +1,235 @@
+// The page in a headless Chromium: typing, hovering, keys, permalinks, light and dark, and a phone's width.
+//
+// usage: node --experimental-websocket page.mjs <chromium> <index.html>
+// Screenshots are left beside the page.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [browser, page] = process.argv.slice(2);
+const profile = mkdtempSync(join(tmpdir(), "playground-"));
+const child = spawn(browser, [
+  "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0",
+  `--user-data-dir=${profile}`, "about:blank",
+], { stdio: ["ignore", "ignore", "pipe"] });
+
+/** The address at which the browser listens. */
+const address = await new Promise((found, failed) => {
+  let text = "";
+  child.stderr.on("data", (data) => {
+    text += data;
+    const listening = /DevTools listening on (ws:\S+)/.exec(text);
+    if (listening) found(listening[1]);
+  });
+  child.on("exit", () => failed(new Error(`the browser ended:\n${text}`)));
+  setTimeout(() => failed(new Error(`the browser does not start:\n${text}`)), 60_000).unref();
+});
+const port = new URL(address).port;
+const targets = await (await fetch(`http://127.0.0.1:${port}/json`)).json();
+const socket = new WebSocket(targets.find(({ type }) => type === "page").webSocketDebuggerUrl);
+await new Promise((opened) => socket.addEventListener("open", opened));
+
+let last = 0;
+const waiting = new Map();
+socket.addEventListener("message", ({ data }) => {
+  const { id, result, error } = JSON.parse(data);
+  if (!waiting.has(id)) return;
+  const [done, failed] = waiting.get(id);
+  waiting.delete(id);
+  error ? failed(new Error(error.message)) : done(result);
+});
+
+function call(method, params = {}) {
+  last += 1;
+  socket.send(JSON.stringify({ id: last, method, params }));
+  return new Promise((done, failed) => waiting.set(last, [done, failed]));
+}
+
+/** The value of an expression in the page. */
+async function read(expression) {
+  const { result, exceptionDetails } = await call("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true });
+  assert.ok(!exceptionDetails, `${expression}: ${exceptionDetails?.exception?.description}`);
+  return result.value;
+}
+
+async function until(expression) {
+  for (let tries = 0; tries < 200; tries++) {
+    if (await read(expression)) return;
+    await new Promise((later) => setTimeout(later, 50));
+  }
+  assert.fail(`it does not become true: ${expression}`);
+}
+
+async function open(hash = "") {
+  await call("Page.navigate", { url: "about:blank" });
+  await call("Page.navigate", { url: pathToFileURL(resolve(page)).href + hash });
+  await until("document.documentElement?.dataset.ready === 'yes'");
+}
+
+async function type(text) {
+  await read("document.getElementById('editor').focus(); document.getElementById('editor').select()");
+  await call("Input.insertText", { text });
+}
+
+async function press(key) {
+  for (const kind of ["keyDown", "keyUp"]) await call("Input.dispatchKeyEvent", { type: kind, key, code: key });
+}
+
+async function screenshot(name) {
+  const { data } = await call("Page.captureScreenshot", { format: "png" });
+  writeFileSync(join(dirname(resolve(page)), `${name}.png`), Buffer.from(data, "base64"));
+}
+
+const size = (width, height, mobile) =>
+  call("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile });
+const shown = (id) => read(`document.getElementById('${id}').textContent`);
+
+/** The number of cells of a picture. */
+const cells = (id) =>
+  read(`(({ rows, columns }) => rows * columns)(document.querySelector('#${id} svg').dataset)`);
+
+const tests = {
+  async "typing shows the value and its picture"() {
+    await open();
+    await type("(_4,_2):(_2,_1)");
+    assert.equal(await shown("result"), "(_4,_2):(_2,_1)");
+    assert.equal(await cells("layout-picture"), 8);
+  },
+
+  async "a mistake is marked under its place"() {
+    await open();
+    await type("(4,2):(1,4");
+    const lines = (await shown("result")).split("\n");
+    assert.equal(lines[0], "(4,2):(1,4");
+    assert.equal(lines[1], " ".repeat(10) + "^");
+    assert.ok(lines[2].startsWith("expected `,` or `)`"));
+    assert.equal(await read("document.querySelectorAll('#underlay mark').length"), 1);
+  },
+
+  async "hovering tells all coordinates"() {
+    await open();
+    await type("(3,(2,3)):(3,(12,1))");
+    const { x, y } = await read(`(() => {
+      const svg = document.querySelector("#layout-picture svg");
+      const [box, at] = [svg.getBoundingClientRect(), svg.dataset];
+      return { x: box.x + +at.left + 5.5 * at.width, y: box.y + +at.top + 1.5 * at.height };
+    })()`);
+    await call("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
+    await until("document.getElementById('layout-hover').textContent.startsWith('1-D 16')");
+    assert.equal(await shown("layout-hover"), "1-D 16 · 2-D (1,5) · natural (1,(1,2)) → index 17");
+  },
+
+  async "arrow keys go from cell to cell"() {
+    await open();
+    await type("(4,2):(2,1)");
+    await read("document.querySelector('#layout-picture svg').focus()");
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowRight"]) await press(key);
+    assert.equal(await shown("layout-hover"), "1-D 5 · 2-D (1,1) · natural (1,1) → index 3");
+  },
+
+  async "a link brings the page back"() {
+    await open();
+    await type("((4,8),(2,2)):((32,1),(16,8))");
+    await read("document.getElementById('tile').value = '(16,8)'; document.getElementById('tab-threads').click()");
+    const hash = await read("location.hash");
+    await open(hash);
+    assert.equal(await read("document.getElementById('editor').value"), "((4,8),(2,2)):((32,1),(16,8))");
+    assert.equal(await read("document.getElementById('view-threads').hidden"), false);
+    assert.equal(await cells("threads-picture"), 128);
+    assert.equal(await read("location.hash"), hash);
+  },
+
+  async "threads are stepped through"() {
+    await read("for (const i of [0, 1, 2, 3, 4]) document.getElementById('thread-more').click()");
+    assert.equal(await shown("thread"), "thread 4");
+    const coloured = "[...document.querySelectorAll('#threads-picture .cells')]" +
+      ".filter((path) => path.getAttribute('fill').startsWith('hsl')).map((path) => path.getAttribute('d')).join('').split('M').length - 1";
+    assert.equal(await read(coloured), 4);
+  },
+
+  async "a swizzle is shown before and after"() {
+    await open();
+    await type("Sw<3,0,3> o 0 o (_8,_8):(_8,_1)");
+    assert.equal(await read("document.querySelectorAll('#layout-picture svg').length"), 2);
+    await screenshot("swizzle");
+  },
+
+  async "a step is drawn when it is clicked"() {
+    await open("#e=" + encodeURIComponent("_20:_2 o (_5,_4):(_4,_1)") + "&view=steps");
+    assert.ok((await shown("steps")).includes("R(0) = A(B(0)) = A(0) = 0"));
+    await read("[...document.querySelectorAll('#steps button')].find((b) => b.textContent === '_5:_8').click()");
+    assert.equal(await cells("layout-picture"), 5);
+    await read("document.querySelector('#step-shown button').click()");
+    assert.equal(await cells("layout-picture"), 20);
+  },
+
+  async "banks and sectors are told"() {
+    await open("#e=" + encodeURIComponent("32:32") + "&view=banks");
+    assert.ok((await shown("analysis")).includes("32-way bank conflicts"));
+    assert.equal(await cells("banks-picture"), 32);
+  },
+
+  async "the gallery opens its examples"() {
+    await open();
+    const count = await read("document.querySelectorAll('#gallery button').length");
+    for (let i = 0; i < count; i++) {
+      await read(`document.querySelectorAll('#gallery button')[${i}].click()`);
+      assert.equal(await read("document.querySelector('.wrong')"), null);
+    }
+  },
+
+  async "a saved picture has no variables"() {
+    await open("#e=" + encodeURIComponent("(_4,_4):(_4,_1)") + "&view=export");
+    const svg = await read("standalone(document.querySelector('#layout-picture svg'))");
+    assert.ok(!svg.includes("var(") && !svg.includes("calc(") && svg.startsWith("<svg"), svg.slice(0, 300));
+    assert.ok((await shown("code-cpp")).startsWith("Layout<Shape<Int<4>, Int<4>>"));
+  },
+
+  async "64×64 cells take little time"() {
+    await open();
+    await type("(_64,_64):(_64,_1)");
+    const median = async (work) =>
+      (await read(`Array.from({ length: 11 }, () => { const t = performance.now(); ${work}; return performance.now() - t; })`))
+        .sort((a, b) => a - b)[5];
+    const answered = await median("state.calculator.ask(request(byId('editor').value))");
+    const updated = await median("update()");
+    const laid = await median("update(); document.body.offsetHeight");
+    console.log(`  64×64: ${answered.toFixed(0)} ms for the answer, ${updated.toFixed(0)} ms with the page's elements, ` +
+      `${laid.toFixed(0)} ms with their layout`);
+    assert.ok(laid < 1000, "a slow machine may take longer than 50 ms, but not this long");
+  },
+
+  async "it fits a phone, light and dark"() {
+    const example = "#e=" + encodeURIComponent("zipped_divide((_8,_6):(_1,_8), <_4,_2>)");
+    for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
+      await size(width, 850, width < 600);
+      await call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+      await open(example);
+      assert.ok(await read("document.documentElement.scrollWidth <= innerWidth"), `${width} pixels`);
+      await screenshot(`${scheme}-${width}`);
+    }
+  },
+};
+
+let failures = 0;
+await call("Page.enable");
+await size(1280, 850, false);
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    await test();
+    console.log(`ok      ${name}`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED  ${name}\n${error.stack}`);
+  }
+}
+socket.close();
+child.removeAllListeners("exit");
+child.kill();
+await new Promise((ended) => child.on("exit", ended));
+rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+process.exit(failures ? 1 : 0);

@@ -1,0 +1,431 @@
+// The page: it asks the calculator at each key, and shows its answers.
+
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const FIRST = "zipped_divide((_8,_6):(_1,_8), <_4,_2>)";
+const VIEWS = ["layout", "threads", "banks", "steps", "export"];
+
+const state = {
+  calculator: null,
+  answer: null,
+  /** The expression of a step whose picture is shown in place of the result's. */
+  step: null,
+  cells: null,
+  chosen: null,
+  thread: null,
+  value: null,
+  view: "layout",
+};
+
+/** What the page asks about an expression. */
+function request(expression, extra = {}) {
+  const tile = byId("tile").value.trim();
+  return {
+    ask: "answer",
+    expression,
+    static: byId("static").checked,
+    color: byId("color").value,
+    bits: Number(byId("bits").value),
+    ...(state.view === "threads" || tile ? { tile } : {}),
+    ...extra,
+  };
+}
+
+/** Asks again, and shows everything. */
+function update() {
+  const begin = performance.now();
+  state.step = null;
+  state.answer = state.calculator.ask(request(byId("editor").value));
+  showResult();
+  showPicture(state.answer);
+  showThreads();
+  showAnalysis();
+  showSteps();
+  showCode();
+  remember();
+  document.documentElement.dataset.took = (performance.now() - begin).toFixed(1);
+}
+
+function showResult() {
+  const { answer } = state;
+  const editor = byId("editor").value;
+  const result = byId("result");
+  if (answer.error) {
+    const { message, column } = answer.error;
+    result.innerHTML = `<span class="wrong">${escaped(marked(editor, message, column))}</span>`;
+    underline(editor, column);
+    return;
+  }
+  underline(editor, null);
+  result.textContent = answer.value.text;
+  if (answer.hint) {
+    const hint = document.createElement("div");
+    hint.className = "hint";
+    hint.textContent = `Hint: ${answer.hint.replace(" (--static)", "")}`;
+    result.append(hint);
+  }
+}
+
+/** A message with the line of the mistake, and a mark under the column. */
+function marked(text, message, column) {
+  if (!column) return message;
+  const before = [...text].slice(0, column - 1).join("");
+  const line = text.split("\n")[before.split("\n").length - 1] ?? "";
+  const place = [...before.slice(before.lastIndexOf("\n") + 1)].length;
+  return `${line}\n${" ".repeat(place)}^\n${message}`;
+}
+
+/** Underlines the character of a mistake in the editor. */
+function underline(text, column) {
+  const underlay = byId("underlay");
+  underlay.textContent = "";
+  if (!column) return;
+  const characters = [...text, " "];
+  const mark = document.createElement("mark");
+  mark.textContent = (characters[column - 1] ?? " ").replace("\n", " ");
+  underlay.append(characters.slice(0, column - 1).join(""), mark, characters.slice(column).join(""));
+}
+
+/** Draws the layout of an answer. */
+function showPicture(answer) {
+  const picture = byId("layout-picture");
+  state.cells = null;
+  state.chosen = null;
+  byId("step-shown").hidden = state.step === null;
+  const { cells } = answer;
+  if (!cells || cells.error) {
+    picture.textContent = cells?.error ? cells.error.message : "";
+    return;
+  }
+  state.cells = cells;
+  picture.innerHTML = gridSvg(layoutGrid(cells, answer.color), answer.value.text);
+  if (answer.unswizzled?.texts) {
+    picture.innerHTML += `<p class="hint">Before the swizzle:</p>` +
+      gridSvg(layoutGrid(answer.unswizzled, answer.color), "the layout before the swizzle");
+  }
+}
+
+/** Marks a cell, and tells its coordinates in all forms. */
+function choose(cell) {
+  const { cells } = state;
+  if (!cells || cell < 0 || cell >= cells.texts.length) return;
+  state.chosen = cell;
+  const svg = byId("layout-picture").querySelector("svg");
+  const mark = svg.querySelector(".chosen");
+  const [row, column] = [Math.floor(cell / cells.columns), cell % cells.columns];
+  const { left, top, width, height } = svg.dataset;
+  mark.setAttribute("x", Number(left) + column * width);
+  mark.setAttribute("y", Number(top) + row * height);
+  mark.setAttribute("visibility", "visible");
+  byId("layout-hover").textContent =
+    `1-D ${row + column * cells.rows} · 2-D (${row},${column}) · natural ${cells.naturals[cell]} → index ${cells.texts[cell]}`;
+}
+
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/** Moves the chosen cell by an arrow key. */
+function moveChosen(event) {
+  const step = ARROWS[event.key];
+  if (!step || !state.cells) return;
+  event.preventDefault();
+  const { rows, columns } = state.cells;
+  const [row, column] = [Math.floor((state.chosen ?? 0) / columns), (state.chosen ?? 0) % columns];
+  const start = state.chosen === null;
+  const next = start ? [0, 0] : [row + step[0], column + step[1]];
+  if (next[0] < 0 || next[0] >= rows || next[1] < 0 || next[1] >= columns) return;
+  choose(next[0] * columns + next[1]);
+}
+
+function showThreads() {
+  const picture = byId("threads-picture");
+  const tile = state.answer.thread_values;
+  picture.textContent = "";
+  byId("threads-hover").textContent = "";
+  if (!tile || tile.error) {
+    const message = tile?.error.message ?? "Give a layout (thread, value), and the tile's shape above.";
+    picture.textContent = message;
+    return;
+  }
+  if (state.thread !== null && state.thread >= tile.threads) state.thread = null;
+  if (state.value !== null && state.value >= tile.values) state.value = null;
+  byId("thread").textContent = state.thread === null ? "all threads" : `thread ${state.thread}`;
+  byId("value").textContent = state.value === null ? "all values" : `value ${state.value}`;
+  picture.innerHTML = gridSvg(threadGrid(tile, state.thread, state.value), "threads and values of the tile");
+  byId("threads-hover").textContent = `${tile.threads} threads with ${tile.values} values each`;
+}
+
+/** Steps through threads or values: all, 0, 1, … */
+function stepThrough(name, by) {
+  const tile = state.answer.thread_values;
+  if (!tile || tile.error) return;
+  const count = name === "thread" ? tile.threads : tile.values;
+  const next = (state[name] ?? -1) + by;
+  state[name] = next < 0 || next >= count ? null : next;
+  showThreads();
+}
+
+function showAnalysis() {
+  const list = byId("analysis");
+  list.textContent = "";
+  const { answer } = state;
+  const bits = byId("bits").value;
+  const rows = [
+    [`Shared memory, elements of ${bits} bits`, answer.banks],
+    [`Global memory, elements of ${bits} bits`, answer.coalescing],
+    ["As a function", answer.bijective],
+  ];
+  for (const [title, analysis] of rows) {
+    if (!analysis) continue;
+    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
+    term.textContent = title;
+    text.textContent = analysis.error ? analysis.error.message : analysis.text;
+    list.append(term, text);
+  }
+  showBanks(answer.banks);
+}
+
+/** The bank of each lane of the first access. */
+function showBanks(banks) {
+  const picture = byId("banks-picture");
+  picture.textContent = "";
+  if (!banks || banks.error) return;
+  const lanes = banks.banks.length;
+  const columns = Math.min(lanes, 8);
+  picture.innerHTML = gridSvg(
+    {
+      rows: Math.ceil(lanes / columns),
+      columns,
+      lines: Array.from({ length: Math.ceil(lanes / columns) * columns }, (_, lane) =>
+        lane < lanes ? [`T${lane}`, `bank ${banks.banks[lane]}`] : [""]),
+      fills: Array.from({ length: Math.ceil(lanes / columns) * columns }, (_, lane) => fillOf(banks.banks[lane], "bank")),
+      row_labels: Array.from({ length: Math.ceil(lanes / columns) }, (_, row) => `T${row * columns}`),
+    },
+    "banks of the first access",
+  );
+}
+
+/** A layout at the end of a step, which can be drawn. */
+const DRAWN = /((?:Sw<[^>]*> o \S+ o )?\S*\S:\S+?)(?=$|,? |\.$)/;
+
+/** Shows the steps. The layout of a step is a button that draws it. */
+function showSteps() {
+  const steps = byId("steps");
+  steps.textContent = "";
+  for (const lines of state.answer.explanations ?? []) {
+    const block = document.createElement("pre");
+    for (const line of lines) {
+      block.append(...stepParts(line), "\n");
+    }
+    steps.append(block);
+  }
+  if (!steps.firstChild) steps.textContent = "There is no operation to explain.";
+}
+
+function stepParts(line) {
+  const equals = line.lastIndexOf("= ");
+  const found = equals < 0 ? null : DRAWN.exec(line.slice(equals + 2));
+  if (!found) return [line];
+  const button = document.createElement("button");
+  button.textContent = found[1];
+  button.title = "draw this layout";
+  button.addEventListener("click", () => drawStep(found[1]));
+  const begin = equals + 2 + found.index;
+  return [line.slice(0, begin), button, line.slice(begin + found[1].length)];
+}
+
+/** Draws the layout of a step. */
+function drawStep(expression) {
+  state.step = expression;
+  const answer = state.calculator.ask(request(expression));
+  const notice = byId("step-shown");
+  notice.textContent = `Step: ${expression} `;
+  const back = document.createElement("button");
+  back.textContent = "back to the result";
+  back.addEventListener("click", () => {
+    state.step = null;
+    showPicture(state.answer);
+  });
+  notice.append(back);
+  openView("layout");
+  showPicture(answer);
+}
+
+function showCode() {
+  const code = byId("code");
+  code.textContent = "";
+  const names = { rust: "Rust, a value", rust_type: "Rust, a type for kernels", cpp: "C++" };
+  for (const [name, text] of Object.entries(state.answer.code ?? {})) {
+    const [title, block] = [document.createElement("h3"), document.createElement("pre")];
+    title.textContent = names[name];
+    block.textContent = text.error ? text.error.message : text;
+    block.id = `code-${name}`;
+    code.append(title, block);
+  }
+}
+
+function save(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function saveSvg() {
+  const shown = state.view === "threads" || byId("tile").value ? "threads-picture" : "layout-picture";
+  const svg = byId(shown).querySelector("svg") ?? byId("layout-picture").querySelector("svg");
+  if (svg) save("layout.svg", "image/svg+xml", standalone(svg));
+}
+
+function saveLatex() {
+  const answer = state.calculator.ask({ ...request(byId("editor").value), ask: "latex" });
+  byId("copied").textContent = answer.error ? answer.error.message : "";
+  if (answer.latex) save("layout.tex", "application/x-tex", answer.latex);
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    byId("copied").textContent = "copied";
+  } catch {
+    byId("copied").textContent = location.href;
+  }
+}
+
+/** Shows a view. */
+function openView(view) {
+  state.view = view;
+  for (const name of VIEWS) {
+    const tab = byId(`tab-${name}`);
+    tab.setAttribute("aria-selected", String(name === view));
+    tab.tabIndex = name === view ? 0 : -1;
+    byId(`view-${name}`).hidden = name !== view;
+  }
+  remember();
+}
+
+/** The page's fields, in a link to it. */
+const FIELDS = { e: "editor", tile: "tile", color: "color", bits: "bits" };
+
+/** Writes the page's state into its address. */
+function remember() {
+  const link = new URLSearchParams();
+  for (const [key, id] of Object.entries(FIELDS)) {
+    if (byId(id).value) link.set(key, byId(id).value);
+  }
+  if (byId("static").checked) link.set("static", "1");
+  if (state.view !== "layout") link.set("view", state.view);
+  history.replaceState(null, "", `#${link}`);
+}
+
+/** Reads the page's state from its address. */
+function recall() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  byId("editor").value = link.get("e") ?? FIRST;
+  byId("tile").value = link.get("tile") ?? "";
+  byId("color").value = link.get("color") ?? "auto";
+  byId("bits").value = link.get("bits") ?? "32";
+  byId("static").checked = link.get("static") === "1";
+  openView(VIEWS.includes(link.get("view")) ? link.get("view") : "layout");
+}
+
+function showGallery() {
+  const gallery = byId("gallery");
+  let topic = null;
+  for (const example of state.calculator.ask({ ask: "gallery" }).examples) {
+    if (example.topic !== topic) {
+      topic = example.topic;
+      const title = document.createElement("h3");
+      title.textContent = topic;
+      gallery.append(title);
+    }
+    const button = document.createElement("button");
+    button.textContent = example.title;
+    button.title = example.expression;
+    button.addEventListener("click", () => openExample(example));
+    gallery.append(button);
+  }
+}
+
+function openExample(example) {
+  byId("editor").value = example.expression;
+  byId("tile").value = example.tile ?? "";
+  openView(example.tile ? "threads" : "layout");
+  update();
+}
+
+function showFunctions() {
+  const list = byId("functions");
+  for (const { signature, meaning } of state.calculator.ask({ ask: "functions" }).functions) {
+    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
+    term.textContent = signature;
+    text.textContent = meaning;
+    list.append(term, text);
+  }
+}
+
+/** The tabs: arrow keys go from one to the next. */
+function listenToTabs() {
+  VIEWS.forEach((view, number) => {
+    const tab = byId(`tab-${view}`);
+    tab.addEventListener("click", () => {
+      openView(view);
+      update();
+    });
+    tab.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: VIEWS.length - 1 }[event.key];
+      if (!by) return;
+      const next = VIEWS[(number + by) % VIEWS.length];
+      openView(next);
+      update();
+      byId(`tab-${next}`).focus();
+    });
+  });
+}
+
+function listen() {
+  for (const id of ["editor", "tile", "color", "bits", "static"]) byId(id).addEventListener("input", update);
+  byId("editor").addEventListener("scroll", () => {
+    byId("underlay").scrollLeft = byId("editor").scrollLeft;
+    byId("underlay").scrollTop = byId("editor").scrollTop;
+  });
+  const picture = byId("layout-picture");
+  for (const kind of ["pointermove", "pointerdown"]) {
+    picture.addEventListener(kind, (event) => {
+      const svg = picture.querySelector("svg");
+      const cell = svg && cellAt(svg, event.clientX, event.clientY);
+      if (cell !== null && cell !== state.chosen) choose(cell);
+    });
+  }
+  picture.addEventListener("keydown", moveChosen);
+  for (const name of ["thread", "value"]) {
+    byId(`${name}-less`).addEventListener("click", () => stepThrough(name, -1));
+    byId(`${name}-more`).addEventListener("click", () => stepThrough(name, 1));
+  }
+  byId("save-svg").addEventListener("click", saveSvg);
+  byId("save-latex").addEventListener("click", saveLatex);
+  byId("copy-link").addEventListener("click", copyLink);
+  window.addEventListener("hashchange", () => {
+    recall();
+    update();
+  });
+  listenToTabs();
+}
+
+/** The module's bytes, which the build puts into the page. */
+function moduleBytes() {
+  return Uint8Array.from(atob(CALCULATOR), (character) => character.charCodeAt(0));
+}
+
+async function begin() {
+  state.calculator = await Calculator.of(moduleBytes());
+  recall();
+  listen();
+  showGallery();
+  showFunctions();
+  update();
+  document.documentElement.dataset.ready = "yes";
+}
+
+begin();
