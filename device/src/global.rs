@@ -302,12 +302,14 @@ mod imp {
         unsafe { ptr.offset(index as isize) }
     }
 
-    /// Of elements whose default has no bits set.
     #[inline(always)]
     pub unsafe fn read_if<T: Copy + Default>(ptr: *const T, condition: bool) -> T {
         use core::arch::asm;
 
-        let (mut word, mut double_word) = (0u32, 0u64);
+        use crate::vector::{DoubleWords, Words, from_bits, to_bits};
+
+        let Words([mut word, ..]) = to_bits([T::default()]);
+        let DoubleWords([mut double_word, _]) = to_bits([T::default()]);
         let condition = condition as u32;
         macro_rules! load {
             ($instruction:literal, $value:ident: $class:ident) => {
@@ -329,8 +331,8 @@ mod imp {
             }
         }
         let [value] = match const { crate::vector::in_double_words::<T>() } {
-            true => crate::vector::from_bits(crate::vector::DoubleWords([double_word, 0])),
-            false => crate::vector::from_bits(crate::vector::Words([word, 0, 0, 0])),
+            true => from_bits(DoubleWords([double_word, 0])),
+            false => from_bits(Words([word, 0, 0, 0])),
         };
         value
     }

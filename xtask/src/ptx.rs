@@ -15,9 +15,9 @@ use crate::{
     workspace::target_dir,
 };
 
-/// The latest version of PTX that a kernel for [`PORTABLE`] may have. It is the first one that knows the target.
-/// Drivers accept it since CUDA 11.0.
-const PORTABLE_ISA: &str = "7.0";
+/// The latest version of PTX that a kernel for [`PORTABLE`] may have. Drivers accept it since CUDA 11.5. It is the first
+/// one with `cp.async` under a condition, and kernels without that are of version 7.0.
+const PORTABLE_ISA: (u32, u32) = (7, 5);
 
 /// Assembles the instructions of the device crate, then assembles and checks all kernels.
 pub fn run() -> Outcome {
@@ -189,12 +189,13 @@ fn doubled_barriers(ptx: &str) -> impl Iterator<Item = String> + '_ {
 fn late_version(target: &str, ptx: &str) -> Option<String> {
     let version = ptx
         .lines()
-        .find_map(|line| line.strip_prefix(".version "))?;
-    (target == PORTABLE && version.trim() != PORTABLE_ISA).then(|| {
-        format!(
-            "its PTX is of version {}, but kernels for {PORTABLE} need no later one than {PORTABLE_ISA}",
-            version.trim()
-        )
+        .find_map(|line| line.strip_prefix(".version "))?
+        .trim();
+    let (major, minor) = version.split_once('.')?;
+    let is_late = (major.parse().ok()?, minor.parse().ok()?) > PORTABLE_ISA;
+    (target == PORTABLE && is_late).then(|| {
+        let (major, minor) = PORTABLE_ISA;
+        format!("its PTX is of version {version}, but kernels for {PORTABLE} need no later one than {major}.{minor}")
     })
 }
 
@@ -243,9 +244,10 @@ mod tests {
     fn a_version_that_older_drivers_refuse_is_found() {
         let text = |version| format!(".version {version}\n.target sm_80\n.address_size 64\n");
         assert_eq!(late_version("sm_80", &text("7.0")), None);
+        assert_eq!(late_version("sm_80", &text("7.5")), None);
         assert_eq!(late_version("sm_90a", &text("8.1")), None);
-        let fault = late_version("sm_80", &text("7.1")).unwrap();
-        assert!(fault.contains("version 7.1"), "{fault}");
+        let fault = late_version("sm_80", &text("7.8")).unwrap();
+        assert!(fault.contains("version 7.8"), "{fault}");
     }
 
     #[test]
