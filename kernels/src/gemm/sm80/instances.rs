@@ -1,9 +1,10 @@
 //! The kernels of the family that the library launches. A name says the type, the tile with its k-tiles, and how A and B
 //! are read: `k` where k is consecutive, `m` or `n` where rows or columns are. `any` comes before kernels for any alignment.
 //!
-//! All kernels are compiled for sm_80 alone, whose text newer GPUs run, too. Kernels for f16 are not derived from those
-//! for bf16: sm_80 has no instruction that widens a bf16. The number at the end of a line is the share of the tensor
-//! cores' peak that a large problem reaches, measured on an H100.
+//! Kernels are compiled for sm_80, whose text newer GPUs run, too. [`F64_SM90`] alone is for Hopper, which has larger
+//! instructions for f64. Kernels for f16 are not derived from those for bf16: sm_80 has no instruction that widens a
+//! bf16. The number at the end of a line is the share of the tensor cores' peak that a large problem reaches, measured on
+//! an H100.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]
@@ -157,7 +158,7 @@ instances! {
     I8 by Mma16832<i8>, i8 => i32, of i32, if not(target_feature = "sm_90"):
     mma_i8_128x128x128_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
     mma_i8_64x64x128_kk = [K, K] Tile<64, 64, 128>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.20;
-    mma_i8_any_kk = [Un<K>, Un<K>] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.05;
-    mma_i8_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.05;
-    mma_i8_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.05;
+    mma_i8_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_i8_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_i8_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
 }
