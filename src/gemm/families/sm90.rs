@@ -228,6 +228,9 @@ macro_rules! family {
                 problem: &Problem<'_, $t, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<Planned<$t, $c>>> {
+                if !problem.groups.are_one() {
+                    return Ok(None);
+                }
                 let planned = $plan(stream, problem, kernel)?;
                 Ok(planned.map(|it| Planned {
                     clocks: it.clocks + TmaOperand::copying(stream, problem),
