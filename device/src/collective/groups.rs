@@ -167,8 +167,8 @@ impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
                 first_row: 0,
                 rows: self.rows,
             };
-            let tiles = (self.tile_rows_of(whole) * self.columns).max(1);
-            self.index = self.next / tiles;
+            let tiles = self.tile_rows_of(whole) * self.columns;
+            (self.index, _) = div_rem(self.next, tiles);
             self.first = self.index * tiles;
             return (self.index < self.groups.count).then_some(Group {
                 index: self.index,
@@ -189,6 +189,13 @@ impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
     }
 }
 
+/// Quotient and remainder by a divisor that is not 0. (`/` could panic.)
+#[inline(always)]
+fn div_rem(dividend: u32, divisor: u32) -> (u32, u32) {
+    let divisor = divisor.max(1);
+    (dividend / divisor, dividend % divisor)
+}
+
 impl<C: ClusterShape> Iterator for GroupedTileScheduler<'_, C> {
     type Item = WorkTile;
 
@@ -200,10 +207,11 @@ impl<C: ClusterShape> Iterator for GroupedTileScheduler<'_, C> {
         self.next += grid_dim().x / C::BLOCKS as u32;
         // The rows that are visited together.
         let together = Self::RASTER_ROWS * self.columns;
-        let top = nth / together * Self::RASTER_ROWS;
+        let (above, inside) = div_rem(nth, together);
+        let top = above * Self::RASTER_ROWS;
         let height = Self::RASTER_ROWS.min(self.tile_rows_of(group) - top);
-        let inside = nth % together;
-        let (row, column) = (top + inside % height, inside / height);
+        let (column, row) = div_rem(inside, height);
+        let row = top + row;
         let rank = cluster_rank();
         Some(WorkTile {
             row: row * C::M as u32 + rank.row(C::M, C::N),
