@@ -237,6 +237,7 @@ mod tests {
             c: operand(bits & 4 != 0, m, n),
             alpha: 2.0,
             beta: -1.0,
+            batch: 1,
         });
         all.collect()
     }

@@ -493,6 +493,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
         c: operand(args.c, m, n),
         alpha: alpha.value(),
         beta: beta.value(),
+        batch: 1,
     };
     let compute = match args.precision {
         Precision::Tf32 => Compute::Tf32,

@@ -65,6 +65,7 @@ struct Inner {
     name: String,
     limits: Limits,
     multiprocessors: u32,
+    memory_rate: Option<f64>,
     /// The group of each multiprocessor, measured at the first query.
     groups: OnceLock<Vec<u32>>,
     place: Place,
@@ -167,6 +168,12 @@ impl Device {
     /// Number of multiprocessors of the GPU, or of cores of the CPU.
     pub fn multiprocessors(&self) -> u32 {
         self.inner.multiprocessors
+    }
+
+    /// Bytes that the GPU's memory brings for each multiprocessor in a clock, at the highest clocks, as the driver states
+    /// them; `None` on the CPU, and if the driver does not say.
+    pub fn memory_rate(&self) -> Option<f64> {
+        self.inner.memory_rate
     }
 
     /// Limits of a launch on this device.
@@ -273,6 +280,7 @@ fn cpu() -> Inner {
         name: "cpu".to_string(),
         limits: Limits::CPU,
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
+        memory_rate: None,
         groups: OnceLock::new(),
         place: Place::Cpu,
         modules: ModuleCache::default(),
@@ -319,10 +327,12 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         attribute(&context, A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     );
     let name = context.name().during("asking for the device's name")?;
+    let multiprocessors = attribute(&context, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     Ok(Inner {
         name: format!("gpu {}: {name}", context.ordinal()),
         limits: Limits::of_gpu(&context, capability)?,
-        multiprocessors: attribute(&context, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        multiprocessors,
+        memory_rate: memory_rate(&context, multiprocessors)?,
         groups: OnceLock::new(),
         place: Place::Gpu(Gpu {
             context,
@@ -331,6 +341,17 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
     })
+}
+
+/// See [`Device::memory_rate`].
+fn memory_rate(context: &CudaContext, multiprocessors: u32) -> Result<Option<f64>> {
+    let number = |of| attribute(context, of).map(f64::from);
+    let bits = number(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+    let memory_clock = number(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
+    let clock = number(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
+    // Two transfers in each clock of the memory.
+    let rate = 2.0 * bits / 8.0 * memory_clock / clock / f64::from(multiprocessors);
+    Ok((rate.is_finite() && rate > 0.0).then_some(rate))
 }
 
 /// A second CPU, to test errors of calls that mix devices.

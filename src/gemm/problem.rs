@@ -145,10 +145,13 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             return refuse("a batch has no residual; use C, and `beta`".to_string());
         }
         let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        let groups = Groups {
-            count: c.count(),
-            strides: [a.stride(), b.stride(), c.stride()],
-            sizes: Sizes::None,
+        let groups = match c.count() {
+            1 => Groups::ONE,
+            count => Groups {
+                count,
+                strides: [a.stride(), b.stride(), c.stride()],
+                sizes: Sizes::None,
+            },
         };
         let (a, b, c) = (a.first, b.first, c.first);
         let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)?;

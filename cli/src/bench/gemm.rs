@@ -18,18 +18,22 @@ use super::setting::Setting;
 pub use epilogue::Epilogue;
 use types::Types;
 
+/// The most products of a batch.
+const MOST_PRODUCTS: usize = 1 << 20;
+
 /// The family's name in results.
 pub const NAME: &str = "gemm";
 
 /// The family.
 pub struct Gemm;
 
-/// `C = A·B` with an epilogue. A is `m × k`, B is `k × n`, and C is row-major.
+/// `C = A·B` with an epilogue, or a batch of such products. A is `m × k`, B is `k × n`, and C is row-major.
 #[derive(Clone, Debug)]
 pub struct Problem {
     m: usize,
     n: usize,
     k: usize,
+    batch: usize,
     dtype: Dtype,
     layout: Layout,
     epilogue: Epilogue,
@@ -48,6 +52,12 @@ impl Problem {
             None => 1.0,
             Some(_) => (-0.5 * (self.k as f32).log2()).round().exp2(),
         }
+    }
+
+    /// Elements of all A, of all B and of all C.
+    fn lengths(&self) -> [usize; 3] {
+        let Problem { m, n, k, batch, .. } = *self;
+        [m * k, k * n, m * n].map(|len| batch * len)
     }
 
     /// The typical size of an entry of C before the activation.
@@ -99,6 +109,10 @@ impl Layout {
     }
 }
 
+fn one() -> usize {
+    1
+}
+
 /// An entry of a suite: shapes as `mnk`, or as every `m` with every `nk`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,6 +125,9 @@ struct Entry {
     m: Vec<usize>,
     #[serde(default)]
     nk: Vec<[usize; 2]>,
+    /// How many products of each shape are computed together.
+    #[serde(default = "one")]
+    batch: usize,
     /// The element types that it is for; all if it names none.
     dtypes: Option<Vec<Dtype>>,
     #[serde(default)]
@@ -149,6 +166,12 @@ impl Family for Gemm {
                 "a GEMM has the shape {shape:?}; extents are from 1 to {MAX_EXTENT}"
             ));
         }
+        if !(1..=MOST_PRODUCTS).contains(&entry.batch) {
+            return Err(format!(
+                "a GEMM has `batch = {}`; a batch has 1 to {MOST_PRODUCTS} products",
+                entry.batch
+            ));
+        }
         if entry.dtypes.as_ref().is_some_and(Vec::is_empty) {
             return Err("a GEMM has no `dtypes`; name one, or leave it out for all".to_string());
         }
@@ -161,6 +184,7 @@ impl Family for Gemm {
                 m,
                 n,
                 k,
+                batch: entry.batch,
                 dtype,
                 layout: entry.layout,
                 epilogue: entry.epilogue,
@@ -171,7 +195,18 @@ impl Family for Gemm {
     }
 
     fn row(&self, problem: &Problem) -> Row {
-        let Problem { m, n, k, dtype, .. } = *problem;
+        let Problem {
+            m,
+            n,
+            k,
+            batch,
+            dtype,
+            ..
+        } = *problem;
+        let of_batch = match batch {
+            1 => String::new(),
+            count => format!("{count} × "),
+        };
         let layout = match problem.layout {
             Layout::Nt => String::new(),
             other => format!(" {}", other.name()),
@@ -181,24 +216,26 @@ impl Family for Gemm {
             false => format!(" {}", problem.epilogue),
         };
         let [m_, n_, k_] = [m, n, k].map(|extent| extent as f64);
+        let products = batch as f64;
         let (input, output) = types::element_bytes(dtype);
         Row {
-            id: format!("gemm {dtype} {m}x{n}x{k}{layout}{epilogue}"),
+            id: format!("gemm {dtype} {of_batch}{m}x{n}x{k}{layout}{epilogue}"),
             family: NAME,
             label: problem.label.clone(),
             dtype: dtype.to_string(),
-            shape: format!("{m} {n} {k}{layout}{epilogue}"),
+            shape: format!("{of_batch}{m} {n} {k}{layout}{epilogue}"),
             columns: vec![
                 ("m", m.to_string()),
                 ("n", n.to_string()),
                 ("k", k.to_string()),
+                ("batch", batch.to_string()),
                 ("layout", problem.layout.name().to_string()),
                 ("epilogue", problem.epilogue.to_string()),
             ],
             series: String::new(),
             unit: Unit::Teraflops,
-            operations: 2.0 * m_ * n_ * k_,
-            bytes: (m_ * k_ + n_ * k_) * input as f64 + m_ * n_ * output as f64,
+            operations: products * 2.0 * m_ * n_ * k_,
+            bytes: products * ((m_ * k_ + n_ * k_) * input as f64 + m_ * n_ * output as f64),
             apart: problem.apart,
         }
     }
@@ -208,6 +245,11 @@ impl Family for Gemm {
             m: cells.extent("m")?,
             n: cells.extent("n")?,
             k: cells.extent("k")?,
+            batch: match cells.text("batch") {
+                // Results of earlier versions have no batches.
+                "" => 1,
+                _ => cells.extent("batch")?,
+            },
             dtype: cells.named("type")?,
             layout: cells.named("layout")?,
             epilogue: match cells.text("epilogue") {
@@ -292,10 +334,24 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_work_of_all_its_products() {
+        let row = |text| Gemm.row(&problems(text).unwrap()[0]);
+        let (one, batch) = (
+            row("mnk = [[2, 3, 4]]"),
+            row("mnk = [[2, 3, 4]]\nbatch = 5"),
+        );
+        assert_eq!(batch.id, "gemm f32 5 × 2x3x4");
+        assert_eq!(batch.operations, 5.0 * one.operations);
+        assert_eq!(batch.bytes, 5.0 * one.bytes);
+        assert!(problems("mnk = [[2, 3, 4]]\nbatch = 0").is_err());
+    }
+
+    #[test]
     fn a_problem_is_read_from_the_columns_that_it_is_written_in() {
         for layout in ["nn", "nt", "tn", "tt"] {
             for epilogue in ["", "epilogue = \"bias+gelu\""] {
-                let text = format!("mnk = [[1, 2, 3]]\nlayout = \"{layout}\"\n{epilogue}");
+                let text =
+                    format!("mnk = [[1, 2, 3]]\nbatch = 7\nlayout = \"{layout}\"\n{epilogue}");
                 for problem in problems(&text).unwrap() {
                     let row = Gemm.row(&problem);
                     let columns = row.columns.iter();

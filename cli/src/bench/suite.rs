@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 15] = [
+const SHIPPED: [(&str, &str); 16] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -20,6 +20,7 @@ const SHIPPED: [(&str, &str); 15] = [
     ("majors", include_str!("../../suites/majors.toml")),
     ("skinny-k", include_str!("../../suites/skinny-k.toml")),
     ("long-k", include_str!("../../suites/long-k.toml")),
+    ("batched", include_str!("../../suites/batched.toml")),
     ("epilogue", include_str!("../../suites/epilogue.toml")),
     ("gather", include_str!("../../suites/gather.toml")),
     ("tiny", include_str!("../../suites/tiny.toml")),

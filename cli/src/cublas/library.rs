@@ -83,6 +83,7 @@ functions! {
     lt_desc_destroy = lt b"cublasLtMatmulDescDestroy" (Handle) -> Status;
     lt_desc_set = lt b"cublasLtMatmulDescSetAttribute" (Handle, i32, Bytes, usize) -> Status;
     lt_layout_create = lt b"cublasLtMatrixLayoutCreate" (*mut Handle, i32, u64, u64, i64) -> Status;
+    lt_layout_set = lt b"cublasLtMatrixLayoutSetAttribute" (Handle, i32, Bytes, usize) -> Status;
     lt_layout_destroy = lt b"cublasLtMatrixLayoutDestroy" (Handle) -> Status;
     lt_preference_create = lt b"cublasLtMatmulPreferenceCreate" (*mut Handle) -> Status;
     lt_preference_destroy = lt b"cublasLtMatmulPreferenceDestroy" (Handle) -> Status;

@@ -23,6 +23,10 @@ const EPILOGUE: i32 = 7;
 const BIAS_POINTER: i32 = 8;
 /// `CUBLASLT_MATMUL_DESC_FAST_ACCUM`.
 const FAST_ACCUMULATION: i32 = 25;
+/// `CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT`.
+const BATCH_COUNT: i32 = 5;
+/// `CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET`.
+const BATCH_STRIDE: i32 = 6;
 /// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`.
 const MAX_WORKSPACE: i32 = 1;
 
@@ -254,9 +258,10 @@ impl Cublas {
             }
             operation.set(library, BIAS_POINTER, &bias.view().address())?;
         }
-        let first = layout(library, T::CUDA_TYPE, shape.first)?;
-        let second = layout(library, T::CUDA_TYPE, shape.second)?;
-        let result = layout(library, D::CUDA_TYPE, shape.result)?;
+        let layout = |cuda_type, stored| layout(library, cuda_type, stored, problem.batch);
+        let first = layout(T::CUDA_TYPE, shape.first)?;
+        let second = layout(T::CUDA_TYPE, shape.second)?;
+        let result = layout(D::CUDA_TYPE, shape.result)?;
         let heuristics = self.heuristics(top, [&operation, &first, &second, &result, &result])?;
         Ok(Matmul {
             cublas: self,
@@ -422,9 +427,15 @@ impl Drop for Described<'_> {
     }
 }
 
-fn layout(library: &Library, cuda_type: i32, stored: Stored) -> Result<Described<'_>, CublasError> {
+/// `batch` matrices of this layout, one behind the other.
+fn layout(
+    library: &Library,
+    cuda_type: i32,
+    stored: Stored,
+    batch: usize,
+) -> Result<Described<'_>, CublasError> {
     let leading = i64::try_from(stored.leading).unwrap_or(i64::MAX);
-    Described::new(
+    let layout = Described::new(
         library.lt_layout_destroy,
         "cublasLtMatrixLayoutCreate",
         |out| {
@@ -439,5 +450,18 @@ fn layout(library: &Library, cuda_type: i32, stored: Stored) -> Result<Described
                 )
             }
         },
-    )
+    )?;
+    let set = |attribute, bytes: *const c_void, len| {
+        // SAFETY: the attribute is of this type, and the value outlives the call.
+        let status = unsafe { (library.lt_layout_set)(layout.handle, attribute, bytes, len) };
+        check("cublasLtMatrixLayoutSetAttribute", status)
+    };
+    let (count, stride) = (batch as i32, stored.len() as i64);
+    set(BATCH_COUNT, ptr::from_ref(&count).cast(), size_of::<i32>())?;
+    set(
+        BATCH_STRIDE,
+        ptr::from_ref(&stride).cast(),
+        size_of::<i64>(),
+    )?;
+    Ok(layout)
 }

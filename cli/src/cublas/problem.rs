@@ -20,7 +20,8 @@ pub struct Operand {
     pub leading: usize,
 }
 
-/// `C = alpha·A·B + beta·C` with `A` of `m × k`, `B` of `k × n` and `C` of `m × n`.
+/// Products `C = alpha·A·B + beta·C` with `A` of `m × k`, `B` of `k × n` and `C` of `m × n`. The matrices of an operand lie
+/// behind one another, without a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
     /// Rows of `A` and `C`.
@@ -39,6 +40,8 @@ pub struct Problem {
     pub alpha: f64,
     /// Factor of the old `C`, rounded to the type of the sums.
     pub beta: f64,
+    /// How many products there are, at least one.
+    pub batch: usize,
 }
 
 /// A column-major matrix, and whether cuBLAS transposes it.
@@ -48,6 +51,13 @@ pub(super) struct Stored {
     pub columns: usize,
     pub leading: usize,
     pub transposed: bool,
+}
+
+impl Stored {
+    /// Elements from the first to the first after its last column.
+    pub fn len(self) -> usize {
+        self.columns * self.leading
+    }
 }
 
 /// The problem in cuBLAS' terms: `D = op(first)·op(second)`, all column-major.
@@ -76,7 +86,7 @@ impl Problem {
             ("C", self.c, m, n),
         ];
         for ((name, operand, rows, columns), len) in matrices.into_iter().zip(lengths) {
-            fits(name, operand, rows, columns, len)?;
+            fits(name, operand, rows, columns, self.batch, len)?;
         }
         Ok(match self.c.major {
             Major::Column => ColumnMajor {
@@ -133,6 +143,7 @@ fn fits(
     operand: Operand,
     rows: usize,
     columns: usize,
+    batch: usize,
     len: usize,
 ) -> Result<(), CublasError> {
     let bad = |what: String| {
@@ -150,13 +161,14 @@ fn fits(
             stored.leading, stored.rows
         ));
     }
-    if [rows, columns, stored.leading]
+    if [rows, columns, stored.leading, batch]
         .iter()
         .any(|&extent| i32::try_from(extent).is_err())
     {
         return bad("an extent is above 2147483647, which cuBLAS cannot count".to_string());
     }
-    let needed = (stored.columns - 1) * stored.leading + stored.rows;
+    let last = (stored.columns - 1) * stored.leading + stored.rows;
+    let needed = batch.saturating_sub(1) * stored.len() + last;
     if needed > len {
         return bad(format!("it needs {needed} elements, its buffer has {len}"));
     }
@@ -181,6 +193,7 @@ mod tests {
             c: leading(c, 2, 3),
             alpha: 1.0,
             beta: 0.0,
+            batch: 1,
         }
     }
 
@@ -242,6 +255,12 @@ mod tests {
             error.contains("B is 4 x 3: it needs 12 elements, its buffer has 11"),
             "{error}"
         );
+        let two = Problem {
+            batch: 2,
+            ..problem
+        };
+        assert!(two.column_major([16, 24, 12]).is_ok());
+        assert!(two.column_major([16, 24, 11]).is_err());
         let mut narrow = problem;
         narrow.a.leading = 3;
         assert!(narrow.column_major([8, 12, 6]).is_err());

@@ -18,6 +18,12 @@ impl Cublas {
         c: &mut ViewMut<'_, f32>,
     ) -> Result<(), CublasError> {
         self.expect(&[("A", a.device()), ("B", b.device()), ("C", c.device())])?;
+        if problem.batch != 1 {
+            return Err(CublasError::BadProblem(format!(
+                "cublasSgemm computes one product, not {}",
+                problem.batch
+            )));
+        }
         let it = problem.column_major([a.len(), b.len(), c.len()])?;
         let (first, second) = if it.swapped { (b, a) } else { (a, b) };
         let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);

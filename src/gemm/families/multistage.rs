@@ -13,6 +13,7 @@ use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
+use crate::gemm::tune::model::memory_rate;
 use crate::{Matrix, Order, Result};
 
 /// The arguments of a kernel whose C has elements `O`.
@@ -203,6 +204,9 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
                 extents: [extents[0], extents[1], k],
                 groups: problem.groups,
                 multiprocessors: stream.device().multiprocessors() as usize,
+                memory_rate: OF_MEMORY_RATE
+                    * memory_rate(stream.device())
+                    * f64::from(stream.device().multiprocessors()),
                 bytes: size_of::<T>(),
                 strided: transposed,
                 speed: peak * instance.speed,
@@ -234,6 +238,8 @@ struct Estimate<'a> {
     /// The products.
     groups: Groups<'a>,
     multiprocessors: usize,
+    /// Bytes that memory brings in a clock.
+    memory_rate: f64,
     /// Bytes of an element of A and B.
     bytes: usize,
     /// Whether C is written down its columns.
@@ -242,8 +248,8 @@ struct Estimate<'a> {
     speed: f64,
 }
 
-/// Bytes that memory brings each multiprocessor in a clock if all of them ask.
-const MEMORY_RATE: f64 = 19.0;
+/// The share of the memory's stated rate that kernels reach.
+const OF_MEMORY_RATE: f64 = 0.8;
 /// Clocks that a block takes besides its k-tiles.
 const BLOCK: f64 = 2500.0;
 /// Clocks of a second kernel.
@@ -301,12 +307,12 @@ impl Estimate<'_> {
         let computing = blocks as f64 * split_k_tiles as f64 * k_tile + rounds * BLOCK;
         let bytes = (rows + columns) * length * self.bytes as f64 + rows * columns * 4.0;
         let bytes = bytes * self.groups.count as f64;
-        let memory = bytes / (MEMORY_RATE * self.multiprocessors as f64) + BLOCK;
+        let memory = bytes / self.memory_rate + BLOCK;
         let second = match splits {
             1 => 0.0,
             _ => {
                 let partials = rows * columns * splits as f64 * 8.0;
-                SECOND_KERNEL + partials / (2.0 * MEMORY_RATE * self.multiprocessors as f64)
+                SECOND_KERNEL + partials / (2.0 * self.memory_rate)
             }
         };
         let strided = if self.strided { 0.1 * BLOCK } else { 0.0 };

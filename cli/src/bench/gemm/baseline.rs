@@ -137,11 +137,13 @@ fn for_cublas(problem: &Problem) -> CublasProblem {
         c: operand(false, m, n),
         alpha: 1.0,
         beta: 0.0,
+        batch: problem.batch,
     }
 }
 
-/// A GEMM in three loops and in f64, for machines without a GPU.
+/// GEMMs in three loops and in f64, for machines without a GPU.
 pub struct Plain<O> {
+    batch: usize,
     m: usize,
     n: usize,
     k: usize,
@@ -158,6 +160,7 @@ impl<O: Nearest> Plain<O> {
             true => Order::ColMajor,
         };
         Plain {
+            batch: problem.batch,
             m: problem.m,
             n: problem.n,
             k: problem.k,
@@ -169,19 +172,20 @@ impl<O: Nearest> Plain<O> {
     }
 
     fn multiply<I: Number>(&self, a: &[I], b: &[I]) -> Vec<O> {
-        let Plain { m, n, k, .. } = *self;
+        let Plain { batch, m, n, k, .. } = *self;
         let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
             Order::RowMajor => i * columns + j,
             Order::ColMajor => j * rows + i,
         };
         let entry = |entry: usize| {
-            let (i, j) = (entry / n, entry % n);
+            let (nth, i, j) = (entry / (m * n), entry / n % m, entry % n);
+            let (a, b) = (&a[nth * m * k..], &b[nth * k * n..]);
             let products = (0..k).map(|l| {
                 let (a, b) = (a[at(self.a, m, k, i, l)], b[at(self.b, k, n, l, j)]);
                 a.to_f64() * b.to_f64()
             });
             O::nearest(self.epilogue.apply(products.sum(), self.bias[j].to_f64()))
         };
-        (0..m * n).into_par_iter().map(entry).collect()
+        (0..batch * m * n).into_par_iter().map(entry).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cutlet::{Buffer, Matrix, MatrixMut, Stream, View};
+use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
 
 use super::baseline::Baseline;
 use super::samples::Samples;
@@ -81,8 +81,8 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
 
 /// Elements from one set to the next, of A, B and C.
 fn strides(problem: &Problem) -> [usize; 3] {
-    let Problem { m, n, k, .. } = *problem;
-    [m * k, k * n, m * n + GUARD].map(|len| len.next_multiple_of(ALIGNMENT))
+    let [a, b, c] = problem.lengths();
+    [a, b, c + GUARD].map(|len| len.next_multiple_of(ALIGNMENT))
 }
 
 /// Bytes of a set. Those of the largest matrices exceed a `usize`.
@@ -153,9 +153,9 @@ impl<'a, T: Types> GemmCase<'a, T> {
 
 impl<T: Types> GemmCase<'_, T> {
     fn result(&self, set: usize) -> Result<View<'_, T::Out>> {
-        let Problem { m, n, .. } = self.problem;
+        let [.., len] = self.problem.lengths();
         let first = set * self.strides[2];
-        Ok(self.c.slice(first..first + m * n)?)
+        Ok(self.c.slice(first..first + len)?)
     }
 
     fn poison_set(&mut self, set: usize) -> Result<()> {
@@ -173,17 +173,17 @@ impl<T: Types> GemmCase<'_, T> {
 
     /// Whether the guard after the C of a set is unchanged.
     fn guarded(&self, set: usize) -> Result<bool> {
-        let Problem { m, n, .. } = self.problem;
+        let [.., len] = self.problem.lengths();
         let first = set * self.strides[2];
-        let guard = self.c.slice(first + m * n..first + self.strides[2])?;
+        let guard = self.c.slice(first + len..first + self.strides[2])?;
         let guard = self.setting.stream.download(guard)?;
         Ok(guard.into_iter().all(Number::is_poison))
     }
 
     /// How far the C of a set is from the other C.
     fn distance_from_other(&self, set: usize) -> Result<Deviation> {
-        let Problem { m, n, .. } = self.problem;
-        let other = self.other.slice(..m * n)?;
+        let [.., len] = self.problem.lengths();
+        let other = self.other.slice(..len)?;
         whole(&self.setting.stream, self.result(set)?, other)
     }
 
@@ -192,7 +192,9 @@ impl<T: Types> GemmCase<'_, T> {
             return Ok(samples.clone());
         }
         let Problem { m, n, k, .. } = self.problem;
-        let (a, b) = (self.a.slice(..m * k)?, self.b.slice(..k * n)?);
+        // Of the last product of a batch.
+        let [a, b, _] = self.problem.lengths();
+        let (a, b) = (self.a.slice(a - m * k..a)?, self.b.slice(b - k * n..b)?);
         let (stream, seed) = (&self.setting.stream, self.setting.seed);
         let samples = Samples::new(stream, &self.problem, a, b, self.bias.view(), seed)?;
         Ok(self.samples.insert(Rc::new(samples)).clone())
@@ -204,7 +206,10 @@ impl<T: Types> GemmCase<'_, T> {
         let samples = self.samples()?;
         self.poison_set(0)?;
         self.run(contestant, 0)?;
-        let deviation = samples.deviation(&self.setting.stream, self.result(0)?, self.problem.n)?;
+        let Problem { m, n, .. } = self.problem;
+        let result = self.result(0)?;
+        let last = result.slice(result.len() - m * n..)?;
+        let deviation = samples.deviation(&self.setting.stream, last, n)?;
         let name = &self.contestants[contestant].name;
         let tolerance = T::DTYPE.tolerance(self.problem.k);
         let wrong = match self.wrong(&deviation, tolerance) {
@@ -255,14 +260,16 @@ impl<T: Types> Case for GemmCase<'_, T> {
             m,
             n,
             k,
+            batch,
             layout,
             epilogue,
             ..
         } = self.problem;
         let [order_a, order_b] = layout.orders();
         let [a, b, c] = self.strides.map(|stride| set * stride);
-        let (a, b) = (self.a.slice(a..a + m * k)?, self.b.slice(b..b + k * n)?);
-        let c = self.c.slice_mut(c..c + m * n)?;
+        let [len_a, len_b, len_c] = self.problem.lengths();
+        let (a, b) = (self.a.slice(a..a + len_a)?, self.b.slice(b..b + len_b)?);
+        let c = self.c.slice_mut(c..c + len_c)?;
         let ours = self.kernel.map_or(0, |_| 1 + self.instances.len());
         match self.kernel {
             Some(kernel) if contestant < ours => {
@@ -272,10 +279,11 @@ impl<T: Types> Case for GemmCase<'_, T> {
                     nth => gemm.instance(self.instances[nth - 1]),
                 };
                 let (a, b) = (
-                    Matrix::packed(a, m, k, order_a)?,
-                    Matrix::packed(b, k, n, order_b)?,
+                    MatrixBatch::packed(a, batch, m, k, order_a)?,
+                    MatrixBatch::packed(b, batch, k, n, order_b)?,
                 );
-                Ok(kernel(&gemm, stream, a, b, MatrixMut::row_major(c, m, n)?)?)
+                let c = MatrixBatchMut::packed(c, batch, m, n, Order::RowMajor)?;
+                Ok(kernel(&gemm, stream, a, b, c)?)
             }
             _ => self.baseline.enqueue(stream, contestant - ours, a, b, c),
         }
@@ -354,6 +362,7 @@ mod tests {
             m,
             n,
             k,
+            batch: 1,
             dtype: Dtype::F32,
             layout: Layout::Nt,
             epilogue: Epilogue::default(),
@@ -382,20 +391,20 @@ mod tests {
         let recheck = case.recheck(1).unwrap();
         assert_eq!(check.wrong.is_some(), recheck.wrong.is_some());
         let entries = |deviation: Option<Deviation>| deviation.map(|deviation| deviation.entries);
-        let all = Some(problem.m * problem.n);
-        assert_eq!(entries(check.to_f64), all);
-        assert_eq!(entries(check.to_baseline), all);
+        let one = problem.m * problem.n;
+        assert_eq!(entries(check.to_f64), Some(one));
+        assert_eq!(entries(check.to_baseline), Some(problem.batch * one));
         check.wrong
     }
 
     fn right(
         _: &Gemm<'_, f32>,
         stream: &Stream,
-        a: Matrix<'_, f32>,
-        b: Matrix<'_, f32>,
-        c: MatrixMut<'_, f32>,
+        a: MatrixBatch<'_, f32>,
+        b: MatrixBatch<'_, f32>,
+        c: MatrixBatchMut<'_, f32>,
     ) -> cutlet::Result<()> {
-        cutlet::gemm(stream, 1.0, a, b, 0.0, c)
+        cutlet::gemm_batched(stream, 1.0, a, b, 0.0, c)
     }
 
     #[test]
@@ -412,6 +421,11 @@ mod tests {
     #[test]
     fn a_right_kernel_passes() {
         assert_eq!(verdict(right), None);
+        let batch = Problem {
+            batch: 3,
+            ..problem(20, 30, 40)
+        };
+        assert_eq!(verdict_of::<F32>(&batch, right), None);
     }
 
     #[test]
@@ -436,11 +450,11 @@ mod tests {
         let others: [Kernel<Bf16>; 2] = [
             |_, stream, a, b, c| {
                 let other = Gemm::<bf16>::new().activation(Activation::Relu);
-                other.run(stream, 1.0, a, b, 0.0, c)
+                other.run_batched(stream, 1.0, a, b, 0.0, c)
             },
             |_, stream, a, b, c| {
                 let other = Gemm::<bf16>::new().activation(Activation::Silu);
-                other.run(stream, 1.0, a, b, 0.0, c)
+                other.run_batched(stream, 1.0, a, b, 0.0, c)
             },
         ];
         for other in others {
@@ -451,7 +465,8 @@ mod tests {
 
     #[test]
     fn a_factor_is_found() {
-        let wrong = verdict(|gemm, stream, a, b, c| gemm.run(stream, 1.001, a, b, 0.0, c)).unwrap();
+        let wrong =
+            verdict(|gemm, stream, a, b, c| gemm.run_batched(stream, 1.001, a, b, 0.0, c)).unwrap();
         assert!(wrong.contains("relative distance"), "{wrong}");
     }
 }

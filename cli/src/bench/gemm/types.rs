@@ -1,6 +1,6 @@
 //! The element types of GEMMs, with cutlet's kernel for each.
 
-use cutlet::{Gemm, Matrix, MatrixMut, Order, Precision, Stream};
+use cutlet::{Gemm, MatrixBatch, MatrixBatchMut, Order, Precision, Stream};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::DeviceData;
 use cutlet_device::sm90::F8E4M3;
@@ -31,13 +31,13 @@ pub trait Types: 'static {
     const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = |_, _, _| Vec::new();
 }
 
-/// cutlet's GEMM of some types.
+/// cutlet's GEMM of some types, for a batch.
 pub type Kernel<T> = fn(
     &Gemm<'_, <T as Types>::Out>,
     &Stream,
-    Matrix<'_, <T as Types>::In>,
-    Matrix<'_, <T as Types>::In>,
-    MatrixMut<'_, <T as Types>::Out>,
+    MatrixBatch<'_, <T as Types>::In>,
+    MatrixBatch<'_, <T as Types>::In>,
+    MatrixBatchMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
 
 /// The instances of these types and this precision for [`Types::INSTANCES`].
@@ -66,12 +66,12 @@ fn exact<T: cutlet::Element<D>, D: DeviceData>(
 fn multiply<T: cutlet::Element<D>, D: DeviceData>(
     gemm: &Gemm<'_, D>,
     stream: &Stream,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    c: MatrixMut<'_, D>,
+    a: MatrixBatch<'_, T>,
+    b: MatrixBatch<'_, T>,
+    c: MatrixBatchMut<'_, D>,
 ) -> cutlet::Result<()> {
     let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
-    gemm.run(stream, alpha, a, b, beta, c)
+    gemm.run_batched(stream, alpha, a, b, beta, c)
 }
 
 /// f32 throughout.

@@ -61,7 +61,8 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 ///
 /// # Safety
 /// As [`gemm`]. The maps must have three dimensions. The third one is along the groups, or has one matrix that all groups
-/// share, as `groups` says. `args` must have the extents and the k-tiles of each product, but for the rows of groups that
+/// share, as `groups` says. Consumers of several M atoms need a C that TMA can store, old elements that are not read, and
+/// groups without sizes. `args` must have the extents and the k-tiles of each product, but for the rows of groups that
 /// lie in one A: `m` is then that of A. There must be neither splits, nor partial output, nor slots. There must be a size
 /// for each group, unless there are none.
 #[inline(always)]
@@ -79,10 +80,8 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     const {
         assert!(C::Cluster::K == 1, "the k-tiles of groups are not shared");
         assert!(
-            C::MajorC::IS_K_MAJOR
-                && C::Consumers::M_ATOMS == 1
-                && EpilogueOperands::<Epi>::ARE_NONE,
-            "threads store the last tile of a group"
+            C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE,
+            "C is row-major, and the epilogue reads nothing of its rows and columns"
         );
     }
     let () = C::CHECK;

@@ -94,7 +94,8 @@ where
     fn ends_in(&self, work: WorkTile, group: GroupOrigin) -> bool {
         let end = (work.row + 1) * const { C::Tile::M as u32 };
         let ends = group.is_followed && end > group.rows as u32;
-        !Self::THREADS_STORE && uniform(u32::from(ends)) != 0
+        let threads_can = const { C::Consumers::M_ATOMS == 1 && !Self::THREADS_STORE };
+        threads_can && uniform(u32::from(ends)) != 0
     }
 
     /// The rows of C that the consumer's `nth` M atom has of a tile.

@@ -13,7 +13,7 @@ use cutlet_kernels::gemm::store::PartialOutput;
 use super::{Sixteen, of_orders, tma_stores};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
-use crate::gemm::tune::model::TMA_UNIT;
+use crate::gemm::tune::model::{TMA_UNIT, memory_rate};
 use crate::matrix::{Extents, pointer_mut};
 use crate::{Matrix, Result};
 
@@ -42,7 +42,9 @@ pub fn grouped<T: Sixteen>(
     let (a, b) = (problem.a.order(), problem.b.order());
     let estimate = Estimate::new(stream, problem);
     let candidates = of_orders(T::grouped(), a, b, kernel).into_iter();
+    let overwrites = problem.beta == 0.0 && stores_c(problem) && !problem.groups.have_sizes();
     let fastest = candidates
+        .filter(|instance| overwrites || !instance.overwrites_only)
         .filter(|instance| estimate.tiles(instance) < MOST_TILES)
         .map(|instance| (estimate.clocks(instance), instance))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -56,12 +58,18 @@ pub fn grouped<T: Sixteen>(
         function: stream.device().load(&PTX, instance.kernel)?,
         instance,
         blocks: clusters.min(at_a_time) as u32 * instance.blocks_of_cluster(),
-        reads_b_once: estimate.rows <= f64::from(instance.tile[0]),
+        reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
     };
     Ok(Some(Planned {
         clocks,
         launch: Box::new(launch),
     }))
+}
+
+/// Whether TMA can store each C.
+fn stores_c<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
+    let [.., stride] = problem.groups.strides;
+    tma_stores(&problem.c) && (stride * size_of::<T>()).is_multiple_of(TMA_UNIT)
 }
 
 /// The most tiles that the scheduler can count.
@@ -77,12 +85,14 @@ struct Estimate {
     /// Whether groups have different numbers of rows.
     is_ragged: bool,
     multiprocessors: f64,
+    /// Bytes that memory brings in a clock.
+    memory_rate: f64,
 }
 
 /// Products of 16-bit elements that a multiprocessor adds in a clock, at its peak.
 const PEAK: f64 = 2048.0;
-/// Bytes that memory brings each multiprocessor in a clock if all of them ask.
-const MEMORY_RATE: f64 = 14.0;
+/// The share of the memory's stated rate that kernels reach.
+const OF_MEMORY_RATE: f64 = 0.85;
 /// Clocks of a launch besides its tiles.
 const LAUNCH: f64 = 3000.0;
 
@@ -94,13 +104,15 @@ impl Estimate {
             Sizes::Ends(_) => m as f64 / count as f64,
             _ => m as f64,
         };
+        let multiprocessors = f64::from(stream.device().multiprocessors());
         Estimate {
             rows,
             columns: n as f64,
             length: k.max(1) as f64,
             groups: count as f64,
             is_ragged: problem.groups.have_sizes(),
-            multiprocessors: f64::from(stream.device().multiprocessors()),
+            multiprocessors,
+            memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()) * multiprocessors,
         }
     }
 
@@ -120,7 +132,8 @@ impl Estimate {
         let [rows, columns] = instance.tile.map(f64::from);
         // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
         let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
-            (true, ..) => (0.66, 300.0),
+            (true, _, [128, _]) => (0.74, 400.0),
+            (true, ..) => (0.62, 300.0),
             (_, 1, _) => (0.45, 900.0),
             (.., [_, 256]) => (0.80, 2600.0),
             _ => (0.70, 1500.0),
@@ -134,7 +147,7 @@ impl Estimate {
         let rounds = (self.tiles(instance) / self.multiprocessors).ceil();
         let elements = (self.rows + self.columns) * self.length + self.rows * self.columns;
         let bytes = 2.0 * elements * self.groups;
-        (rounds * tile).max(bytes / (MEMORY_RATE * self.multiprocessors)) + LAUNCH
+        (rounds * tile).max(bytes / self.memory_rate) + LAUNCH
     }
 }
 
@@ -160,8 +173,7 @@ impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
         let map_a = stacks.map(0, problem.a.view, &problem.a.extents, box_a)?;
         let map_b = stacks.map(1, problem.b.view, &problem.b.extents, box_b)?;
         let c = &problem.c;
-        let stride_c = groups.strides[2] * size_of::<T>();
-        let stores_c = tma_stores(c) && stride_c.is_multiple_of(TMA_UNIT);
+        let stores_c = stores_c(&problem);
         // An unused map may be any map.
         let map_c = match stores_c {
             true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
