@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
 use cutlet_device::{
-    Global, GlobalMut, SharedMemory, ThreadIdx, block_idx, sync_threads, thread_idx,
+    Global, GlobalMut, SharedMemory, ThreadIdx, block_idx, sync_threads, thread_idx, uniform,
 };
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
@@ -35,15 +35,15 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let (split, row) = args.tile_rows.div_rem(row);
     let [m, n, k] = args.extents;
     // SAFETY: the launcher promises a size for each group.
-    let group = unsafe { args.groups.get(args.first_group + block_idx().y.get(), m) };
+    let group_of = |y: u32| unsafe { args.groups.get(args.first_group + y, m) };
+    let row_strides = [args.strides_a[0], args.strides_c[0]];
+    let group = group_of(block_idx().y.get());
     let m = group.rows;
     if row >= tiles::<TileOfC<C>>([m, n])[0] {
         return;
     }
-    let row_strides = [args.strides_a[0], args.strides_c[0]];
-    let [to_a, to_b, to_c] = args.groups.offsets(group, row_strides);
-    let (a, b, c) = (a.offset(to_a), b.offset(to_b), c.offset(to_c));
-    let epilogue = epilogue.of_group(group, to_c);
+    let [to_a, to_b, _] = args.groups.offsets(group, row_strides);
+    let (a, b) = (a.offset(to_a), b.offset(to_b));
 
     let mut shared = SharedMemory::new();
     let ring_a = shared.take_aligned::<_, 1024>(C::Stages::STAGES * stage_elements::<C::A>());
@@ -103,6 +103,11 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     cp_async_wait::<0>();
     sync_threads();
 
+    // The group once more, so that nothing of C and of the epilogue holds registers during the loop. One lane answers for
+    // all, so that the compiler does not know that the answer is the same.
+    let group = group_of(uniform(block_idx().y.get()));
+    let [_, _, to_c] = args.groups.offsets(group, row_strides);
+    let (c, epilogue) = (c.offset(to_c), epilogue.of_group(group, to_c));
     let place = Place {
         row,
         column,
@@ -110,7 +115,17 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
         thread,
     };
     // SAFETY: the launcher promises C or the partials. The stages are not used any more.
-    unsafe { store::<C, D, Epi>(accumulators, c, partials, &args, [m, n], epilogue, place) };
+    unsafe {
+        store::<C, D, Epi>(
+            accumulators,
+            c,
+            partials,
+            &args,
+            [group.rows, n],
+            epilogue,
+            place,
+        )
+    };
 }
 
 /// The operands, and their stages.
