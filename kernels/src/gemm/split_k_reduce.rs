@@ -115,7 +115,7 @@ fn tile_of<E: Engine, I: MatrixInner>(
     tensor: Tensor<E, I>,
     of_block: (u32, u32),
     cooperative: bool,
-) -> Tensor<E, I> {
+) -> Tensor<E, I, Tile> {
     match cooperative {
         true => tensor.local_tile::<Tile>(of_block),
         false => tensor

@@ -102,7 +102,7 @@ pub(super) unsafe fn store<C, D, Epi>(
                 )
             };
             let values = from
-                .partition::<FromShared<C::Product>>(thread)
+                .partition_partial::<FromShared<C::Product>>(thread)
                 .load(Acc::<C>::ZERO);
             let rows = (
                 subtile * const { Pass::<C::Product>::COUNT as u32 } + pass,
@@ -110,16 +110,16 @@ pub(super) unsafe fn store<C, D, Epi>(
             );
             if args.partial_ld > 0 {
                 let to = partials.local_tile::<RowsOfPass<C>>(rows);
-                to.partition::<ToGlobal<C::Product, Fours<C::Product>>>(thread)
+                to.partition_partial::<ToGlobal<C::Product, Fours<C::Product>>>(thread)
                     .store(&values);
             } else if args.in_fours != 0 {
                 let to = c_in_fours.local_tile::<RowsOfPass<C>>(rows);
-                let to = to.partition::<ToGlobal<C::Product, Fours<C::Product>>>(thread);
+                let to = to.partition_partial::<ToGlobal<C::Product, Fours<C::Product>>>(thread);
                 let new = apply_fours(epilogue, &values, |v| to.bound().coordinate(v));
                 to.store(&new.map(|_, value| D::narrow(value)));
             } else {
                 let to = c.local_tile::<RowsOfPass<C>>(rows);
-                let to = to.partition::<ToGlobal<C::Product, Width<1>>>(thread);
+                let to = to.partition_partial::<ToGlobal<C::Product, Width<1>>>(thread);
                 let at = |v| to.bound().coordinate(v);
                 if args.is_identity != 0 {
                     to.store(&values.map(|_, acc| D::narrow(acc)));

@@ -152,13 +152,17 @@ impl<C: Config> StaticLayout for RowValues<C> {
     type Storage<V: Copy> = [V; 32];
 }
 
+/// The rows of C that an M atom has.
+pub(super) type AtomRows<C> =
+    Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::AtomC>;
+
 /// The epilogue subtiles of an M atom.
 #[derive(Clone, Copy)]
 pub struct EpilogueSubtiles<'a, C: Config> {
     /// Room for those on their way, the consumer's own.
     buffer: SubtileBuffer<C>,
     /// Where they go. TMA uses the coordinates alone.
-    rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+    rows: AtomRows<C>,
     /// Where this tile's own rows and columns begin. The tile before stores those before them.
     own: Coord,
     /// The tensor map of C.
@@ -175,7 +179,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
     #[inline(always)]
     pub(super) fn new(
         buffer: SubtileBuffer<C>,
-        rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+        rows: AtomRows<C>,
         own: Coord,
         map: &'a TensorMap,
         thread: WarpgroupThread,
