@@ -1,19 +1,66 @@
-//! The parameters of a kernel: plain data by value, or references to data that stays where the launch put it.
+//! The parameters of a kernel: plain data by value, references to data that stays where the launch put it, and storage in
+//! shared memory.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{FnArg, Ident, Pat, PatType, Type};
+use syn::{Attribute, FnArg, Ident, Pat, PatType, Type};
 
 /// The attribute of a reference to data that stays where the launch put it.
 const GRID_CONSTANT: &str = "grid_constant";
+
+/// The attribute of a parameter that is in shared memory.
+const SHARED: &str = "shared";
 
 /// Refuses a tensor map by value.
 const COPIED_MAP: &str = "a tensor map, or what holds one, stays where the launch puts it, and TMA \
     reads it there: take it as in `#[grid_constant] map: &TensorMap`";
 
-/// One parameter of a kernel.
+/// The parameters of a kernel.
+#[derive(Default)]
+pub struct Parameters {
+    /// Those that the launch passes, in order.
+    pub arguments: Vec<Argument>,
+    /// Those in shared memory, in order, without the attributes of this crate.
+    pub storage: Vec<PatType>,
+}
+
+impl Parameters {
+    /// Adds a parameter. Returns an error if no kernel can have it.
+    pub fn push(&mut self, input: &FnArg) -> syn::Result<()> {
+        match input {
+            FnArg::Typed(typed) if typed.attrs.iter().any(is_shared) => {
+                let mut typed = typed.clone();
+                typed.attrs.retain(|attr| !is_shared(attr));
+                self.storage.push(typed);
+            }
+            _ => self.arguments.push(Argument::new(input)?),
+        }
+        Ok(())
+    }
+
+    /// The tuple of the types in shared memory, if there are some.
+    pub fn storage_type(&self) -> Option<TokenStream> {
+        let types = self.storage.iter().map(|typed| &typed.ty);
+        (!self.storage.is_empty()).then(|| quote!((#(#types,)*)))
+    }
+
+    /// The statement before the body that takes what is in shared memory.
+    pub fn storage_statement(&self) -> Option<TokenStream> {
+        let ty = self.storage_type()?;
+        let patterns = self.storage.iter().map(|typed| &typed.pat);
+        Some(quote! {
+            let (#(#patterns,)*) = ::cutlet_device::SharedMemory::new().take_storage::<#ty>();
+        })
+    }
+}
+
+fn is_shared(attr: &Attribute) -> bool {
+    attr.path().is_ident(SHARED)
+}
+
+/// One argument of a kernel.
 pub struct Argument {
     /// The parameter of the body, without the attributes of this crate.
     pub input: PatType,

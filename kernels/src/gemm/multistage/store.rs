@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::{GlobalMut, Shared, SharedMemory, ThreadIdx, sync_warp, uniform};
+use cutlet_device::{GlobalMut, Shared, SharedStorage, ThreadIdx, sync_warp, uniform};
 use cutlet_layout_core::{
     AccessWidth, AnyStrides, Fixed, Layout, RowMajor, StaticLayout, Tensor, ThreadValue, Width,
 };
@@ -34,10 +34,20 @@ type Fours<P> = <<P as Product>::Acc as Accumulator>::Fours;
 /// Rows of which a thread stores such neighbours in one pass.
 const ROWS: usize = 4;
 
-/// Bytes of the warps' epilogue subtiles in shared memory.
-pub(super) const fn shared_bytes<P: Product>() -> u32 {
-    let [rows, columns] = P::SUBTILE;
-    (P::WARPS[0] * P::WARPS[1] * rows * (columns + PADDING) * size_of::<P::Acc>()) as u32
+/// The warps' epilogue subtiles in shared memory.
+pub struct SubtileStorage<P: Product>(Shared<P::Acc>);
+
+impl<P: Product> SharedStorage for SubtileStorage<P> {
+    const BYTES: u32 = {
+        let [rows, columns] = P::SUBTILE;
+        (P::WARPS[0] * P::WARPS[1] * rows * (columns + PADDING) * size_of::<P::Acc>()) as u32
+    };
+    const ALIGN: u32 = 16;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(Shared::from_address(address))
+    }
 }
 
 /// Applies the epilogue to the thread's accumulators and writes C, or writes the partials of a split.
@@ -52,6 +62,7 @@ pub(super) unsafe fn store<C, D, Epi>(
     partials: GlobalMut<Acc<C>>,
     args: &MultistageArgs,
     epilogue: Epi,
+    storage: SubtileStorage<C::Product>,
     place: Place,
 ) where
     C: Config,
@@ -82,7 +93,7 @@ pub(super) unsafe fn store<C, D, Epi>(
         c.0.local_tile::<TileOfC<C>>(tile),
         c.1.local_tile::<TileOfC<C>>(tile),
     );
-    let subtiles: Shared<Acc<C>> = SharedMemory::new().take(0);
+    let SubtileStorage(subtiles) = storage;
     // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler does not
     // know how often they run.
     for subtile in 0..uniform(C::Product::SUBTILES as u32) {

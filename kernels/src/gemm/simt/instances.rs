@@ -11,7 +11,7 @@ use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
-use crate::gemm::multistage::{Config, MultistageArgs, gemm};
+use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
 
 macro_rules! instances {
     ($list:ident: $($name:ident = [$a:ty, $b:ty] Tile<$m:literal, $n:literal, $k:literal>, Stages<$stages:literal>,
@@ -28,7 +28,7 @@ macro_rules! instances {
 
             instantiate! {
                 /// `C = epilogue(A·B)`.
-                #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, shared = <C as Config>::SHARED_BYTES)]
+                #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks)]
                 pub unsafe fn $name(
                     a: Global<f32>,
                     b: Global<f32>,
@@ -36,6 +36,7 @@ macro_rules! instances {
                     partials: GlobalMut<f32>,
                     args: MultistageArgs,
                     epilogue: Fused<f32>,
+                    #[shared] storage: Storage<C>,
                 ) = gemm::<C, f32, Fused<f32>>;
             }
         }
