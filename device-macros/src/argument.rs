@@ -40,19 +40,34 @@ impl Parameters {
         Ok(())
     }
 
-    /// The tuple of the types in shared memory, if there are some.
-    pub fn storage_type(&self) -> Option<TokenStream> {
-        let types = self.storage.iter().map(|typed| &typed.ty);
-        (!self.storage.is_empty()).then(|| quote!((#(#types,)*)))
+    /// The bytes of what is in shared memory, if there is something. Errors are at its type.
+    pub fn storage_bytes(&self) -> Option<TokenStream> {
+        let ty = self.storage_type()?;
+        Some(quote_spanned!(ty.span()=> <#ty as ::cutlet_device::SharedStorage>::BYTES))
+    }
+
+    /// The type of what is in shared memory: of a parameter, or the tuple of several types.
+    fn storage_type(&self) -> Option<TokenStream> {
+        let types: Vec<_> = self.storage.iter().map(|typed| &typed.ty).collect();
+        match types[..] {
+            [] => None,
+            [ty] => Some(quote!(#ty)),
+            [first, ..] => Some(quote_spanned!(first.span()=> (#(#types,)*))),
+        }
     }
 
     /// The statement before the body that takes what is in shared memory.
     pub fn storage_statement(&self) -> Option<TokenStream> {
         let ty = self.storage_type()?;
-        let patterns = self.storage.iter().map(|typed| &typed.pat);
-        Some(quote! {
-            let (#(#patterns,)*) = ::cutlet_device::SharedMemory::new().take_storage::<#ty>();
-        })
+        let patterns: Vec<_> = self.storage.iter().map(|typed| &typed.pat).collect();
+        let pattern = match patterns[..] {
+            [pattern] => quote!(#pattern),
+            _ => quote!((#(#patterns,)*)),
+        };
+        let taken = quote_spanned! {ty.span()=>
+            ::cutlet_device::SharedMemory::new().take_storage::<#ty>()
+        };
+        Some(quote!(let #pattern = #taken;))
     }
 }
 

@@ -37,7 +37,7 @@ struct Replacement {
 }
 
 impl KernelAttributes {
-    /// The expression of type `LaunchBounds` of a kernel that keeps `storage`, a type, in shared memory.
+    /// The expression of type `LaunchBounds` of a kernel that keeps `storage` bytes in shared memory.
     pub fn launch_bounds(&self, storage: Option<TokenStream>) -> TokenStream {
         let threads = &self.threads;
         let or = |value: &Option<Expr>, default: u32| match value {
@@ -47,7 +47,7 @@ impl KernelAttributes {
         let min_blocks = or(&self.min_blocks, 0);
         let cluster = or(&self.cluster, 1);
         let shared = match storage {
-            Some(storage) => quote!(<#storage as ::cutlet_device::SharedStorage>::BYTES),
+            Some(bytes) => bytes,
             None => or(&self.shared, 0),
         };
         quote!(::cutlet_device::LaunchBounds::new(#threads, #min_blocks, #cluster, #shared))

@@ -47,7 +47,7 @@ fn device_entry(
         ..
     } = function;
     let Signature { safety, ident, .. } = sig;
-    let bounds = attributes.launch_bounds(parameters.storage_type());
+    let bounds = attributes.launch_bounds(parameters.storage_bytes());
     let bounds_name = format_ident!("__{}_launch_bounds", ident);
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let inputs = arguments
@@ -119,7 +119,7 @@ fn host_handle(
     let (docs, attrs): (Vec<&Attribute>, Vec<&Attribute>) = attrs
         .iter()
         .partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("deprecated"));
-    let bounds = attributes.launch_bounds(parameters.storage_type());
+    let bounds = attributes.launch_bounds(parameters.storage_bytes());
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let names: Vec<_> = (0..types.len())
         .map(|index| format_ident!("__argument_{}", index))

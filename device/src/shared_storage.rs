@@ -135,6 +135,7 @@ impl<A: SharedStorage, B: SharedStorage> SharedStorage for SharedUnion<A, B> {
 
 macro_rules! one_after_the_other {
     ($($part:ident)+) => {
+        #[diagnostic::do_not_recommend]
         impl<$($part: SharedStorage),+> SharedStorage for ($($part,)+) {
             const BYTES: u32 = {
                 let end = 0u32;
@@ -177,6 +178,7 @@ const fn larger(a: u32, b: u32) -> u32 {
 ///
 /// # Panics
 /// If they do not fit 32 bits.
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(crate) const fn bytes_of<T>(count: usize) -> u32 {
     let bytes = count as u64 * size_of::<T>() as u64;
     assert!(
