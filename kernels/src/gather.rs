@@ -1,5 +1,8 @@
 //! gather: rows of a table by an index, through a tensor whose inner transform is the index.
 
+// A build for the GPU without the family has no instances, which use these.
+#![cfg_attr(not(gather), allow(unused_imports, unused_macros))]
+
 use cutlet_device::{
     DeviceData, Global, GlobalMut, atomic_min, block_idx, instantiate, thread_idx,
 };
