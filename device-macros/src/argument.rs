@@ -1,5 +1,5 @@
-//! The parameters of a kernel: plain data by value, references to data that stays where the launch put it, and storage in
-//! shared memory.
+//! The parameters of a kernel: plain data by value, references to data that stays where the launch put it, and
+//! storage in shared memory.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};

@@ -50,8 +50,8 @@ use syn::parse_macro_input;
 /// launch passes a `Data`. Tensor maps, and types that hold one, must be taken in this way: `#[grid_constant] map:
 /// &TensorMap`.
 ///
-/// `#[shared] storage: Storage` declares what the kernel keeps in shared memory. It is no argument of a launch. The launch
-/// bounds get the bytes of its type, a `SharedStorage`. Several such parameters lie one after the other.
+/// `#[shared] storage: Storage` declares what the kernel keeps in shared memory. It is no argument of a launch. The
+/// launch bounds get the bytes of its type, a `SharedStorage`. Several such parameters lie one after the other.
 ///
 /// # Kernels that differ by a word
 ///
@@ -162,8 +162,8 @@ pub fn derive_device_data(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `cutlet_device::SharedStorage` for a struct of up to eight fields that are shared storage. They lie one after
-/// the other, each aligned as it needs.
+/// Derives `cutlet_device::SharedStorage` for a struct of up to eight fields that are shared storage. They lie one
+/// after the other, each aligned as it needs.
 #[proc_macro_derive(SharedStorage)]
 pub fn derive_shared_storage(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::DeriveInput);

@@ -8,8 +8,8 @@ use crate::{DeviceData, SharedStorage};
 
 /// Allocates the block's shared memory by hand, one array after the other.
 ///
-/// A kernel whose [`SharedStorage`] is a parameter needs none. This is for counts that no type has: the kernel makes one at
-/// its start, and its attribute `shared = BYTES` is the size. The addresses are constants if the counts are.
+/// A kernel whose [`SharedStorage`] is a parameter needs none. This is for counts that no type has. The kernel makes
+/// one at its start, and its attribute `shared = BYTES` is the size. The addresses are constants if the counts are.
 ///
 /// On the CPU backend, taking more than the kernel has is an error at the line that takes it.
 ///

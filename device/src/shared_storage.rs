@@ -8,8 +8,8 @@ use crate::{DeviceData, Shared};
 
 /// What a kernel keeps in shared memory. The launch gets as many bytes as the type has.
 ///
-/// A kernel declares it as a parameter. Parts of a tuple, or of a struct that derives [`SharedStorage`](macro@crate::SharedStorage),
-/// lie one after the other, each aligned as it needs.
+/// A kernel declares it as a parameter. Parts of a tuple, or of a struct that derives
+/// [`SharedStorage`](macro@crate::SharedStorage), lie one after the other, each aligned as it needs.
 ///
 /// ```
 /// use cutlet_device::sm90::Mbarrier;
@@ -42,7 +42,8 @@ use crate::{DeviceData, Shared};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be in shared memory",
     label = "not shared storage",
-    note = "declare elements as a `SharedArray<T, N>` or a `SharedTile`, and several parts as a tuple or a struct that derives `SharedStorage`"
+    note = "declare elements as a `SharedArray<T, N>` or a `SharedTile`",
+    note = "declare several parts as a tuple, or as a struct that derives `SharedStorage`"
 )]
 pub trait SharedStorage: Sized {
     /// Bytes.
@@ -54,7 +55,8 @@ pub trait SharedStorage: Sized {
     fn at(address: u32) -> Self;
 }
 
-/// `N` elements in shared memory, whose address is a multiple of `ALIGN` bytes. It is a [`Shared`] that knows its length.
+/// `N` elements in shared memory, whose address is a multiple of `ALIGN` bytes. It derefs to the [`Shared`] pointer to
+/// the first one.
 pub struct SharedArray<T, const N: usize, const ALIGN: u32 = 16>(Shared<T>);
 
 impl<T, const N: usize, const ALIGN: u32> Clone for SharedArray<T, N, ALIGN> {

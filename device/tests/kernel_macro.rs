@@ -2,9 +2,7 @@
 
 use std::marker::PhantomData;
 
-use cutlet_device::{
-    DeviceData, KernelArgs, LaunchBounds, SharedArray, SharedStorage, instantiate, kernel,
-};
+use cutlet_device::{DeviceData, KernelArgs, LaunchBounds, SharedArray, instantiate, kernel};
 
 #[derive(Clone, Copy, Debug, PartialEq, DeviceData)]
 #[repr(C)]

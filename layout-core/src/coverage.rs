@@ -22,7 +22,8 @@ pub const fn covers_exactly<C: ThreadValue>(extent: Coord) -> bool {
         .is_none()
 }
 
-/// Panics unless `C` holds each element of a tile of `extents` once. Without extents, the tile is as large as `C` reaches.
+/// Panics unless `C` holds each element of a tile of `extents` once. Without extents, the tile is what `C` reaches
+/// over.
 #[track_caller]
 pub(crate) const fn assert_exact<C: ThreadValue>(extents: Option<Extents>) {
     let layout = <(C::Thr, C::Val)>::LAYOUT;
@@ -91,7 +92,7 @@ impl Fault {
                 text.str("element ").coordinate(element, tile);
                 text.str(" of a tile of ").extents(tile);
                 text.str(
-                    " has no owner: use more threads or values, or call partition_partial if some elements are left out",
+                    " has no owner: use more threads or values, or call partition_partial if elements are left out",
                 )
             }
             Fault::Outside(element, owner) => {
@@ -490,7 +491,7 @@ mod tests {
         assert_eq!(
             message(&[(2, 1, 1)], &[(2, 1, 0)], [2, 4]),
             "partition: element (0,2) of a tile of 2×4 has no owner: use more threads or values, or call \
-             partition_partial if some elements are left out"
+             partition_partial if elements are left out"
         );
         assert_eq!(
             message(&[(4, 1, 1)], &[(2, 1, 0)], [2, 3]),

@@ -67,10 +67,10 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
         None => I::EXTENTS,
     };
 
-    /// Thread `thr`'s share of the tile, by the thread-value layout `C`. It is an error unless `C` holds each element once.
+    /// Thread `thr`'s share of the tile, by the thread-value layout `C`, which must hold each element once.
     ///
-    /// The tile is that of [`local_tile`](Self::local_tile), or all of a [`Fixed`](crate::Fixed) tensor. Then `C` is checked
-    /// by the compiler, which names the element and its owners:
+    /// The tile is that of [`local_tile`](Self::local_tile), or all of a [`Fixed`](crate::Fixed) tensor. Then the
+    /// compiler checks `C`, and names the element and its owners:
     ///
     /// ```compile_fail,E0080
     /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
@@ -110,8 +110,8 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
         self.partition_broadcast(thr)
     }
 
-    /// Thread `thr`'s share of the tensor, by a thread-value layout that leaves out elements of the tile, or reaches beyond
-    /// it within the tensor. No element may have two owners.
+    /// Thread `thr`'s share of the tensor, by a thread-value layout that leaves out elements of the tile, or reaches
+    /// beyond it within the tensor. No element may have two owners.
     ///
     /// ```
     /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
@@ -132,8 +132,8 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
         self.partition_broadcast(thr)
     }
 
-    /// Thread `thr`'s share of the tensor, by a thread-value layout of which several threads may hold an element, or none.
-    /// Operands of a matrix product are shared so. Only reads make sense.
+    /// Thread `thr`'s share of the tensor, by a thread-value layout in which an element may have several owners, or
+    /// none. So threads share the operands of a matrix product. Writes would race.
     ///
     /// ```
     /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};

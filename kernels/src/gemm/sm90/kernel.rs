@@ -27,11 +27,12 @@ use crate::gemm::store::Store;
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
 ///
 /// # Safety
-/// The kernel must have the threads and the cluster of `C`, which a [`kernel!`](cutlet_device::kernel) takes from it. `args` must describe the matrices. The maps must describe A as (m, k),
-/// B as (n, k) and, where TMA stores C, C as (m, n), with the boxes [`box_a`](super::box_a), [`box_b`](super::box_b) and
-/// [`box_c`](super::box_c). A column-major C must have such a map unless partial output is written. `c` must be the memory
-/// of C, or of the partial output. The rows to prefetch must exist. Where the fixup runs, the workspace must have room for
-/// the partials, and its counters must be zero.
+/// The kernel must have the threads and the cluster of `C`, which a [`kernel!`](cutlet_device::kernel) takes from it.
+/// `args` must describe the matrices. The maps must describe A as (m, k), B as (n, k) and, where TMA stores C, C as
+/// (m, n), with the boxes [`box_a`](super::box_a), [`box_b`](super::box_b) and [`box_c`](super::box_c). A column-major
+/// C must have such a map unless partial output is written. `c` must be the memory of C, or of the partial output. The
+/// rows to prefetch must exist. Where the fixup runs, the workspace must have room for the partials, and its counters
+/// must be zero.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
