@@ -16,7 +16,7 @@ mod registry;
 mod tune;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, Stream};
+use cutlet_host::{Device, IntoView, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -26,7 +26,7 @@ pub use operand::Operand;
 pub use plan::Plan;
 pub use precision::Precision;
 
-use crate::{Matrix, MatrixMut, Order, Result};
+use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
 use problem::Problem;
 use registry::{Family, Fused, Launch};
@@ -71,6 +71,44 @@ pub fn gemm<T: Element<D>, D: DeviceData>(
     c: MatrixMut<'_, D>,
 ) -> Result<()> {
     Gemm::new().run(stream, alpha, a, b, beta, c)
+}
+
+/// [`gemm`] for each of a batch of products: `C[i] = alpha·A[i]·B[i] + beta·C[i]`.
+///
+/// All products have the same extents, orders and leading dimensions, and the matrices of an operand lie at equal
+/// distances. One launch computes all of them if C has the type that kernels write: that of A, or `i32` for `i8`. Other
+/// batches take a launch for each product.
+///
+/// # Errors
+/// As [`gemm`]. Also if the batches have different lengths.
+///
+/// ```
+/// use cutlet::{Device, MatrixBatch, MatrixBatchMut, Order, gemm_batched};
+///
+/// let stream = Device::auto().stream()?;
+/// let a = stream.upload(&[1.0f32; 10 * 2 * 3])?;
+/// let b = stream.upload(&[2.0f32; 10 * 3 * 4])?;
+/// let mut c = stream.zeroed::<f32>(10 * 2 * 4)?;
+/// gemm_batched(
+///     &stream,
+///     1.0,
+///     MatrixBatch::packed(&a, 10, 2, 3, Order::RowMajor)?,
+///     MatrixBatch::packed(&b, 10, 3, 4, Order::RowMajor)?,
+///     0.0,
+///     MatrixBatchMut::packed(&mut c, 10, 2, 4, Order::RowMajor)?,
+/// )?;
+/// assert_eq!(stream.download(&c)?, [6.0; 10 * 2 * 4]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn gemm_batched<T: Element<D>, D: DeviceData>(
+    stream: &Stream,
+    alpha: T::Factor,
+    a: MatrixBatch<'_, T>,
+    b: MatrixBatch<'_, T>,
+    beta: T::Factor,
+    c: MatrixBatchMut<'_, D>,
+) -> Result<()> {
+    Gemm::new().run_batched(stream, alpha, a, b, beta, c)
 }
 
 /// [`gemm`] with options: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
@@ -208,6 +246,104 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
         let problem = self.problem(stream, alpha, a, b, beta, c)?;
+        Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
+    }
+
+    /// [`run`](Self::run) for each of a batch of products, in one launch: see [`gemm_batched`]. A bias is the same for all
+    /// of them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). Also if the batches have different lengths, or if there is a residual.
+    pub fn run_batched<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<()> {
+        let problem = Problem::batched(stream, alpha, a, b, beta, c, self.epilogue)?;
+        self.run_problem(stream, problem)
+    }
+
+    /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts.
+    ///
+    /// Group `g` has the rows from `ends[g - 1]` to `ends[g]` of A and C. The first group begins at row 0. The ends are
+    /// read by the kernel, so that earlier work in the stream may compute them, also in a graph. A group may be empty.
+    /// Ends beyond A's rows, and below 0, are cut off. Ends must not decrease: a row that is in two groups gets the product
+    /// of either. Rows of C that are in no group keep their elements.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixBatch, MatrixMut, Order};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32; 5 * 4])?;
+    /// // Two experts, of ones and of twos. The first has two rows, and the second has three.
+    /// let b = stream.upload(&[[1.0f32; 4 * 8], [2.0; 4 * 8]].concat())?;
+    /// let ends = stream.upload(&[2, 5])?;
+    /// let mut c = stream.zeroed::<f32>(5 * 8)?;
+    /// Gemm::new().run_grouped(
+    ///     &stream,
+    ///     1.0,
+    ///     Matrix::row_major(&a, 5, 4)?,
+    ///     &ends,
+    ///     MatrixBatch::packed(&b, 2, 4, 8, Order::RowMajor)?,
+    ///     0.0,
+    ///     MatrixMut::row_major(&mut c, 5, 8)?,
+    /// )?;
+    /// let c = stream.download(&c)?;
+    /// assert_eq!((c[8], c[2 * 8]), (4.0, 8.0));
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). Also if there is not an end for each B, if C is column-major, if there is a residual, or if
+    /// C has another type than the kernels write.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    pub fn run_grouped<'e, T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: Matrix<'_, T>,
+        ends: impl IntoView<'e, Element = i32>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<()> {
+        let ends = ends.into_view();
+        let problem = Problem::grouped(stream, alpha, a, ends, b, beta, c, self.epilogue)?;
+        self.run_problem(stream, problem)
+    }
+
+    /// [`run_batched`](Self::run_batched) with the first `rows[g]` rows of each A and C. The others are padding, which is
+    /// neither multiplied nor written.
+    ///
+    /// # Errors
+    /// As [`run_grouped`](Self::run_grouped).
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    pub fn run_masked<'e, T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'_, T>,
+        rows: impl IntoView<'e, Element = i32>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<()> {
+        let rows = rows.into_view();
+        let problem = Problem::masked(stream, alpha, a, rows, b, beta, c, self.epilogue)?;
+        self.run_problem(stream, problem)
+    }
+
+    /// Plans and launches a problem.
+    fn run_problem<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        problem: Problem<'_, T, D>,
+    ) -> Result<()> {
+        let problem = problem.in_precision(self.precision)?;
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 

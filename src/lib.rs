@@ -4,11 +4,13 @@
 //! where they run. Kernels of your own start from the crates `cutlet-device` (what a kernel body
 //! can say) and `cutlet-layout-core` (how tensors are tiled and partitioned).
 
+mod batch;
 mod error;
 mod gather;
 mod gemm;
 mod matrix;
 
+pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
     Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
@@ -17,6 +19,7 @@ pub use error::{Error, Result};
 pub use gather::{Gather, Index, gather};
 pub use gemm::{
     Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
+    gemm_batched,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 

@@ -43,7 +43,7 @@ pub(crate) struct Extents {
 
 impl Extents {
     /// Packed extents, checked to need at most `len` elements.
-    fn packed(rows: usize, columns: usize, order: Order, len: usize) -> Result<Self> {
+    pub(crate) fn packed(rows: usize, columns: usize, order: Order, len: usize) -> Result<Self> {
         let ld = match order {
             Order::RowMajor => columns,
             Order::ColMajor => rows,
@@ -73,7 +73,8 @@ impl Extents {
         }
     }
 
-    fn checked(self, len: usize) -> Result<Self> {
+    /// The extents, if they need at most `len` elements.
+    pub(crate) fn checked(self, len: usize) -> Result<Self> {
         let (run, _) = self.run_and_count();
         let found = match self.span() {
             Some(span) if span > len => {
@@ -236,9 +237,8 @@ macro_rules! matrix {
 
             /// The device addresses from the first element to the last.
             pub(crate) fn addresses(&self) -> Range<u64> {
-                let first = self.view.address();
-                let span = self.extents.span().unwrap_or(0) * size_of::<T>();
-                first..first + span as u64
+                let span = self.extents.span().unwrap_or(0);
+                addresses_of::<T>(self.view.address(), span)
             }
         }
     };
@@ -293,9 +293,14 @@ pub(crate) fn disjoint(
     Ok(())
 }
 
+/// The device addresses of `len` elements from the address `first` on.
+pub(crate) fn addresses_of<T>(first: u64, len: usize) -> Range<u64> {
+    first..first + (len * size_of::<T>()) as u64
+}
+
 /// The device addresses of a view's elements.
 pub(crate) fn addresses<T: DeviceData>(view: &View<'_, T>) -> Range<u64> {
-    view.address()..view.address() + (view.len() * size_of::<T>()) as u64
+    addresses_of::<T>(view.address(), view.len())
 }
 
 /// The alignment of an address in bytes, at most the width of the widest access.

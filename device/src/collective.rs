@@ -3,7 +3,7 @@
 //!
 //! | topic | types |
 //! |---|---|
-//! | which tiles a block computes | [`PersistentTileScheduler`], [`WorkTile`], [`Cluster`] |
+//! | which tiles a block computes | [`PersistentTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Cluster`] |
 //! | stages of tiles in shared memory | [`Pipeline`], [`Stages`], [`TileRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
@@ -14,6 +14,7 @@ mod cluster_reduce;
 mod cluster_shape;
 mod fixup;
 mod fragment_words;
+mod groups;
 mod ordered_barrier;
 mod pipeline;
 mod prefetch;
@@ -24,9 +25,11 @@ mod tile_ring;
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape};
 pub use fixup::{ArrivalCounters, Fixup};
+pub use groups::{Group, GroupedTileScheduler, Groups, SizesAre};
 pub use ordered_barrier::OrderedBarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageCount, StageIdx, Stages};
 pub use prefetch::Prefetch;
+use scheduler::KTilesOf;
 pub use scheduler::{KTiles, PersistentTileScheduler, WorkTile, cluster_raster};
 pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use tile_ring::TileRing;

@@ -190,6 +190,8 @@ impl Stream {
     /// [`Error::Driver`], also for an earlier kernel that failed; [`Error::Capturing`] during a
     /// capture.
     pub fn synchronize(&self) -> Result<()> {
+        // The driver crashes if a capture of the stream begins meanwhile.
+        let _joins = self.joins_no_capture();
         self.must_not_capture("waiting for the stream")?;
         self.wait_for_work()
     }
@@ -354,6 +356,8 @@ impl Stream {
     pub fn is_capturing(&self) -> Result<bool> {
         match self.queue() {
             Queue::Cpu(queue) => Ok(queue.is_recording()),
+            // The driver's status changes before its call that ends the capture returns.
+            Queue::Gpu(_) if self.graph_memory().is_some() => Ok(true),
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
                 let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;

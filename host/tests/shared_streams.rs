@@ -142,6 +142,17 @@ fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
 }
 
 #[test]
+fn a_wait_and_captures_in_another_thread_take_turns() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        beside_captures(&stream, || {
+            unless_captured(stream.synchronize()).map(|_| ())
+        });
+    }
+    Ok(())
+}
+
+#[test]
 fn scratch_memory_is_readable_although_another_thread_captures() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;

@@ -1,9 +1,11 @@
 //! The problem: the checked description of a GEMM, in the form that kernels compute, with a row-major C.
 
 use std::fmt;
+use std::ops::Range;
 
-use cutlet_device::DeviceData;
-use cutlet_host::Stream;
+use cutlet_device::collective::{self, SizesAre};
+use cutlet_device::{DeviceData, Global};
+use cutlet_host::{Stream, View};
 use cutlet_kernels::gemm::epilogue::{
     Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
 };
@@ -12,7 +14,7 @@ use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::operand::Operand;
 use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
+use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
 #[derive(Debug)]
@@ -24,6 +26,7 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub c: MatrixMut<'a, D>,
     pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
+    pub groups: Groups<'a>,
 }
 
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
@@ -52,6 +55,22 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
+        let addresses = [a.addresses(), b.addresses(), c.addresses()];
+        Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)
+    }
+
+    /// The problem of the operands that have these addresses.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
+    fn checked(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        beta: T::Factor,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+        [addresses_a, addresses_b, addresses_c]: [Range<u64>; 3],
+    ) -> Result<Self> {
         let agree = |what: &str, left: usize, right: usize| {
             if left == right {
                 return Ok(());
@@ -68,9 +87,9 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         in_stream("gemm", stream, "B", b.view)?;
         in_stream("gemm", stream, "C", c.view.view())?;
         epilogue.in_stream(stream)?;
-        disjoint("gemm", "A", a.addresses(), c.addresses())?;
-        disjoint("gemm", "B", b.addresses(), c.addresses())?;
-        epilogue.check(c.rows(), c.columns(), c.addresses())?;
+        disjoint("gemm", "A", addresses_a, addresses_c.clone())?;
+        disjoint("gemm", "B", addresses_b, addresses_c.clone())?;
+        epilogue.check(c.rows(), c.columns(), addresses_c)?;
         epilogue.check_arithmetic::<T::Factor>()?;
 
         // With k = 0 the product is 0, even if alpha is infinite or NaN.
@@ -87,7 +106,119 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             c,
             precision: Precision::Exact,
             epilogue,
+            groups: Groups::ONE,
         })
+    }
+
+    /// The problems of a batch. Refuses batches of different lengths, and what [`new`](Self::new) refuses.
+    pub fn batched(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'a, T>,
+        b: MatrixBatch<'a, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let problem = Self::batched_in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
+        Ok(problem.with_row_major_c())
+    }
+
+    /// As [`batched`](Self::batched), with the operands in the caller's orders.
+    fn batched_in_given_orders(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'a, T>,
+        b: MatrixBatch<'a, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let counts = [a.count(), b.count(), c.count()];
+        if counts.iter().any(|&count| count != counts[0]) {
+            let [a, b, c] = counts;
+            return refuse(format!(
+                "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
+            ));
+        }
+        if epilogue.residual.is_some() {
+            return refuse("a batch has no residual; use C, and `beta`".to_string());
+        }
+        let addresses = [a.addresses(), b.addresses(), c.addresses()];
+        let groups = Groups {
+            count: c.count(),
+            strides: [a.stride(), b.stride(), c.stride()],
+            sizes: Sizes::None,
+        };
+        let (a, b, c) = (a.first, b.first, c.first);
+        let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)?;
+        Ok(Problem { groups, ..problem })
+    }
+
+    /// The problems of groups of A's and C's rows, each with a B of its own. Refuses what [`new`](Self::new) refuses, and
+    /// other sizes than one for each B.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    pub fn grouped(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: Matrix<'a, T>,
+        ends: View<'a, i32>,
+        b: MatrixBatch<'a, T>,
+        beta: T::Factor,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let count = b.count();
+        if epilogue.residual.is_some() {
+            return refuse("a grouped product has no residual; use C, and `beta`".to_string());
+        }
+        let addresses = [a.addresses(), b.addresses(), c.addresses()];
+        let groups = Groups {
+            count,
+            strides: [0, b.stride(), 0],
+            sizes: Sizes::Ends(ends),
+        };
+        let problem = Self::checked(stream, alpha, a, b.first, beta, c, epilogue, addresses)?;
+        problem.with_sizes(stream, groups)
+    }
+
+    /// The problems of a batch in which each A and C has a number of rows of its own.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    pub fn masked(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'a, T>,
+        rows: View<'a, i32>,
+        b: MatrixBatch<'a, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+    ) -> Result<Self> {
+        let problem = Self::batched_in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
+        let groups = Groups {
+            sizes: Sizes::Counts(rows),
+            ..problem.groups
+        };
+        problem.with_sizes(stream, groups)
+    }
+
+    /// The problem with groups that have sizes. Its C must be row-major, because the groups are of rows.
+    fn with_sizes(self, stream: &Stream, groups: Groups<'a>) -> Result<Self> {
+        let (Sizes::Ends(sizes) | Sizes::Counts(sizes)) = groups.sizes else {
+            return Ok(self);
+        };
+        in_stream("gemm", stream, "the sizes of groups", sizes)?;
+        if sizes.len() != groups.count {
+            return refuse(format!(
+                "there are {} sizes of groups, and {} matrices B; make them agree",
+                sizes.len(),
+                groups.count
+            ));
+        }
+        if self.c.order() != Order::RowMajor {
+            return refuse("C is column-major, and groups have rows; make C row-major".to_string());
+        }
+        Ok(Problem { groups, ..self })
     }
 
     /// The problem in this precision. Refuses a precision that the operands' type does not have.
@@ -113,6 +244,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             b: self.a.transposed(),
             c: self.c.transposed(),
             epilogue: self.epilogue.transposed(),
+            groups: self.groups.transposed(),
             ..self
         }
     }
@@ -124,7 +256,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
 
     /// Whether C has no elements.
     pub fn is_empty(&self) -> bool {
-        self.c.rows() == 0 || self.c.columns() == 0
+        self.c.rows() == 0 || self.c.columns() == 0 || self.groups.count == 0
     }
 
     /// The part of the problem that a plan depends on.
@@ -140,8 +272,127 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             beta: BetaKind::of(self.beta),
             precision: self.precision,
             epilogue: self.epilogue.shape(),
+            groups: self.groups.shape(),
         }
     }
+}
+
+/// Refuses operands because of what was found.
+fn refuse<T>(found: String) -> Result<T> {
+    Err(Error::Extents {
+        operation: "gemm",
+        found,
+    })
+}
+
+/// The products of a problem, which have the same n and k. Its matrices are those of the first one.
+#[derive(Clone, Copy, Debug)]
+pub struct Groups<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// Elements from A, B and C of one product to those of the next.
+    pub strides: [usize; 3],
+    /// Which rows each has.
+    pub sizes: Sizes<'a>,
+}
+
+/// Which rows of A and C each product has.
+#[derive(Clone, Copy, Debug)]
+pub enum Sizes<'a> {
+    /// All.
+    None,
+    /// Those up to its end, from the end of the product before on. All are in one A and C.
+    Ends(View<'a, i32>),
+    /// So many of the first rows of its own A and C.
+    Counts(View<'a, i32>),
+}
+
+/// The groups as kernels see them.
+pub fn device_groups(groups: &Groups<'_>) -> collective::Groups {
+    let (sizes_are, sizes) = match groups.sizes {
+        Sizes::None => (SizesAre::NONE, Global::from_ptr(std::ptr::null())),
+        Sizes::Ends(ends) => (SizesAre::ENDS, pointer(ends)),
+        Sizes::Counts(counts) => (SizesAre::COUNTS, pointer(counts)),
+    };
+    collective::Groups {
+        strides: groups.strides.map(|stride| stride as i64),
+        sizes,
+        sizes_are,
+        count: groups.count as u32,
+    }
+}
+
+impl Groups<'_> {
+    /// One product.
+    pub const ONE: Self = Groups {
+        count: 1,
+        strides: [0; 3],
+        sizes: Sizes::None,
+    };
+
+    /// Whether there is one product, of all rows.
+    pub fn are_one(&self) -> bool {
+        self.count == 1 && !self.have_sizes()
+    }
+
+    /// Whether the rows of a product are known on the device alone.
+    pub fn have_sizes(&self) -> bool {
+        !matches!(self.sizes, Sizes::None)
+    }
+
+    fn transposed(self) -> Self {
+        let [a, b, c] = self.strides;
+        Groups {
+            strides: [b, a, c],
+            ..self
+        }
+    }
+
+    fn shape(&self) -> GroupsShape {
+        GroupsShape {
+            count: self.count,
+            strides: self.strides,
+            sizes: match self.sizes {
+                Sizes::None => "",
+                Sizes::Ends(_) => " by ends",
+                Sizes::Counts(_) => " by counts",
+            },
+        }
+    }
+}
+
+impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
+    /// The `nth` problem of a batch alone.
+    pub fn nth(&mut self, nth: usize) -> Result<Problem<'_, T, D>> {
+        let [a, b, c] = self.groups.strides.map(|stride| nth * stride);
+        Ok(Problem {
+            a: Matrix {
+                view: self.a.view.slice(a..)?,
+                ..self.a
+            },
+            b: Matrix {
+                view: self.b.view.slice(b..)?,
+                ..self.b
+            },
+            c: MatrixMut {
+                view: self.c.view.slice_mut(c..)?,
+                extents: self.c.extents,
+            },
+            groups: Groups::ONE,
+            alpha: self.alpha,
+            beta: self.beta,
+            precision: self.precision,
+            epilogue: self.epilogue,
+        })
+    }
+}
+
+/// The part of [`Groups`] that a plan depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct GroupsShape {
+    count: usize,
+    strides: [usize; 3],
+    sizes: &'static str,
 }
 
 impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
@@ -215,6 +466,7 @@ pub struct ProblemShape {
     beta: BetaKind,
     precision: Precision,
     epilogue: EpilogueShape,
+    groups: GroupsShape,
 }
 
 impl ProblemShape {
@@ -254,7 +506,19 @@ impl fmt::Display for ProblemShape {
             f,
             ", beta {beta}, {} products, {}",
             self.precision, self.epilogue
-        )
+        )?;
+        let GroupsShape {
+            count,
+            strides: [a, b, c],
+            sizes,
+        } = self.groups;
+        match (count, sizes) {
+            (1, "") => Ok(()),
+            _ => write!(
+                f,
+                ", {count} groups{sizes}, {a}, {b} and {c} elements apart"
+            ),
+        }
     }
 }
 

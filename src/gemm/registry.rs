@@ -6,7 +6,7 @@ use cutlet_host::{Device, Stream};
 use super::Activation;
 use super::operand::Operand;
 use super::precision::Precision;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemShape};
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
@@ -61,16 +61,17 @@ pub trait Launch<T: Operand, D: DeviceData>: Send + Sync {
 
 /// Plans a problem with the family that estimates the least time.
 pub fn plan<T: Operand, D: DeviceData>(
-    families: &[&dyn Family<T, D>],
+    families: &'static [&'static dyn Family<T, D>],
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Box<dyn Launch<T, D>>> {
     let mut fastest: Option<Planned<T, D>> = None;
-    let mut refusal = None;
+    let (mut refusal, mut refused) = (None, 0);
     for family in families {
         if let Err(error) = family.supports(stream.device()) {
             refusal = Some(error);
+            refused += 1;
             continue;
         }
         let Some(planned) = family.plan(stream, problem, kernel)? else {
@@ -82,6 +83,15 @@ pub fn plan<T: Operand, D: DeviceData>(
     }
     match (fastest, refusal) {
         (Some(planned), _) => Ok(planned.launch),
+        (None, Some(refusal)) if refused == families.len() => Err(refusal),
+        (None, _) if problem.groups.have_sizes() => Err(Error::Arithmetic {
+            asked: "a product of groups whose rows are known on the device".to_string(),
+            found: "no kernel has it for these element types; use a C of A's type, of i32 for i8",
+        }),
+        (None, _) if !problem.groups.are_one() => Ok(Box::new(OneByOne {
+            families,
+            kernel: kernel.map(str::to_string),
+        })),
         (None, Some(refusal)) => Err(refusal),
         (None, None) if families.is_empty() => Err(Error::Device {
             asked: "gemm of element types that cutlet has no kernels for",
@@ -90,5 +100,29 @@ pub fn plan<T: Operand, D: DeviceData>(
         (None, None) => Err(Error::Instance {
             asked: kernel.unwrap_or_default().to_string(),
         }),
+    }
+}
+
+/// The products of a batch, one after the other, where no kernel computes all of them.
+struct OneByOne<T: Operand, D: DeviceData> {
+    families: &'static [&'static dyn Family<T, D>],
+    kernel: Option<String>,
+}
+
+impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, D>) -> Result<()> {
+        let mut planned: Option<(ProblemShape, Box<dyn Launch<T, D>>)> = None;
+        for nth in 0..problem.groups.count {
+            let problem = problem.nth(nth)?;
+            let shape = problem.shape();
+            // The alignment changes from one product to the next, unless they are multiples of it apart.
+            let launch = match planned.take() {
+                Some((of, launch)) if of == shape => launch,
+                _ => plan(self.families, stream, &problem, self.kernel.as_deref())?,
+            };
+            launch.launch(stream, problem)?;
+            planned = Some((shape, launch));
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{Divisor, Raster};
 
-use super::ClusterShape;
+use super::{ClusterShape, Group};
 use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
 
 // SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
@@ -73,11 +73,14 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
         Some(WorkTile {
             row,
             column,
-            first_k_tile: split * C::K as u32 + rank.part(C::K),
-            stride: self.splits * C::K as u32,
+            k_tiles: KTilesOf {
+                first: split * C::K as u32 + rank.part(C::K),
+                stride: self.splits * C::K as u32,
+            },
             split,
             split_row: split * self.raster.tiles()[0] * C::M as u32,
             tile: tile * C::TILES as u32 + rank.part(C::TILES),
+            group: Group::default(),
         })
     }
 }
@@ -97,10 +100,8 @@ pub struct WorkTile {
     pub row: u32,
     /// The tile's column.
     pub column: u32,
-    /// The first k-tile.
-    first_k_tile: u32,
-    /// The distance from one k-tile to the next.
-    stride: u32,
+    /// Its k-tiles.
+    pub(super) k_tiles: KTilesOf,
     /// The index of the split of the tile's k-tiles.
     pub split: u32,
     /// The first row of tiles of the split in a partial output, in which the splits are stacked. Each split has the
@@ -108,6 +109,25 @@ pub struct WorkTile {
     pub split_row: u32,
     /// The tile's index among all tiles of clusters, including those beyond the last row or column.
     pub tile: u32,
+    /// The group that the tile is of, in a grouped product.
+    pub group: Group,
+}
+
+/// Which k-tiles a work tile has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KTilesOf {
+    /// The first one.
+    first: u32,
+    /// The distance from one to the next.
+    stride: u32,
+}
+
+impl KTilesOf {
+    /// All of them.
+    pub(super) const ALL: Self = Self {
+        first: 0,
+        stride: 1,
+    };
 }
 
 impl WorkTile {
@@ -119,11 +139,12 @@ impl WorkTile {
     /// every other tile begins with k-tiles that all blocks have just read, and that are still in the cache.
     #[inline(always)]
     pub fn k_tiles(&self, k_tiles: u32, backwards: bool) -> KTiles {
+        let KTilesOf { first, stride } = self.k_tiles;
         KTiles {
-            next: self.first_k_tile,
-            end: k_tiles.max(self.first_k_tile + 1),
-            stride: self.stride,
-            backwards: backwards && self.stride == 1,
+            next: first,
+            end: k_tiles.max(first + 1),
+            stride,
+            backwards: backwards && stride == 1,
         }
     }
 
@@ -131,7 +152,8 @@ impl WorkTile {
     /// of them.
     #[inline(always)]
     pub fn k_tile_count(&self, k_tiles: u32, most: u32) -> u32 {
-        let last = self.first_k_tile + (most - 1) * self.stride;
+        let KTilesOf { first, stride } = self.k_tiles;
+        let last = first + (most - 1) * stride;
         (most - u32::from(last >= k_tiles)).max(1)
     }
 }

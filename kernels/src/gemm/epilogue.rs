@@ -12,6 +12,7 @@ mod then;
 use core::array;
 
 use cutlet_device::DeviceData;
+use cutlet_device::collective::Group;
 use cutlet_layout_core::{Coord, Fragment, StaticLayout, each};
 
 pub use activation::{
@@ -127,6 +128,14 @@ pub trait Epilogue: DeviceData {
     #[inline(always)]
     fn is_identity(&self) -> bool {
         false
+    }
+
+    /// The epilogue of a group of a grouped product. Its C begins `to_c` elements after that of the first group. A number
+    /// for each column is the same for all groups.
+    #[inline(always)]
+    fn of_group(self, group: Group, to_c: i64) -> Self {
+        let _ = (group, to_c);
+        self
     }
 
     /// Returns the new element of C at `at` = (row, column). Beyond C's edges the result is not used.

@@ -1,6 +1,13 @@
 //! The tile scheduler's seam: which tiles a block computes, in which order, and which k-tiles of each.
 
-use cutlet_device::collective::{AffinitySlot, ClusterShape, PersistentTileScheduler, WorkTile};
+use core::marker::PhantomData;
+
+use cutlet_device::DeviceData;
+use cutlet_device::collective::{
+    AffinitySlot, ClusterShape, GroupedTileScheduler, Groups, PersistentTileScheduler, SizesAre,
+    WorkTile,
+};
+use cutlet_device::sm90::grid_dependency_wait;
 
 use super::args::SchedulerArgs;
 
@@ -13,6 +20,9 @@ pub trait TileScheduler {
     /// The running block's work tiles, in order.
     type WorkTiles: Iterator<Item = WorkTile>;
 
+    /// Whether work tiles are of groups, whose matrices lie behind one another.
+    const IS_GROUPED: bool;
+
     /// The running block's work tiles, from the first one on.
     fn work_tiles(&self) -> Self::WorkTiles;
 
@@ -24,6 +34,27 @@ pub trait TileScheduler {
 
     /// How many of them the work tile has.
     fn k_tile_count(&self, work: WorkTile) -> u32;
+
+    /// Whether clusters claim slots.
+    fn claims_slot(&self) -> bool;
+
+    /// Where the work tile's matrices begin. Only asked if there are groups.
+    fn origin(&self, work: WorkTile) -> GroupOrigin;
+}
+
+/// Where the matrices of a group begin.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupOrigin {
+    /// Its first row in the tensor maps of A and C.
+    pub first_row: i32,
+    /// The index of its A, B and C along the third dimension of their maps.
+    pub nth: [i32; 3],
+    /// Rows of its C.
+    pub rows: i32,
+    /// Elements from the first C to its own, besides its rows.
+    pub to_c: i64,
+    /// Whether rows of other groups follow in C.
+    pub is_followed: bool,
 }
 
 /// The scheduler of blocks that stay for the whole launch, in clusters of shape `C`.
@@ -35,7 +66,7 @@ pub struct Persistent<'a, C> {
     /// The slot that the cluster claimed, if it claims one.
     slot: AffinitySlot,
     claims_slot: bool,
-    cluster: core::marker::PhantomData<C>,
+    cluster: PhantomData<C>,
 }
 
 impl<'a, C: ClusterShape> Persistent<'a, C> {
@@ -47,19 +78,14 @@ impl<'a, C: ClusterShape> Persistent<'a, C> {
             tile,
             slot,
             claims_slot: C::TILES > 1 && !args.affinity.is_none(),
-            cluster: core::marker::PhantomData,
+            cluster: PhantomData,
         }
-    }
-
-    /// Whether the running block's cluster claims a slot.
-    #[inline(always)]
-    pub fn claims_slot(&self) -> bool {
-        self.claims_slot
     }
 }
 
 impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
     type WorkTiles = PersistentTileScheduler<C>;
+    const IS_GROUPED: bool = false;
 
     #[inline(always)]
     fn work_tiles(&self) -> PersistentTileScheduler<C> {
@@ -88,5 +114,118 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
     #[inline(always)]
     fn k_tile_count(&self, work: WorkTile) -> u32 {
         work.k_tile_count(self.args.k_tiles, self.args.split_k_tiles)
+    }
+
+    #[inline(always)]
+    fn claims_slot(&self) -> bool {
+        self.claims_slot
+    }
+
+    #[inline(always)]
+    fn origin(&self, _: WorkTile) -> GroupOrigin {
+        unreachable!("there are no groups")
+    }
+}
+
+/// What a launch of groups passes besides [`Args`](super::args::Args), whose rows are those of A, or of each A.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct GroupArgs {
+    /// The groups.
+    pub groups: Groups,
+    /// 1 for each of A, B and C whose map has a matrix for each group, and 0 for one that all groups share.
+    pub stacked: [u32; 3],
+    /// Columns of the tiles of clusters.
+    pub columns: u32,
+}
+
+/// The scheduler of blocks that stay for the whole launch, and compute tiles of many groups. K is not split.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouped<'a, C> {
+    args: &'a SchedulerArgs,
+    groups: &'a GroupArgs,
+    /// Rows of A, or of each A.
+    rows: i32,
+    /// Rows of a tile.
+    tile_rows: u32,
+    /// A tile's rows and columns, in the units of [`TileScheduler::begin`].
+    tile: [u32; 2],
+    cluster: PhantomData<C>,
+}
+
+impl<'a, C: ClusterShape> Grouped<'a, C> {
+    /// The scheduler of a launch with these arguments, where A, or each A, has `rows` rows.
+    ///
+    /// # Safety
+    /// There must be a size for each group, unless there are none.
+    #[inline(always)]
+    pub unsafe fn new(
+        args: &'a SchedulerArgs,
+        groups: &'a GroupArgs,
+        rows: i32,
+        tile_rows: u32,
+        tile: [u32; 2],
+    ) -> Self {
+        Self {
+            args,
+            groups,
+            rows,
+            tile_rows,
+            tile,
+            cluster: PhantomData,
+        }
+    }
+}
+
+impl<'a, C: ClusterShape> TileScheduler for Grouped<'a, C> {
+    type WorkTiles = GroupedTileScheduler<'a, C>;
+    const IS_GROUPED: bool = true;
+
+    #[inline(always)]
+    fn work_tiles(&self) -> GroupedTileScheduler<'a, C> {
+        // The kernel before this one may write the sizes.
+        grid_dependency_wait();
+        let GroupArgs {
+            groups, columns, ..
+        } = self.groups;
+        // SAFETY: as promised by the creator.
+        unsafe { GroupedTileScheduler::new(groups, self.rows, self.tile_rows, *columns) }
+    }
+
+    #[inline(always)]
+    fn begin(&self, work: WorkTile) -> (u32, u32) {
+        let [rows, columns] = self.tile;
+        (work.row * rows, work.column * columns)
+    }
+
+    #[inline(always)]
+    fn k_tiles(&self) -> u32 {
+        self.args.k_tiles
+    }
+
+    #[inline(always)]
+    fn k_tile_count(&self, _: WorkTile) -> u32 {
+        self.args.k_tiles
+    }
+
+    #[inline(always)]
+    fn claims_slot(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn origin(&self, work: WorkTile) -> GroupOrigin {
+        let GroupArgs {
+            groups, stacked, ..
+        } = self.groups;
+        let group = work.group;
+        let [.., c] = groups.strides;
+        GroupOrigin {
+            first_row: group.first_row,
+            nth: stacked.map(|it| (it * group.index) as i32),
+            rows: group.rows,
+            to_c: i64::from(group.index) * c,
+            is_followed: groups.sizes_are != SizesAre::NONE,
+        }
     }
 }

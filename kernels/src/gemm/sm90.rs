@@ -9,10 +9,11 @@
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
-//! | [`instance`], [`instances`] | what the host knows of a kernel, and the kernels that the library launches |
+//! | [`instance`], [`instances`], [`grouped_instances`] | what the host knows of a kernel, and the kernels that the library launches |
 
 mod config;
 mod epilogue_subtiles;
+pub mod grouped_instances;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod instance;
 pub mod instances;
@@ -24,4 +25,4 @@ mod store;
 
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::gemm;
+pub use kernel::{gemm, grouped_gemm};

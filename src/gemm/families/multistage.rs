@@ -11,7 +11,7 @@ use cutlet_layout_core::{Divisor, Raster};
 
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
-use crate::gemm::problem::Problem;
+use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
 use crate::{Matrix, Order, Result};
 
@@ -73,6 +73,10 @@ pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::F
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, D>>> {
+    // Partials are of one product.
+    if !problem.groups.are_one() {
+        return Ok(None);
+    }
     let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
         return Ok(None);
     };
@@ -113,6 +117,9 @@ pub fn names<T: Elements, O: Output<Acc = T::Factor>>(
         .collect()
 }
 
+/// The most blocks of a grid along y, which are groups.
+const MOST_GROUPS: u32 = 65535;
+
 /// An operand as kernels see it: (mn, k).
 struct Operand {
     /// Elements from one row or column to the next, and from one k to the next.
@@ -125,13 +132,17 @@ struct Operand {
 }
 
 impl Operand {
-    fn new<T: Elements>(matrix: Matrix<'_, T>) -> Self {
+    /// Of a matrix, and of those `stride` elements apart.
+    fn new<T: Elements>(matrix: Matrix<'_, T>, stride: usize) -> Self {
+        let aligned = |bytes: usize| {
+            matrix.starts_runs_at(bytes) && (stride * size_of::<T>()).is_multiple_of(bytes)
+        };
         Operand {
             strides: matrix.strides(),
             is_k_major: matrix.order() == Order::RowMajor,
             bytes: [WIDEST, 8, 4]
                 .into_iter()
-                .find(|&bytes| matrix.starts_runs_at(bytes))
+                .find(|&bytes| aligned(bytes))
                 .unwrap_or(size_of::<T>()),
             run_bytes: matrix.extents.run_and_count().0 * size_of::<T>(),
         }
@@ -146,9 +157,10 @@ impl Operand {
 
 /// A and B as kernels see them.
 fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand; 2] {
+    let [stride_a, stride_b, _] = problem.groups.strides;
     [
-        Operand::new(problem.a),
-        Operand::new(problem.b.transposed()),
+        Operand::new(problem.a, stride_a),
+        Operand::new(problem.b.transposed(), stride_b),
     ]
 }
 
@@ -164,6 +176,10 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
     let [a, b] = operands(problem);
     let mut fastest: Option<Candidate<T, O>> = None;
     for transposed in [false, true] {
+        // Groups have rows, not columns.
+        if transposed && problem.groups.have_sizes() {
+            continue;
+        }
         let (operands, extents) = match transposed {
             false => ([&a, &b], [m, n]),
             true => ([&b, &a], [n, m]),
@@ -185,6 +201,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
                 tile: instance.tile.map(|it| it as usize),
                 blocks: instance.blocks as usize,
                 extents: [extents[0], extents[1], k],
+                groups: problem.groups,
                 multiprocessors: stream.device().multiprocessors() as usize,
                 bytes: size_of::<T>(),
                 strided: transposed,
@@ -208,12 +225,14 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
 }
 
 /// What the time of a launch depends on.
-struct Estimate {
+struct Estimate<'a> {
     tile: [usize; 3],
     /// Blocks that a multiprocessor runs at the same time.
     blocks: usize,
     /// m, n and k.
     extents: [usize; 3],
+    /// The products.
+    groups: Groups<'a>,
     multiprocessors: usize,
     /// Bytes of an element of A and B.
     bytes: usize,
@@ -234,13 +253,19 @@ const MOST_SPLITS: usize = 128;
 /// The fewest k-tiles of a split: a block needs some to fill its ring.
 const LEAST_K_TILES: usize = 4;
 
-impl Estimate {
+impl Estimate<'_> {
     fn k_tiles(&self) -> usize {
         self.extents[2].div_ceil(self.tile[2])
     }
 
     fn tiles(&self) -> usize {
-        self.extents[0].div_ceil(self.tile[0]) * self.extents[1].div_ceil(self.tile[1])
+        let columns = self.extents[1].div_ceil(self.tile[1]);
+        let rows = match self.groups.sizes {
+            // As many as if all groups had as many rows.
+            Sizes::Ends(_) => self.extents[0].div_ceil(self.groups.count),
+            _ => self.extents[0],
+        };
+        rows.div_ceil(self.tile[0]) * columns * self.groups.count
     }
 
     fn splits(&self, split_k_tiles: usize) -> usize {
@@ -252,9 +277,11 @@ impl Estimate {
     fn ways(&self) -> impl Iterator<Item = usize> {
         let (tiles, k_tiles) = (self.tiles(), self.k_tiles());
         let at_a_time = self.multiprocessors * self.blocks;
-        let few = 1..=8;
+        // The splits of one product alone can be added.
+        let few = 1..=if self.groups.are_one() { 8 } else { 1 };
         let filling = (1..=6).map(move |rounds| rounds * at_a_time / 2 / tiles);
-        let splits = few.chain(filling.filter(|&splits| splits > 8));
+        let are_one = self.groups.are_one();
+        let splits = few.chain(filling.filter(move |&splits| splits > 8 && are_one));
         splits
             .map(move |splits| k_tiles.div_ceil(splits.min(MOST_SPLITS)).max(1))
             .take_while(move |&split_k_tiles| split_k_tiles >= LEAST_K_TILES.min(k_tiles).max(1))
@@ -273,6 +300,7 @@ impl Estimate {
         let k_tile = m * n * k / self.speed / busy;
         let computing = blocks as f64 * split_k_tiles as f64 * k_tile + rounds * BLOCK;
         let bytes = (rows + columns) * length * self.bytes as f64 + rows * columns * 4.0;
+        let bytes = bytes * self.groups.count as f64;
         let memory = bytes / (MEMORY_RATE * self.multiprocessors as f64) + BLOCK;
         let second = match splits {
             1 => 0.0,
@@ -297,6 +325,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
         let in_fours = problem.reads_pairs()
             && c.order() == Order::RowMajor
             && c.starts_runs_at(4 * size_of::<O>())
+            && problem.groups.strides[2].is_multiple_of(4)
             && c.columns().is_multiple_of(4);
         let args = MultistageArgs {
             strides_c: c.strides(),
@@ -307,14 +336,18 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
         let fused = problem.fused();
         let nowhere = GlobalMut::from_ptr(std::ptr::null_mut());
         let (a, b) = (problem.a.view, problem.b.view);
-        // SAFETY: the matrices were checked against their memory. C overlaps neither A nor B, and is borrowed mutably.
-        unsafe {
-            kernel.launch(
-                stream,
-                args,
-                (a, b, &mut problem.c.view, nowhere, args, fused),
-            )
+        for first_group in (0..problem.groups.count as u32).step_by(MOST_GROUPS as usize) {
+            let args = MultistageArgs {
+                first_group,
+                ..args
+            };
+            let groups = (problem.groups.count as u32 - first_group).min(MOST_GROUPS);
+            let c = &mut problem.c.view;
+            // SAFETY: the matrices and sizes were checked against their memory. C overlaps neither A nor B, and is
+            // borrowed mutably.
+            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, fused))? };
         }
+        Ok(())
     }
 }
 
@@ -340,7 +373,10 @@ impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch
         let (a, b) = (problem.a.view, problem.b.view);
         let to = partials.elements.view_mut();
         // SAFETY: the matrices were checked against their memory. The partials have room for each split.
-        unsafe { kernel.launch(stream, args, (a, b, nowhere, to, args, Fused::identity()))? };
+        unsafe {
+            let all = (a, b, nowhere, to, args, Fused::identity());
+            kernel.launch(stream, 1, args, all)?;
+        }
         // SAFETY: the partials have C's extents.
         unsafe { partials.finish(stream, problem) }
     }
@@ -386,21 +422,25 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Multistage<T, O> {
             raster: Raster::planned([rows * splits as u32, columns], GROUP),
             tile_rows: Divisor::new(NonZeroU32::new(rows).unwrap_or(NonZeroU32::MIN)),
             is_identity: 0,
+            groups: device_groups(&problem.groups),
+            first_group: 0,
+            _unused: 0,
         }
     }
 
-    /// Launches the kernel.
+    /// Launches the kernel for so many groups.
     ///
     /// # Safety
     /// The arguments must be those of a problem.
     unsafe fn launch(
         &self,
         stream: &Stream,
+        groups: u32,
         args: MultistageArgs,
         all: impl LaunchArgs<Arguments<T, O>>,
     ) -> Result<()> {
         // SAFETY: as promised by the caller.
-        unsafe { stream.launch(&self.function, args.raster.size(), all)? };
+        unsafe { stream.launch(&self.function, (args.raster.size(), groups), all)? };
         Ok(())
     }
 }

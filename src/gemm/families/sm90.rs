@@ -7,6 +7,7 @@
 
 mod epilogue_plan;
 mod fixup;
+mod grouped;
 mod launch;
 mod prefetch;
 mod sm_affinity;
@@ -20,6 +21,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
 };
+use cutlet_kernels::gemm::sm90::grouped_instances::{GROUPED_BF16, GROUPED_F16};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
@@ -40,6 +42,7 @@ use crate::gemm::tune::table::Table;
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
+use grouped::GroupedInstance;
 use launch::{Prepared, To, Workspace};
 use tma_operand::TmaOperand;
 
@@ -55,6 +58,8 @@ type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
+    /// The kernels for groups.
+    fn grouped() -> &'static [GroupedInstance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
     /// The epilogue that computes GELU.
@@ -69,11 +74,14 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $plain:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
+    ($($element:ty: $plain:ident, $grouped:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Sixteen for $element {
             fn plain() -> &'static [Instance<Self>] {
                 $plain
+            }
+            fn grouped() -> &'static [GroupedInstance<Self>] {
+                $grouped
             }
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
                 $linear
@@ -91,8 +99,8 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
+    bf16: BF16, GROUPED_BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
+    f16: F16, GROUPED_F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
 /// The family's name.
@@ -116,12 +124,12 @@ fn supports<D: Display>(
 }
 
 /// The instances for operands of these orders. With a name, only the instance of this name.
-fn of_orders<T, Epi>(
-    all: &'static [Instance<T, Epi>],
+fn of_orders<T, Epi, A>(
+    all: &'static [Instance<T, Epi, A>],
     a: Order,
     b: Order,
     kernel: Option<&str>,
-) -> Vec<&'static Instance<T, Epi>> {
+) -> Vec<&'static Instance<T, Epi, A>> {
     let k_major = [a == Order::RowMajor, b == Order::ColMajor];
     all.iter()
         .filter(|instance| instance.k_major == instance.oriented(k_major))
@@ -192,7 +200,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, names $names:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -228,6 +236,9 @@ macro_rules! family {
                 problem: &Problem<'_, $t, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<Planned<$t, $c>>> {
+                if !problem.groups.are_one() {
+                    return $groups(stream, problem, kernel);
+                }
                 let planned = $plan(stream, problem, kernel)?;
                 Ok(planned.map(|it| Planned {
                     clocks: it.clocks + TmaOperand::copying(stream, problem),
@@ -239,15 +250,15 @@ macro_rules! family {
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type, names candidates
+    ToSameType, <T> to T, plan to_same_type, grouped::grouped, names candidates
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32, names plain_candidates
+    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), names plain_candidates
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel, names plain_candidates
+    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), names plain_candidates
 }
 
 /// Plans a C of the operands' type.

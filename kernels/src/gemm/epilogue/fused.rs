@@ -1,6 +1,7 @@
 //! The epilogue of the library's fused instances: factors, a residual and a bias, then an activation, chosen at run
 //! time.
 
+use cutlet_device::collective::Group;
 use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
@@ -131,6 +132,20 @@ impl<T: ElementC> Epilogue for Linear<T> {
         match self.has_bias(BiasAlong::Columns) {
             true => self.column_bias().columns(first),
             false => Default::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn of_group(self, group: Group, to_c: i64) -> Self {
+        let to_bias = match self.has_bias(BiasAlong::Rows) {
+            true => i64::from(group.first_row),
+            false => 0,
+        };
+        Self {
+            source: self.source.offset(to_c),
+            bias: self.bias.offset(to_bias),
+            extent: [group.rows, self.extent[1]],
+            ..self
         }
     }
 

@@ -1,5 +1,6 @@
 //! A residual: another matrix, or C as it was, added to the accumulators.
 
+use cutlet_device::collective::Group;
 use cutlet_device::{DeviceData, Global, fma};
 use cutlet_layout_core::Coord;
 
@@ -64,6 +65,15 @@ impl<T: ElementC> Epilogue for Residual<T> {
     #[inline(always)]
     fn row(&self, row: i32) -> i64 {
         i64::from(row) * self.strides[0]
+    }
+
+    #[inline(always)]
+    fn of_group(self, group: Group, to_c: i64) -> Self {
+        Self {
+            source: self.source.offset(to_c),
+            extent: [group.rows, self.extent[1]],
+            ..self
+        }
     }
 
     #[inline(always)]

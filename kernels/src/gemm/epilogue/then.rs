@@ -1,6 +1,7 @@
 //! One epilogue after another.
 
 use cutlet_device::DeviceData;
+use cutlet_device::collective::Group;
 use cutlet_layout_core::Coord;
 
 use super::{Epilogue, Pair};
@@ -38,6 +39,14 @@ impl<A: Epilogue, B: Epilogue<Acc = A::Acc>> Epilogue for Then<A, B> {
     #[inline(always)]
     fn is_identity(&self) -> bool {
         self.first.is_identity() && self.second.is_identity()
+    }
+
+    #[inline(always)]
+    fn of_group(self, group: Group, to_c: i64) -> Self {
+        Self {
+            first: self.first.of_group(group, to_c),
+            second: self.second.of_group(group, to_c),
+        }
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use cutlet_device::collective::Groups;
 use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadIdx};
 use cutlet_layout_core::{Divisor, Fixed, Fragment, Raster, StaticLayout, Tensor, ThreadValue};
 
@@ -147,4 +148,11 @@ pub struct MultistageArgs {
     pub tile_rows: Divisor,
     /// Not 0 if the epilogue leaves accumulators as they are, so that it need not be called.
     pub is_identity: u32,
+    /// The products: the blocks with index y of the grid compute the yth one, with `m` rows or fewer. More than one is not
+    /// split.
+    pub groups: Groups,
+    /// The first of them that this launch computes.
+    pub first_group: u32,
+    /// Bytes that would else be padding.
+    pub _unused: u32,
 }

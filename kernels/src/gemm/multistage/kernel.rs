@@ -4,16 +4,17 @@ use core::marker::PhantomData;
 
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
 use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx};
-use cutlet_layout_core::{Divide, StaticLayout, each};
+use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
 use super::loader::OperandLoader;
 use super::staging::Staging;
-use super::store::{Place, store};
+use super::store::{Place, TileOfC, store};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 
-/// The block's split of its tile of C. The grid has one block for each split of each tile.
+/// The block's split of its tile of C. The grid has one block along x for each split of each tile, and one along y for each
+/// group.
 ///
 /// # Safety
 /// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`
@@ -32,6 +33,16 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);
     let [m, n, k] = args.extents;
+    // SAFETY: the launcher promises a size for each group.
+    let group = unsafe { args.groups.get(args.first_group + block_idx().y.get(), m) };
+    let m = group.rows;
+    if row >= tiles::<TileOfC<C>>([m, n])[0] {
+        return;
+    }
+    let row_strides = [args.strides_a[0], args.strides_c[0]];
+    let [to_a, to_b, to_c] = args.groups.offsets(group, row_strides);
+    let (a, b, c) = (a.offset(to_a), b.offset(to_b), c.offset(to_c));
+    let epilogue = epilogue.of_group(group, to_c);
 
     let (ring_a, ring_b) = storage.first();
     let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
@@ -102,6 +113,7 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
             c,
             partials,
             &args,
+            [m, n],
             epilogue,
             storage.second(),
             place,

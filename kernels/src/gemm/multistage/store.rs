@@ -5,7 +5,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::{GlobalMut, Shared, SharedStorage, ThreadIdx, sync_warp, uniform};
 use cutlet_layout_core::{
-    AccessWidth, AnyStrides, Fixed, Layout, RowMajor, StaticLayout, Tensor, ThreadValue, Width,
+    AccessWidth, AnyStrides, Coord, Fixed, Layout, RowMajor, StaticLayout, Tensor, ThreadValue,
+    Width,
 };
 
 use super::config::{Acc, Accumulators, Config, MultistageArgs, Product};
@@ -50,17 +51,20 @@ impl<P: Product> SharedStorage for SubtileStorage<P> {
     }
 }
 
-/// Applies the epilogue to the thread's accumulators and writes C, or writes the partials of a split.
+/// Applies the epilogue to the thread's accumulators and writes C, of `extent` = (rows, columns), or writes the partials of
+/// a split.
 ///
 /// # Safety
 /// There must be memory for them. No thread may use shared memory for anything else.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub(super) unsafe fn store<C, D, Epi>(
     mut accumulators: Accumulators<C::Product>,
     c: GlobalMut<D>,
     partials: GlobalMut<Acc<C>>,
     args: &MultistageArgs,
+    extent: Coord,
     epilogue: Epi,
     storage: SubtileStorage<C::Product>,
     place: Place,
@@ -75,15 +79,14 @@ pub(super) unsafe fn store<C, D, Epi>(
         split,
         thread,
     } = place;
-    let [m, n, _] = args.extents;
     // SAFETY: the launcher promises the partials or C. Rows of partials have a multiple of four elements.
     let (partials, c) = unsafe {
         let partials = partials.offset(i64::from(split) * args.split_stride);
         (
-            Tensor::new(partials, RowMajor::new([m, n], args.partial_ld)),
+            Tensor::new(partials, RowMajor::new(extent, args.partial_ld)),
             (
-                Tensor::new(c, RowMajor::new([m, n], args.strides_c[0])),
-                Tensor::new(c, AnyStrides::new([m, n], args.strides_c)),
+                Tensor::new(c, RowMajor::new(extent, args.strides_c[0])),
+                Tensor::new(c, AnyStrides::new(extent, args.strides_c)),
             ),
         )
     };
@@ -145,7 +148,7 @@ pub(super) unsafe fn store<C, D, Epi>(
 
 /// The tile of C.
 #[derive(Clone, Copy)]
-struct TileOfC<C>(PhantomData<C>);
+pub(super) struct TileOfC<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for TileOfC<C> {
     const LAYOUT: Layout = Layout::concat(&[

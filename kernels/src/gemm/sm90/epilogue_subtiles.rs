@@ -26,7 +26,7 @@ use cutlet_layout_core::{
 use super::config::{Acc, Config};
 use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{self, Epilogue, EpilogueOperands};
-use crate::gemm::scheduler::WARP_ROWS;
+use crate::gemm::scheduler::{GroupOrigin, WARP_ROWS};
 
 /// Columns of a consumer's subtiles that have room at a time, in `left` bytes of shared memory for all consumers: 128, or
 /// half of that as often as it takes, but a subtile at least.
@@ -224,7 +224,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
     }
 
     /// `C = epilogue(accumulators)` by TMA, where the epilogue does not read old C. The stores may still be under way
-    /// afterwards.
+    /// afterwards. In a group, `rows` are those of its C.
     ///
     /// # Safety
     /// The map must describe C, with boxes of [`tma_box`]. No other thread may use the rows and the buffer.
@@ -235,6 +235,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
         accumulators: &mut AtomFragment<C::Mma>,
         epilogue: Epi,
         operands: EpilogueOperands<Epi>,
+        group: Option<GroupOrigin>,
     ) {
         const {
             assert!(
@@ -290,7 +291,13 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
                     let [row, column] = to(subtile as u32).origin();
                     let is_own = subtile as i32 >= first_own;
                     let to = [if is_own { row } else { below }, column];
-                    tile.store_part::<4, 2>(self.thread.warp(), self.map, to);
+                    match group {
+                        None => tile.store_part::<4, 2>(self.thread.warp(), self.map, to),
+                        Some(group) => {
+                            let to = [to[0] + group.first_row, to[1], group.nth[2]];
+                            tile.store_part::<4, 3>(self.thread.warp(), self.map, to);
+                        }
+                    }
                     tma_store_commit();
                 }
             }
@@ -302,6 +309,23 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
     fn shared(&self, subtile: usize) -> SharedSubtile<C> {
         let start = subtile % Self::STAGED * const { 64 * C::EPI_N };
         SharedTile::from_shared(self.buffer.0.offset(start as i64))
+    }
+
+    /// The same subtiles for [`update`](Self::update), where TMA has stored others from the buffer before. The running warp
+    /// then uses only the part of the buffer from which its own rows were stored.
+    #[inline(always)]
+    pub(super) fn after_tma(self) -> Self {
+        if lane_idx().is_first() {
+            tma_store_wait_read::<0>();
+        }
+        sync_warp();
+        let between = const { WARP_ROWS as i64 * (C::EPI_N as i64 - TURN as i64) };
+        let SubtileBuffer(buffer) = self.buffer;
+        let to_own = i64::from(self.thread.warp()) * between;
+        Self {
+            buffer: SubtileBuffer(buffer.offset(to_own)),
+            ..self
+        }
     }
 
     /// `C = epilogue(accumulators, C)` without TMA. Old C is read only if the epilogue reads it.

@@ -1,5 +1,7 @@
 //! What the host knows of a kernel of the family: how to choose it, and how to launch it.
 
+use core::marker::PhantomData;
+
 use cutlet_device::sm90::{Major, TensorMap, TmaBox};
 use cutlet_device::{GlobalMut, Kernel};
 
@@ -7,7 +9,7 @@ use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, writes_partial
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
-use crate::gemm::scheduler::WARP_ROWS;
+use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
 use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
 
@@ -22,13 +24,27 @@ pub type Arguments<T, Epi> = (
     Epi,
 );
 
-/// A kernel, and what its configuration says.
+/// The arguments of a kernel for groups: those of any kernel, and the groups.
+pub type GroupedArguments<T, Epi> = (
+    TensorMap,
+    TensorMap,
+    TensorMap,
+    GlobalMut<T>,
+    GlobalMut<f32>,
+    Args,
+    Epi,
+    GroupArgs,
+);
+
+/// A kernel with arguments `A`, and what its configuration says.
 #[derive(Debug)]
-pub struct Instance<T: 'static, Epi: 'static = Scale> {
+pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, Epi>> {
     /// Its place among the instances with its epilogue: the same for bf16 and f16.
     pub nth: usize,
     /// The kernel.
-    pub kernel: &'static Kernel<Arguments<T, Epi>>,
+    pub kernel: &'static Kernel<A>,
+    /// The type of its elements and its epilogue.
+    pub of: PhantomData<fn() -> (T, Epi)>,
     /// Whether A and B are K-major.
     pub k_major: [bool; 2],
     /// Rows and columns of a block's tile of C.
@@ -59,9 +75,9 @@ pub struct Instance<T: 'static, Epi: 'static = Scale> {
     pub boxes: [TmaBox; 3],
 }
 
-impl<T, Epi: Epilogue> Instance<T, Epi> {
+impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
     /// The instance of a kernel of one's own with this configuration.
-    pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<Arguments<T, Epi>>) -> Self
+    pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<A>) -> Self
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
@@ -69,16 +85,14 @@ impl<T, Epi: Epilogue> Instance<T, Epi> {
     }
 
     /// The `nth` instance of a list.
-    pub(super) const fn nth<C: Config<Element = T>>(
-        nth: usize,
-        kernel: &'static Kernel<Arguments<T, Epi>>,
-    ) -> Self
+    pub(super) const fn nth<C: Config<Element = T>>(nth: usize, kernel: &'static Kernel<A>) -> Self
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
         Self {
             nth,
             kernel,
+            of: PhantomData,
             k_major: [C::MajorA::IS_K_MAJOR, C::MajorB::IS_K_MAJOR],
             tile: [C::Tile::M as u32, C::Tile::N as u32],
             tile_k: C::Tile::K as u32,
@@ -96,7 +110,7 @@ impl<T, Epi: Epilogue> Instance<T, Epi> {
     }
 }
 
-impl<T, Epi> Instance<T, Epi> {
+impl<T, Epi, A> Instance<T, Epi, A> {
     /// A pair for A and B, or for C's rows and columns, in the order in which the kernel has them: exchanged if it computes
     /// Cᵀ. The same call brings the kernel's order back to the problem's.
     pub fn oriented<What>(&self, [first, second]: [What; 2]) -> [What; 2] {

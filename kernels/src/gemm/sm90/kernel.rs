@@ -6,7 +6,7 @@
 
 use cutlet_device::collective::{ClusterReduce, Pipeline};
 use cutlet_device::sm90::{
-    TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
+    Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
     prefetch_tensor_map, tma_store_wait_read, warpgroup_idx, warpgroup_thread_idx,
 };
@@ -17,11 +17,11 @@ use super::loader::TmaLoader;
 use super::mainloop::WgmmaMainloop;
 use super::store::TileStore;
 use crate::gemm::args::Args;
-use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, StageCount};
-use crate::gemm::epilogue::Epilogue;
+use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, StageCount, TileShape};
+use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::Loader;
 use crate::gemm::mainloop::Mainloop;
-use crate::gemm::scheduler::{Persistent, TileScheduler};
+use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, TileScheduler};
 use crate::gemm::store::Store;
 
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
@@ -46,12 +46,83 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     block: Storage<C>,
 ) {
     let () = C::CHECK;
+    let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        run::<C, Epi, _>(
+            block, scheduler, map_a, map_b, map_c, c, workspace, &args, epilogue,
+        )
+    };
+}
+
+/// [`gemm`] of many products of the same n and k: of a batch, or of groups of rows.
+///
+/// # Safety
+/// As [`gemm`]. The maps must have three dimensions. The third one is along the groups, or has one matrix that all groups
+/// share, as `groups` says. `args` must have the extents and the k-tiles of each product, but for the rows of groups that
+/// lie in one A: `m` is then that of A. There must be neither splits, nor partial output, nor slots. There must be a size
+/// for each group, unless there are none.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
+    map_a: &TensorMap,
+    map_b: &TensorMap,
+    map_c: &TensorMap,
+    c: GlobalMut<C::Element>,
+    workspace: GlobalMut<f32>,
+    args: Args,
+    epilogue: Epi,
+    groups: GroupArgs,
+    block: Storage<C>,
+) {
+    const {
+        assert!(C::Cluster::K == 1, "the k-tiles of groups are not shared");
+        assert!(
+            C::MajorC::IS_K_MAJOR
+                && C::Consumers::M_ATOMS == 1
+                && EpilogueOperands::<Epi>::ARE_NONE,
+            "threads store the last tile of a group"
+        );
+    }
+    let () = C::CHECK;
+    let rows = args.output.extent[0];
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let scheduler = Grouped::<C::Cluster>::new(
+            &args.scheduler,
+            &groups,
+            rows,
+            const { C::Tile::M as u32 },
+            C::TILE_IN_UNITS,
+        );
+        run::<C, Epi, _>(
+            block, scheduler, map_a, map_b, map_c, c, workspace, &args, epilogue,
+        )
+    };
+}
+
+/// The roles of a block, which computes the scheduler's work tiles.
+///
+/// # Safety
+/// As [`gemm`], or [`grouped_gemm`].
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+unsafe fn run<C: Config, Epi: Epilogue<Acc = Acc<C>>, S: TileScheduler + Copy>(
+    block: Storage<C>,
+    scheduler: S,
+    map_a: &TensorMap,
+    map_b: &TensorMap,
+    map_c: &TensorMap,
+    c: GlobalMut<C::Element>,
+    workspace: GlobalMut<f32>,
+    args: &Args,
+    epilogue: Epi,
+) {
     let (warp, warpgroup) = (warp_idx_sync(), warpgroup_idx());
     let thread = warpgroup_thread_idx();
-    let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
     block.prepare(
         [map_a, map_b, map_c],
-        &args,
+        args,
         &scheduler,
         (warp, warpgroup, thread),
     );
@@ -81,7 +152,7 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
         c,
         map_c,
         workspace,
-        &args,
+        args,
         epilogue,
         scheduler,
         block.buffers.of(consumer),
@@ -91,7 +162,7 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
     consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, thread);
     // The block's memory must stay until TMA has read it.
-    if !TileStore::<C, Epi, Persistent<C::Cluster>>::THREADS_STORE && lane_idx().is_first() {
+    if !TileStore::<C, Epi, S>::THREADS_STORE && lane_idx().is_first() {
         tma_store_wait_read::<0>();
     }
 }
@@ -99,15 +170,16 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 /// The producer: loads the k-tiles of every work tile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn produce<St: StageCount, Cl: ClusterShape>(
+fn produce<St: StageCount, Cl: ClusterShape, S: TileScheduler>(
     pipeline: Pipeline<St, Cl>,
-    scheduler: &impl TileScheduler,
+    scheduler: &S,
     mut loader: impl Loader,
 ) {
     let mut producer = pipeline.producer();
     let k_tiles = scheduler.k_tiles();
     let mut backwards = false;
     for work in scheduler.work_tiles() {
+        let group = S::IS_GROUPED.then(|| scheduler.origin(work));
         for k_tile in work.k_tiles(k_tiles, backwards) {
             // A short ring has no stage to spare for pairs.
             let filling = match St::STAGES < 8 {
@@ -115,7 +187,7 @@ fn produce<St: StageCount, Cl: ClusterShape>(
                 false => producer.acquire_in_pairs(loader.bytes()),
             };
             // SAFETY: the producer waited until the stage is empty.
-            unsafe { loader.load(filling, scheduler.begin(work), k_tile) };
+            unsafe { loader.load(filling, scheduler.begin(work), k_tile, group) };
         }
         backwards = !backwards;
     }
@@ -167,7 +239,7 @@ impl<C: Config> Storage<C> {
         &self,
         maps: [&TensorMap; 3],
         args: &Args,
-        scheduler: &Persistent<'_, C::Cluster>,
+        scheduler: &impl TileScheduler,
         (warp, warpgroup, thread): (WarpIdx, WarpgroupIdx, WarpgroupThread),
     ) {
         let clustered = const { C::Cluster::BLOCKS > 1 };

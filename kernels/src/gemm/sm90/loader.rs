@@ -12,6 +12,7 @@ use super::config::{Config, RingA, RingB, SharedB};
 use crate::gemm::args::TmaArgs;
 use crate::gemm::config::ClusterShape;
 use crate::gemm::loader::Loader;
+use crate::gemm::scheduler::GroupOrigin;
 
 /// Loads k-tiles by TMA.
 pub(super) struct TmaLoader<'a, C: Config> {
@@ -73,7 +74,13 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load(&mut self, filling: Filling, (row, column): (u32, u32), k_tile: u32) {
+    unsafe fn load(
+        &mut self,
+        filling: Filling,
+        (row, column): (u32, u32),
+        k_tile: u32,
+        group: Option<GroupOrigin>,
+    ) {
         let (stage, barrier) = (filling.stage(), filling.barrier());
         let from_a = tile_origin::<C::UnitA>((row, k_tile));
         let from_b = tile_origin::<C::UnitB>((column, k_tile));
@@ -86,8 +93,19 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
             let (tile_a, tile_b) = (self.rings.0.stage(stage), self.rings.1.stage(stage));
             let (map_a, map_b) = self.maps;
             let (options_a, options_b) = self.options;
-            tile_a.load_multicast(columns, column, self.nth, map_a, from_a, barrier, options_a);
-            tile_b.load_multicast(rows, row, self.nth, map_b, from_b, barrier, options_b);
+            let nth = self.nth;
+            match group {
+                None => {
+                    tile_a.load_multicast(columns, column, nth, map_a, from_a, barrier, options_a);
+                    tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
+                }
+                Some(group) => {
+                    let from_a = [from_a[0] + group.first_row, from_a[1], group.nth[0]];
+                    let from_b = [from_b[0], from_b[1], group.nth[1]];
+                    tile_a.load_multicast(columns, column, nth, map_a, from_a, barrier, options_a);
+                    tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
+                }
+            }
         }
         self.nth += 1;
     }

@@ -12,7 +12,7 @@ use super::partial_output::{Place, partials_of, write_partials};
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
-use crate::gemm::scheduler::TileScheduler;
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
 use crate::gemm::store::Store;
 
 /// Stores the work tiles of a consumer.
@@ -80,6 +80,21 @@ where
             updates,
             is_identity,
         }
+    }
+
+    /// Elements from the first C to the group's.
+    #[inline(always)]
+    fn to_c(&self, group: GroupOrigin) -> i64 {
+        group.to_c + i64::from(group.first_row) * self.args.output.ldc
+    }
+
+    /// Whether the group ends in the work tile, and TMA would overwrite the rows of the next one. Threads store such a tile
+    /// themselves.
+    #[inline(always)]
+    fn ends_in(&self, work: WorkTile, group: GroupOrigin) -> bool {
+        let end = (work.row + 1) * const { C::Tile::M as u32 };
+        let ends = group.is_followed && end > group.rows as u32;
+        !Self::THREADS_STORE && uniform(u32::from(ends)) != 0
     }
 
     /// The rows of C that the consumer's `nth` M atom has of a tile.
@@ -177,7 +192,11 @@ where
         accumulators: &mut AtomFragment<C::Mma>,
         (tile, operands): (TileOfC<C>, EpilogueOperands<Epi>),
     ) {
-        let epilogue = self.epilogue;
+        let group = S::IS_GROUPED.then(|| self.scheduler.origin(work));
+        let epilogue = match group {
+            None => self.epilogue,
+            Some(group) => self.epilogue.of_group(work.group, self.to_c(group)),
+        };
         let own = tile_origin::<C::TileC>((work.row, work.column));
         let rows = self.atom_rows(&tile, nth);
         let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.map, self.thread);
@@ -186,6 +205,8 @@ where
         unsafe {
             if self.updates {
                 subtiles.update(accumulators, epilogue);
+            } else if group.is_some_and(|group| self.ends_in(work, group)) {
+                subtiles.after_tma().update(accumulators, epilogue);
             } else {
                 let operands = match nth {
                     0 => operands,
@@ -197,7 +218,7 @@ where
                     }
                     C::MajorC::store(&subtiles, accumulators);
                 } else {
-                    subtiles.store_by_tma(accumulators, epilogue, operands);
+                    subtiles.store_by_tma(accumulators, epilogue, operands, group);
                 }
             }
         }
@@ -217,8 +238,16 @@ where
     #[inline(always)]
     fn prepare(&self, work: WorkTile) -> Self::Prepared {
         let output = &self.args.output;
+        let (c, extent) = match S::IS_GROUPED {
+            false => (self.c, output.extent),
+            true => {
+                let group = self.scheduler.origin(work);
+                let c = self.c.offset(self.to_c(group));
+                (c, [group.rows, output.extent[1]])
+            }
+        };
         // SAFETY: the launcher promises that C is there.
-        let c = unsafe { Tensor::new(self.c, RowMajor::new(output.extent, output.ldc)) };
+        let c = unsafe { Tensor::new(c, RowMajor::new(extent, output.ldc)) };
         let tile = c.local_tile::<C::UnitC>(self.scheduler.begin(work));
         let operands = self.atom_operands(&tile, 0);
         (tile, operands)

@@ -1,0 +1,250 @@
+//! Batches and groups of products: the choice of a kernel, and its launch.
+
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+use cutlet_device::sm90::TmaBox;
+use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
+use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster};
+use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::scheduler::GroupArgs;
+use cutlet_kernels::gemm::sm90::instance::{GroupedArguments, Instance};
+use cutlet_kernels::gemm::store::PartialOutput;
+
+use super::{Sixteen, of_orders, tma_stores};
+use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
+use crate::gemm::registry::{Launch, Planned};
+use crate::gemm::tune::model::TMA_UNIT;
+use crate::matrix::{Extents, pointer_mut};
+use crate::{Matrix, Result};
+
+/// A kernel for groups.
+pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T, Scale>>;
+
+/// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands, or
+/// something is fused.
+pub fn grouped<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    kernel: Option<&str>,
+) -> Result<Option<Planned<T, T>>> {
+    let [stride_a, stride_b, _] = problem.groups.strides;
+    let is_read = |matrix: &Matrix<'_, T>, stride: usize| {
+        let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
+        let aligned = (stride * size_of::<T>()).is_multiple_of(TMA_UNIT);
+        has_elements && aligned && matrix.starts_runs_at(TMA_UNIT)
+    };
+    if !(problem.epilogue.are_none()
+        && is_read(&problem.a, stride_a)
+        && is_read(&problem.b, stride_b))
+    {
+        return Ok(None);
+    }
+    let (a, b) = (problem.a.order(), problem.b.order());
+    let estimate = Estimate::new(stream, problem);
+    let candidates = of_orders(T::grouped(), a, b, kernel).into_iter();
+    let fastest = candidates
+        .filter(|instance| estimate.tiles(instance) < MOST_TILES)
+        .map(|instance| (estimate.clocks(instance), instance))
+        .min_by(|(one, _), (other, _)| one.total_cmp(other));
+    let Some((clocks, instance)) = fastest else {
+        return Ok(None);
+    };
+    let clusters = estimate.tiles(instance) / instance.tiles_of_cluster() as f64;
+    let multiprocessors = stream.device().multiprocessors();
+    let at_a_time = f64::from(multiprocessors / instance.blocks_of_cluster());
+    let launch = GroupedLaunch {
+        function: stream.device().load(&PTX, instance.kernel)?,
+        instance,
+        blocks: clusters.min(at_a_time) as u32 * instance.blocks_of_cluster(),
+        reads_b_once: estimate.rows <= f64::from(instance.tile[0]),
+    };
+    Ok(Some(Planned {
+        clocks,
+        launch: Box::new(launch),
+    }))
+}
+
+/// The most tiles that the scheduler can count.
+const MOST_TILES: f64 = (1u32 << 31) as f64;
+
+/// What the time of a launch depends on.
+struct Estimate {
+    /// Rows of a group, on average.
+    rows: f64,
+    columns: f64,
+    length: f64,
+    groups: f64,
+    /// Whether groups have different numbers of rows.
+    is_ragged: bool,
+    multiprocessors: f64,
+}
+
+/// Products of 16-bit elements that a multiprocessor adds in a clock, at its peak.
+const PEAK: f64 = 2048.0;
+/// Bytes that memory brings each multiprocessor in a clock if all of them ask.
+const MEMORY_RATE: f64 = 14.0;
+/// Clocks of a launch besides its tiles.
+const LAUNCH: f64 = 3000.0;
+
+impl Estimate {
+    fn new<T: Sixteen>(stream: &Stream, problem: &Problem<'_, T>) -> Self {
+        let (m, n, k) = problem.extents();
+        let Groups { count, sizes, .. } = problem.groups;
+        let rows = match sizes {
+            Sizes::Ends(_) => m as f64 / count as f64,
+            _ => m as f64,
+        };
+        Estimate {
+            rows,
+            columns: n as f64,
+            length: k.max(1) as f64,
+            groups: count as f64,
+            is_ragged: problem.groups.have_sizes(),
+            multiprocessors: f64::from(stream.device().multiprocessors()),
+        }
+    }
+
+    /// Tiles of whole clusters. Groups of several sizes end in a part of a tile, mostly about half of one.
+    fn tiles<T>(&self, instance: &GroupedInstance<T>) -> f64 {
+        let [rows, columns] = instance.cluster_tile().map(|extent| extent as f64);
+        let down = match self.is_ragged {
+            true => (self.rows / rows + 0.5).max(1.0),
+            false => (self.rows / rows).ceil(),
+        };
+        let across = (self.columns / columns).ceil();
+        down * across * self.groups * f64::from(instance.tiles_of_cluster())
+    }
+
+    /// The estimated time.
+    fn clocks<T>(&self, instance: &GroupedInstance<T>) -> f64 {
+        let [rows, columns] = instance.tile.map(f64::from);
+        // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
+        let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
+            (true, ..) => (0.66, 300.0),
+            (_, 1, _) => (0.45, 900.0),
+            (.., [_, 256]) => (0.80, 2600.0),
+            _ => (0.70, 1500.0),
+        };
+        let shared = if instance.blocks_of_cluster() > 1 {
+            1.03
+        } else {
+            1.0
+        };
+        let tile = rows * columns * self.length / (PEAK * speed * shared) + store;
+        let rounds = (self.tiles(instance) / self.multiprocessors).ceil();
+        let elements = (self.rows + self.columns) * self.length + self.rows * self.columns;
+        let bytes = 2.0 * elements * self.groups;
+        (rounds * tile).max(bytes / (MEMORY_RATE * self.multiprocessors)) + LAUNCH
+    }
+}
+
+/// A kernel that is chosen and loaded.
+struct GroupedLaunch<T: TensorMapElement> {
+    function: Function<GroupedArguments<T, Scale>>,
+    instance: &'static GroupedInstance<T>,
+    blocks: u32,
+    reads_b_once: bool,
+}
+
+impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
+        let Self { instance, .. } = *self;
+        let (m, n, k) = problem.extents();
+        let groups = &problem.groups;
+        let stacks = Stacks::of(groups);
+        let scale = Scale {
+            alpha: problem.alpha,
+            beta: problem.beta,
+        };
+        let [box_a, box_b, box_c] = instance.boxes;
+        let map_a = stacks.map(0, problem.a.view, &problem.a.extents, box_a)?;
+        let map_b = stacks.map(1, problem.b.view, &problem.b.extents, box_b)?;
+        let c = &problem.c;
+        let stride_c = groups.strides[2] * size_of::<T>();
+        let stores_c = tma_stores(c) && stride_c.is_multiple_of(TMA_UNIT);
+        // An unused map may be any map.
+        let map_c = match stores_c {
+            true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
+            false => map_a,
+        };
+        let k_tiles = (k as u32).div_ceil(instance.tile_k);
+        let [_, cluster_columns] = instance.cluster_tile();
+        let args = Args {
+            scheduler: SchedulerArgs {
+                affinity: SmAffinity::NONE,
+                raster: raster([m, n], instance.tile, instance.cluster),
+                splits: 1,
+                split_k_tiles: k_tiles,
+                k_tiles,
+                last: [u32::MAX; 2],
+            },
+            prefetch: [Prefetch::NOTHING; 2],
+            output: OutputArgs {
+                arrivals: ArrivalCounters::NONE,
+                ldc: c.ld() as i64,
+                partial: PartialOutput::NONE,
+                partial_extent: [0, 0],
+                extent: [m as i32, n as i32],
+            },
+            tma: TmaArgs {
+                bytes_a: instance.bytes_a(box_a.extent[1]),
+                read_once: [0, self.reads_b_once.into()],
+                stores_c: stores_c.into(),
+            },
+        };
+        let group_args = GroupArgs {
+            groups: device_groups(groups),
+            stacked: stacks.0.map(|(count, _)| (count > 1).into()),
+            columns: n.div_ceil(cluster_columns) as u32,
+        };
+        let config = LaunchConfig {
+            grid: self.blocks.into(),
+            overlap_previous: true,
+        };
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C overlaps neither A nor B and
+        // is borrowed mutably. There is a size for each group, if there are any.
+        unsafe {
+            let all = (
+                map_a,
+                map_b,
+                map_c,
+                pointer_mut(c.view.address()),
+                pointer_mut(0),
+                args,
+                scale,
+                group_args,
+            );
+            stream.launch(&self.function, config, all)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many matrices the maps of A, B and C have, and elements from one to the next.
+struct Stacks([(usize, usize); 3]);
+
+impl Stacks {
+    fn of(groups: &Groups<'_>) -> Self {
+        let stack = |stride: usize| match stride {
+            0 => (1, 0),
+            _ => (groups.count, stride),
+        };
+        Stacks(groups.strides.map(stack))
+    }
+
+    /// The map of A, B or C.
+    fn map<T: TensorMapElement>(
+        &self,
+        operand: usize,
+        view: View<'_, T>,
+        extents: &Extents,
+        tile: TmaBox,
+    ) -> Result<cutlet_device::sm90::TensorMap> {
+        let (count, stride) = self.0[operand];
+        let (run, lines) = extents.run_and_count();
+        let spec = TensorMapSpec::rows(lines as u64, run as u64, extents.ld as u64);
+        Ok(spec
+            .stacked(count as u64, stride as u64)
+            .encode(view, tile)?)
+    }
+}
