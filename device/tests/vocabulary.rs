@@ -247,13 +247,13 @@ fn more_shared_memory_than_the_kernel_has_is_an_error_where_it_is_taken() {
         let _: Shared<u8> = memory.take(4096);
         memory
     };
-    assert_panics(run(1, 1, || drop(memory().take::<u8>(16))), expected);
+    assert_panics(run(1, 1, || _ = memory().take::<u8>(16)), expected);
     assert_panics(
-        run(1, 1, || drop(sm90::Mbarrier::take(&mut memory()))),
+        run(1, 1, || _ = sm90::Mbarrier::take(&mut memory())),
         "takes 4104 bytes",
     );
     assert_panics(
-        run(1, 1, || drop(SharedMemory::new().take::<u64>(1 << 30))),
+        run(1, 1, || _ = SharedMemory::new().take::<u64>(1 << 30)),
         "no room for so many elements",
     );
 }
