@@ -1,19 +1,22 @@
 //! The CPU backend as a debugger: a race, an access out of bounds and bank conflicts, each found by a launch.
 
 use cutlet::{Device, Result};
-use cutlet_device::{
-    Global, GlobalMut, PtxLibrary, SharedMemory, kernel, sync_threads, thread_idx,
-};
+use cutlet_device::sm90::SharedTile;
+use cutlet_device::{Global, GlobalMut, PtxLibrary, SharedArray, kernel, sync_threads, thread_idx};
 use cutlet_host::cpu;
-use cutlet_layout_core::{Fixed, L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
+use cutlet_layout_core::{L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
 
 /// Reverses `n` elements in steps of 64, through shared memory.
 ///
 /// # Safety
 /// `x` must have `n` elements.
-#[kernel(threads = 64, shared = 256)]
-pub unsafe fn reverse(n: i64, with_barrier: u32, x: GlobalMut<f32>) {
-    let tile = SharedMemory::new().take::<f32>(64);
+#[kernel(threads = 64)]
+pub unsafe fn reverse(
+    n: i64,
+    with_barrier: u32,
+    x: GlobalMut<f32>,
+    #[shared] tile: SharedArray<f32, 64>,
+) {
     let i = i64::from(thread_idx().get());
     // SAFETY: the caller promises the elements.
     unsafe {
@@ -25,18 +28,21 @@ pub unsafe fn reverse(n: i64, with_barrier: u32, x: GlobalMut<f32>) {
     }
 }
 
-type Tile = L!((32, 32):(32, 1));
+/// A tile in shared memory, with swizzle `W`.
+type Tile<W> = SharedTile<f32, L!((32, 32):(32, 1)), W>;
 type AlongRows = Tv<L!(32:1@1), L!(32:1@0)>;
 type AlongColumns = Tv<L!(32:1@0), L!(32:1@1)>;
 
 /// Transposes a 32 × 32 matrix through a tile in shared memory.
-fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>) {
-    // SAFETY: the callers promise that the matrices are there. The tile is as large as its layout.
+fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: Tile<W>) {
+    let by_rows = RowMajor::new([32, 32], 32);
+    // SAFETY: the callers promise that the matrices are there. A barrier orders the tile's writes and reads.
     let (x, y, tile) = unsafe {
-        let tile = SharedMemory::new().take::<f32>(32 * 32);
-        let by_rows = RowMajor::new([32, 32], 32);
-        let tile = Tensor::new(tile, Fixed::<Tile, W>::new());
-        (Tensor::new(x, by_rows), Tensor::new(y, by_rows), tile)
+        (
+            Tensor::new(x, by_rows),
+            Tensor::new(y, by_rows),
+            tile.tensor(),
+        )
     };
     let values = x.partition::<AlongRows>(thread_idx()).load(0.0);
     tile.partition::<AlongRows>(thread_idx()).store(&values);
@@ -49,18 +55,22 @@ fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>) {
 ///
 /// # Safety
 /// Both matrices must have 32 × 32 elements.
-#[kernel(threads = 32, shared = 4096)]
-pub unsafe fn transpose_plain(x: Global<f32>, y: GlobalMut<f32>) {
-    transpose::<NoSwizzle>(x, y);
+#[kernel(threads = 32)]
+pub unsafe fn transpose_plain(x: Global<f32>, y: GlobalMut<f32>, #[shared] tile: Tile<NoSwizzle>) {
+    transpose(x, y, tile);
 }
 
 /// Xors the columns of the tile with their row's number.
 ///
 /// # Safety
 /// Both matrices must have 32 × 32 elements.
-#[kernel(threads = 32, shared = 4096)]
-pub unsafe fn transpose_swizzled(x: Global<f32>, y: GlobalMut<f32>) {
-    transpose::<Sw<5, 0, 5>>(x, y);
+#[kernel(threads = 32)]
+pub unsafe fn transpose_swizzled(
+    x: Global<f32>,
+    y: GlobalMut<f32>,
+    #[shared] tile: Tile<Sw<5, 0, 5>>,
+) {
+    transpose(x, y, tile);
 }
 
 /// The kernels run on the CPU only.

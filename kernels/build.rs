@@ -39,11 +39,14 @@ fn choose_families() {
     let chosen = env::var(FAMILIES_VARIABLE).unwrap_or_default();
     let chosen: Vec<&str> = chosen.split(',').filter(|name| !name.is_empty()).collect();
     for name in &chosen {
-        assert!(
-            FAMILIES.iter().any(|(family, _)| family == name),
-            "{FAMILIES_VARIABLE} names the family `{name}`, which does not exist; name some of {}",
-            FAMILIES.map(|(family, _)| family).join(", ")
-        );
+        if !FAMILIES.iter().any(|(family, _)| family == name) {
+            println!(
+                "cargo::error={FAMILIES_VARIABLE} names the family `{name}`, which does not exist; name some of {}",
+                FAMILIES.map(|(family, _)| family).join(", ")
+            );
+            // cargo shows the line, and ends the build.
+            std::process::exit(0);
+        }
     }
     for (family, cfg) in FAMILIES {
         println!("cargo::rustc-check-cfg=cfg({cfg})");

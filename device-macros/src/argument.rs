@@ -1,19 +1,81 @@
-//! The parameters of a kernel: plain data by value, or references to data that stays where the launch put it.
+//! The parameters of a kernel: plain data by value, references to data that stays where the launch put it, and
+//! storage in shared memory.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{FnArg, Ident, Pat, PatType, Type};
+use syn::{Attribute, FnArg, Ident, Pat, PatType, Type};
 
 /// The attribute of a reference to data that stays where the launch put it.
 const GRID_CONSTANT: &str = "grid_constant";
+
+/// The attribute of a parameter that is in shared memory.
+const SHARED: &str = "shared";
 
 /// Refuses a tensor map by value.
 const COPIED_MAP: &str = "a tensor map, or what holds one, stays where the launch puts it, and TMA \
     reads it there: take it as in `#[grid_constant] map: &TensorMap`";
 
-/// One parameter of a kernel.
+/// The parameters of a kernel.
+#[derive(Default)]
+pub struct Parameters {
+    /// Those that the launch passes, in order.
+    pub arguments: Vec<Argument>,
+    /// Those in shared memory, in order, without the attributes of this crate.
+    pub storage: Vec<PatType>,
+}
+
+impl Parameters {
+    /// Adds a parameter. Returns an error if no kernel can have it.
+    pub fn push(&mut self, input: &FnArg) -> syn::Result<()> {
+        match input {
+            FnArg::Typed(typed) if typed.attrs.iter().any(is_shared) => {
+                let mut typed = typed.clone();
+                typed.attrs.retain(|attr| !is_shared(attr));
+                self.storage.push(typed);
+            }
+            _ => self.arguments.push(Argument::new(input)?),
+        }
+        Ok(())
+    }
+
+    /// The bytes of what is in shared memory, if there is something. Errors are at its type.
+    pub fn storage_bytes(&self) -> Option<TokenStream> {
+        let ty = self.storage_type()?;
+        Some(quote_spanned!(ty.span()=> <#ty as ::cutlet_device::SharedStorage>::BYTES))
+    }
+
+    /// The type of what is in shared memory: of a parameter, or the tuple of several types.
+    fn storage_type(&self) -> Option<TokenStream> {
+        let types: Vec<_> = self.storage.iter().map(|typed| &typed.ty).collect();
+        match types[..] {
+            [] => None,
+            [ty] => Some(quote!(#ty)),
+            [first, ..] => Some(quote_spanned!(first.span()=> (#(#types,)*))),
+        }
+    }
+
+    /// The statement before the body that takes what is in shared memory.
+    pub fn storage_statement(&self) -> Option<TokenStream> {
+        let ty = self.storage_type()?;
+        let patterns: Vec<_> = self.storage.iter().map(|typed| &typed.pat).collect();
+        let pattern = match patterns[..] {
+            [pattern] => quote!(#pattern),
+            _ => quote!((#(#patterns,)*)),
+        };
+        let taken = quote_spanned! {ty.span()=>
+            ::cutlet_device::SharedMemory::new().take_storage::<#ty>()
+        };
+        Some(quote!(let #pattern = #taken;))
+    }
+}
+
+fn is_shared(attr: &Attribute) -> bool {
+    attr.path().is_ident(SHARED)
+}
+
+/// One argument of a kernel.
 pub struct Argument {
     /// The parameter of the body, without the attributes of this crate.
     pub input: PatType,

@@ -4,7 +4,10 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Expr, Ident, LitStr, Token, bracketed};
+
+use crate::argument::Parameters;
 
 /// Targets that rustc 1.95 knows as target features. A `cfg` with another one would be a warning in the crate of the
 /// kernel.
@@ -34,8 +37,8 @@ struct Replacement {
 }
 
 impl KernelAttributes {
-    /// The expression of type `LaunchBounds`.
-    pub fn launch_bounds(&self) -> TokenStream {
+    /// The expression of type `LaunchBounds` of a kernel that keeps `storage` bytes in shared memory.
+    pub fn launch_bounds(&self, storage: Option<TokenStream>) -> TokenStream {
         let threads = &self.threads;
         let or = |value: &Option<Expr>, default: u32| match value {
             Some(value) => quote!(#value),
@@ -43,7 +46,10 @@ impl KernelAttributes {
         };
         let min_blocks = or(&self.min_blocks, 0);
         let cluster = or(&self.cluster, 1);
-        let shared = or(&self.shared, 0);
+        let shared = match storage {
+            Some(bytes) => bytes,
+            None => or(&self.shared, 0),
+        };
         quote!(::cutlet_device::LaunchBounds::new(#threads, #min_blocks, #cluster, #shared))
     }
 
@@ -82,6 +88,17 @@ impl KernelAttributes {
         match words.is_empty() {
             true => "-".to_owned(),
             false => words.join(","),
+        }
+    }
+
+    /// Refuses bytes of shared memory beside parameters in it.
+    pub fn check_storage(&self, parameters: &Parameters) -> syn::Result<()> {
+        match &self.shared {
+            Some(shared) if !parameters.storage.is_empty() => Err(syn::Error::new(
+                shared.span(),
+                "the `#[shared]` parameters say how much shared memory the kernel has: leave out `shared`",
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, ItemFn, ReturnType, Signature, Type};
 
-use crate::argument::Argument;
+use crate::argument::{Argument, Parameters};
 use crate::attributes::KernelAttributes;
 
 /// The most arguments that `cutlet_device::KernelArgs` covers.
@@ -18,14 +18,15 @@ const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 
 /// The items that replace a `#[kernel]` function. Each has the `#[cfg(…)]` attributes that follow the macro's.
 pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Result<TokenStream> {
-    let arguments = check_signature(&function.sig)?;
+    let parameters = check_signature(&function.sig)?;
     attributes.check_name(&function.sig.ident)?;
+    attributes.check_storage(&parameters)?;
     let conditions: Vec<Attribute> = function
         .attrs
         .extract_if(.., |attr| attr.path().is_ident("cfg"))
         .collect();
-    let entry = device_entry(attributes, &conditions, &function, &arguments);
-    let handle = host_handle(attributes, &conditions, &function, &arguments);
+    let entry = device_entry(attributes, &conditions, &function, &parameters);
+    let handle = host_handle(attributes, &conditions, &function, &parameters);
     Ok(quote!(#entry #handle))
 }
 
@@ -35,8 +36,9 @@ fn device_entry(
     attributes: &KernelAttributes,
     conditions: &[Attribute],
     function: &ItemFn,
-    arguments: &[Argument],
+    parameters: &Parameters,
 ) -> TokenStream {
+    let arguments = &parameters.arguments;
     let ItemFn {
         attrs,
         vis,
@@ -45,7 +47,7 @@ fn device_entry(
         ..
     } = function;
     let Signature { safety, ident, .. } = sig;
-    let bounds = attributes.launch_bounds();
+    let bounds = attributes.launch_bounds(parameters.storage_bytes());
     let bounds_name = format_ident!("__{}_launch_bounds", ident);
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let inputs = arguments
@@ -56,6 +58,7 @@ fn device_entry(
         .iter()
         .enumerate()
         .map(|(position, argument)| argument.entry_statement(ident, &types[..position]));
+    let storage = parameters.storage_statement();
     let params = vec!["{}:{}"; types.len()].join(",");
     let line_head = format!("// cutlet-kernel entry={ident} family=");
     let line_tail = format!(
@@ -79,7 +82,7 @@ fn device_entry(
                 #[allow(improper_ctypes_definitions, clippy::too_many_arguments)]
                 #vis #safety
             }
-            { fn #ident(#(#inputs),*) { #(#statements)* #block } }
+            { fn #ident(#(#inputs),*) { #(#statements)* #storage #block } }
             {
                 #SHARED_MEMORY,
                 ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
@@ -102,8 +105,9 @@ fn host_handle(
     attributes: &KernelAttributes,
     conditions: &[Attribute],
     function: &ItemFn,
-    arguments: &[Argument],
+    parameters: &Parameters,
 ) -> TokenStream {
+    let arguments = &parameters.arguments;
     let ItemFn {
         attrs,
         vis,
@@ -115,12 +119,13 @@ fn host_handle(
     let (docs, attrs): (Vec<&Attribute>, Vec<&Attribute>) = attrs
         .iter()
         .partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("deprecated"));
-    let bounds = attributes.launch_bounds();
+    let bounds = attributes.launch_bounds(parameters.storage_bytes());
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.data).collect();
     let names: Vec<_> = (0..types.len())
         .map(|index| format_ident!("__argument_{}", index))
         .collect();
     let inputs = arguments.iter().map(|argument| &argument.input);
+    let storage = parameters.storage_statement();
     let passed: Vec<TokenStream> = arguments
         .iter()
         .zip(&names)
@@ -128,7 +133,7 @@ fn host_handle(
         .collect();
     let name = ident.to_string();
     let tuple = quote!((#(#types,)*));
-    let parameters = arguments.iter().map(Argument::name);
+    let argument_names = arguments.iter().map(Argument::name);
     let checks = arguments.iter().map(Argument::check);
     let call = quote! {
         let (#(#names,)*) = __arguments;
@@ -167,7 +172,7 @@ fn host_handle(
             #(#attrs)*
             #[allow(clippy::too_many_arguments)]
             #[inline(always)]
-            #safety fn #ident(#(#inputs),*) #block
+            #safety fn #ident(#(#inputs),*) { #storage #block }
 
             #with_fma
 
@@ -184,7 +189,7 @@ fn host_handle(
                 ::cutlet_device::Kernel::new(
                     #name,
                     ::core::module_path!(),
-                    &[#(#parameters),*],
+                    &[#(#argument_names),*],
                     __bounds,
                     __body,
                 )
@@ -193,8 +198,8 @@ fn host_handle(
     }
 }
 
-/// Returns the arguments, or an error at the token that a kernel cannot have.
-fn check_signature(signature: &Signature) -> syn::Result<Vec<Argument>> {
+/// Returns the parameters, or an error at the token that a kernel cannot have.
+fn check_signature(signature: &Signature) -> syn::Result<Parameters> {
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
     if let Some(token) = &signature.asyncness {
         return refuse(
@@ -233,19 +238,18 @@ fn check_signature(signature: &Signature) -> syn::Result<Vec<Argument>> {
             "a kernel has a fixed number of arguments: take a `GlobalMut<T>` or an array",
         );
     }
-    let arguments = signature
-        .inputs
-        .iter()
-        .map(Argument::new)
-        .collect::<syn::Result<Vec<_>>>()?;
-    if let Some(argument) = arguments.get(MAX_ARGS) {
+    let mut parameters = Parameters::default();
+    for input in &signature.inputs {
+        parameters.push(input)?;
+    }
+    if let Some(argument) = parameters.arguments.get(MAX_ARGS) {
         return refuse(
             argument.input.span(),
             "a kernel takes up to 12 arguments: put more into a `#[repr(C)]` struct that derives \
              `DeviceData`",
         );
     }
-    Ok(arguments)
+    Ok(parameters)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod attributes;
 mod device_data;
 mod instantiate;
 mod kernel;
+mod shared_storage;
 
 use proc_macro::TokenStream;
 use syn::parse_macro_input;
@@ -37,7 +38,7 @@ use syn::parse_macro_input;
 /// | `threads = N` | threads of a block; every launch uses exactly `N`. Must be given. |
 /// | `min_blocks = N` | blocks that must fit on one multiprocessor, which limits registers |
 /// | `cluster = N` | blocks of a cluster, along x |
-/// | `shared = BYTES` | dynamic shared memory of a block |
+/// | `shared = BYTES` | shared memory of a block that the kernel takes by hand, from a `SharedMemory` |
 /// | `arch = "sm_90a"` | the target of the kernel. One without a letter stands for all newer ones as well. Default: every target |
 /// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with a word replaced: see below |
 ///
@@ -48,6 +49,9 @@ use syn::parse_macro_input;
 /// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead of a copy. The
 /// launch passes a `Data`. Tensor maps, and types that hold one, must be taken in this way: `#[grid_constant] map:
 /// &TensorMap`.
+///
+/// `#[shared] storage: Storage` declares what the kernel keeps in shared memory. It is no argument of a launch. The
+/// launch bounds get the bytes of its type, a `SharedStorage`. Several such parameters lie one after the other.
 ///
 /// # Kernels that differ by a word
 ///
@@ -154,6 +158,16 @@ pub fn instantiate(input: TokenStream) -> TokenStream {
 pub fn derive_device_data(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::DeriveInput);
     device_data::expand(&item)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `cutlet_device::SharedStorage` for a struct of up to eight fields that are shared storage. They lie one
+/// after the other, each aligned as it needs.
+#[proc_macro_derive(SharedStorage)]
+pub fn derive_shared_storage(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as syn::DeriveInput);
+    shared_storage::expand(&item)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

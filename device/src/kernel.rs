@@ -30,6 +30,7 @@ impl LaunchBounds {
     /// # Panics
     /// If the number of threads is not 1 to 1024, `min_blocks` is more than 32, the cluster is not 1 to 16, or there
     /// are more than 227 KiB of shared memory.
+    #[track_caller]
     pub const fn new(threads: u32, min_blocks: u32, cluster: u32, shared_bytes: u32) -> Self {
         assert!(
             0 < threads && threads <= 1024,
@@ -42,7 +43,7 @@ impl LaunchBounds {
         );
         assert!(
             shared_bytes <= Self::MOST_SHARED_BYTES,
-            "#[kernel]: `shared` must be at most 232448 bytes (227 KiB)"
+            "#[kernel]: a block has at most 232448 bytes (227 KiB) of shared memory: keep less in it"
         );
         LaunchBounds {
             threads,

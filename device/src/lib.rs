@@ -8,7 +8,7 @@
 //! | indices and extents | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | barriers | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
-//! | memory | [`Global`], [`GlobalMut`], [`SharedMemory`], [`Shared`] |
+//! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
@@ -51,6 +51,7 @@ mod mma;
 mod panic;
 mod ptx_library;
 mod shared;
+mod shared_storage;
 mod shuffle;
 pub mod sm80;
 pub mod sm90;
@@ -67,7 +68,7 @@ pub use convert::Float;
 #[doc(hidden)]
 #[cfg(target_arch = "x86_64")]
 pub use cpu::__has_avx2_and_fma;
-pub use cutlet_device_macros::{DeviceData, instantiate, kernel};
+pub use cutlet_device_macros::{DeviceData, SharedStorage, instantiate, kernel};
 #[doc(hidden)]
 pub use device_data::__check_argument;
 pub use device_data::DeviceData;
@@ -85,6 +86,7 @@ pub use math::{
 pub use mma::MmaInstruction;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
 pub use shared::{Shared, SharedMemory};
+pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};
 pub use sync::{
     barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,

@@ -1,13 +1,17 @@
-//! Shared memory: typed allocations of the block's dynamic shared memory.
+//! Shared memory: pointers to it, and allocations by hand of the block's dynamic shared memory.
 
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::DeviceData;
+use crate::shared_storage::bytes_of;
+use crate::{DeviceData, SharedStorage};
 
-/// Allocates the block's shared memory, one array after the other.
+/// Allocates the block's shared memory by hand, one array after the other.
 ///
-/// A kernel makes one at its start. The addresses are constants if the counts are.
+/// A kernel whose [`SharedStorage`] is a parameter needs none. This is for counts that no type has. The kernel makes
+/// one at its start, and its attribute `shared = BYTES` is the size. The addresses are constants if the counts are.
+///
+/// On the CPU backend, taking more than the kernel has is an error at the line that takes it.
 ///
 /// ```no_run
 /// use cutlet_device::{Shared, SharedMemory};
@@ -34,12 +38,14 @@ impl SharedMemory {
 
     /// Takes the next `count` elements, aligned to 16 bytes.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take<T: DeviceData>(&mut self, count: usize) -> Shared<T> {
         self.take_aligned::<T, 16>(count)
     }
 
     /// Takes the next `count` elements, aligned to `ALIGN` bytes: a power of two from 16 to 1024.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take_aligned<T: DeviceData, const ALIGN: u32>(&mut self, count: usize) -> Shared<T> {
         const {
             assert!(
@@ -47,9 +53,23 @@ impl SharedMemory {
                 "shared memory can be aligned to 16, 32, 64, 128, 256, 512 or 1024 bytes"
             );
         }
-        let start = (self.used + (ALIGN - 1)) & !(ALIGN - 1);
-        self.used = start + (count * size_of::<T>()) as u32;
-        Shared::from_address(imp::base() + start)
+        Shared::from_address(self.take_bytes(bytes_of::<T>(count), ALIGN))
+    }
+
+    /// Takes the next bytes for `S`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn take_storage<S: SharedStorage>(&mut self) -> S {
+        S::at(self.take_bytes(S::BYTES, S::ALIGN))
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn take_bytes(&mut self, bytes: u32, align: u32) -> u32 {
+        let start = (self.used + (align - 1)) & !(align - 1);
+        self.used = start + bytes;
+        imp::check(self.used);
+        imp::base() + start
     }
 
     /// Bytes taken so far.
@@ -195,6 +215,10 @@ mod imp {
         address
     }
 
+    /// A GPU does not know what a kernel declares.
+    #[inline(always)]
+    pub fn check(_: u32) {}
+
     load_instruction!(load, "ld.shared", reg32: u32);
     store_instruction!(store, "st.shared", reg32: u32);
 }
@@ -205,7 +229,7 @@ mod imp {
 
     use crate::vector::vector_bytes;
 
-    pub use cutlet_simt::shared_base as base;
+    pub use cutlet_simt::{check_shared_use as check, shared_base as base};
 
     #[inline(always)]
     #[track_caller]

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use cutlet_device::{DeviceData, KernelArgs, LaunchBounds, instantiate, kernel};
+use cutlet_device::{DeviceData, KernelArgs, LaunchBounds, SharedArray, instantiate, kernel};
 
 #[derive(Clone, Copy, Debug, PartialEq, DeviceData)]
 #[repr(C)]
@@ -68,6 +68,26 @@ mod names {
 fn report(mut n: u32, [a, b]: [u32; 2], _: u8) {
     n += 1;
     panic!("{n} {a} {b}");
+}
+
+/// Panics with its arguments and the addresses of what it keeps in shared memory.
+#[kernel(threads = 32)]
+fn with_storage(
+    #[shared] bytes: SharedArray<u8, 20>,
+    n: u32,
+    #[shared] (words, more): (SharedArray<u32, 2>, SharedArray<u32, 1>),
+) {
+    let addresses = [bytes.address(), words.address(), more.address()];
+    panic!("{n} {addresses:?}");
+}
+
+instantiate! {
+    #[kernel(threads = 32)]
+    fn with_storage_too(n: u32, #[shared] words: SharedArray<u32, 3>) = needs_storage;
+}
+
+fn needs_storage(n: u32, words: SharedArray<u32, 3>) {
+    panic!("{n} {}", words.address());
 }
 
 fn scaled<const N: u32, T: DeviceData + Into<f64>>(problem: Problem<T>, _: PhantomData<T>) {
@@ -207,7 +227,7 @@ fn bounds_that_no_device_can_satisfy_are_refused_in_words() {
     }
     assert!(words(1, 33, 1, 0).contains("`min_blocks` must be 0 to 32"));
     assert!(words(1, 0, 17, 0).contains("`cluster` must be 1 to 16"));
-    assert!(words(1, 0, 1, 232_449).contains("`shared` must be at most 232448 bytes"));
+    assert!(words(1, 0, 1, 232_449).contains("at most 232448 bytes (227 KiB) of shared memory"));
 }
 
 #[test]
@@ -215,4 +235,33 @@ fn wrong_use_is_refused_at_the_users_line() {
     // A pattern without a match would pass.
     assert!(std::fs::read_dir("tests/kernel_macro").is_ok_and(|mut cases| cases.next().is_some()));
     trybuild::TestCases::new().compile_fail("tests/kernel_macro/*.rs");
+}
+
+#[test]
+fn the_bounds_have_the_bytes_of_what_is_in_shared_memory() {
+    assert_eq!(
+        with_storage.bounds(),
+        LaunchBounds::new(32, 0, 1, 32 + 16 + 4)
+    );
+    assert_eq!(with_storage.parameters(), ["n"]);
+    assert_eq!(with_storage_too.bounds().shared_bytes(), 12);
+    let spec = cutlet_simt::LaunchSpec {
+        kernel: "with_storage",
+        grid: [1, 1, 1],
+        block: [1, 1, 1],
+        cluster: 1,
+        shared_bytes: 64,
+        overlap_previous: false,
+    };
+    let said = |run: &(dyn Fn() + Sync)| {
+        cutlet_simt::launch(&spec, &|| run())
+            .unwrap_err()
+            .to_string()
+    };
+    // SAFETY: the kernel accesses no memory.
+    let message = said(&|| unsafe { with_storage.body()((7,)) });
+    assert!(message.contains("7 [0, 32, 48]"), "{message}");
+    // SAFETY: as above.
+    let message = said(&|| unsafe { with_storage_too.body()((8,)) });
+    assert!(message.contains("8 0"), "{message}");
 }

@@ -240,6 +240,56 @@ fn shared_memory_is_taken_in_aligned_arrays() {
 }
 
 #[test]
+fn more_shared_memory_than_the_kernel_has_is_an_error_where_it_is_taken() {
+    let expected = "takes 4112 bytes of shared memory, but the kernel has 4096";
+    let memory = || {
+        let mut memory = SharedMemory::new();
+        let _: Shared<u8> = memory.take(4096);
+        memory
+    };
+    assert_panics(run(1, 1, || _ = memory().take::<u8>(16)), expected);
+    assert_panics(
+        run(1, 1, || _ = sm90::Mbarrier::take(&mut memory())),
+        "takes 4104 bytes",
+    );
+    assert_panics(
+        run(1, 1, || _ = SharedMemory::new().take::<u64>(1 << 30)),
+        "no room for so many elements",
+    );
+}
+
+/// Storage with parts of its own, one of which is two things in turn.
+#[derive(Clone, Copy, SharedStorage)]
+struct Storage<T: DeviceData> {
+    pair: Pair,
+    ring: SharedArray<T, 64, 1024>,
+    turns: SharedUnion<SharedArray<u8, 100>, SharedArray<u64, 3>>,
+}
+
+#[derive(Clone, Copy, SharedStorage)]
+struct Pair(SharedArray<u16, 3>, sm90::Mbarrier);
+
+#[test]
+fn shared_storage_lies_one_after_the_other() {
+    assert_eq!((Pair::BYTES, Pair::ALIGN), (16 + 8, 16));
+    assert_eq!(
+        (Storage::<u32>::BYTES, Storage::<u32>::ALIGN),
+        (1024 + 256 + 100, 1024)
+    );
+    run(1, 1, || {
+        let mut memory = SharedMemory::new();
+        let _: Shared<u8> = memory.take(1);
+        let Storage { pair, ring, turns } = memory.take_storage::<Storage<u32>>();
+        assert_eq!((pair.0.address(), pair.1.address()), (1024, 1040));
+        assert_eq!(ring.address(), 2048);
+        let (first, second) = (turns.first(), turns.second());
+        assert_eq!((first.address(), second.address()), (2304, 2304));
+        assert_eq!(memory.used(), 2404);
+    })
+    .unwrap();
+}
+
+#[test]
 fn an_access_outside_the_blocks_shared_memory_is_an_error() {
     let words = || SharedMemory::new().take::<u32>(1024);
     // SAFETY: the accesses are outside on purpose. The CPU backend ends the kernel before them.

@@ -1,7 +1,7 @@
 //! The CPU backend finds races, and names both accesses with their lines.
 
 use cutlet_device::{
-    Global, GlobalMut, Kernel, KernelArgs, PtxLibrary, SharedMemory, atomic_add, atomic_count,
+    Global, GlobalMut, Kernel, KernelArgs, PtxLibrary, SharedArray, atomic_add, atomic_count,
     atomic_load, atomic_store, block_idx, kernel, shfl_down, sync_threads, sync_warp, thread_fence,
     thread_idx, wait_until,
 };
@@ -48,10 +48,8 @@ fn races(result: Result<()>, [earlier, later]: [&str; 2], parts: &[&str]) {
 }
 
 /// Reverses 64 elements through shared memory, with or without the barrier.
-#[kernel(threads = 64, shared = 256)]
-pub unsafe fn reverse(with_barrier: u32, x: GlobalMut<f32>) {
-    let mut memory = SharedMemory::new();
-    let tile = memory.take::<f32>(64);
+#[kernel(threads = 64)]
+pub unsafe fn reverse(with_barrier: u32, x: GlobalMut<f32>, #[shared] tile: SharedArray<f32, 64>) {
     let i = i64::from(thread_idx().get());
     // SAFETY: there are 64 elements.
     unsafe {
@@ -86,10 +84,8 @@ fn a_missing_barrier_is_a_race_in_shared_memory() -> Result<()> {
 }
 
 /// Each thread adds its neighbour's element, twice. The second store comes too early without the second barrier.
-#[kernel(threads = 64, shared = 256)]
-pub unsafe fn rotate(with_barrier: u32, x: GlobalMut<f32>) {
-    let mut memory = SharedMemory::new();
-    let tile = memory.take::<f32>(64);
+#[kernel(threads = 64)]
+pub unsafe fn rotate(with_barrier: u32, x: GlobalMut<f32>, #[shared] tile: SharedArray<f32, 64>) {
     let i = i64::from(thread_idx().get());
     // SAFETY: there are 64 elements.
     unsafe {
@@ -118,10 +114,8 @@ fn a_store_before_others_have_read_is_a_race() -> Result<()> {
 }
 
 /// Lanes pass values through shared memory. A shuffle makes them wait, but orders nothing.
-#[kernel(threads = 32, shared = 128)]
-pub unsafe fn in_warp(synchronised: u32, y: GlobalMut<u32>) {
-    let mut memory = SharedMemory::new();
-    let words = memory.take::<u32>(32);
+#[kernel(threads = 32)]
+pub unsafe fn in_warp(synchronised: u32, y: GlobalMut<u32>, #[shared] words: SharedArray<u32, 32>) {
     let i = i64::from(thread_idx().get());
     // SAFETY: there are 32 elements.
     unsafe {

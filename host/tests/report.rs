@@ -1,26 +1,27 @@
 //! Reports of the CPU backend: known costs of known accesses.
 
-use cutlet_device::{
-    Global, GlobalMut, PtxLibrary, SharedMemory, block_idx, kernel, sync_threads, thread_idx,
-};
+use cutlet_device::sm90::SharedTile;
+use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, sync_threads, thread_idx};
 use cutlet_host::cpu::{LaunchReport, Memory, MemoryAccess, SiteReport, report};
 use cutlet_host::{Device, Result};
-use cutlet_layout_core::{Fixed, L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
+use cutlet_layout_core::{L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
 
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
 
-type Tile = L!((32, 32):(32, 1));
+type Tile<W> = SharedTile<f32, L!((32, 32):(32, 1)), W>;
 type AlongRows = Tv<L!(32:1@1), L!(32:1@0)>;
 type AlongColumns = Tv<L!(32:1@0), L!(32:1@1)>;
 
 /// Transposes a 32 × 32 matrix through a tile with a swizzle. A warp reads and writes along rows.
-unsafe fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>) {
+unsafe fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: Tile<W>) {
     // SAFETY: the buffers and the tile have 32 × 32 elements.
     let (x, y, tile) = unsafe {
-        let memory = SharedMemory::new().take::<f32>(32 * 32);
         let by_rows = RowMajor::new([32, 32], 32);
-        let tile = Tensor::new(memory, Fixed::<Tile, W>::new());
-        (Tensor::new(x, by_rows), Tensor::new(y, by_rows), tile)
+        (
+            Tensor::new(x, by_rows),
+            Tensor::new(y, by_rows),
+            tile.tensor(),
+        )
     };
     let thread = thread_idx();
     let values = x.partition::<AlongRows>(thread).load(0.0);
@@ -31,17 +32,17 @@ unsafe fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>) {
 }
 
 /// A transpose through rows of 32.
-#[kernel(threads = 32, shared = 4096)]
-pub unsafe fn plain(x: Global<f32>, y: GlobalMut<f32>) {
+#[kernel(threads = 32)]
+pub unsafe fn plain(x: Global<f32>, y: GlobalMut<f32>, #[shared] tile: Tile<NoSwizzle>) {
     // SAFETY: as promised by the caller.
-    unsafe { transpose::<NoSwizzle>(x, y) };
+    unsafe { transpose(x, y, tile) };
 }
 
 /// A transpose through rows of 32, in which columns are xored with their row's number.
-#[kernel(threads = 32, shared = 4096)]
-pub unsafe fn swizzled(x: Global<f32>, y: GlobalMut<f32>) {
+#[kernel(threads = 32)]
+pub unsafe fn swizzled(x: Global<f32>, y: GlobalMut<f32>, #[shared] tile: Tile<Sw<5, 0, 5>>) {
     // SAFETY: as promised by the caller.
-    unsafe { transpose::<Sw<5, 0, 5>>(x, y) };
+    unsafe { transpose(x, y, tile) };
 }
 
 /// The report of a transpose, whose result is checked.

@@ -7,7 +7,7 @@ mod kernels {
     use cutlet_device::sm90::{
         KMajorTile, LoadOptions, Mbarrier, TensorMap, tma_store_commit, tma_store_wait,
     };
-    use cutlet_device::{SharedMemory, block_idx, kernel, thread_idx};
+    use cutlet_device::{block_idx, kernel, thread_idx};
 
     pub type Tile = KMajorTile<f32, 16, 32>;
 
@@ -15,14 +15,14 @@ mod kernels {
     ///
     /// # Safety
     /// The maps are of boxes of [`Tile`], and their tensors' memory is alive.
-    #[kernel(threads = 32, shared = 4096, arch = "sm_90a")]
+    #[kernel(threads = 32, arch = "sm_90a")]
     pub unsafe fn copy(
         #[grid_constant] from: &TensorMap,
         tiles: u32,
         #[grid_constant] to: &TensorMap,
+        #[shared] tile: Tile,
+        #[shared] barrier: Mbarrier,
     ) {
-        let mut shared = SharedMemory::new();
-        let (tile, barrier) = (Tile::take(&mut shared), Mbarrier::take(&mut shared));
         let (x, y) = (block_idx().x.get(), block_idx().y.get());
         let at = [(x / tiles * 16) as i32, (x % tiles * 32) as i32, y as i32];
         if thread_idx().get() == 0 {

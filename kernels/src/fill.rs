@@ -5,9 +5,7 @@ use cutlet_device::{
     DeviceData, Float, GlobalMut, block_idx, fma, instantiate, log2_approx, rsqrt_approx,
     thread_idx,
 };
-use cutlet_layout_core::{
-    Engine, L, RowMajor, StaticLayout, Tensor, Tv, covers_exactly, tile_extent,
-};
+use cutlet_layout_core::{Engine, L, RowMajor, StaticLayout, Tensor, Tv};
 use half::{bf16, f16};
 
 /// The tile of a block: one row.
@@ -16,8 +14,6 @@ pub type Tile = L!((1, 4096):(1@0, 1@1));
 pub const ROW: usize = Tile::SIZE;
 /// 256 threads, each with four groups of four elements, in vectors of `WIDTH`.
 type Threads<const WIDTH: usize> = Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), WIDTH>;
-
-const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 
 /// Memory that is computed instead of stored: element `i` is `i`.
 #[derive(Clone, Copy)]

@@ -1,20 +1,18 @@
 //! transpose: through a swizzled tile in shared memory, so that reads and writes are coalesced.
 
-use cutlet_device::{Global, GlobalMut, SharedMemory, block_idx, kernel, sync_threads, thread_idx};
-use cutlet_layout_core::{ColMajor, Fixed, L, RowMajor, StaticLayout, Sw, Tensor, Tv};
+use cutlet_device::sm90::SharedTile;
+use cutlet_device::{Global, GlobalMut, block_idx, kernel, sync_threads, thread_idx};
+use cutlet_layout_core::{ColMajor, L, RowMajor, Sw, Tensor, Tv};
 
 /// The tile of a block, in coordinates of the source.
 pub type Tile = L!((64, 64):(1@0, 1@1));
 /// The tile in shared memory: rows of 64. Columns are xored with their row's number, so that a warp has no bank
 /// conflicts along a row or along a column.
-type Stored = Fixed<L!((64, 64):(64, 1)), Sw<5, 0, 6>>;
+type Stored = SharedTile<f32, L!((64, 64):(64, 1)), Sw<5, 0, 6>>;
 /// For reads: a warp is along a row of the source.
 type AlongRows = Tv<L!((64, 4):(1@1, 1@0)), L!(16:4@0)>;
 /// For writes: a warp is along a column of the source, which is a row of the destination.
 type AlongColumns = Tv<L!((64, 4):(1@0, 1@1)), L!(16:4@1)>;
-
-/// Shared memory of a block: one tile.
-const SHARED: u32 = (Tile::SIZE * size_of::<f32>()) as u32;
 
 /// `destination[c][r] = source[r][c]` for a source of `rows` × `columns`. Leading dimensions are in elements. Each
 /// block covers one [`Tile`], and the grid's x counts tiles along a row.
@@ -22,7 +20,7 @@ const SHARED: u32 = (Tile::SIZE * size_of::<f32>()) as u32;
 /// # Safety
 /// `source` must have `rows` rows, `ld_source ≥ columns` elements apart. `destination` must have `columns` rows,
 /// `ld_destination ≥ rows` elements apart.
-#[kernel(threads = 256, shared = SHARED)]
+#[kernel(threads = 256)]
 pub unsafe fn transpose_f32(
     rows: i32,
     columns: i32,
@@ -30,14 +28,15 @@ pub unsafe fn transpose_f32(
     ld_source: i64,
     destination: GlobalMut<f32>,
     ld_destination: i64,
+    #[shared] tile: Stored,
 ) {
     let extent = [rows, columns];
-    // SAFETY: the launcher promises the extents. The shared tile is as large as its layout.
+    // SAFETY: the launcher promises the extents. A barrier is between writes and reads of the tile.
     let (source, destination, tile) = unsafe {
         (
             Tensor::new(source, RowMajor::new(extent, ld_source)),
             Tensor::new(destination, ColMajor::new(extent, ld_destination)),
-            Tensor::new(SharedMemory::new().take::<f32>(Tile::SIZE), Stored::new()),
+            tile.tensor(),
         )
     };
     let at = (block_idx().y, block_idx().x);

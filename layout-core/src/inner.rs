@@ -30,6 +30,15 @@ pub trait Inner: Copy {
     /// The beginning of the whole tensor.
     const ORIGIN: Self::Offset;
 
+    /// The extents of the domain along up to four directions, if the compiler knows them.
+    const EXTENTS: Option<[i64; 4]> = None;
+
+    /// The extents of the whole domain, if they are known at run time only.
+    #[inline(always)]
+    fn run_time_extent(&self) -> Option<Coord> {
+        None
+    }
+
     /// `offset` moved to where thread `thr` of the thread layout `Thr` begins.
     fn partition<Thr: StaticLayout, Val: StaticLayout>(
         &self,

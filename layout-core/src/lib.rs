@@ -19,6 +19,7 @@ mod complement;
 mod composed;
 mod composition;
 mod coordinate;
+mod coverage;
 mod divide;
 mod divisor;
 mod engine;
@@ -112,6 +113,7 @@ pub use slice::{dice, slice, slice_and_offset, try_dice, try_slice, try_slice_an
 pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
+pub use coverage::covers_exactly;
 pub use divisor::{Divide, Divisor};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use engine::Line;
@@ -121,11 +123,11 @@ pub use inner::{
     AnyStrides, Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
     StaticSwizzle, Strided, Sw,
 };
-pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width, covers_exactly};
+pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width};
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
-pub use tile::{Coord, TileIndex, tile_extent, tile_origin, tiles};
+pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 
 /// The guide to layouts. Its Rust blocks run as tests. The published package does not contain it.

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::entry::{entry, set_entry};
-use crate::{Coord, Engine, EngineMut, StaticLayout};
+use crate::{Engine, EngineMut, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
 ///
@@ -153,45 +153,4 @@ impl ThreadIndex for u32 {
     fn index(self) -> u32 {
         self
     }
-}
-
-/// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
-///
-/// The check looks at strides only, so kernels can assert it in a `const`: in each direction, every
-/// stride, in increasing order, must continue where those before it end.
-///
-/// ```
-/// use cutlet_layout_core::{L, Tv, covers_exactly};
-///
-/// type Copy = Tv<L!((2, 16):(4@1, 1@0)), L!((4, 2):(1@1, 16@0)), 4>;
-/// const _: () = assert!(covers_exactly::<Copy>([32, 8]));
-/// ```
-pub const fn covers_exactly<C: ThreadValue>(extent: Coord) -> bool {
-    let layout = <(C::Thr, C::Val)>::LAYOUT;
-    let mut direction = 0;
-    while direction < 2 {
-        let mut reached = 1;
-        loop {
-            let mut n = 0;
-            let mut grown = false;
-            while n < layout.num_leaves() {
-                let stride = layout.leaf_stride(n).component(direction);
-                let extent = layout.leaf_shape(n).value();
-                if extent > 1 && stride == reached {
-                    reached *= extent;
-                    grown = true;
-                    break;
-                }
-                n += 1;
-            }
-            if !grown {
-                break;
-            }
-        }
-        if reached != extent[direction] as i64 {
-            return false;
-        }
-        direction += 1;
-    }
-    layout.size() == extent[0] as i64 * extent[1] as i64
 }

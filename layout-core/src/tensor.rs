@@ -2,15 +2,19 @@
 
 use core::marker::PhantomData;
 
+use crate::coverage::{assert_at_most_once, assert_exact};
 use crate::inner::{Bound, Inner, MatrixInner};
 use crate::partition::AccessWidth;
+use crate::tile::{Extents, matrix_extents};
 use crate::{
-    Coord, Engine, EngineMut, Fragment, Layout, StaticLayout, ThreadIndex, ThreadValue, TileIndex,
-    each, tile_origin,
+    Coord, Engine, EngineMut, Fragment, KnownExtent, Layout, StaticLayout, ThreadIndex,
+    ThreadValue, TileIndex, Whole, each, tile_extent, tile_origin,
 };
 
 /// A tensor as a kernel sees it: memory, an inner transform, and an offset in the transform's
 /// domain.
+///
+/// `T` is the tile that was taken of it, or [`Whole`]. A thread-value layout must cover it exactly.
 ///
 /// ```
 /// use cutlet_layout_core::{Fragment, L, RowMajor, Tensor, Tv};
@@ -26,10 +30,11 @@ use crate::{
 /// assert_eq!([values.get(0), values.get(1)], [15, 21]); // (2, 3) and (3, 3)
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Tensor<E, I: Inner> {
+pub struct Tensor<E, I: Inner, T = Whole> {
     engine: E,
     inner: I,
     offset: I::Offset,
+    tile: PhantomData<T>,
 }
 
 impl<E: Engine, I: Inner> Tensor<E, I> {
@@ -50,10 +55,36 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
             engine,
             inner,
             offset: I::ORIGIN,
+            tile: PhantomData,
         }
     }
+}
 
-    /// Thread `thr`'s share of the tensor's first tile, by the thread-value layout `C`.
+impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
+    /// The extents, as far as the compiler knows them.
+    const EXTENTS: Option<Extents> = match T::EXTENT {
+        Some(extent) => Some(matrix_extents(extent)),
+        None => I::EXTENTS,
+    };
+
+    /// Thread `thr`'s share of the tile, by the thread-value layout `C`, which must hold each element once.
+    ///
+    /// The tile is that of [`local_tile`](Self::local_tile), or all of a [`Fixed`](crate::Fixed) tensor. Then the
+    /// compiler checks `C`, and names the element and its owners:
+    ///
+    /// ```compile_fail,E0080
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// type Tile = L!((2, 4):(1@0, 1@1));
+    /// type Threads = Tv<L!(4:1@1), L!((2, 2):(1@0, 1@1))>; // neighbours share a column
+    ///
+    /// let memory = [0; 8];
+    /// // SAFETY: the extents stay inside the array.
+    /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 4], 4)) };
+    /// tensor.local_tile::<Tile>((0, 0)).partition::<Threads>(0).load(0);
+    /// ```
+    ///
+    /// A [`Whole`] matrix is its own tile, which may be smaller than what `C` covers.
     ///
     /// A `C` with a negative stride does not compile: its values may lie before the tensor.
     ///
@@ -65,8 +96,58 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([1, 4], 4)) };
     /// tensor.partition::<Tv<L!(1:1@0), L!(4:{-1}@1)>>(0).load(0);
     /// ```
+    ///
+    /// # Panics
+    /// With debug assertions, if a whole matrix is larger than what `C` covers, or `C` has no thread `thr`.
     #[inline(always)]
     pub fn partition<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
+        const { assert_exact::<C>(Self::EXTENTS) }
+        debug_assert!(
+            Self::EXTENTS.is_some() || self.is_within::<C>(),
+            "a matrix is partitioned by a thread-value layout that covers less of it: take a tile by \
+             local_tile, or call partition_partial"
+        );
+        self.partition_broadcast(thr)
+    }
+
+    /// Thread `thr`'s share of the tensor, by a thread-value layout that leaves out elements of the tile, or reaches
+    /// beyond it within the tensor. No element may have two owners.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// type EvenColumns = Tv<L!(2:1@0), L!(2:2@1)>; // two threads, a row each
+    ///
+    /// let memory = [0, 1, 2, 3, 4, 5, 6, 7];
+    /// // SAFETY: the extents stay inside the array.
+    /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 4], 4)) };
+    /// let row = tensor.partition_partial::<EvenColumns>(1).load(-1);
+    /// assert_eq!([row.get(0), row.get(1)], [4, 6]);
+    /// ```
+    ///
+    /// An element with two owners is found by strides alone. Where they leave gaps and interleave, it may not be found.
+    #[inline(always)]
+    pub fn partition_partial<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
+        const { assert_at_most_once::<C>() }
+        self.partition_broadcast(thr)
+    }
+
+    /// Thread `thr`'s share of the tensor, by a thread-value layout in which an element may have several owners, or
+    /// none. So threads share the operands of a matrix product. Writes would race.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+    ///
+    /// type Rows = Tv<L!((2, 2):(1@0, 0)), L!(2:1@1)>; // threads 0 and 2 share a row, as 1 and 3 do
+    ///
+    /// let memory = [0, 1, 2, 3];
+    /// // SAFETY: the extents stay inside the array.
+    /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 2], 2)) };
+    /// let row = tensor.partition_broadcast::<Rows>(3).load(-1);
+    /// assert_eq!([row.get(0), row.get(1)], [2, 3]);
+    /// ```
+    #[inline(always)]
+    pub fn partition_broadcast<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
         let thr = thr.index();
         debug_assert!(
             (thr as usize) < C::Thr::SIZE,
@@ -81,18 +162,34 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
             layout: PhantomData,
         }
     }
+
+    /// Whether `C` covers a whole matrix.
+    fn is_within<C: ThreadValue>(&self) -> bool {
+        let [rows, columns] = tile_extent::<(C::Thr, C::Val)>();
+        match self.inner.run_time_extent() {
+            Some(extent) => extent[0] <= rows && extent[1] <= columns,
+            None => true,
+        }
+    }
 }
 
-impl<E: Engine, I: MatrixInner> Tensor<E, I> {
+impl<E: Engine, I: MatrixInner, U> Tensor<E, I, U> {
     /// The tile at `tile` = (row, column) in units of tiles of `T`'s extents.
     ///
     /// Edge tiles may reach beyond the matrix. Elements outside load as the given filler and are
     /// not stored.
     #[inline(always)]
-    pub fn local_tile<T: StaticLayout>(&self, tile: (impl TileIndex, impl TileIndex)) -> Self {
+    pub fn local_tile<T: StaticLayout>(
+        &self,
+        tile: (impl TileIndex, impl TileIndex),
+    ) -> Tensor<E, I, T> {
         let by = tile_origin::<T>(tile);
-        let offset = [self.offset[0] + by[0], self.offset[1] + by[1]];
-        Self { offset, ..*self }
+        Tensor {
+            engine: self.engine,
+            inner: self.inner,
+            offset: [self.offset[0] + by[0], self.offset[1] + by[1]],
+            tile: PhantomData,
+        }
     }
 
     /// The number of tiles of `T`'s extents that cover the matrix: (rows, columns) of tiles.

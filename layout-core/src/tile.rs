@@ -1,10 +1,39 @@
 //! Tiles of a matrix: their extents, where each begins, and how many cover the matrix.
 
+use crate::static_layout::DIRECTIONS;
 use crate::{Layout, StaticLayout};
 
 /// A matrix coordinate, or extents: (row, column). Each has 32 bits, so that a thread's bounds take
 /// few registers; element indices in memory have 64.
 pub type Coord = [i32; 2];
+
+/// Extents, or a coordinate, in all directions that static layouts may have.
+pub(crate) type Extents = [i64; DIRECTIONS];
+
+/// The extents of a matrix in all directions.
+pub(crate) const fn matrix_extents(extent: Coord) -> Extents {
+    [extent[0] as i64, extent[1] as i64, 1, 1]
+}
+
+/// What the compiler knows of a [`Tensor`](crate::Tensor)'s extents: those of a tile, or nothing of a [`Whole`] matrix.
+///
+/// Every static layout of coordinates is the tile that it covers.
+pub trait KnownExtent: Copy + 'static {
+    /// (rows, columns), if they are known.
+    const EXTENT: Option<Coord>;
+}
+
+impl<T: StaticLayout> KnownExtent for T {
+    const EXTENT: Option<Coord> = Some(tile_extent::<T>());
+}
+
+/// A whole tensor, of which no tile was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole;
+
+impl KnownExtent for Whole {
+    const EXTENT: Option<Coord> = None;
+}
 
 /// The index of a tile along one direction of a matrix: a block's index, or a loop's counter.
 pub trait TileIndex: Copy {

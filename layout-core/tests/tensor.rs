@@ -48,3 +48,30 @@ fn threads_beyond_a_tile_are_noticed() {
     let tile = unsafe { Tensor::new(memory.as_ptr(), Fixed::<L!((2, 2):(1, 2))>::new()) };
     tile.partition::<Row>(7);
 }
+
+#[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
+#[test]
+#[should_panic(
+    expected = "covers less of it: take a tile by local_tile, or call partition_partial"
+)]
+fn a_matrix_larger_than_its_partition_is_noticed() {
+    let memory = [0; 8];
+    // SAFETY: the extents stay inside the array.
+    let matrix = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 4], 4)) };
+    matrix.partition::<Row>(0);
+}
+
+#[test]
+fn a_partition_by_another_name_may_leave_out_and_share_elements() {
+    /// Threads 0 and 2 have the first half of row 0, 1 and 3 that of row 1.
+    type Halves = Tv<L!((2, 2):(1@0, 0)), L!(2:1@1)>;
+
+    let memory: [i32; 8] = core::array::from_fn(|i| i as i32);
+    // SAFETY: the extents stay inside the array.
+    let matrix = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([2, 4], 4)) };
+    let tile = matrix.local_tile::<L!((2, 4):(1@0, 1@1))>((0, 0));
+    let row = tile.partition_partial::<Row>(1).load(-1);
+    assert_eq!([row.get(0), row.get(1)], [4, 5]);
+    let row = tile.partition_broadcast::<Halves>(3).load(-1);
+    assert_eq!([row.get(0), row.get(1)], [4, 5]);
+}

@@ -106,14 +106,11 @@ impl Builder {
         self
     }
 
-    /// Builds the kernels. On failure, prints the error and ends the build script.
+    /// Builds the kernels. On failure, has cargo show the error, and ends the build script.
     ///
     /// In the nested build, where this build script runs for the GPU, this does nothing.
     pub fn build(self) -> Built {
-        self.try_build().unwrap_or_else(|error| {
-            eprintln!("{error}");
-            std::process::exit(1)
-        })
+        self.try_build().unwrap_or_else(|error| end(&error))
     }
 
     /// Like [`build`](Builder::build), but returns the error, for a build script that has more to do.
@@ -246,6 +243,17 @@ impl Builder {
         }
         Ok(())
     }
+}
+
+/// Ends the build script with an error.
+///
+/// cargo shows these lines first, and then ends the build. After an exit code it would first say that it failed to run
+/// a command, and show everything that the script printed.
+fn end(error: &BuildError) -> ! {
+    for line in error.to_string().lines() {
+        println!("cargo::error={line}");
+    }
+    std::process::exit(0)
 }
 
 /// The compiled kernels of one target.

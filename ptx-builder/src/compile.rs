@@ -145,7 +145,7 @@ impl Compilation<'_> {
             return Err(BuildError::Compile {
                 package: self.package.name.clone(),
                 target: self.target.to_owned(),
-                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+                output: errors(&String::from_utf8_lossy(&output.stderr)),
             });
         }
         let broken = |why| BuildError::Ptx {
@@ -312,6 +312,24 @@ fn wants_to_fetch(stderr: &str) -> bool {
     stderr.contains("--offline")
 }
 
+/// What cargo and rustc printed, without warnings and what belongs to them. The build for the host shows those.
+fn errors(output: &str) -> String {
+    let mut shown = String::new();
+    let mut is_warning = false;
+    for line in output.lines() {
+        if line.starts_with("warning") {
+            is_warning = true;
+        } else if line.starts_with("error") {
+            is_warning = false;
+        }
+        if !is_warning {
+            shown.push_str(line);
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
 /// The path of the static library in cargo's messages. The package itself is the last one.
 fn artifact(messages: &str) -> Option<PathBuf> {
     let message = messages.lines().rev().find(|line| {
@@ -362,6 +380,17 @@ mod tests {
         assert!(!wants_to_fetch(
             "error: expected `;`\n --> /home/me/offline-rl/src/lib.rs:3:5"
         ));
+    }
+
+    #[test]
+    fn errors_are_shown_without_warnings() {
+        let output = "warning: unused import\n --> a.rs:1:5\n\nerror[E0308]: mismatched types\n --> a.rs:2:5\n\n\
+                      note: of the error\n\nwarning: unused variable\n\n  help: of the warning\n\n\
+                      error: could not compile `mine`\n";
+        assert_eq!(
+            errors(output),
+            "error[E0308]: mismatched types\n --> a.rs:2:5\n\nnote: of the error\n\nerror: could not compile `mine`\n"
+        );
     }
 
     #[test]

@@ -180,3 +180,23 @@ fn a_package_that_must_ship_its_ptx_does_not_build_without() {
     small.build("SMALL_LETTER", "A");
     assert_eq!(small.ptx(), "// shipped\n");
 }
+
+#[test]
+fn the_first_thing_that_cargo_says_is_the_error_in_a_kernel() {
+    let small = Small::new("mistaken");
+    let unused = "use core::fmt::Debug;\n\n/// Adds up.";
+    let library = LIBRARY.replace("/// Adds up.", unused);
+    small.write("src/lib.rs", &library.replace("a + b", "a + true"));
+    let (succeeds, said) = small.try_build("SMALL_LETTER", "A");
+    assert!(!succeeds, "{said}");
+    let errors = said.lines().filter(|line| line.starts_with("error"));
+    let errors: Vec<&str> = errors.collect();
+    let first = "error: mistaken@0.1.0: error[E0277]: cannot add `bool` to `u32`";
+    assert_eq!(errors[0], first, "{said}");
+    assert!(errors[1].contains("--> src/lib.rs:"), "{said}");
+    assert!(!said.contains("unused import"), "{said}");
+    assert!(!said.contains("custom build command"), "{said}");
+
+    small.write("src/lib.rs", &library);
+    small.build("SMALL_LETTER", "A");
+}

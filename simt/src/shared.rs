@@ -14,6 +14,26 @@ pub fn shared_size() -> u32 {
     current().block().shared.bytes()
 }
 
+/// Checks that the kernel may use the first `bytes` bytes of its shared memory.
+///
+/// # Panics
+/// If the block has fewer bytes, or outside of a kernel.
+#[inline]
+#[track_caller]
+pub fn check_shared_use(bytes: u32) {
+    let thread = current();
+    let has = thread.block().shared.bytes();
+    if bytes > has {
+        fault(
+            thread,
+            format!(
+                "takes {bytes} bytes of shared memory, but the kernel has {has}: declare it as a parameter, \
+                 `#[shared] storage: SharedArray<T, N>`, or raise the kernel's `shared`"
+            ),
+        );
+    }
+}
+
 /// The shared address of the first byte of the running block's shared memory.
 ///
 /// It is 0 without clusters. In a cluster its upper bits say whose memory it is in, as on the hardware. A field that

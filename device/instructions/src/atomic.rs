@@ -2,7 +2,7 @@
 
 use cutlet_device::{
     AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
-    DeviceData, GlobalMut, SharedMemory, atomic_add, atomic_cas, atomic_count, atomic_exchange,
+    DeviceData, GlobalMut, SharedArray, atomic_add, atomic_cas, atomic_count, atomic_exchange,
     atomic_load, atomic_max, atomic_min, atomic_store, kernel, wait_until,
 };
 
@@ -82,18 +82,23 @@ pub unsafe fn atomic_in_global(cells: Cells) {
     }
 }
 
+/// An element in shared memory.
+type Cell<T> = SharedArray<T, 1>;
+
 /// Operations on shared memory.
-#[kernel(threads = 32, shared = 96)]
-pub fn atomic_in_shared() {
-    let mut shared = SharedMemory::new();
+#[kernel(threads = 32)]
+pub fn atomic_in_shared(
+    #[shared] (u32s, i32s, u64s, i64s): (Cell<u32>, Cell<i32>, Cell<u64>, Cell<i64>),
+    #[shared] (f32s, f64s): (Cell<f32>, Cell<f64>),
+) {
     // SAFETY: each pointer has an element.
     unsafe {
-        of_integers(shared.take::<u32>(1), 1);
-        of_integers(shared.take::<i32>(1), 1);
-        of_integers(shared.take::<u64>(1), 1);
-        of_integers(shared.take::<i64>(1), 1);
-        of_numbers(shared.take::<f32>(1), 1.0);
-        of_numbers(shared.take::<f64>(1), 1.0);
+        of_integers(*u32s, 1);
+        of_integers(*i32s, 1);
+        of_integers(*u64s, 1);
+        of_integers(*i64s, 1);
+        of_numbers(*f32s, 1.0);
+        of_numbers(*f64s, 1.0);
     }
 }
 

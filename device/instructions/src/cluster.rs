@@ -1,10 +1,10 @@
 //! Clusters: their barrier, and accesses to the shared memory of other blocks.
 
 use cutlet_device::sm90::{
-    cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared,
-    store_async, store_cluster,
+    Mbarrier, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
+    map_shared, store_async, store_cluster,
 };
-use cutlet_device::{DeviceData, Shared, SharedMemory, kernel};
+use cutlet_device::{DeviceData, Shared, SharedArray, kernel};
 
 /// The barrier of a cluster.
 #[kernel(threads = 32, cluster = 2, arch = "sm_90a")]
@@ -30,13 +30,14 @@ unsafe fn copy_cluster<T: DeviceData, const N: usize>(shared: Shared<T>) {
 }
 
 /// Accesses of every width to another block's shared memory.
-#[kernel(threads = 32, cluster = 2, shared = 64, arch = "sm_90a")]
-pub fn cluster_accesses() {
-    let mut shared = SharedMemory::new();
-    let bytes = map_shared(shared.take::<u8>(32), 1);
-    let words = map_shared(shared.take::<u64>(4), 1);
+#[kernel(threads = 32, cluster = 2, arch = "sm_90a")]
+pub fn cluster_accesses(
+    #[shared] bytes: SharedArray<u8, 32>,
+    #[shared] words: SharedArray<u64, 4>,
+) {
+    let (bytes, words) = (map_shared(*bytes, 1), map_shared(*words, 1));
     cluster_sync();
-    // SAFETY: the memory was taken, and no block ends before the cluster has met again.
+    // SAFETY: the memory is the kernel's, and no block ends before the cluster has met again.
     unsafe {
         copy_cluster::<u8, 1>(bytes);
         copy_cluster::<u8, 2>(bytes);
@@ -53,11 +54,9 @@ pub fn cluster_accesses() {
 ///
 /// # Safety
 /// The other block of the cluster has initialised the barrier, announced the bytes, and waits for them.
-#[kernel(threads = 32, cluster = 2, shared = 48, arch = "sm_90a")]
-pub unsafe fn cluster_stores() {
-    let mut shared = SharedMemory::new();
-    let words = map_shared(shared.take::<u32>(8), 1);
-    let barrier = map_shared(shared.take::<u64>(1), 1);
+#[kernel(threads = 32, cluster = 2, arch = "sm_90a")]
+pub unsafe fn cluster_stores(#[shared] words: SharedArray<u32, 8>, #[shared] barrier: Mbarrier) {
+    let (words, barrier) = (map_shared(*words, 1), map_shared(barrier.word(), 1));
     // SAFETY: as promised by the caller.
     unsafe {
         store_async(words, [1; 1], barrier);

@@ -1,15 +1,15 @@
 //! `ldmatrix`.
 
 use cutlet_device::sm80::{ldmatrix, ldmatrix_transposed};
-use cutlet_device::{GlobalMut, SharedMemory, kernel, sync_threads, thread_idx};
+use cutlet_device::{GlobalMut, SharedArray, kernel, sync_threads, thread_idx};
 
 /// Loads of one, two and four matrices, by rows and transposed.
 ///
 /// # Safety
 /// `results` has 14 elements for each thread.
-#[kernel(threads = 32, shared = 16)]
-pub unsafe fn loads_of_matrices(results: GlobalMut<u32>) {
-    let row = SharedMemory::new().take::<u16>(8);
+#[kernel(threads = 32)]
+pub unsafe fn loads_of_matrices(results: GlobalMut<u32>, #[shared] row: SharedArray<u16, 8>) {
+    let row = *row;
     let results = results.offset(14 * i64::from(thread_idx().get()));
     // SAFETY: there is one row, which all lanes write and then read. The caller promises the results.
     unsafe {

@@ -1,12 +1,11 @@
 //! Mbarriers.
 
 use cutlet_device::sm90::{Mbarrier, fence_mbarrier_init};
-use cutlet_device::{SharedMemory, kernel, sync_threads, thread_idx};
+use cutlet_device::{kernel, sync_threads, thread_idx};
 
 /// Every operation on an mbarrier.
-#[kernel(threads = 32, cluster = 2, shared = 16, arch = "sm_90a")]
-pub fn mbarriers() {
-    let barrier = Mbarrier::take(&mut SharedMemory::new());
+#[kernel(threads = 32, cluster = 2, arch = "sm_90a")]
+pub fn mbarriers(#[shared] barrier: Mbarrier) {
     let first = thread_idx().is_first();
     if first {
         // SAFETY: no thread uses the mbarrier before the block's barrier.

@@ -1,7 +1,7 @@
 //! Loads from and stores to global and shared memory, of every width.
 
 use cutlet_device::sm90::ReduceAdd;
-use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedMemory, kernel};
+use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedArray, kernel};
 use cutlet_layout_core::EngineMut;
 
 /// Calls `$copy` for each width. Elements of 8 bytes are moved in 64-bit registers, and smaller ones in 32-bit
@@ -91,10 +91,9 @@ unsafe fn copy_shared<T: DeviceData, const N: usize>(shared: Shared<T>) {
 }
 
 /// Loads from shared memory and stores to it.
-#[kernel(threads = 32, shared = 96)]
-pub fn shared_accesses() {
-    let mut shared = SharedMemory::new();
-    let (bytes, words) = (shared.take::<u8>(48), shared.take::<u64>(6));
+#[kernel(threads = 32)]
+pub fn shared_accesses(#[shared] bytes: SharedArray<u8, 48>, #[shared] words: SharedArray<u64, 6>) {
+    let (bytes, words) = (*bytes, *words);
     // SAFETY: each pointer has 48 bytes.
     unsafe {
         every_width!(copy_shared, (bytes), (words));

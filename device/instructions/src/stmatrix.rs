@@ -1,12 +1,12 @@
 //! `stmatrix`.
 
 use cutlet_device::sm90::{stmatrix, stmatrix_transposed};
-use cutlet_device::{SharedMemory, kernel};
+use cutlet_device::{SharedArray, kernel};
 
 /// Stores of two and four matrices, by rows and transposed.
-#[kernel(threads = 32, shared = 16, arch = "sm_90a")]
-pub fn matrices(register: u32) {
-    let row = SharedMemory::new().take::<u16>(8);
+#[kernel(threads = 32, arch = "sm_90a")]
+pub fn matrices(register: u32, #[shared] row: SharedArray<u16, 8>) {
+    let row = *row;
     // SAFETY: there is room for one row, which all lanes write.
     unsafe {
         stmatrix(row, [register; 2]);

@@ -4,7 +4,7 @@ use cutlet_device::sm90::{
     CacheHint, LoadOptions, Mbarrier, Multicast, TensorMap, prefetch_tensor_map, tma_load,
     tma_store, tma_store_commit, tma_store_wait, tma_store_wait_read,
 };
-use cutlet_device::{Global, Shared, SharedMemory, kernel};
+use cutlet_device::{Global, Shared, SharedArray, kernel};
 
 /// Loads a box in each way, and stores it.
 ///
@@ -41,19 +41,18 @@ unsafe fn boxes<const R: usize>(
 ///
 /// # Safety
 /// `matrix` has rank 2, and `stack` has rank 3. Their boxes have 128 bytes.
-#[kernel(threads = 32, cluster = 4, shared = 144, arch = "sm_90a")]
+#[kernel(threads = 32, cluster = 4, arch = "sm_90a")]
 pub unsafe fn boxes_of_every_rank(
     #[grid_constant] matrix: &TensorMap,
     #[grid_constant] stack: &TensorMap,
+    #[shared] shared: SharedArray<f32, 32, 128>,
+    #[shared] barrier: Mbarrier,
 ) {
-    let mut memory = SharedMemory::new();
-    let shared = memory.take_aligned::<f32, 128>(32);
-    let barrier = Mbarrier::take(&mut memory);
     prefetch_tensor_map(matrix);
     // SAFETY: as promised by the caller.
     unsafe {
-        boxes(matrix, [0, 1], shared, barrier);
-        boxes(stack, [0, 1, 2], shared, barrier);
+        boxes(matrix, [0, 1], *shared, barrier);
+        boxes(stack, [0, 1, 2], *shared, barrier);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::sm90::{
     Mbarrier, WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread, fence_mbarrier_init,
     map_shared, store_async,
 };
-use crate::{Shared, SharedMemory, cluster_rank, lane_idx, sync_warp};
+use crate::{Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
 
 /// Shared memory for a fragment of layout `L` per thread of a warpgroup, which another block of the cluster fills.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ pub struct DsmemBuffer<L> {
     /// The fragments, word by word.
     words: Shared<f32>,
     /// Completes when this block's buffer is full.
-    full: Shared<u64>,
+    full: Mbarrier,
     /// Completes when the buffer that this block sends to is empty.
-    empty: Shared<u64>,
+    empty: Mbarrier,
     layout: PhantomData<L>,
 }
 
@@ -35,20 +35,32 @@ impl<L> Clone for DsmemBuffer<L> {
 
 impl<L> Copy for DsmemBuffer<L> {}
 
+impl<L: StaticLayout> SharedStorage for DsmemBuffer<L> {
+    const BYTES: u32 = Self::FRAGMENT_BYTES + <(Mbarrier, Mbarrier)>::BYTES;
+    const ALIGN: u32 = 16;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        let (full, empty) = SharedStorage::at(address + Self::FRAGMENT_BYTES);
+        Self {
+            words: Shared::from_address(address),
+            full,
+            empty,
+            layout: PhantomData,
+        }
+    }
+}
+
 impl<L: StaticLayout> DsmemBuffer<L> {
     /// Bytes of the fragments.
-    pub const BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
+    pub const FRAGMENT_BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
     const WORDS: usize = words::<L>();
 
     /// Takes the buffer's memory. It must have the same address for every thread of every block of the cluster.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take(shared: &mut SharedMemory) -> Self {
-        Self {
-            words: shared.take(L::SIZE * WARPGROUP_SIZE as usize),
-            full: shared.take(1),
-            empty: shared.take(1),
-            layout: PhantomData,
-        }
+        shared.take_storage()
     }
 
     /// Initialises the barriers. One thread of the block calls it. Then all threads of the cluster meet at the
@@ -61,8 +73,8 @@ impl<L: StaticLayout> DsmemBuffer<L> {
     pub unsafe fn init(self) {
         // SAFETY: as promised by the caller.
         unsafe {
-            self.full().init(1);
-            self.empty().init(WARPGROUP_WARPS);
+            self.full.init(1);
+            self.empty.init(WARPGROUP_WARPS);
         }
         fence_mbarrier_init();
     }
@@ -109,16 +121,6 @@ impl<L: StaticLayout> DsmemBuffer<L> {
             receiver: self.receiver(other),
         }
     }
-
-    #[inline(always)]
-    fn full(self) -> Mbarrier {
-        Mbarrier::from_shared(self.full)
-    }
-
-    #[inline(always)]
-    fn empty(self) -> Mbarrier {
-        Mbarrier::from_shared(self.empty)
-    }
 }
 
 /// Sends fragments to another block's buffer.
@@ -138,7 +140,7 @@ impl<L: StaticLayout> DsmemSender<L> {
         let Self { buffer, to, .. } = *self;
         self.wait();
         let words = map_shared(buffer.words, to);
-        let full = map_shared(buffer.full, to);
+        let full = map_shared(buffer.full.word(), to);
         for word in 0..DsmemBuffer::<L>::WORDS {
             let four = word_of(values, word);
             // SAFETY: the buffer is empty. The caller of `sender` promised that its block receives before it ends.
@@ -158,7 +160,7 @@ impl<L: StaticLayout> DsmemSender<L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn wait(&mut self) {
-        self.buffer.empty().wait(self.parity);
+        self.buffer.empty.wait(self.parity);
         self.parity ^= 1;
     }
 }
@@ -178,9 +180,11 @@ impl<L: StaticLayout> DsmemReceiver<L> {
     pub fn receive(&mut self, thread: WarpgroupThread) -> Fragment<f32, L> {
         let Self { buffer, from, .. } = *self;
         if thread.get() == 0 {
-            buffer.full().arrive_expect_tx(DsmemBuffer::<L>::BYTES);
+            buffer
+                .full
+                .arrive_expect_tx(DsmemBuffer::<L>::FRAGMENT_BYTES);
         }
-        buffer.full().wait(self.parity);
+        buffer.full.wait(self.parity);
         self.parity ^= 1;
         let mut values = Fragment::filled(0.0);
         for word in 0..DsmemBuffer::<L>::WORDS {
@@ -189,7 +193,7 @@ impl<L: StaticLayout> DsmemReceiver<L> {
             set_word(&mut values, word, four);
         }
         sync_warp();
-        buffer.empty().arrive_remote_if(from, lane_idx().is_first());
+        buffer.empty.arrive_remote_if(from, lane_idx().is_first());
         values
     }
 }

@@ -69,11 +69,11 @@ impl Groups {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: u32, rows: i32) -> Group {
-        // SAFETY: as promised by the caller. (`clamp` could panic.)
         let size = |index: u32| {
-            unsafe { self.sizes.load(i64::from(index)) }
-                .min(rows)
-                .max(0)
+            // SAFETY: as promised by the caller.
+            let size = unsafe { self.sizes.load(i64::from(index)) };
+            // `clamp` could panic.
+            size.min(rows).max(0)
         };
         let (first_row, end) = match self.sizes_are {
             SizesAre::ENDS => {

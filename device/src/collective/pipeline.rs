@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use super::{Cluster, ClusterShape};
 use crate::sm90::{Mbarrier, WarpgroupThread, fence_mbarrier_init};
-use crate::{Shared, SharedMemory, uniform};
+use crate::{Shared, SharedMemory, SharedStorage, uniform};
 
 /// The number of stages of a ring, as a type.
 #[derive(Clone, Copy, Debug)]
@@ -40,20 +40,38 @@ pub struct Pipeline<S, C = Cluster<1, 1>> {
 }
 
 impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
-    /// Takes the barriers' memory, which must have the same address for every thread of every block of the cluster.
+    /// Bytes of the barriers of one kind.
+    const WORDS: u32 = (S::STAGES * size_of::<u64>()) as u32;
+    /// Bytes from the first full barrier to the first empty one.
+    const TO_EMPTY: u32 = Self::WORDS.next_multiple_of(16);
+}
+
+impl<S: StageCount, C: ClusterShape> SharedStorage for Pipeline<S, C> {
+    const BYTES: u32 = {
+        assert!(
+            C::TILES > 0 && C::TILES <= 16,
+            "the cluster of a pipeline has 1 to 16 tiles"
+        );
+        Self::TO_EMPTY + Self::WORDS
+    };
+    const ALIGN: u32 = 16;
+
     #[inline(always)]
-    pub fn take(shared: &mut SharedMemory) -> Self {
-        const {
-            assert!(
-                C::TILES > 0 && C::TILES <= 16,
-                "the cluster of a pipeline has 1 to 16 tiles"
-            );
-        }
+    fn at(address: u32) -> Self {
         Self {
-            full: shared.take(S::STAGES),
-            empty: shared.take(S::STAGES),
+            full: Shared::from_address(address),
+            empty: Shared::from_address(address + Self::TO_EMPTY),
             shape: PhantomData,
         }
+    }
+}
+
+impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
+    /// Takes the barriers' memory, which must have the same address for every thread of every block of the cluster.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        shared.take_storage()
     }
 
     /// Initialises the barriers. `producers` threads of a block announce bytes for each stage: usually one thread.

@@ -7,7 +7,10 @@
 
 use crate::atomic::atomic_add_early;
 use crate::sm90::{Mbarrier, fence_mbarrier_init, map_shared, store_async};
-use crate::{DeviceData, GlobalMut, Shared, SharedMemory, multiprocessor_idx, thread_fence};
+use crate::{
+    DeviceData, GlobalMut, SharedArray, SharedMemory, SharedStorage, multiprocessor_idx,
+    thread_fence,
+};
 
 /// The most groups of multiprocessors.
 const MOST_GROUPS: usize = 16;
@@ -145,18 +148,27 @@ impl SmAffinity {
 /// Shared memory in which the blocks of a cluster receive the slot that it claimed.
 #[derive(Clone, Copy, Debug)]
 pub struct AffinitySlot {
-    slot: Shared<u32>,
-    received: Shared<u64>,
+    slot: SharedArray<u32, 1>,
+    received: Mbarrier,
+}
+
+impl SharedStorage for AffinitySlot {
+    const BYTES: u32 = <(SharedArray<u32, 1>, Mbarrier)>::BYTES;
+    const ALIGN: u32 = <(SharedArray<u32, 1>, Mbarrier)>::ALIGN;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        let (slot, received) = SharedStorage::at(address);
+        Self { slot, received }
+    }
 }
 
 impl AffinitySlot {
     /// Takes the memory. It must have the same address for every thread of every block of the cluster.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take(shared: &mut SharedMemory) -> Self {
-        Self {
-            slot: shared.take(1),
-            received: shared.take(1),
-        }
+        shared.take_storage()
     }
 
     /// Initialises the barrier. One thread of the block calls it. Then all threads of the cluster meet at the cluster's
@@ -168,7 +180,7 @@ impl AffinitySlot {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(self) {
         // SAFETY: as promised by the caller.
-        unsafe { Mbarrier::from_shared(self.received).init(1) };
+        unsafe { self.received.init(1) };
         fence_mbarrier_init();
     }
 
@@ -176,7 +188,7 @@ impl AffinitySlot {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn expect(self) {
-        Mbarrier::from_shared(self.received).arrive_expect_tx(size_of::<u32>() as u32);
+        self.received.arrive_expect_tx(size_of::<u32>() as u32);
     }
 
     /// Broadcasts the slot to all `blocks` blocks of the cluster. One thread of the cluster calls it, after the cluster
@@ -188,7 +200,10 @@ impl AffinitySlot {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn broadcast(self, slot: u32, blocks: usize) {
         for rank in 0..blocks as u32 {
-            let (to, received) = (map_shared(self.slot, rank), map_shared(self.received, rank));
+            let (to, received) = (
+                map_shared(*self.slot, rank),
+                map_shared(self.received.word(), rank),
+            );
             // SAFETY: each block waits for its barrier's phase before it reads the slot.
             unsafe { store_async(to, [slot], received) };
         }
@@ -198,7 +213,7 @@ impl AffinitySlot {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(self) {
-        Mbarrier::from_shared(self.received).wait(0);
+        self.received.wait(0);
     }
 
     /// Waits for the broadcast, and returns the slot.

@@ -2,38 +2,57 @@
 
 use cutlet_layout_core::{StaticLayout, StaticSwizzle, TileIndex};
 
-use super::StageIdx;
-use crate::sm90::{Operand, OperandA, OperandB, SharedTile, WgmmaInstruction};
-use crate::{DeviceData, SharedMemory};
+use core::marker::PhantomData;
 
-/// Consecutive tiles: one for each stage of a [`Pipeline`](super::Pipeline), or one for each warpgroup.
+use super::{StageCount, StageIdx};
+use crate::sm90::{Operand, OperandA, OperandB, SharedTile, WgmmaInstruction};
+use crate::{DeviceData, SharedMemory, SharedStorage};
+
+/// Consecutive tiles: one for each stage of a [`Pipeline`](super::Pipeline), or one for each warpgroup. `S` is their
+/// number, as [`Stages`](super::Stages).
 #[derive(Debug)]
-pub struct TileRing<T: DeviceData, L, W> {
+pub struct TileRing<T: DeviceData, L, W, S> {
     first: SharedTile<T, L, W>,
+    tiles: PhantomData<S>,
 }
 
-impl<T: DeviceData, L, W> Clone for TileRing<T, L, W> {
+impl<T: DeviceData, L, W, S> Clone for TileRing<T, L, W, S> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: DeviceData, L, W> Copy for TileRing<T, L, W> {}
+impl<T: DeviceData, L, W, S> Copy for TileRing<T, L, W, S> {}
 
-impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> TileRing<T, L, W> {
-    const IS_ALIGNED: () = assert!(
-        SharedTile::<T, L, W>::BYTES.is_multiple_of(1024),
-        "the tiles of a ring have a multiple of 1024 bytes, so that each is aligned for its swizzle"
-    );
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle, S: StageCount> SharedStorage
+    for TileRing<T, L, W, S>
+{
+    const BYTES: u32 = {
+        let bytes = SharedTile::<T, L, W>::BYTES;
+        assert!(
+            bytes.is_multiple_of(1024),
+            "the tiles of a ring have a multiple of 1024 bytes, so that each is aligned for its swizzle"
+        );
+        S::STAGES as u32 * bytes
+    };
+    const ALIGN: u32 = 1024;
 
-    /// Takes `tiles` tiles from the next bytes of shared memory.
     #[inline(always)]
-    pub fn take(shared: &mut SharedMemory, tiles: usize) -> Self {
-        let () = Self::IS_ALIGNED;
+    fn at(address: u32) -> Self {
         Self {
-            first: SharedTile::from_shared(shared.take_aligned::<T, 1024>(tiles * L::SIZE)),
+            first: SharedStorage::at(address),
+            tiles: PhantomData,
         }
+    }
+}
+
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle, S: StageCount> TileRing<T, L, W, S> {
+    /// Takes the tiles from the next bytes of shared memory.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn take(shared: &mut SharedMemory) -> Self {
+        shared.take_storage()
     }
 
     /// The tile of a stage.

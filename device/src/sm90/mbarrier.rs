@@ -1,6 +1,6 @@
 //! Mbarriers: barriers in shared memory that count arrivals of threads and bytes of asynchronous copies.
 
-use crate::{Shared, SharedMemory};
+use crate::{Shared, SharedMemory, SharedStorage};
 
 /// A barrier in shared memory.
 ///
@@ -16,6 +16,16 @@ use crate::{Shared, SharedMemory};
 #[derive(Clone, Copy, Debug)]
 pub struct Mbarrier(Shared<u64>);
 
+impl SharedStorage for Mbarrier {
+    const BYTES: u32 = 8;
+    const ALIGN: u32 = 16;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(Shared::from_address(address))
+    }
+}
+
 impl Mbarrier {
     /// The barrier in this word of shared memory.
     #[inline(always)]
@@ -25,8 +35,15 @@ impl Mbarrier {
 
     /// A barrier in the next 8 bytes of shared memory.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take(shared: &mut SharedMemory) -> Self {
-        Self(shared.take(1))
+        shared.take_storage()
+    }
+
+    /// Its word of shared memory.
+    #[inline(always)]
+    pub const fn word(self) -> Shared<u64> {
+        self.0
     }
 
     /// Its address in shared memory.

@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{Fixed, Layout, StaticLayout, StaticSwizzle, Tensor};
 
-use crate::{DeviceData, Shared, SharedMemory};
+use crate::{DeviceData, Shared, SharedMemory, SharedStorage};
 
 /// Which coordinate of an operand's tile is consecutive in memory.
 pub trait Major: Copy + 'static {
@@ -182,6 +182,16 @@ impl<T: DeviceData, L, W> fmt::Debug for SharedTile<T, L, W> {
     }
 }
 
+impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedStorage for SharedTile<T, L, W> {
+    const BYTES: u32 = SharedTile::<T, L, W>::BYTES;
+    const ALIGN: u32 = 1024;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self::from_shared(Shared::from_address(address))
+    }
+}
+
 impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
     /// Bytes of the tile.
     pub const BYTES: u32 = {
@@ -203,8 +213,9 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
 
     /// Takes the tile from the next bytes of shared memory.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take(shared: &mut SharedMemory) -> Self {
-        Self::from_shared(shared.take_aligned::<T, 1024>(L::SIZE))
+        shared.take_storage()
     }
 
     /// The start of the tile.

@@ -14,10 +14,10 @@ where
     Wgmma<64, bf16, bf16, JA, JB>: WgmmaInstruction<A = bf16, B = bf16, MajorA = JA, MajorB = JB>,
 {
     type Tile<J, const MN: usize> = OperandTile<bf16, J, MN, 64>;
-    type Ring<J, const MN: usize> =
-        TileRing<bf16, OperandLayout<bf16, J, MN, 64, 128>, SwizzleSpan<bf16, 128>>;
-    type TileC = KMajorTile<bf16, 128, 64>;
     const STAGES: usize = 3;
+    type Ring<J, const MN: usize> =
+        TileRing<bf16, OperandLayout<bf16, J, MN, 64, 128>, SwizzleSpan<bf16, 128>, Stages<STAGES>>;
+    type TileC = KMajorTile<bf16, 128, 64>;
     let extents = |major: bool, mn: usize| if major { (mn, k) } else { (k, mn) };
     let (rows_a, columns_a) = extents(JA::IS_K_MAJOR, m);
     let (rows_b, columns_b) = extents(JB::IS_K_MAJOR, n);
@@ -34,8 +34,8 @@ where
     let (tiles_m, tiles_n, k_tiles) = (m.div_ceil(128), n.div_ceil(64), k.div_ceil(64));
     launch(384, 2, 1, || {
         let mut shared = SharedMemory::new();
-        let ring_a = Ring::<JA, 128>::take(&mut shared, STAGES);
-        let ring_b = Ring::<JB, 64>::take(&mut shared, STAGES);
+        let ring_a = Ring::<JA, 128>::take(&mut shared);
+        let ring_b = Ring::<JB, 64>::take(&mut shared);
         let tile_c = TileC::take(&mut shared);
         let pipeline = Pipeline::<Stages<STAGES>>::take(&mut shared);
         if thread_idx().get() == 0 {

@@ -11,7 +11,7 @@ use cutlet_kernels::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, Stages, Tile,
 };
 use cutlet_kernels::gemm::epilogue::{ColumnBias, Epilogue, Gelu, Then};
-use cutlet_kernels::gemm::sm90::{Config, Sm90, gemm};
+use cutlet_kernels::gemm::sm90::{Config, Sm90, Storage, gemm};
 use cutlet_layout_core::Coord;
 use half::bf16;
 
@@ -61,7 +61,7 @@ instantiate! {
     /// # Safety
     /// As for [`gemm`], and the bias has a number for each column of C.
     #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = Pair::BLOCKS as u32,
-        shared = Kernel::SHARED_BYTES, arch = "sm_90a")]
+        arch = "sm_90a")]
     pub unsafe fn gemm_bias_gelu_cap(
         #[grid_constant] map_a: &TensorMap,
         #[grid_constant] map_b: &TensorMap,
@@ -70,6 +70,7 @@ instantiate! {
         workspace: GlobalMut<f32>,
         args: Args,
         epilogue: BiasGeluCap,
+        #[shared] storage: Storage<Kernel>,
     ) = gemm::<Kernel, BiasGeluCap>;
 }
 

@@ -2,13 +2,12 @@
 #![no_std]
 
 use cutlet_device::{Global, GlobalMut, block_idx, kernel, thread_idx};
-use cutlet_layout_core::{L, RowMajor, Tensor, Tv, covers_exactly, tile_extent};
+use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
 
 /// A block's tile of the matrix: 8 rows of 128 columns.
 pub type Tile = L!((8, 128):(1@0, 1@1));
 /// Thread-value layout of the tile: a warp is along a row, and a thread has four values, 32 columns apart.
 type Threads = Tv<L!((32, 8):(1@1, 1@0)), L!(4:32@1)>;
-const _: () = assert!(covers_exactly::<Threads>(tile_extent::<Tile>()));
 
 /// Adds `bias[c]` to column `c` of a row-major `rows` × `columns` matrix, and replaces negative sums by 0.
 ///

@@ -2,9 +2,7 @@
 //! C of any type and alignment.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
-use cutlet_layout_core::{
-    AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, covers_exactly, tile_extent, tiles,
-};
+use cutlet_layout_core::{AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, tiles};
 
 use super::epilogue::{ElementC, Epilogue, Fused, apply_fours};
 
@@ -16,8 +14,6 @@ type Values = L!((4, 4):(1@1, 8@0));
 type Threads<const WIDTH: usize> = Tv<L!((32, 8):(4@1, 1@0)), Values, WIDTH>;
 /// Threads of a block.
 const THREADS: u32 = 256;
-
-const _: () = assert!(covers_exactly::<Threads<4>>(tile_extent::<Tile>()));
 
 /// Extents of C and of the accumulators.
 #[derive(Clone, Copy, Debug, DeviceData)]

@@ -20,5 +20,5 @@ mod loader;
 pub mod staging;
 mod store;
 
-pub use config::{Config, MultistageArgs, Product};
+pub use config::{Config, MultistageArgs, Product, Storage};
 pub use kernel::gemm;

@@ -23,6 +23,6 @@ mod mainloop;
 mod partial_output;
 mod store;
 
-pub use config::{Acc, Config, Sm90, box_a, box_b, box_c, runs_fixup, writes_partials};
+pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{gemm, grouped_gemm};

@@ -3,14 +3,11 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::TileRing;
+use cutlet_device::collective::{Stages, TileRing};
 use cutlet_device::sm90::{
-    SharedTile, WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx,
-    warpgroup_thread_idx,
+    WARPGROUP_SIZE, grid_dependency_wait, launch_dependents, warpgroup_idx, warpgroup_thread_idx,
 };
-use cutlet_device::{
-    DeviceData, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads,
-};
+use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, sync_threads};
 use cutlet_layout_core::{
     AccessWidth, AnyStrides, Divisor, E, Engine, Fragment, L, MatrixInner, NoSwizzle, Raster,
     RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,
@@ -65,14 +62,9 @@ const WARPGROUPS: u32 = 4;
 const THREADS: u32 = WARPGROUPS * WARPGROUP_SIZE;
 /// The tiles of a block whose warpgroups have a tile each.
 type Tiles = L!((16, 128):(1@0, 1@1));
-/// A warpgroup's partials in shared memory, for the first warpgroup to add.
-type SharedPartials<Acc> = SharedTile<Acc, L!((4, 128):(128, 1)), NoSwizzle>;
-/// The partials of all warpgroups but the first.
-type PartialsRing<Acc> = TileRing<Acc, L!((4, 128):(128, 1)), NoSwizzle>;
-/// Bytes of shared memory of a block. The first warpgroup keeps its partials in registers.
-const fn shared<Acc: Accumulator>() -> u32 {
-    (WARPGROUPS - 1) * SharedPartials::<Acc>::BYTES
-}
+/// The partials of all warpgroups but the first, which keeps its own in registers and adds the others.
+type PartialsRing<Acc> =
+    TileRing<Acc, L!((4, 128):(128, 1)), NoSwizzle, Stages<{ WARPGROUPS as usize - 1 }>>;
 
 /// Extents of C and of the partials.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -115,7 +107,7 @@ fn tile_of<E: Engine, I: MatrixInner>(
     tensor: Tensor<E, I>,
     of_block: (u32, u32),
     cooperative: bool,
-) -> Tensor<E, I> {
+) -> Tensor<E, I, Tile> {
     match cooperative {
         true => tensor.local_tile::<Tile>(of_block),
         false => tensor
@@ -134,6 +126,7 @@ unsafe fn reduce<T: ElementC<Acc: Batched>, Epi: Epilogue<Acc = T::Acc>>(
     c: GlobalMut<T>,
     extents: ReduceArgs,
     epilogue: Epi,
+    shared_partials: PartialsRing<T::Acc>,
 ) {
     launch_dependents();
     grid_dependency_wait();
@@ -180,8 +173,6 @@ unsafe fn reduce<T: ElementC<Acc: Batched>, Epi: Epilogue<Acc = T::Acc>>(
         next += Splits::<T>::SIZE as u32;
     }
     if cooperative {
-        let shared_partials =
-            PartialsRing::<T::Acc>::take(&mut SharedMemory::new(), WARPGROUPS as usize - 1);
         if !warpgroup.is_first() {
             let own = shared_partials.tile(warpgroup.after(1));
             // SAFETY: each warpgroup has a tile of its own, which is read after the barrier.
@@ -214,66 +205,73 @@ unsafe fn reduce<T: ElementC<Acc: Batched>, Epi: Epilogue<Acc = T::Acc>>(
 
 instantiate! {
     /// To a C of bf16.
-    #[kernel(threads = THREADS, shared = shared::<f32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_bf16(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
         extents: ReduceArgs,
         epilogue: Scale,
+        #[shared] shared_partials: PartialsRing<f32>,
     ) = reduce::<half::bf16, Scale>;
 
     /// To a C of f16.
-    #[kernel(threads = THREADS, shared = shared::<f32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_f16(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
         extents: ReduceArgs,
         epilogue: Scale,
+        #[shared] shared_partials: PartialsRing<f32>,
     ) = reduce::<half::f16, Scale>;
 
     /// To a C of bf16, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = shared::<f32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_bf16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
         extents: ReduceArgs,
         epilogue: Fused<half::bf16>,
+        #[shared] shared_partials: PartialsRing<f32>,
     ) = reduce::<half::bf16, Fused<half::bf16>>;
 
     /// To a C of f16, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = shared::<f32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_f16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
         extents: ReduceArgs,
         epilogue: Fused<half::f16>,
+        #[shared] shared_partials: PartialsRing<f32>,
     ) = reduce::<half::f16, Fused<half::f16>>;
 
     /// To a C of f32, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = shared::<f32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_f32_fused(
         partials: Global<f32>,
         c: GlobalMut<f32>,
         extents: ReduceArgs,
         epilogue: Fused<f32>,
+        #[shared] shared_partials: PartialsRing<f32>,
     ) = reduce::<f32, Fused<f32>>;
 
     /// Of f64, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = shared::<f64>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_f64_fused(
         partials: Global<f64>,
         c: GlobalMut<f64>,
         extents: ReduceArgs,
         epilogue: Fused<f64>,
+        #[shared] shared_partials: PartialsRing<f64>,
     ) = reduce::<f64, Fused<f64>>;
 
     /// Of i32, with everything that can be fused.
-    #[kernel(threads = THREADS, shared = shared::<i32>())]
+    #[kernel(threads = THREADS)]
     pub unsafe fn split_k_reduce_i32_fused(
         partials: Global<i32>,
         c: GlobalMut<i32>,
         extents: ReduceArgs,
         epilogue: Fused<i32>,
+        #[shared] shared_partials: PartialsRing<i32>,
     ) = reduce::<i32, Fused<i32>>;
 }
 

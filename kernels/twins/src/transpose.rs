@@ -1,19 +1,15 @@
 //! The transpose, indexed by hand.
 
-use cutlet_device::{
-    Global, GlobalMut, Shared, SharedMemory, block_idx, kernel, sync_threads, thread_idx,
-};
+use cutlet_device::{Global, GlobalMut, SharedArray, block_idx, kernel, sync_threads, thread_idx};
 
 /// Rows and columns of a block's tile.
 const TILE: i32 = 64;
-/// Shared memory of a block: one tile.
-const SHARED: u32 = (TILE * TILE) as u32 * size_of::<f32>() as u32;
 
 /// `destination[c][r] = source[r][c]`, like the layout-driven kernel of the same name.
 ///
 /// # Safety
 /// As for the layout-driven kernel.
-#[kernel(threads = 256, shared = SHARED)]
+#[kernel(threads = 256)]
 pub unsafe fn transpose_f32(
     rows: i32,
     columns: i32,
@@ -21,8 +17,8 @@ pub unsafe fn transpose_f32(
     ld_source: i64,
     destination: GlobalMut<f32>,
     ld_destination: i64,
+    #[shared] shared: SharedArray<f32, { (TILE * TILE) as usize }>,
 ) {
-    let shared: Shared<f32> = SharedMemory::new().take((TILE * TILE) as usize);
     let thread = thread_idx().get() as i32;
     let row = block_idx().y.get() as i32 * TILE;
     let column = block_idx().x.get() as i32 * TILE;

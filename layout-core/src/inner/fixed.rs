@@ -84,6 +84,16 @@ impl<L: StaticLayout, W: StaticSwizzle> Inner for Fixed<L, W> {
 
     const ORIGIN: u32 = 0;
 
+    const EXTENTS: Option<[i64; 4]> = {
+        let mut extents = [1; 4];
+        let mut mode = 0;
+        while mode < L::LAYOUT.rank() {
+            extents[mode] = L::LAYOUT.mode(mode).size();
+            mode += 1;
+        }
+        Some(extents)
+    };
+
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: u32, thr: u32) -> u32 {
         const { Additive::<L, W, Thr, Val>::CHECK }

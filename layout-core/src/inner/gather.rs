@@ -61,6 +61,11 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
     const ORIGIN: Coord = [0, 0];
 
     #[inline(always)]
+    fn run_time_extent(&self) -> Option<Coord> {
+        Some(self.extent)
+    }
+
+    #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
         thread_offset::<Thr, Val>(offset, thr)
     }

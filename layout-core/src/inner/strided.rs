@@ -37,6 +37,11 @@ impl<const C: usize> Inner for Strided<C> {
     const ORIGIN: Coord = [0, 0];
 
     #[inline(always)]
+    fn run_time_extent(&self) -> Option<Coord> {
+        Some(self.extent)
+    }
+
+    #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
         thread_offset::<Thr, Val>(offset, thr)
     }
@@ -146,6 +151,11 @@ impl Inner for AnyStrides {
     type Bound<L: StaticLayout> = BoundAnyStrides<L>;
 
     const ORIGIN: Coord = [0, 0];
+
+    #[inline(always)]
+    fn run_time_extent(&self) -> Option<Coord> {
+        Some(self.extent)
+    }
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {

@@ -14,7 +14,8 @@ use crate::fixture::{Element, Matrix, launch};
 type Tile<const ROWS: usize> = KMajorTile<f16, ROWS, 64>;
 type Layout<const ROWS: usize> = OperandLayout<f16, KMajor, ROWS, 64, 128>;
 type Swizzle = SwizzleSpan<f16, 128>;
-type Ring<const ROWS: usize> = TileRing<f16, Layout<ROWS>, Swizzle>;
+type Ring<const ROWS: usize, const STAGES: usize> =
+    TileRing<f16, Layout<ROWS>, Swizzle, Stages<STAGES>>;
 
 /// Loads nine tiles through a ring of `STAGES` stages in pairs, and checks that the consumer finds them in order.
 fn check_pairs<const STAGES: usize>() {
@@ -24,7 +25,7 @@ fn check_pairs<const STAGES: usize>() {
     let wrong = AtomicU32::new(0);
     launch(256, 1, 1, || {
         let mut shared = SharedMemory::new();
-        let ring = Ring::<64>::take(&mut shared, STAGES);
+        let ring = Ring::<64, STAGES>::take(&mut shared);
         let pipeline = Pipeline::<Stages<STAGES>>::take(&mut shared);
         if thread_idx().is_first() {
             // SAFETY: no thread uses the barriers before the block's barrier.
@@ -79,7 +80,7 @@ fn check_multicast<const ROWS: usize>() {
     let wrong = AtomicU32::new(0);
     launch(128, 4, 2, || {
         let mut shared = SharedMemory::new();
-        let ring = Ring::<ROWS>::take(&mut shared, 2);
+        let ring = Ring::<ROWS, 2>::take(&mut shared);
         let pipeline = Pipeline::<Stages<2>, Cluster<2, 1>>::take(&mut shared);
         if thread_idx().get() == 0 {
             // SAFETY: no thread uses the barriers before the cluster's barrier.

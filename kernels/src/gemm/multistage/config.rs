@@ -1,10 +1,13 @@
 //! What the type of a multistage kernel says, and the arguments of its launches.
 
+use core::marker::PhantomData;
+
 use cutlet_device::collective::Groups;
-use cutlet_device::{DeviceData, Shared, ThreadIdx};
+use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadIdx};
 use cutlet_layout_core::{Divisor, Fixed, Fragment, Raster, StaticLayout, Tensor, ThreadValue};
 
 use super::staging::Staging;
+use super::store::SubtileStorage;
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::Accumulator;
 
@@ -27,13 +30,6 @@ pub trait Config: Copy + 'static {
 
     /// Threads of a block.
     const THREADS: u32 = <Self::Product as Product>::THREADS;
-    /// Shared memory of a block: the stages, or the epilogue subtiles that take their place.
-    const SHARED_BYTES: u32 = {
-        let stages =
-            Self::Stages::STAGES as u32 * (stage_bytes::<Self::A>() + stage_bytes::<Self::B>());
-        let subtiles = super::store::shared_bytes::<Self::Product>();
-        if stages > subtiles { stages } else { subtiles }
-    };
 }
 
 /// How the threads of a block multiply the tiles of a stage: in steps along k.
@@ -76,9 +72,40 @@ pub trait Product: Copy + 'static {
     fn multiply(fragments: &Self::Fragments, accumulators: &mut Accumulators<Self>);
 }
 
-/// Bytes of a stage's tile.
-pub(super) const fn stage_bytes<S: Staging>() -> u32 {
-    (stage_elements::<S>() * size_of::<S::Element>()) as u32
+/// What a block keeps in shared memory: the stages of both operands, then the epilogue subtiles in their place.
+pub type Storage<C> = SharedUnion<Rings<C>, SubtileStorage<<C as Config>::Product>>;
+
+/// The stages of A, and those of B.
+pub type Rings<C> = (
+    StageRing<<C as Config>::A, <C as Config>::Stages>,
+    StageRing<<C as Config>::B, <C as Config>::Stages>,
+);
+
+/// The stages of an operand in shared memory. `N` is their number.
+pub struct StageRing<S: Staging, N> {
+    first: Shared<S::Element>,
+    stages: PhantomData<N>,
+}
+
+impl<S: Staging, N: StageCount> SharedStorage for StageRing<S, N> {
+    const BYTES: u32 = (N::STAGES * stage_elements::<S>() * size_of::<S::Element>()) as u32;
+    const ALIGN: u32 = 1024;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self {
+            first: Shared::from_address(address),
+            stages: PhantomData,
+        }
+    }
+}
+
+impl<S: Staging, N> StageRing<S, N> {
+    /// The first element of the first stage.
+    #[inline(always)]
+    pub(super) fn first(&self) -> Shared<S::Element> {
+        self.first
+    }
 }
 
 /// Elements from a stage to the next: stages start at multiples of 1024 bytes, as swizzles need.

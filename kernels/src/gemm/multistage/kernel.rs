@@ -3,12 +3,10 @@
 use core::marker::PhantomData;
 
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
-use cutlet_device::{
-    Global, GlobalMut, SharedMemory, ThreadIdx, block_idx, sync_threads, thread_idx, uniform,
-};
+use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx, uniform};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
-use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, stage_elements};
+use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
 use super::loader::OperandLoader;
 use super::staging::Staging;
 use super::store::{Place, TileOfC, store};
@@ -29,6 +27,7 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     partials: GlobalMut<Acc<C>>,
     args: MultistageArgs,
     epilogue: Epi,
+    storage: Storage<C>,
 ) {
     let thread = thread_idx();
     let (row, column) = args.raster.tile(block_idx().x);
@@ -45,17 +44,15 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let [to_a, to_b, _] = args.groups.offsets(group, row_strides);
     let (a, b) = (a.offset(to_a), b.offset(to_b));
 
-    let mut shared = SharedMemory::new();
-    let ring_a = shared.take_aligned::<_, 1024>(C::Stages::STAGES * stage_elements::<C::A>());
-    let ring_b = shared.take_aligned::<_, 1024>(C::Stages::STAGES * stage_elements::<C::B>());
+    let (ring_a, ring_b) = storage.first();
     let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
     let first = split * args.split_k_tiles;
     let end = k_tiles.min(first + args.split_k_tiles);
     // SAFETY: as promised by the caller.
     let operands = unsafe {
         Operands::<C> {
-            a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a, thread),
-            b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b, thread),
+            a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a.first(), thread),
+            b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b.first(), thread),
             thread,
             end,
         }
@@ -123,6 +120,7 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
             &args,
             [group.rows, n],
             epilogue,
+            storage.second(),
             place,
         )
     };

@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::{GlobalMut, Shared, SharedMemory, ThreadIdx, sync_warp, uniform};
+use cutlet_device::{GlobalMut, Shared, SharedStorage, ThreadIdx, sync_warp, uniform};
 use cutlet_layout_core::{
     AccessWidth, AnyStrides, Coord, Fixed, Layout, RowMajor, StaticLayout, Tensor, ThreadValue,
     Width,
@@ -35,10 +35,20 @@ type Fours<P> = <<P as Product>::Acc as Accumulator>::Fours;
 /// Rows of which a thread stores such neighbours in one pass.
 const ROWS: usize = 4;
 
-/// Bytes of the warps' epilogue subtiles in shared memory.
-pub(super) const fn shared_bytes<P: Product>() -> u32 {
-    let [rows, columns] = P::SUBTILE;
-    (P::WARPS[0] * P::WARPS[1] * rows * (columns + PADDING) * size_of::<P::Acc>()) as u32
+/// The warps' epilogue subtiles in shared memory.
+pub struct SubtileStorage<P: Product>(Shared<P::Acc>);
+
+impl<P: Product> SharedStorage for SubtileStorage<P> {
+    const BYTES: u32 = {
+        let [rows, columns] = P::SUBTILE;
+        (P::WARPS[0] * P::WARPS[1] * rows * (columns + PADDING) * size_of::<P::Acc>()) as u32
+    };
+    const ALIGN: u32 = 16;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(Shared::from_address(address))
+    }
 }
 
 /// Applies the epilogue to the thread's accumulators and writes C, of `extent` = (rows, columns), or writes the partials of
@@ -48,6 +58,7 @@ pub(super) const fn shared_bytes<P: Product>() -> u32 {
 /// There must be memory for them. No thread may use shared memory for anything else.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub(super) unsafe fn store<C, D, Epi>(
     mut accumulators: Accumulators<C::Product>,
     c: GlobalMut<D>,
@@ -55,6 +66,7 @@ pub(super) unsafe fn store<C, D, Epi>(
     args: &MultistageArgs,
     extent: Coord,
     epilogue: Epi,
+    storage: SubtileStorage<C::Product>,
     place: Place,
 ) where
     C: Config,
@@ -84,7 +96,7 @@ pub(super) unsafe fn store<C, D, Epi>(
         c.0.local_tile::<TileOfC<C>>(tile),
         c.1.local_tile::<TileOfC<C>>(tile),
     );
-    let subtiles: Shared<Acc<C>> = SharedMemory::new().take(0);
+    let SubtileStorage(subtiles) = storage;
     // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler does not
     // know how often they run.
     for subtile in 0..uniform(C::Product::SUBTILES as u32) {
@@ -104,7 +116,7 @@ pub(super) unsafe fn store<C, D, Epi>(
                 )
             };
             let values = from
-                .partition::<FromShared<C::Product>>(thread)
+                .partition_partial::<FromShared<C::Product>>(thread)
                 .load(Acc::<C>::ZERO);
             let rows = (
                 subtile * const { Pass::<C::Product>::COUNT as u32 } + pass,
@@ -112,16 +124,16 @@ pub(super) unsafe fn store<C, D, Epi>(
             );
             if args.partial_ld > 0 {
                 let to = partials.local_tile::<RowsOfPass<C>>(rows);
-                to.partition::<ToGlobal<C::Product, Fours<C::Product>>>(thread)
+                to.partition_partial::<ToGlobal<C::Product, Fours<C::Product>>>(thread)
                     .store(&values);
             } else if args.in_fours != 0 {
                 let to = c_in_fours.local_tile::<RowsOfPass<C>>(rows);
-                let to = to.partition::<ToGlobal<C::Product, Fours<C::Product>>>(thread);
+                let to = to.partition_partial::<ToGlobal<C::Product, Fours<C::Product>>>(thread);
                 let new = apply_fours(epilogue, &values, |v| to.bound().coordinate(v));
                 to.store(&new.map(|_, value| D::narrow(value)));
             } else {
                 let to = c.local_tile::<RowsOfPass<C>>(rows);
-                let to = to.partition::<ToGlobal<C::Product, Width<1>>>(thread);
+                let to = to.partition_partial::<ToGlobal<C::Product, Width<1>>>(thread);
                 let at = |v| to.bound().coordinate(v);
                 if args.is_identity != 0 {
                     to.store(&values.map(|_, acc| D::narrow(acc)));

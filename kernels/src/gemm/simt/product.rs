@@ -98,9 +98,9 @@ where
     fn load(a: StageTile<A>, b: StageTile<B>, step: usize, thread: ThreadIdx) -> Self::Fragments {
         let mut of_a = Fragment::filled(0.0);
         let mut of_b = Fragment::filled(0.0);
-        a.partition::<Operand<Self, A, Count<TM>, Count<TK>, 0>>(thread)
+        a.partition_broadcast::<Operand<Self, A, Count<TM>, Count<TK>, 0>>(thread)
             .load_into(&mut of_a, step * TM * TK);
-        b.partition::<Operand<Self, B, Count<TN>, Count<TK>, 1>>(thread)
+        b.partition_broadcast::<Operand<Self, B, Count<TN>, Count<TK>, 1>>(thread)
             .load_into(&mut of_b, step * TN * TK);
         (of_a, of_b)
     }

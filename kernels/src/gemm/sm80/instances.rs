@@ -20,7 +20,7 @@ use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
-use crate::gemm::multistage::{Config, MultistageArgs, gemm};
+use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
 
 /// Kernels of an arithmetic, for operands of one type and a C of another.
 macro_rules! instances {
@@ -40,8 +40,7 @@ macro_rules! instances {
 
                 instantiate! {
                     /// `C = epilogue(A·B)`.
-                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks,
-                        shared = <C as Config>::SHARED_BYTES)]
+                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks)]
                     pub unsafe fn $name(
                         a: Global<$element>,
                         b: Global<$element>,
@@ -49,6 +48,7 @@ macro_rules! instances {
                         partials: GlobalMut<$acc>,
                         args: MultistageArgs,
                         epilogue: Fused<$c>,
+                        #[shared] storage: Storage<C>,
                     ) = gemm::<C, $c, Fused<$c>>;
                 }
             }

@@ -111,8 +111,8 @@ impl<
                     && is_free_of_conflicts::<Self, B, LB, 1>()
             )
         }
-        let a = a.partition::<Loads<Self, LA, 0>>(thread);
-        let b = b.partition::<Loads<Self, LB, 1>>(thread);
+        let a = a.partition_broadcast::<Loads<Self, LA, 0>>(thread);
+        let b = b.partition_broadcast::<Loads<Self, LB, 1>>(thread);
         let (vectors_a, vectors_b) = const { (LA::Vectors::SIZE, LB::Vectors::SIZE) };
         // SAFETY: the kernel's barriers order the stage's writes before this.
         unsafe {

@@ -3,14 +3,14 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::TileRing;
+use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
 use cutlet_device::sm90::{
     Float16, Major, OperandLayout, SharedTile, TmaBox, TmaLayout, Wgmma, WgmmaInstruction,
 };
-use cutlet_device::{LaunchBounds, MmaInstruction};
+use cutlet_device::{LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, StaticLayout};
 
-use super::epilogue_subtiles::{self, StoreMajor};
+use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
 use crate::gemm::config::{
     ClusterShape, Consumers, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
 };
@@ -153,14 +153,9 @@ pub trait Config: Copy + 'static {
     /// Columns of a consumer's subtiles that have room in shared memory at a time.
     const STAGED_COLUMNS: usize = {
         let most = LaunchBounds::MOST_SHARED_BYTES as usize;
-        let left = most.saturating_sub(shared_bytes_without_subtiles::<Self>());
+        let left = most.saturating_sub(bytes_without_subtiles::<Self>());
         epilogue_subtiles::columns_that_fit::<Self>(left)
     };
-    /// Shared memory of a block: the stages, epilogue subtiles, barriers, room to align, and where two blocks have the same
-    /// tile room for the other one's accumulators.
-    const SHARED_BYTES: u32 = (shared_bytes_without_subtiles::<Self>()
-        + epilogue_subtiles::buffer_bytes::<Self>(Self::STAGED_COLUMNS))
-        as u32;
 
     /// Proves that the parts of the configuration fit each other.
     const CHECK: () = {
@@ -248,27 +243,65 @@ pub(super) type RingA<C> = TileRing<
     <C as Config>::Element,
     <C as Config>::LayoutA,
     <<C as Config>::LayoutA as TmaLayout>::Swizzle,
+    <C as Config>::Stages,
 >;
 /// The stages' tiles of B.
 pub(super) type RingB<C> = TileRing<
     <C as Config>::Element,
     <C as Config>::LayoutB,
     <<C as Config>::LayoutB as TmaLayout>::Swizzle,
+    <C as Config>::Stages,
 >;
+
+/// What a block keeps in shared memory.
+#[derive(Clone, Copy, SharedStorage)]
+pub struct Storage<C: Config> {
+    pub(super) rings: (RingA<C>, RingB<C>),
+    pub(super) buffers: SubtileBuffer<C>,
+    pub(super) pipeline: Pipeline<C::Stages, C::Cluster>,
+    pub(super) slot: AffinitySlot,
+    pub(super) dsmem: ClusterStorage<C>,
+}
+
+/// Room for the other block's accumulators, where two blocks have the same tile.
+#[derive(Clone, Copy)]
+pub(super) struct ClusterStorage<C: Config>(DsmemBuffer<Values<C>>);
+
+impl<C: Config> SharedStorage for ClusterStorage<C> {
+    const BYTES: u32 = match C::Cluster::K {
+        1 => 0,
+        _ => DsmemBuffer::<Values<C>>::BYTES,
+    };
+    const ALIGN: u32 = DsmemBuffer::<Values<C>>::ALIGN;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(SharedStorage::at(address))
+    }
+}
+
+impl<C: Config> ClusterStorage<C> {
+    /// The buffer. It may be used only where two blocks have the same tile.
+    #[inline(always)]
+    pub fn buffer(self) -> DsmemBuffer<Values<C>> {
+        self.0
+    }
+}
 
 /// The type of the accumulators.
 pub type Acc<C> = <<C as Config>::Mma as MmaInstruction>::Acc;
 /// Which of an atom's accumulators are a thread's.
 pub(super) type Values<C> = <<C as Config>::Mma as MmaInstruction>::Values;
 
-/// Shared memory of a block besides its epilogue subtiles.
-const fn shared_bytes_without_subtiles<C: Config>() -> usize {
-    let dsmem = if C::Cluster::K > 1 {
-        C::Mma::M * C::Tile::N * size_of::<Acc<C>>()
-    } else {
-        0
-    };
-    C::Stages::STAGES * (SharedA::<C>::BYTES + SharedB::<C>::BYTES) as usize + dsmem + 1024
+/// Bytes of shared memory without epilogue subtiles.
+const fn bytes_without_subtiles<C: Config>() -> usize {
+    type Others<C> = (
+        (RingA<C>, RingB<C>),
+        Pipeline<<C as Config>::Stages, <C as Config>::Cluster>,
+        AffinitySlot,
+        ClusterStorage<C>,
+    );
+    Others::<C>::BYTES as usize
 }
 
 /// The box of A's tensor map. The blocks of a row of the cluster load A together.

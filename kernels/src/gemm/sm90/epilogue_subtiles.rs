@@ -17,7 +17,7 @@ use cutlet_device::sm90::{
     TmaLayout, WarpgroupIdx, WarpgroupThread, WarpgroupThreads, fence_async_shared,
     store_accumulator, swizzle_source, tile_layout, tma_store_commit, tma_store_wait_read,
 };
-use cutlet_device::{Float, GlobalMut, Shared, SharedMemory, lane_idx, sync_warp};
+use cutlet_device::{Float, GlobalMut, Shared, SharedStorage, lane_idx, sync_warp};
 use cutlet_layout_core::{
     Coord, E, Fragment, L, Layout, RowMajor, StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv,
     WgmmaC, each, tiles,
@@ -47,14 +47,18 @@ pub(super) const fn buffer_bytes<C: Config>(columns: usize) -> usize {
 #[derive(Clone, Copy)]
 pub(super) struct SubtileBuffer<C: Config>(Shared<C::Element>);
 
-impl<C: Config> SubtileBuffer<C> {
-    /// The first consumer's buffer. All consumers' buffers lie in the next bytes of shared memory.
-    #[inline(always)]
-    pub fn take(shared: &mut SharedMemory) -> Self {
-        let bytes = buffer_bytes::<C>(C::STAGED_COLUMNS);
-        Self(shared.take_aligned::<C::Element, 1024>(bytes / size_of::<C::Element>()))
-    }
+/// As shared storage it is all consumers' buffers, and the first one's buffer.
+impl<C: Config> SharedStorage for SubtileBuffer<C> {
+    const BYTES: u32 = buffer_bytes::<C>(C::STAGED_COLUMNS) as u32;
+    const ALIGN: u32 = 1024;
 
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(Shared::from_address(address))
+    }
+}
+
+impl<C: Config> SubtileBuffer<C> {
     /// A consumer's buffer, where this one is the first consumer's.
     #[inline(always)]
     pub fn of(self, consumer: WarpgroupIdx) -> Self {
@@ -152,13 +156,17 @@ impl<C: Config> StaticLayout for RowValues<C> {
     type Storage<V: Copy> = [V; 32];
 }
 
+/// The rows of C that an M atom has.
+pub(super) type AtomRows<C> =
+    Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::AtomC>;
+
 /// The epilogue subtiles of an M atom.
 #[derive(Clone, Copy)]
 pub struct EpilogueSubtiles<'a, C: Config> {
     /// Room for those on their way, the consumer's own.
     buffer: SubtileBuffer<C>,
     /// Where they go. TMA uses the coordinates alone.
-    rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+    rows: AtomRows<C>,
     /// Where this tile's own rows and columns begin. The tile before stores those before them.
     own: Coord,
     /// The tensor map of C.
@@ -175,7 +183,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
     #[inline(always)]
     pub(super) fn new(
         buffer: SubtileBuffer<C>,
-        rows: Tensor<GlobalMut<C::Element>, RowMajor>,
+        rows: AtomRows<C>,
         own: Coord,
         map: &'a TensorMap,
         thread: WarpgroupThread,

@@ -1,15 +1,15 @@
 //! The kernels of the family for batches and groups of products. Names are those of [`instances`](super::instances), with
 //! `grouped` in front of what follows the type.
 
-// A build without the family has no instances, which use these imports.
-#![cfg_attr(not(gemm_sm90), allow(unused_imports))]
+// A build without the family has no instances, which use these imports. Not all are compiled for all targets.
+#![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::{GroupedArguments, Instance};
-use super::{Config, Sm90, grouped_gemm};
+use super::{Config, Sm90, Storage, grouped_gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
@@ -36,7 +36,7 @@ macro_rules! instances_of {
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($element), ".")]
                     #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
-                        shared = Kernel::SHARED_BYTES, arch = "sm_90a", also = $also)]
+                        arch = "sm_90a", also = $also)]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
                         #[grid_constant] map_b: &TensorMap,
@@ -46,6 +46,7 @@ macro_rules! instances_of {
                         args: Args,
                         epilogue: Scale,
                         groups: GroupArgs,
+                        #[shared] storage: Storage<Kernel>,
                     ) = grouped_gemm::<Kernel, Scale>;
                 }
             }

@@ -11,15 +11,15 @@
 //! PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is compiled
 //! for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
 
-// A build without the family has no instances, which use these imports.
-#![cfg_attr(not(gemm_sm90), allow(unused_imports))]
+// A build without the family has no instances, which use these imports. Not all are compiled for all targets.
+#![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::Instance;
-use super::{Config, Sm90, gemm};
+use super::{Config, Sm90, Storage, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
@@ -92,7 +92,7 @@ macro_rules! instances_of {
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($element), ".")]
                     #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
-                        shared = Kernel::SHARED_BYTES, arch = "sm_90a", also = $also)]
+                        arch = "sm_90a", also = $also)]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
                         #[grid_constant] map_b: &TensorMap,
@@ -101,6 +101,7 @@ macro_rules! instances_of {
                         workspace: GlobalMut<f32>,
                         args: Args,
                         epilogue: $epilogue,
+                        #[shared] storage: Storage<Kernel>,
                     ) = gemm::<Kernel, $epilogue>;
                 }
             }

@@ -4,18 +4,15 @@
 //! The other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
 //! stores. A block stays for the whole launch, and the tile scheduler deals out its work tiles.
 
-use cutlet_device::collective::{AffinitySlot, ClusterReduce, DsmemBuffer, Pipeline, TileRing};
+use cutlet_device::collective::{ClusterReduce, Pipeline};
 use cutlet_device::sm90::{
     Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
     prefetch_tensor_map, tma_store_wait_read, warpgroup_idx, warpgroup_thread_idx,
 };
-use cutlet_device::{
-    GlobalMut, SharedMemory, WarpIdx, cluster_rank, lane_idx, sync_threads, warp_idx_sync,
-};
+use cutlet_device::{GlobalMut, WarpIdx, cluster_rank, lane_idx, sync_threads, warp_idx_sync};
 
-use super::config::{Acc, Config, RingA, RingB, Values};
-use super::epilogue_subtiles::SubtileBuffer;
+use super::config::{Acc, Config, Storage, Values};
 use super::loader::TmaLoader;
 use super::mainloop::WgmmaMainloop;
 use super::store::TileStore;
@@ -30,13 +27,14 @@ use crate::gemm::store::Store;
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
 ///
 /// # Safety
-/// The kernel must have the threads, the cluster and the shared memory of `C`, which a
-/// [`kernel!`](cutlet_device::kernel) takes from it. `args` must describe the matrices. The maps must describe A as (m, k),
-/// B as (n, k) and, where TMA stores C, C as (m, n), with the boxes [`box_a`](super::box_a), [`box_b`](super::box_b) and
-/// [`box_c`](super::box_c). A column-major C must have such a map unless partial output is written. `c` must be the memory
-/// of C, or of the partial output. The rows to prefetch must exist. Where the fixup runs, the workspace must have room for
-/// the partials, and its counters must be zero.
+/// The kernel must have the threads and the cluster of `C`, which a [`kernel!`](cutlet_device::kernel) takes from it.
+/// `args` must describe the matrices. The maps must describe A as (m, k), B as (n, k) and, where TMA stores C, C as
+/// (m, n), with the boxes [`box_a`](super::box_a), [`box_b`](super::box_b) and [`box_c`](super::box_c). A column-major
+/// C must have such a map unless partial output is written. `c` must be the memory of C, or of the partial output. The
+/// rows to prefetch must exist. Where the fixup runs, the workspace must have room for the partials, and its counters
+/// must be zero.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     map_a: &TensorMap,
     map_b: &TensorMap,
@@ -45,9 +43,9 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     workspace: GlobalMut<f32>,
     args: Args,
     epilogue: Epi,
+    block: Storage<C>,
 ) {
     let () = C::CHECK;
-    let block = Block::<C>::take();
     let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
     // SAFETY: as promised by the caller.
     unsafe {
@@ -76,6 +74,7 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     args: Args,
     epilogue: Epi,
     groups: GroupArgs,
+    block: Storage<C>,
 ) {
     const {
         assert!(C::Cluster::K == 1, "the k-tiles of groups are not shared");
@@ -85,7 +84,6 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
         );
     }
     let () = C::CHECK;
-    let block = Block::<C>::take();
     let rows = args.output.extent[0];
     // SAFETY: as promised by the caller.
     unsafe {
@@ -109,7 +107,7 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 unsafe fn run<C: Config, Epi: Epilogue<Acc = Acc<C>>, S: TileScheduler + Copy>(
-    block: Block<C>,
+    block: Storage<C>,
     scheduler: S,
     map_a: &TensorMap,
     map_b: &TensorMap,
@@ -160,7 +158,7 @@ unsafe fn run<C: Config, Epi: Epilogue<Acc = Acc<C>>, S: TileScheduler + Copy>(
         (consumer, thread),
     );
     // SAFETY: where two blocks have the same tile, both consumers of each add the accumulators of every tile.
-    let reduce = unsafe { block.dsmem.cluster_reduce(consumer) };
+    let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
     consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, thread);
     // The block's memory must stay until TMA has read it.
     if !TileStore::<C, Epi, S>::THREADS_STORE && lane_idx().is_first() {
@@ -232,32 +230,7 @@ fn consume<C, S, M, St>(
 /// The accumulators of a consumer's thread.
 type Atoms<C> = <<C as Config>::Consumers as Consumers>::Atoms<AtomFragment<<C as Config>::Mma>>;
 
-/// The shared memory of a block.
-struct Block<C: Config> {
-    rings: (RingA<C>, RingB<C>),
-    buffers: SubtileBuffer<C>,
-    pipeline: Pipeline<C::Stages, C::Cluster>,
-    slot: AffinitySlot,
-    dsmem: DsmemBuffer<Values<C>>,
-}
-
-impl<C: Config> Block<C> {
-    /// Takes it; the same for every thread.
-    #[inline(always)]
-    fn take() -> Self {
-        let mut shared = SharedMemory::new();
-        Self {
-            rings: (
-                TileRing::take(&mut shared, C::Stages::STAGES),
-                TileRing::take(&mut shared, C::Stages::STAGES),
-            ),
-            buffers: SubtileBuffer::take(&mut shared),
-            pipeline: Pipeline::take(&mut shared),
-            slot: AffinitySlot::take(&mut shared),
-            dsmem: DsmemBuffer::take(&mut shared),
-        }
-    }
-
+impl<C: Config> Storage<C> {
     /// Prepares the barriers, lets the cluster meet, and claims its slot. A launch begins while the kernel before it ends:
     /// until `grid_dependency_wait` it may only prefetch.
     #[inline(always)]
@@ -321,7 +294,7 @@ impl<C: Config> Block<C> {
         unsafe {
             self.pipeline.init(1, releases);
             if C::Cluster::K > 1 {
-                self.dsmem.init();
+                self.dsmem.buffer().init();
             }
             // Whether or not a slot is claimed: the compiler would give a branch that only this thread takes a cluster barrier
             // of its own.

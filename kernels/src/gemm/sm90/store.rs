@@ -6,7 +6,7 @@ use cutlet_device::{GlobalMut, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 
 use super::config::{Acc, Config, Values, runs_fixup, writes_partials};
-use super::epilogue_subtiles::{EpilogueSubtiles, StoreMajor, SubtileBuffer};
+use super::epilogue_subtiles::{AtomRows, EpilogueSubtiles, StoreMajor, SubtileBuffer};
 use super::mainloop::m_atom;
 use super::partial_output::{Place, partials_of, write_partials};
 use crate::gemm::args::Args;
@@ -32,8 +32,8 @@ pub(super) struct TileStore<'a, C: Config, Epi, S> {
     is_identity: bool,
 }
 
-/// A tile of C, or some of its rows.
-type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor>;
+/// Where a tile of C begins, in units of the scheduler.
+type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::UnitC>;
 
 impl<'a, C, Epi, S> TileStore<'a, C, Epi, S>
 where
@@ -100,7 +100,7 @@ where
 
     /// The rows of C that the consumer's `nth` M atom has of a tile.
     #[inline(always)]
-    fn atom_rows(&self, tile: &TileOfC<C>, nth: usize) -> TileOfC<C> {
+    fn atom_rows(&self, tile: &TileOfC<C>, nth: usize) -> AtomRows<C> {
         tile.local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
     }
 
