@@ -10,7 +10,10 @@
 //!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
 //! ```
 
+mod operands;
 mod primary;
+
+use operands::Operands;
 
 use std::collections::HashMap;
 
@@ -58,6 +61,8 @@ pub struct Calculator<'a> {
     variables: HashMap<String, Value>,
     symbols: Symbols,
     explanations: Explanations,
+    /// The place of the last operand of the operation that is being applied.
+    operand: Option<usize>,
 }
 
 impl<'a> Calculator<'a> {
@@ -71,6 +76,7 @@ impl<'a> Calculator<'a> {
             variables: HashMap::new(),
             symbols: Symbols::default(),
             explanations: Explanations::default(),
+            operand: None,
         }
     }
 
@@ -86,9 +92,15 @@ impl<'a> Calculator<'a> {
     /// As [`evaluate`].
     pub fn evaluate(&mut self) -> Result<Value, Refusal> {
         let result = caught(|| self.program());
-        result.map_err(|refusal| Refusal {
-            message: self.symbols.named(&refusal.message),
-            ..refusal
+        result.map_err(|refusal| {
+            let refusal = match (refusal.column, self.operand) {
+                (None, Some(place)) => self.reader.refusal(place, refusal.message),
+                _ => refusal,
+            };
+            Refusal {
+                message: self.symbols.in_words(&refusal.message),
+                ..refusal
+            }
         })
     }
 
@@ -129,9 +141,9 @@ impl<'a> Calculator<'a> {
             }
             value = self.statement()?;
         }
-        Err(Refusal::new(format!(
-            "the program has more than {STATEMENTS} statements"
-        )))
+        let message = format!("the program has more than {STATEMENTS} statements");
+        let place = self.reader.place();
+        Err(self.reader.refusal(place, message))
     }
 
     /// An expression, or a variable and its value: `a = (4,2):(1,4)`, `auto a = …`.
@@ -180,32 +192,37 @@ impl<'a> Calculator<'a> {
     }
 
     fn comparison(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let left = self.composition()?;
         if self.reader.eat("==") {
-            let right = self.composition()?;
-            return compare(&left, &right);
+            let place = self.reader.place();
+            let operands = Operands::from([(left, begin), (self.composition()?, place)]);
+            return self.operate_quietly(&operands, |both| compare(&both[0], &both[1]));
         }
         Ok(left)
     }
 
     /// `a o b o …`. An int tuple between two signs is the offset of a composed layout.
     fn composition(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let mut value = self.quotient()?;
         while self.eat_circle() {
             if self.reader.at_text("smem_ptr[") {
                 value = self.in_shared_memory(&value)?;
                 continue;
             }
+            let place = self.reader.place();
             let next = self.quotient()?;
             let has_offset = matches!(next, Value::Tuple(_)) && value.inner().is_some();
+            let mut operands = Operands::from([(value, begin), (next, place)]);
             value = if has_offset && self.eat_circle() {
-                let outer = self.quotient()?;
-                pasted::composed(&value, &next, &outer)?
+                let place = self.reader.place();
+                operands.push(self.quotient()?, place);
+                self.operate_quietly(&operands, |parts| {
+                    pasted::composed(&parts[0], &parts[1], &parts[2])
+                })?
             } else {
-                let operands = [value, next];
-                let result = compose(&operands[0], &operands[1]);
-                self.explanations.add("composition", &operands, &result);
-                result?
+                self.operate("composition", &operands, |both| compose(&both[0], &both[1]))?
             };
         }
         Ok(value)
@@ -226,8 +243,13 @@ impl<'a> Calculator<'a> {
         if !self.eat_circle() {
             return Err(self.reader.expected("`o` and a layout"));
         }
-        let outer = self.quotient()?.layout()?;
-        Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
+        let place = self.reader.place();
+        let operands = Operands::one(self.quotient()?, place);
+        let swizzle = *swizzle;
+        self.operate_quietly(&operands, |outer| {
+            let outer = outer[0].layout()?;
+            Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
+        })
     }
 
     /// Reads `o` or `∘`.
@@ -240,21 +262,21 @@ impl<'a> Calculator<'a> {
     }
 
     fn quotient(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let mut value = self.application()?;
         while let Some(sign) = ["/", "%", "*"]
             .into_iter()
             .find(|sign| self.reader.eat(sign))
         {
-            let operands = [value, self.application()?];
-            let result = arithmetic(sign, &operands[0], &operands[1]);
-            let name = match (sign, &operands[0]) {
+            let place = self.reader.place();
+            let name = match (sign, &value) {
                 ("/", Value::Layout(_)) => "layout_div",
                 ("/", _) => "shape_div",
                 ("%", _) => "shape_mod",
                 _ => "product",
             };
-            self.explanations.add(name, &operands, &result);
-            value = result?;
+            let operands = Operands::from([(value, begin), (self.application()?, place)]);
+            value = self.operate(name, &operands, |both| arithmetic(sign, &both[0], &both[1]))?;
         }
         Ok(value)
     }
@@ -286,12 +308,12 @@ impl<'a> Calculator<'a> {
             } else if calls {
                 self.reader.eat("(");
                 let arguments = self.arguments(")")?;
-                value = self.applied(&value, &arguments)?;
+                value = self.applied(Operands::one(value, begin), arguments)?;
             } else if self.reader.at_text("{") {
                 self.reader.eat("{");
                 self.reader.expect("}", "`}`")?;
             } else if self.at_method() {
-                value = self.method(value)?;
+                value = self.method(Operands::one(value, begin))?;
             } else {
                 return Ok(value);
             }
@@ -334,18 +356,19 @@ impl<'a> Calculator<'a> {
         Ok(stride)
     }
 
-    fn applied(&mut self, value: &Value, arguments: &[Value]) -> Result<Value, Refusal> {
-        if let Value::Layout(layout) = value
-            && let Some(sum) = self.symbols.sum(layout, &coordinate(arguments)?)
-        {
-            return Ok(sum);
-        }
-        let result = value.apply(arguments);
-        if self.explanations.are_recorded() {
-            let operands: Vec<Value> = [value].into_iter().chain(arguments).cloned().collect();
-            self.explanations.add("apply", &operands, &result);
-        }
-        result
+    /// A value with a coordinate in parentheses behind it.
+    fn applied(&mut self, mut operands: Operands, coord: Operands) -> Result<Value, Refusal> {
+        operands.extend(coord);
+        let symbols = self.symbols.clone();
+        self.operate("apply", &operands, |operands| {
+            let (value, coord) = (&operands[0], &operands[1..]);
+            if let Value::Layout(layout) = value
+                && let Some(sum) = symbols.sum(layout, &coordinate(coord)?)
+            {
+                return Ok(sum);
+            }
+            value.apply(coord)
+        })
     }
 
     /// Whether `.name` comes next.
@@ -355,19 +378,18 @@ impl<'a> Calculator<'a> {
     }
 
     /// `a.size()`, `a.layout<1>()`, `a.shape`: a call with `a` as its first argument.
-    fn method(&mut self, value: Value) -> Result<Value, Refusal> {
+    fn method(&mut self, mut operands: Operands) -> Result<Value, Refusal> {
         self.reader.eat(".");
         let begin = self.reader.place();
         let name = self.reader.name().unwrap_or_default();
         self.reader.advance(name.len());
-        let mut arguments = vec![value];
         if self.reader.eat("<") {
-            arguments.extend(self.arguments(">")?);
+            operands.extend(self.arguments(">")?);
         }
         if self.reader.eat("(") {
-            arguments.extend(self.arguments(")")?);
+            operands.extend(self.arguments(")")?);
         }
-        self.called(name, &arguments, begin)
+        self.called(name, &operands, begin)
     }
 }
 

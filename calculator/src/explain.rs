@@ -41,10 +41,6 @@ impl Explanations {
         self.list = Some(Vec::new());
     }
 
-    pub(crate) fn are_recorded(&self) -> bool {
-        self.list.is_some()
-    }
-
     pub(crate) fn list(&self) -> &[Explanation] {
         self.list.as_deref().unwrap_or_default()
     }

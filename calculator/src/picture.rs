@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use cutlet_layout_core::picture::{self, Color, Draw, Panel, ThreadValues};
+use cutlet_layout_core::picture::{self, Color, Draw, Grid, Panel, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use crate::calculator::evaluate;
-use crate::cells::{ColorBy, plain, rows};
+use crate::cells::{ColorBy, plain};
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -88,12 +88,10 @@ pub fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
 /// If the value is no layout, or has too many cells.
 pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
     few_enough(value.size()?)?;
-    let rows = rows(&value.shape()?);
     let panel = Colored {
         value,
         color,
-        rows,
-        columns: value.size()? / rows,
+        grid: Grid::of(&value.shape()?),
     };
     Ok(picture::Figure::new(&[&panel]).to_string())
 }
@@ -102,13 +100,12 @@ pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
 struct Colored<'a> {
     value: &'a Value,
     color: ColorBy,
-    rows: i64,
-    columns: i64,
+    grid: Grid,
 }
 
 impl Colored<'_> {
     fn element(&self, row: i64, column: i64) -> Option<IntTuple> {
-        self.value.at(row + column * self.rows).ok()
+        self.value.at(self.grid.coordinate(row, column)).ok()
     }
 }
 
@@ -117,8 +114,8 @@ impl Panel for Colored<'_> {
         write!(f, "{}", self.value)
     }
 
-    fn extent(&self) -> (i64, i64) {
-        (self.rows, self.columns)
+    fn grid(&self) -> Grid {
+        self.grid
     }
 
     fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -85,6 +85,15 @@ impl Symbols {
         named + rest
     }
 
+    /// A refusal's message, in which symbols are no directions.
+    pub(crate) fn in_words(&self, message: &str) -> String {
+        if self.is_empty() {
+            return message.to_owned();
+        }
+        self.named(message)
+            .replace("strides in basis directions", "symbolic strides")
+    }
+
     /// The value of a layout with symbolic strides at a coordinate, if it has some.
     pub(crate) fn sum(&self, layout: &Layout, coord: &IntTuple) -> Option<Value> {
         let symbolic = (0..layout.num_leaves()).any(|leaf| {
