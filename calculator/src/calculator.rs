@@ -12,6 +12,7 @@
 
 mod operands;
 mod primary;
+mod trials;
 
 use operands::Operands;
 
@@ -23,6 +24,7 @@ use crate::compose::compose;
 use crate::composed::Inner;
 use crate::equality::compare;
 use crate::explain::{Explanation, Explanations};
+use crate::extents::Extents;
 use crate::pasted;
 use crate::reader::Reader;
 use crate::refusal::{Refusal, caught, cut};
@@ -51,18 +53,33 @@ pub fn evaluate(text: &str) -> Result<Value, Refusal> {
     Calculator::new(text, Options::default()).evaluate()
 }
 
+/// What is read, which decides what an unknown name is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Values: an unknown name is a mistake, unless it is an extent of a shape before a colon.
+    Values,
+    /// Arguments that may be shapes: an unknown name in parentheses is a symbolic extent.
+    Shapes,
+    /// Extents: an unknown name is a symbolic extent.
+    Extents,
+    /// Strides: an unknown name is a symbolic stride.
+    Strides,
+}
+
 /// Evaluates an expression while it reads it from the left.
 pub struct Calculator<'a> {
     reader: Reader<'a>,
     options: Options,
     depth: usize,
-    /// Whether unknown names are symbols, as in strides.
-    reads_strides: bool,
+    reads: Reads,
     variables: HashMap<String, Value>,
     symbols: Symbols,
+    extents: Extents,
     explanations: Explanations,
     /// The place of the last operand of the operation that is being applied.
     operand: Option<usize>,
+    /// Whether an operation does more with symbolic strides than to multiply them.
+    needs_numbers: bool,
 }
 
 impl<'a> Calculator<'a> {
@@ -72,11 +89,13 @@ impl<'a> Calculator<'a> {
             reader: Reader::new(text),
             options,
             depth: 0,
-            reads_strides: false,
+            reads: Reads::Values,
             variables: HashMap::new(),
             symbols: Symbols::default(),
+            extents: Extents::default(),
             explanations: Explanations::default(),
             operand: None,
+            needs_numbers: false,
         }
     }
 
@@ -91,6 +110,19 @@ impl<'a> Calculator<'a> {
     /// # Errors
     /// As [`evaluate`].
     pub fn evaluate(&mut self) -> Result<Value, Refusal> {
+        let result = self.evaluate_once();
+        if self.needs_numbers {
+            self.extents = Extents::of(self.symbols.names())?;
+        }
+        if self.extents.is_empty() {
+            result
+        } else {
+            self.evaluate_symbolically()
+        }
+    }
+
+    /// Evaluates the expression with one value for each symbolic extent.
+    fn evaluate_once(&mut self) -> Result<Value, Refusal> {
         let result = caught(|| self.program());
         result.map_err(|refusal| {
             let refusal = match (refusal.column, self.operand) {
@@ -263,7 +295,7 @@ impl<'a> Calculator<'a> {
 
     fn quotient(&mut self) -> Result<Value, Refusal> {
         let begin = self.reader.place();
-        let mut value = self.application()?;
+        let mut value = self.application(true)?;
         while let Some(sign) = ["/", "%", "*"]
             .into_iter()
             .find(|sign| self.reader.eat(sign))
@@ -275,10 +307,24 @@ impl<'a> Calculator<'a> {
                 ("%", _) => "shape_mod",
                 _ => "product",
             };
-            let operands = Operands::from([(value, begin), (self.application()?, place)]);
+            // A product may be the shape of a vector: `4*M:1`.
+            let is_product = sign == "*";
+            let right = self.application(!is_product)?;
+            let operands = Operands::from([(value, begin), (right, place)]);
             value = self.operate(name, &operands, |both| arithmetic(sign, &both[0], &both[1]))?;
+            if is_product && self.at_colon() {
+                value = self.with_stride(&value, begin)?;
+            }
         }
         Ok(value)
+    }
+
+    /// Reads with another meaning of unknown names.
+    fn reading<T>(&mut self, reads: Reads, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outside = std::mem::replace(&mut self.reads, reads);
+        let value = read(self);
+        self.reads = outside;
+        value
     }
 
     /// Reads a nested expression.
@@ -297,13 +343,14 @@ impl<'a> Calculator<'a> {
         value
     }
 
-    fn application(&mut self) -> Result<Value, Refusal> {
+    /// A value, and what is applied to it: coordinates, methods, and a stride if it takes one.
+    fn application(&mut self, takes_stride: bool) -> Result<Value, Refusal> {
         let begin = self.reader.place();
         let mut value = self.nested(Self::primary)?;
         loop {
             // A parenthesis on the next line begins a statement.
             let calls = self.reader.at_text("(") && !self.reader.at_new_line();
-            if matches!(value, Value::Tuple(_)) && self.at_colon() {
+            if takes_stride && matches!(value, Value::Tuple(_)) && self.at_colon() {
                 value = self.with_stride(&value, begin)?;
             } else if calls {
                 self.reader.eat("(");
@@ -328,10 +375,7 @@ impl<'a> Calculator<'a> {
     fn with_stride(&mut self, shape: &Value, begin: usize) -> Result<Value, Refusal> {
         self.reader.eat(":");
         let place = self.reader.place();
-        let outside = std::mem::replace(&mut self.reads_strides, true);
-        let stride = self.stride();
-        self.reads_strides = outside;
-        let stride = stride?;
+        let stride = self.reading(Reads::Strides, Self::stride)?;
         let (Value::Tuple(shape), Value::Tuple(stride)) = (shape, &stride) else {
             let message = format!(
                 "a stride is made of integers, but `{}` is {}",
@@ -348,10 +392,13 @@ impl<'a> Calculator<'a> {
 
     /// A stride, which may be a multiple of a symbol: `72*w`.
     fn stride(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let mut stride = self.nested(Self::primary)?;
         while self.reader.eat("*") {
+            let place = self.reader.place();
             let factor = self.nested(Self::primary)?;
-            stride = arithmetic("*", &stride, &factor)?;
+            let operands = Operands::from([(stride, begin), (factor, place)]);
+            stride = self.operate_quietly(&operands, |both| arithmetic("*", &both[0], &both[1]))?;
         }
         Ok(stride)
     }

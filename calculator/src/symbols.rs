@@ -22,6 +22,10 @@ impl Symbols {
         self.names.is_empty()
     }
 
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The stride that a name stands for.
     pub(crate) fn stride(&mut self, name: &str) -> Result<Int, Refusal> {
         let known = self.names.iter().position(|known| known == name);

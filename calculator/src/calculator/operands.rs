@@ -50,6 +50,12 @@ impl Calculator<'_> {
         operands: &Operands,
         operation: impl FnOnce(&[Value]) -> Result<Value, Refusal>,
     ) -> Result<Value, Refusal> {
+        let computes = matches!(name, "cosize" | "upcast" | "downcast" | "recast_layout");
+        if computes && !self.symbols.is_empty() {
+            self.needs_numbers = true;
+            let message = format!("{name}: a stride of the operand has no number");
+            return Err(Refusal::new(message));
+        }
         let result = self.apply(operands, operation);
         self.explanations.add(name, &operands.values, &result);
         self.pointing(name, operands, result)

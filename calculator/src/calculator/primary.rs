@@ -1,14 +1,34 @@
 //! The innermost parts of expressions: integers, parentheses, names and calls.
 
-use cutlet_layout_core::{CAPACITY, IntTuple, LayoutError, Tiler};
+use cutlet_layout_core::{CAPACITY, Int, IntTuple, LayoutError, Tiler};
 
-use super::{Calculator, Operands, arithmetic, parenthesised};
+use super::{Calculator, Operands, Reads, arithmetic, parenthesised};
 use crate::functions;
 use crate::pasted::{self, NAMESPACES};
 use crate::refusal::{Refusal, cut};
 use crate::signatures::{canonical, is_known};
 use crate::table;
 use crate::value::Value;
+
+/// The most characters of a symbol's name.
+const LONGEST_SYMBOL: usize = 32;
+
+/// What is read between the parentheses of a call.
+fn read_in(name: &str) -> Reads {
+    match name {
+        "Stride" | "make_stride" => Reads::Strides,
+        "Shape" | "make_shape" => Reads::Extents,
+        "Layout"
+        | "make_layout"
+        | "make_identity_layout"
+        | "make_ordered_layout"
+        | "size"
+        | "product"
+        | "compact_col_major"
+        | "compact_row_major" => Reads::Shapes,
+        _ => Reads::Values,
+    }
+}
 
 impl<'a> Calculator<'a> {
     /// Expressions between commas, up to a closing bracket. Python's names of arguments are skipped.
@@ -59,7 +79,11 @@ impl<'a> Calculator<'a> {
         match self.reader.peek() {
             Some('(') => {
                 self.reader.eat("(");
-                let parts = self.arguments(")")?.values;
+                let inside = match self.reads {
+                    Reads::Shapes => Reads::Extents,
+                    reads => reads,
+                };
+                let parts = self.reading(inside, |own| own.arguments(")"))?.values;
                 parenthesised(parts).map_err(|refusal| self.reader.refusal(begin, refusal.message))
             }
             Some('<') => {
@@ -169,13 +193,12 @@ impl<'a> Calculator<'a> {
             if close == ")" {
                 self.reader.eat("(");
             }
-            let outside = std::mem::replace(&mut self.reads_strides, name == "Stride");
-            let arguments = self.arguments(close);
-            self.reads_strides = outside;
-            return pasted::of_type(name, arguments?.values)
+            let arguments = self.reading(read_in(name), |own| own.arguments(close))?;
+            return pasted::of_type(name, arguments.values)
                 .map_err(|refusal| self.reader.refusal(begin, refusal.message));
         }
-        if !is_known(name) || !has_arguments && self.reads_strides {
+        let is_symbol = matches!(self.reads, Reads::Strides | Reads::Extents);
+        if !is_known(name) || !has_arguments && is_symbol {
             return self.symbol(name, begin, has_arguments);
         }
         let template = if self.reader.eat("<") {
@@ -184,20 +207,30 @@ impl<'a> Calculator<'a> {
             Operands::default()
         };
         self.reader.expect("(", "`(` and arguments")?;
-        let outside = std::mem::replace(&mut self.reads_strides, name == "make_stride");
-        let arguments = self.arguments(")");
-        self.reads_strides = outside;
+        let arguments = self.reading(read_in(name), |own| own.arguments(")"))?;
         // C++ writes `take<1,3>(a)` where the calculator has `take(a, 1, 3)`.
-        let operands = arguments?.with_behind_first(template);
+        let operands = arguments.with_behind_first(template);
         self.called(name, &operands, begin)
     }
 
-    /// A symbolic stride, or a refusal of an unknown name.
+    /// A symbolic extent or stride, or a refusal of an unknown name.
     fn symbol(&mut self, name: &str, begin: usize, is_called: bool) -> Result<Value, Refusal> {
-        if self.reads_strides && !is_called && name.len() <= 32 {
-            let stride = self.symbols.stride(name);
-            let stride = stride.map_err(|refusal| self.reader.refusal(begin, refusal.message))?;
-            return Ok(Value::Tuple(IntTuple::int(stride)));
+        if !is_called && name.len() <= LONGEST_SYMBOL {
+            let reads = match self.reads {
+                Reads::Values | Reads::Shapes if self.reader.is_before_colon() => Reads::Extents,
+                reads => reads,
+            };
+            let symbol = match (self.extents.value(name), reads) {
+                (Some(value), _) => Some(Ok(Int::dynamic(value))),
+                (None, Reads::Extents) => Some(self.extents.add(name).map(Int::dynamic)),
+                (None, Reads::Strides) => Some(self.symbols.stride(name)),
+                (None, Reads::Values | Reads::Shapes) => None,
+            };
+            if let Some(symbol) = symbol {
+                let symbol =
+                    symbol.map_err(|refusal| self.reader.refusal(begin, refusal.message))?;
+                return Ok(Value::Tuple(IntTuple::int(symbol)));
+            }
         }
         let kind = if is_called {
             "there is no function"
