@@ -185,6 +185,16 @@ impl<'a> Calculator<'a> {
         if let Some(constant) = pasted::constant(name) {
             return Ok(constant);
         }
+        if pasted::PRINTS.contains(&name) && self.reader.eat("(") {
+            let value = self.nested(Self::comparison)?;
+            self.reader.expect(")", "`)`")?;
+            return Ok(value);
+        }
+        if name == "int" && self.reader.eat("{") {
+            let value = self.integer()?;
+            self.reader.expect("}", "`}`")?;
+            return Ok(value);
+        }
         if name == "gather" {
             return table::read(&mut self.reader);
         }
