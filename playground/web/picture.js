@@ -123,8 +123,8 @@ function layoutGrid(cells, color) {
   };
 }
 
-/** The cells of a tile for `gridSvg`: all holders of each, and those of one thread or value in colour. */
-function threadGrid(cells, thread, value) {
+/** The cells of a tile for `gridSvg`: all holders of each, those of one thread or value coloured by thread or value. */
+function threadGrid(cells, thread, value, by) {
   const shown = ([t, v]) => (thread === null || t === thread) && (value === null || v === value);
   return {
     ...cells,
@@ -132,7 +132,7 @@ function threadGrid(cells, thread, value) {
     fills: cells.holders.map((holders) => {
       const holder = holders.find(shown);
       if (!holder) return "var(--paper)";
-      return fillOf(thread === null ? holder[0] : holder[1], "thread");
+      return fillOf(by === "thread" ? holder[0] : holder[1], "thread");
     }),
   };
 }
