@@ -553,7 +553,19 @@ fn zipped_results_are_coloured_by_their_tiles() {
     );
     // Bank 0 has the elements 0 and 1 of 16 bits.
     let banks = ["(_8,_4)", "--svg", name, "--color", "bank", "--banks", "16"];
-    assert_eq!(colours(&banks, "#afafff"), 4);
+    assert_eq!(colours(&banks, "#afafff"), 2);
+    // A column of 8 rows has one bank without the swizzle, and 8 with it. Both are drawn.
+    let swizzled = [
+        "Sw<3,0,3> o 0 o (8,8):(8,1)",
+        "--svg",
+        name,
+        "--color",
+        "bank",
+        "--banks",
+        "128",
+    ];
+    assert_eq!(colours(&swizzled, "#afafff"), 8 + 8);
+    assert_eq!(colours(&swizzled, "font-weight=\"bold\""), 2);
     // Thread 0 has 4 of 16×8 accumulators, and value 0 is in 32 of them. Colours repeat after eight threads.
     let held = "((4,8),(2,2)):((32,1),(16,8))";
     for (by, cells) in [("thread", 16), ("value", 32)] {
