@@ -115,8 +115,12 @@ impl Value {
     }
 
     pub(crate) fn not(&self, wanted: &str) -> Refusal {
+        let way_out = match self {
+            Value::Symbolic(_) => ": give numbers for its symbols",
+            _ => "",
+        };
         Refusal::new(format!(
-            "{wanted} is needed, but `{}` is {}",
+            "{wanted} is needed, but `{}` is {}{way_out}",
             cut(&self.to_string()),
             self.kind()
         ))

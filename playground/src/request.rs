@@ -50,6 +50,9 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     let Ok(value) = calculator.evaluate() else {
         return response;
     };
+    if let (Value::Symbolic(_), Err(refusal)) = (&value, value.layout()) {
+        response["cells"] = or_error(Err(refusal));
+    }
     if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
         return response;
     }

@@ -58,6 +58,14 @@ fn symbols_have_no_code() {
     let answer = ask(json!({ "ask": "answer", "expression": "(4,2):(1,ldm)" }));
     assert_eq!(answer["cells"]["texts"][1], "ldm");
     assert!(answer["code"].is_null());
+
+    let answer = ask(json!({ "ask": "answer", "expression": "(M,N):(N,1)" }));
+    assert_eq!(answer["value"]["text"], "(M,N):(N,1)");
+    let message = answer["cells"]["error"]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("give numbers for its symbols"),
+        "{message}"
+    );
 }
 
 #[test]
