@@ -237,6 +237,17 @@ fn extents_may_be_symbols() {
         ("(M,N):(N,_1)", "(M,N):(N,_1)"),
         ("(M,N):(1,M)", "(M,N):(1,M)"),
         ("M:1", "M:1"),
+        (
+            "tile_to_shape(Sw<3,4,3> o 0 o (8,64):(64,1), (8,N))",
+            "error: column 46: tile_to_shape: (8,64) to (8,N): the block's extents must divide the shape's",
+        ),
+        (
+            "tile_to_shape((_8,_8):(_8,_1), (_8,N))",
+            "error: column 32: tile_to_shape: (8,8) to (8,N): the block's extents must divide the shape's",
+        ),
+        ("idx2crd(17, (M,4))", "(17,0)"),
+        ("crd2idx((1,2), (M,4))", "2*M + 1"),
+        ("compatible((M,6), (M,(2,3)))", "true"),
         ("4*M:_1", "4*M:_1"),
         ("2*4:1", "8:1"),
         (

@@ -25,7 +25,14 @@ fn read_in(name: &str) -> Reads {
         | "size"
         | "product"
         | "compact_col_major"
-        | "compact_row_major" => Reads::Shapes,
+        | "compact_row_major"
+        | "tile_to_shape"
+        | "with_shape"
+        | "idx2crd"
+        | "crd2idx"
+        | "shape_div"
+        | "shape_mod"
+        | "compatible" => Reads::Shapes,
         _ => Reads::Values,
     }
 }
