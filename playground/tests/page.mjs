@@ -100,6 +100,16 @@ const tests = {
     assert.equal(await cells("layout-picture"), 8);
   },
 
+  async "texts are as wide as their cells"() {
+    await open();
+    await type("(_4,_64):(_64,_1)");
+    const wide = await read(`(() => {
+      const svg = document.querySelector("#layout-picture svg");
+      return svg.querySelector(".row").getComputedTextLength() / (svg.dataset.columns * svg.dataset.width);
+    })()`);
+    assert.ok(Math.abs(wide - 1) < 0.01, `${wide}`);
+  },
+
   async "a mistake is marked under its place"() {
     await open();
     await type("(4,2):(1,4");
@@ -201,6 +211,7 @@ const tests = {
   async "a saved picture has no variables"() {
     await open("#e=" + encodeURIComponent("(_4,_4):(_4,_1)") + "&view=export");
     const svg = await read("standalone(document.querySelector('#layout-picture svg'))");
+    assert.equal(svg.split("textLength=").length - 1, 4);
     assert.ok(!svg.includes("var(") && !svg.includes("calc(") && svg.startsWith("<svg"), svg.slice(0, 300));
     assert.ok((await shown("code-cpp")).startsWith("Layout<Shape<Int<4>, Int<4>>"));
     assert.ok((await shown("table")).startsWith("(_4,_4):(_4,_1)\n"));

@@ -447,6 +447,7 @@ function moduleBytes() {
 
 async function begin() {
   state.calculator = await Calculator.of(moduleBytes());
+  measureFont();
   recall();
   listen();
   showGallery();
