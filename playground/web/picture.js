@@ -43,7 +43,7 @@ function gridSvg(cells, label) {
   const widest = lines.reduce((most, cell) => Math.max(most, longest(cell)), 1);
   const rowLabels = cells.row_labels ?? Array.from({ length: rows }, (_, row) => row);
   const columnLabels = cells.column_labels ?? Array.from({ length: columns }, (_, column) => column);
-  const characters = Math.max(4, Math.max(widest, longest(columnLabels)) + 1);
+  const characters = Math.max(4, widest + 2, longest(columnLabels) + 1);
   const width = characters * CHARACTER;
   const height = Math.max(CELL_HEIGHT, tallest * LINE_HEIGHT + 8);
   const left = (longest(rowLabels) + 1) * CHARACTER + 4;
