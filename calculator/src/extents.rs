@@ -1,8 +1,9 @@
 //! Symbolic extents: names for extents without a value.
 //!
 //! An expression with symbolic extents is evaluated several times, each time with other values for its symbols. The
-//! result is printed if one expression of the symbols is right every time. The values are large: eight sets of primes, and
-//! one of multiples of all small numbers. So a result holds for symbols that are larger than all numbers beside them.
+//! result is printed if one expression of the symbols is right every time. The values are large: eight sets of primes,
+//! and one of multiples of all small numbers. So a result holds for symbols that are larger than all numbers beside
+//! them.
 
 mod sum;
 

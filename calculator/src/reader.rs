@@ -105,8 +105,8 @@ impl<'a> Reader<'a> {
         Some(&rest[..end.unwrap_or(rest.len())])
     }
 
-    /// Whether a colon follows: behind the last word, or behind the parentheses that it is in. So it does if the word is
-    /// a part of a shape.
+    /// Whether a colon follows: behind the last word, or behind the parentheses that it is in. So it does if the word
+    /// is a part of a shape.
     pub(crate) fn is_before_colon(&self) -> bool {
         let rest = self.rest();
         let mut depth = 0;

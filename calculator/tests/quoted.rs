@@ -1,4 +1,5 @@
-//! The examples of CuTe's documentation and of tutorials on it, as they are pasted, each with the answer that it states.
+//! The examples of CuTe's documentation and of tutorials on it, as they are pasted, each with the answer that it
+//! states.
 
 mod check;
 
