@@ -10,7 +10,11 @@
 //!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
 //! ```
 
+mod operands;
 mod primary;
+mod trials;
+
+use operands::Operands;
 
 use std::collections::HashMap;
 
@@ -20,6 +24,7 @@ use crate::compose::compose;
 use crate::composed::Inner;
 use crate::equality::compare;
 use crate::explain::{Explanation, Explanations};
+use crate::extents::Extents;
 use crate::pasted;
 use crate::reader::Reader;
 use crate::refusal::{Refusal, caught, cut};
@@ -48,16 +53,33 @@ pub fn evaluate(text: &str) -> Result<Value, Refusal> {
     Calculator::new(text, Options::default()).evaluate()
 }
 
+/// What is read, which decides what an unknown name is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Values: an unknown name is a mistake, unless it is an extent of a shape before a colon.
+    Values,
+    /// Arguments that may be shapes: an unknown name in parentheses is a symbolic extent.
+    Shapes,
+    /// Extents: an unknown name is a symbolic extent.
+    Extents,
+    /// Strides: an unknown name is a symbolic stride.
+    Strides,
+}
+
 /// Evaluates an expression while it reads it from the left.
 pub struct Calculator<'a> {
     reader: Reader<'a>,
     options: Options,
     depth: usize,
-    /// Whether unknown names are symbols, as in strides.
-    reads_strides: bool,
+    reads: Reads,
     variables: HashMap<String, Value>,
     symbols: Symbols,
+    extents: Extents,
     explanations: Explanations,
+    /// The place of the last operand of the operation that is being applied.
+    operand: Option<usize>,
+    /// Whether an operation does more with symbolic strides than to multiply them.
+    needs_numbers: bool,
 }
 
 impl<'a> Calculator<'a> {
@@ -67,10 +89,13 @@ impl<'a> Calculator<'a> {
             reader: Reader::new(text),
             options,
             depth: 0,
-            reads_strides: false,
+            reads: Reads::Values,
             variables: HashMap::new(),
             symbols: Symbols::default(),
+            extents: Extents::default(),
             explanations: Explanations::default(),
+            operand: None,
+            needs_numbers: false,
         }
     }
 
@@ -85,10 +110,29 @@ impl<'a> Calculator<'a> {
     /// # Errors
     /// As [`evaluate`].
     pub fn evaluate(&mut self) -> Result<Value, Refusal> {
+        let result = self.evaluate_once();
+        if self.needs_numbers {
+            self.extents = Extents::of(self.symbols.names())?;
+        }
+        if self.extents.is_empty() {
+            result
+        } else {
+            self.evaluate_symbolically()
+        }
+    }
+
+    /// Evaluates the expression with one value for each symbolic extent.
+    fn evaluate_once(&mut self) -> Result<Value, Refusal> {
         let result = caught(|| self.program());
-        result.map_err(|refusal| Refusal {
-            message: self.symbols.named(&refusal.message),
-            ..refusal
+        result.map_err(|refusal| {
+            let refusal = match (refusal.column, self.operand) {
+                (None, Some(place)) => self.reader.refusal(place, refusal.message),
+                _ => refusal,
+            };
+            Refusal {
+                message: self.symbols.in_words(&refusal.message),
+                ..refusal
+            }
         })
     }
 
@@ -129,9 +173,9 @@ impl<'a> Calculator<'a> {
             }
             value = self.statement()?;
         }
-        Err(Refusal::new(format!(
-            "the program has more than {STATEMENTS} statements"
-        )))
+        let message = format!("the program has more than {STATEMENTS} statements");
+        let place = self.reader.place();
+        Err(self.reader.refusal(place, message))
     }
 
     /// An expression, or a variable and its value: `a = (4,2):(1,4)`, `auto a = …`.
@@ -180,32 +224,37 @@ impl<'a> Calculator<'a> {
     }
 
     fn comparison(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let left = self.composition()?;
         if self.reader.eat("==") {
-            let right = self.composition()?;
-            return compare(&left, &right);
+            let place = self.reader.place();
+            let operands = Operands::from([(left, begin), (self.composition()?, place)]);
+            return self.operate_quietly(&operands, |both| compare(&both[0], &both[1]));
         }
         Ok(left)
     }
 
     /// `a o b o …`. An int tuple between two signs is the offset of a composed layout.
     fn composition(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let mut value = self.quotient()?;
         while self.eat_circle() {
             if self.reader.at_text("smem_ptr[") {
                 value = self.in_shared_memory(&value)?;
                 continue;
             }
+            let place = self.reader.place();
             let next = self.quotient()?;
             let has_offset = matches!(next, Value::Tuple(_)) && value.inner().is_some();
+            let mut operands = Operands::from([(value, begin), (next, place)]);
             value = if has_offset && self.eat_circle() {
-                let outer = self.quotient()?;
-                pasted::composed(&value, &next, &outer)?
+                let place = self.reader.place();
+                operands.push(self.quotient()?, place);
+                self.operate_quietly(&operands, |parts| {
+                    pasted::composed(&parts[0], &parts[1], &parts[2])
+                })?
             } else {
-                let operands = [value, next];
-                let result = compose(&operands[0], &operands[1]);
-                self.explanations.add("composition", &operands, &result);
-                result?
+                self.operate("composition", &operands, |both| compose(&both[0], &both[1]))?
             };
         }
         Ok(value)
@@ -226,8 +275,13 @@ impl<'a> Calculator<'a> {
         if !self.eat_circle() {
             return Err(self.reader.expected("`o` and a layout"));
         }
-        let outer = self.quotient()?.layout()?;
-        Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
+        let place = self.reader.place();
+        let operands = Operands::one(self.quotient()?, place);
+        let swizzle = *swizzle;
+        self.operate_quietly(&operands, |outer| {
+            let outer = outer[0].layout()?;
+            Ok(swizzle.try_recast(8, bits)?.composition(&outer).into())
+        })
     }
 
     /// Reads `o` or `∘`.
@@ -240,23 +294,37 @@ impl<'a> Calculator<'a> {
     }
 
     fn quotient(&mut self) -> Result<Value, Refusal> {
-        let mut value = self.application()?;
+        let begin = self.reader.place();
+        let mut value = self.application(true)?;
         while let Some(sign) = ["/", "%", "*"]
             .into_iter()
             .find(|sign| self.reader.eat(sign))
         {
-            let operands = [value, self.application()?];
-            let result = arithmetic(sign, &operands[0], &operands[1]);
-            let name = match (sign, &operands[0]) {
+            let place = self.reader.place();
+            let name = match (sign, &value) {
                 ("/", Value::Layout(_)) => "layout_div",
                 ("/", _) => "shape_div",
                 ("%", _) => "shape_mod",
                 _ => "product",
             };
-            self.explanations.add(name, &operands, &result);
-            value = result?;
+            // A product may be the shape of a vector: `4*M:1`.
+            let is_product = sign == "*";
+            let right = self.application(!is_product)?;
+            let operands = Operands::from([(value, begin), (right, place)]);
+            value = self.operate(name, &operands, |both| arithmetic(sign, &both[0], &both[1]))?;
+            if is_product && self.at_colon() {
+                value = self.with_stride(&value, begin)?;
+            }
         }
         Ok(value)
+    }
+
+    /// Reads with another meaning of unknown names.
+    fn reading<T>(&mut self, reads: Reads, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outside = std::mem::replace(&mut self.reads, reads);
+        let value = read(self);
+        self.reads = outside;
+        value
     }
 
     /// Reads a nested expression.
@@ -275,23 +343,24 @@ impl<'a> Calculator<'a> {
         value
     }
 
-    fn application(&mut self) -> Result<Value, Refusal> {
+    /// A value, and what is applied to it: coordinates, methods, and a stride if it takes one.
+    fn application(&mut self, takes_stride: bool) -> Result<Value, Refusal> {
         let begin = self.reader.place();
         let mut value = self.nested(Self::primary)?;
         loop {
             // A parenthesis on the next line begins a statement.
             let calls = self.reader.at_text("(") && !self.reader.at_new_line();
-            if matches!(value, Value::Tuple(_)) && self.at_colon() {
+            if takes_stride && matches!(value, Value::Tuple(_)) && self.at_colon() {
                 value = self.with_stride(&value, begin)?;
             } else if calls {
                 self.reader.eat("(");
                 let arguments = self.arguments(")")?;
-                value = self.applied(&value, &arguments)?;
+                value = self.applied(Operands::one(value, begin), arguments)?;
             } else if self.reader.at_text("{") {
                 self.reader.eat("{");
                 self.reader.expect("}", "`}`")?;
             } else if self.at_method() {
-                value = self.method(value)?;
+                value = self.method(Operands::one(value, begin))?;
             } else {
                 return Ok(value);
             }
@@ -306,10 +375,7 @@ impl<'a> Calculator<'a> {
     fn with_stride(&mut self, shape: &Value, begin: usize) -> Result<Value, Refusal> {
         self.reader.eat(":");
         let place = self.reader.place();
-        let outside = std::mem::replace(&mut self.reads_strides, true);
-        let stride = self.stride();
-        self.reads_strides = outside;
-        let stride = stride?;
+        let stride = self.reading(Reads::Strides, Self::stride)?;
         let (Value::Tuple(shape), Value::Tuple(stride)) = (shape, &stride) else {
             let message = format!(
                 "a stride is made of integers, but `{}` is {}",
@@ -326,26 +392,30 @@ impl<'a> Calculator<'a> {
 
     /// A stride, which may be a multiple of a symbol: `72*w`.
     fn stride(&mut self) -> Result<Value, Refusal> {
+        let begin = self.reader.place();
         let mut stride = self.nested(Self::primary)?;
         while self.reader.eat("*") {
+            let place = self.reader.place();
             let factor = self.nested(Self::primary)?;
-            stride = arithmetic("*", &stride, &factor)?;
+            let operands = Operands::from([(stride, begin), (factor, place)]);
+            stride = self.operate_quietly(&operands, |both| arithmetic("*", &both[0], &both[1]))?;
         }
         Ok(stride)
     }
 
-    fn applied(&mut self, value: &Value, arguments: &[Value]) -> Result<Value, Refusal> {
-        if let Value::Layout(layout) = value
-            && let Some(sum) = self.symbols.sum(layout, &coordinate(arguments)?)
-        {
-            return Ok(sum);
-        }
-        let result = value.apply(arguments);
-        if self.explanations.are_recorded() {
-            let operands: Vec<Value> = [value].into_iter().chain(arguments).cloned().collect();
-            self.explanations.add("apply", &operands, &result);
-        }
-        result
+    /// A value with a coordinate in parentheses behind it.
+    fn applied(&mut self, mut operands: Operands, coord: Operands) -> Result<Value, Refusal> {
+        operands.extend(coord);
+        let symbols = self.symbols.clone();
+        self.operate("apply", &operands, |operands| {
+            let (value, coord) = (&operands[0], &operands[1..]);
+            if let Value::Layout(layout) = value
+                && let Some(sum) = symbols.sum(layout, &coordinate(coord)?)
+            {
+                return Ok(sum);
+            }
+            value.apply(coord)
+        })
     }
 
     /// Whether `.name` comes next.
@@ -355,19 +425,18 @@ impl<'a> Calculator<'a> {
     }
 
     /// `a.size()`, `a.layout<1>()`, `a.shape`: a call with `a` as its first argument.
-    fn method(&mut self, value: Value) -> Result<Value, Refusal> {
+    fn method(&mut self, mut operands: Operands) -> Result<Value, Refusal> {
         self.reader.eat(".");
         let begin = self.reader.place();
         let name = self.reader.name().unwrap_or_default();
         self.reader.advance(name.len());
-        let mut arguments = vec![value];
         if self.reader.eat("<") {
-            arguments.extend(self.arguments(">")?);
+            operands.extend(self.arguments(">")?);
         }
         if self.reader.eat("(") {
-            arguments.extend(self.arguments(")")?);
+            operands.extend(self.arguments(")")?);
         }
-        self.called(name, &arguments, begin)
+        self.called(name, &operands, begin)
     }
 }
 

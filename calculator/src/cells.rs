@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cutlet_layout_core::picture::Grid;
 use cutlet_layout_core::{IntTuple, Layout, idx2crd, try_composition};
 use serde_json::{Value as Json, json};
 
@@ -41,6 +42,9 @@ impl ColorBy {
             "row" => Ok(ColorBy::Row),
             "column" => Ok(ColorBy::Column),
             "bank" => Ok(ColorBy::Bank(bits)),
+            "thread" | "value" => Err(Refusal::new(format!(
+                "a colour by {name} needs a tile of threads and values: give its shape with --tv"
+            ))),
             other => Err(Refusal::new(format!(
                 "there is no colour by `{other}`: give index, row, column or bank"
             ))),
@@ -65,17 +69,16 @@ impl ColorBy {
 /// # Errors
 /// If the value is no layout, or has too many cells.
 pub fn layout_cells(value: &Value, color: ColorBy, symbols: &Symbols) -> Result<Json, Refusal> {
+    few_enough(value.size()?)?;
     let shape = inner_shape(&value.shape()?);
-    let size = few_enough(value.size()?)?;
-    let (down, across) = sides(&shape);
-    let rows = down.size();
-    let columns = size / rows;
+    let grid = Grid::of(&shape);
+    let (rows, columns) = (grid.rows(), grid.columns());
     let mut texts = Vec::new();
     let mut naturals = Vec::new();
     let mut groups = Vec::new();
     for row in 0..rows {
         for column in 0..columns {
-            let c = row + column * rows;
+            let c = grid.coordinate(row, column);
             let (text, index) = shown(value, c, symbols)?;
             groups.push(color.group(row, column, index));
             texts.push(text);
@@ -85,10 +88,10 @@ pub fn layout_cells(value: &Value, color: ColorBy, symbols: &Symbols) -> Result<
     Ok(json!({
         "rows": rows,
         "columns": columns,
-        "row_lines": lines(&down),
-        "column_lines": lines(&across),
-        "row_labels": labels(&down),
-        "column_labels": labels(&across),
+        "row_lines": (1..rows).map(|row| grid.row_ends(row)).collect::<Vec<_>>(),
+        "column_lines": (1..columns).map(|column| grid.column_ends(column)).collect::<Vec<_>>(),
+        "row_labels": (0..rows).map(|row| grid.row_label(row).to_string()).collect::<Vec<_>>(),
+        "column_labels": (0..columns).map(|column| grid.column_label(column).to_string()).collect::<Vec<_>>(),
         "texts": texts,
         "naturals": naturals,
         "groups": groups,
@@ -112,20 +115,6 @@ pub(crate) fn plain(element: &IntTuple) -> Option<i64> {
     index.map(|index| index.value())
 }
 
-/// The number of rows of a picture.
-pub(crate) fn rows(shape: &IntTuple) -> i64 {
-    sides(&inner_shape(shape)).0.size()
-}
-
-fn few_enough(size: i64) -> Result<i64, Refusal> {
-    if size > MOST_CELLS {
-        return Err(Refusal::new(format!(
-            "{size} cells are too many to draw here; the most are {MOST_CELLS}"
-        )));
-    }
-    Ok(size)
-}
-
 /// The shape without parentheses around the whole.
 fn inner_shape(shape: &IntTuple) -> IntTuple {
     let mut inner = *shape;
@@ -135,38 +124,13 @@ fn inner_shape(shape: &IntTuple) -> IntTuple {
     inner
 }
 
-/// The shapes that run down and across. A vector runs across.
-fn sides(shape: &IntTuple) -> (IntTuple, IntTuple) {
-    match shape.rank() {
-        1 => (IntTuple::from(1), *shape),
-        2 => (shape.mode(0), shape.mode(1)),
-        rank => (shape.mode(0), shape.take(1, rank)),
+fn few_enough(size: i64) -> Result<i64, Refusal> {
+    if size > MOST_CELLS {
+        return Err(Refusal::new(format!(
+            "{size} cells are too many to draw here; the most are {MOST_CELLS}"
+        )));
     }
-}
-
-/// For each line between cells, how many modes end there: 0 inside the innermost mode.
-fn lines(shape: &IntTuple) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let mut reached: i64 = 1;
-    for leaf in 0..shape.num_leaves() {
-        reached = reached.saturating_mul(shape.leaf(leaf).value());
-        ends.push(reached);
-    }
-    ends.pop();
-    (1..shape.size())
-        .map(|line| {
-            ends.iter()
-                .filter(|&&end| end > 1 && line % end == 0)
-                .count()
-        })
-        .collect()
-}
-
-/// The natural coordinate of each row or column.
-fn labels(shape: &IntTuple) -> Vec<String> {
-    (0..shape.size())
-        .map(|c| idx2crd(&IntTuple::from(c), shape).to_dynamic().to_string())
-        .collect()
+    Ok(size)
 }
 
 /// The cells of a tile with all threads and values that hold each, row by row.

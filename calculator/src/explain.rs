@@ -18,6 +18,10 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    pub(crate) fn of(lines: Vec<String>) -> Explanation {
+        Explanation { lines }
+    }
+
     /// The lines, from the operation and its operands to its result.
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -43,6 +47,13 @@ impl Explanations {
 
     pub(crate) fn are_recorded(&self) -> bool {
         self.list.is_some()
+    }
+
+    /// Replaces the explanations, if they are wanted.
+    pub(crate) fn replace(&mut self, explanations: Vec<Explanation>) {
+        if self.are_recorded() {
+            self.list = Some(explanations);
+        }
     }
 
     pub(crate) fn list(&self) -> &[Explanation] {

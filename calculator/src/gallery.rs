@@ -34,6 +34,11 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "Layouts",
+        "Columns that are two pairs",
+        "(8,(2,2)):(2,(1,16))",
+    ),
+    (
+        "Layouts",
         "Strides that are directions",
         "make_identity_layout((_8,_6))",
     ),
@@ -41,6 +46,11 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
         "Algebra",
         "A vector seen as a matrix",
         "_20:_2 o (_5,_4):(_4,_1)",
+    ),
+    (
+        "Algebra",
+        "Composition, value by value",
+        "(_6,_2):(_8,_2) o (_4,_3):(_3,_1)",
     ),
     (
         "Algebra",
@@ -82,6 +92,16 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
         "Division",
         "A matrix in blocks",
         "zipped_divide((_8,_6):(_1,_8), <_4,_2>)",
+    ),
+    (
+        "Division",
+        "A layout divided by a number",
+        "(3,6,2,8):(w,x,y,z) / 72",
+    ),
+    (
+        "Division",
+        "A matrix of any size in tiles",
+        "zipped_divide((M,K):(K,_1), <_128,_64>)",
     ),
     (
         "Product",

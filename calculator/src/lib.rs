@@ -11,6 +11,7 @@ mod compose;
 mod composed;
 mod equality;
 mod explain;
+mod extents;
 pub mod figures;
 mod functions;
 pub mod gallery;

@@ -22,6 +22,9 @@ pub(crate) const DECLARES: [&str; 8] = [
     "Tensor",
 ];
 
+/// Functions that print their argument, which is their value here.
+pub(crate) const PRINTS: [&str; 4] = ["print", "print_layout", "print_latex", "printf"];
+
 /// The value of a name that needs no arguments.
 pub(crate) fn constant(name: &str) -> Option<Value> {
     Some(match name {

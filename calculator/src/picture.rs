@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use cutlet_layout_core::picture::{self, Color, Draw, Panel, ThreadValues};
+use cutlet_layout_core::picture::{self, Color, Draw, Grid, Panel, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use crate::calculator::evaluate;
-use crate::cells::{ColorBy, plain, rows};
+use crate::cells::{ColorBy, plain};
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -30,6 +30,9 @@ impl Picture {
     /// # Errors
     /// If the value is no layout, or has too many cells.
     pub fn draw(self, value: &Value) -> Result<String, Refusal> {
+        if let (Picture::Svg, Value::Composed(_)) = (self, value) {
+            return colored(value, ColorBy::Index);
+        }
         match value {
             Value::Composed(layout) => self.of(&layout.by_reference(), layout.outer().size()),
             other => {
@@ -82,19 +85,22 @@ pub fn by_tile(value: &Value, tiler: &str) -> Result<String, Refusal> {
     Ok(picture::tiled_svg(&layout, &tiler)?.to_string())
 }
 
-/// An SVG document of a layout, its cells coloured by row, column, bank or index.
+/// An SVG document of a layout, its cells coloured by row, column, bank or index. A swizzled layout is drawn below the
+/// same layout without its swizzle.
 ///
 /// # Errors
 /// If the value is no layout, or has too many cells.
 pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
     few_enough(value.size()?)?;
-    let rows = rows(&value.shape()?);
-    let panel = Colored {
-        value,
-        color,
-        rows,
-        columns: value.size()? / rows,
-    };
+    let grid = Grid::of(&value.shape()?);
+    let panel = Colored { value, color, grid };
+    if let Value::Composed(layout) = value
+        && layout.swizzled().is_some()
+    {
+        let value = &Value::Layout(*layout.outer());
+        let before = Colored { value, color, grid };
+        return Ok(picture::Figure::new(&[&before, &panel]).to_string());
+    }
     Ok(picture::Figure::new(&[&panel]).to_string())
 }
 
@@ -102,13 +108,12 @@ pub fn colored(value: &Value, color: ColorBy) -> Result<String, Refusal> {
 struct Colored<'a> {
     value: &'a Value,
     color: ColorBy,
-    rows: i64,
-    columns: i64,
+    grid: Grid,
 }
 
 impl Colored<'_> {
     fn element(&self, row: i64, column: i64) -> Option<IntTuple> {
-        self.value.at(row + column * self.rows).ok()
+        self.value.at(self.grid.coordinate(row, column)).ok()
     }
 }
 
@@ -117,8 +122,8 @@ impl Panel for Colored<'_> {
         write!(f, "{}", self.value)
     }
 
-    fn extent(&self) -> (i64, i64) {
-        (self.rows, self.columns)
+    fn grid(&self) -> Grid {
+        self.grid
     }
 
     fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,9 +139,19 @@ impl Panel for Colored<'_> {
             .and_then(|element| plain(&element));
         match self.color.group(row, column, index) {
             Some(group) if self.color == ColorBy::Index => Color::of_index(group),
+            Some(bank) if matches!(self.color, ColorBy::Bank(_)) => of_bank(bank),
             Some(group) => Color::of_tile(group),
             None => Color::WHITE,
         }
+    }
+}
+
+/// The colour of a bank of shared memory, another for each of 32: eight hues in four shades.
+fn of_bank(bank: i64) -> Color {
+    let hue = Color::of_tile(bank % 8);
+    let percent = [100, 86, 74, 63][(bank / 8 % 4) as usize];
+    Color {
+        rgb: hue.rgb.map(|part| (u16::from(part) * percent / 100) as u8),
     }
 }
 

@@ -21,6 +21,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The whole text.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// The place of the next word.
     pub(crate) fn place(&mut self) -> usize {
         self.peek();
@@ -98,6 +103,27 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
         Some(&rest[..end.unwrap_or(rest.len())])
+    }
+
+    /// Whether a colon follows: behind the last word, or behind the parentheses that it is in. So it does if the word
+    /// is a part of a shape.
+    pub(crate) fn is_before_colon(&self) -> bool {
+        let rest = self.rest();
+        let mut depth = 0;
+        let mut is_behind_comma = false;
+        for (at, c) in rest.char_indices() {
+            match c {
+                '(' | '[' | '<' if is_behind_comma => depth += 1,
+                ')' | ']' | '>' if depth > 0 => depth -= 1,
+                ')' => is_behind_comma = false,
+                ',' => is_behind_comma = true,
+                _ if is_behind_comma || c.is_whitespace() => {}
+                ':' => return !rest[at..].starts_with("::"),
+                '*' | '_' | '0'..='9' => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// A refusal that points at a place in the text.

@@ -22,6 +22,10 @@ impl Symbols {
         self.names.is_empty()
     }
 
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The stride that a name stands for.
     pub(crate) fn stride(&mut self, name: &str) -> Result<Int, Refusal> {
         let known = self.names.iter().position(|known| known == name);
@@ -83,6 +87,15 @@ impl Symbols {
             rest = &after[digits..];
         }
         named + rest
+    }
+
+    /// A refusal's message, in which symbols are no directions.
+    pub(crate) fn in_words(&self, message: &str) -> String {
+        if self.is_empty() {
+            return message.to_owned();
+        }
+        self.named(message)
+            .replace("strides in basis directions", "symbolic strides")
     }
 
     /// The value of a layout with symbolic strides at a coordinate, if it has some.

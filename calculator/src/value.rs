@@ -33,6 +33,8 @@ pub enum Value {
     List(Vec<IntTuple>),
     /// A sum of symbols with their factors.
     Sum(Vec<Int>),
+    /// The text of a value with symbolic extents.
+    Symbolic(String),
     /// `LayoutLeft` or `LayoutRight`: which extent has stride 1.
     Order {
         /// Whether it is the leftmost.
@@ -54,6 +56,7 @@ impl fmt::Display for Value {
             Value::List(list) => separated(f, list, " "),
             Value::Sum(terms) if terms.is_empty() => f.write_str("0"),
             Value::Sum(terms) => separated(f, terms, " + "),
+            Value::Symbolic(text) => f.write_str(text),
             Value::Order { left } => f.write_str(if *left { "LayoutLeft" } else { "LayoutRight" }),
         }
     }
@@ -106,13 +109,18 @@ impl Value {
             Value::Comparison(_) => "a comparison",
             Value::List(_) => "a list",
             Value::Sum(_) => "a sum of symbols",
+            Value::Symbolic(_) => "a value with symbolic extents",
             Value::Order { .. } => "an order of strides",
         }
     }
 
     pub(crate) fn not(&self, wanted: &str) -> Refusal {
+        let way_out = match self {
+            Value::Symbolic(_) => ": give numbers for its symbols",
+            _ => "",
+        };
         Refusal::new(format!(
-            "{wanted} is needed, but `{}` is {}",
+            "{wanted} is needed, but `{}` is {}{way_out}",
             cut(&self.to_string()),
             self.kind()
         ))

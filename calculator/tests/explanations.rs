@@ -129,6 +129,18 @@ fn composed_layouts_change_outside() {
     );
 }
 
+/// Steps on symbolic extents are expressions of the symbols.
+#[test]
+fn symbolic_extents_are_explained() {
+    let words = explained("zipped_divide((M,K):(K,_1), <_128,_64>)");
+    assert!(
+        words.contains("\n    A o ceil_div(M,128):_128 = ceil_div(M,128):128*K\n"),
+        "{words}"
+    );
+    let words = explained("((M,N):(N,1))(2,3)");
+    assert!(words.ends_with("\n= 2*N + 3\n"), "{words}");
+}
+
 #[test]
 fn refusals_are_explained_too() {
     let words = explained("left_inverse((2,2):(1,1))");

@@ -1,10 +1,13 @@
 //! Random programs: each has a value or a refusal, what is printed reads back, and explaining changes nothing.
+//!
+//! `CUTLET_FUZZ_SECONDS=600` goes on for so long, from a seed that is new each time.
 
 use std::panic;
+use std::time::{Duration, Instant};
 
 use cutlet_calculator::{Calculator, Options, Value, evaluate};
 
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 50] = [
     "(",
     ")",
     "<",
@@ -51,12 +54,14 @@ const PIECES: [&str; 48] = [
     "0",
     "mode=",
     "make_layout(",
+    "(M,N)",
+    "M",
     "//",
     "9223372036854775807",
 ];
 
 /// Expressions that have a value more often than pieces do.
-const WHOLE: [&str; 12] = [
+const WHOLE: [&str; 14] = [
     "(4,2):(1,4)",
     "(_8,(_2,_2)):(_4,(_1,_2))",
     "8:2",
@@ -67,6 +72,8 @@ const WHOLE: [&str; 12] = [
     "(2,2):(1@0,1@1)",
     "5",
     "(4,2):(1,ldm)",
+    "(M,_4):(_1,M)",
+    "(_2,N):(ldm,_1)",
     "(4,4):(1,4) o (1,0) o (2,2):(1@0,1@1)",
     "Layout<Shape<_2,_3>>{}",
 ];
@@ -86,11 +93,59 @@ const OPERATIONS: [&str; 12] = [
     "crd2idx",
 ];
 
+/// How many random programs are tried, or for how long.
+struct Tries {
+    left: usize,
+    until: Option<Instant>,
+}
+
+impl Tries {
+    fn new(count: usize) -> Tries {
+        let seconds = std::env::var("CUTLET_FUZZ_SECONDS").ok();
+        let seconds = seconds.and_then(|text| text.parse().ok());
+        Tries {
+            left: count,
+            until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+        }
+    }
+
+    /// A source of random numbers: the same for each run, unless the time is given.
+    fn random(&self, seed: u64) -> fastrand::Rng {
+        match self.until {
+            Some(_) => fastrand::Rng::new(),
+            None => fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    fn go_on(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        match self.until {
+            Some(until) => Instant::now() < until,
+            None => self.left > 0,
+        }
+    }
+}
+
+/// Silences the panics by which operations refuse. A failed assertion of a test is printed.
+fn only_tests_panic_loudly() {
+    panic::set_hook(Box::new(|panic| {
+        if panic
+            .location()
+            .is_some_and(|place| place.file().contains("tests"))
+        {
+            eprintln!("{panic}");
+        }
+    }));
+}
+
 #[test]
 fn every_text_has_a_value_or_a_refusal() {
-    panic::set_hook(Box::new(|_| {}));
-    let mut rng = fastrand::Rng::with_seed(7);
-    for _ in 0..30_000 {
+    only_tests_panic_loudly();
+    let mut tries = Tries::new(30_000);
+    let mut rng = tries.random(7);
+    let mut count = 0;
+    while tries.go_on() {
+        count += 1;
         let text: String = (0..rng.usize(1..14))
             .map(|_| PIECES[rng.usize(..PIECES.len())])
             .collect();
@@ -103,14 +158,16 @@ fn every_text_has_a_value_or_a_refusal() {
             assert!(!refusal.marked(&text).is_empty());
         }
     }
+    println!("{count} programs");
 }
 
 #[test]
 fn what_is_printed_reads_back_and_explaining_changes_nothing() {
-    panic::set_hook(Box::new(|_| {}));
-    let mut rng = fastrand::Rng::with_seed(8);
+    only_tests_panic_loudly();
+    let mut tries = Tries::new(20_000);
+    let mut rng = tries.random(8);
     let mut values = 0;
-    for _ in 0..20_000 {
+    while tries.go_on() {
         let [a, b] = [0; 2].map(|_| WHOLE[rng.usize(..WHOLE.len())]);
         let text = match rng.usize(..3) {
             0 => format!("({a}) o ({b})"),
@@ -121,9 +178,16 @@ fn what_is_printed_reads_back_and_explaining_changes_nothing() {
         let mut plain = Calculator::new(&text, Options::default());
         let value = plain.evaluate();
         assert_eq!(value.is_ok(), explained.is_ok(), "{text}");
-        let Ok(value @ (Value::Layout(_) | Value::Composed(_) | Value::Tuple(_))) = value else {
+        let Ok(
+            value @ (Value::Layout(_) | Value::Composed(_) | Value::Tuple(_) | Value::Symbolic(_)),
+        ) = value
+        else {
             continue;
         };
+        // Sums of symbols are no notation.
+        if matches!(&value, Value::Symbolic(text) if !text.contains(':')) {
+            continue;
+        }
         let printed = plain.shown(&value);
         // A symbol's name is a stride only.
         let mut again = Calculator::new(&printed, Options::default());
@@ -133,5 +197,6 @@ fn what_is_printed_reads_back_and_explaining_changes_nothing() {
         }
         values += 1;
     }
+    println!("{values} values");
     assert!(values > 3000, "{values}");
 }

@@ -75,6 +75,35 @@ fn the_mark_is_under_the_mistake() {
     assert!(marked.ends_with("\n  b = 4:x(1)\n        ^"), "{marked}");
 }
 
+/// A refusal of an operation marks the operand that caused it.
+#[test]
+fn the_mark_is_under_the_operand() {
+    let cases = [
+        ("(4,6,8):(2,3,5) o 6:3", "6:3"),
+        ("4:1 o (4,6,8):(2,3,5) o 6:3", "6:3"),
+        ("composition((4,2):(1,8), 3:3)", "3:3"),
+        ("logical_divide(Sw<3,4,3>, 4:1)", "Sw<3,4,3>"),
+        ("complement((2,2):(1,1), 24)", "(2,2):(1,1), 24)"),
+        ("slice((_,1,1), (4,2):(1,4))", "(_,1,1)"),
+        ("take<1,1>((4,2):(1,4))", "1>"),
+        ("((4,2):(1,4))(1,2,3)", "3)"),
+        ("(4,2):(1,4) == Sw<3,4,3>", "Sw<3,4,3>"),
+        ("(4,2):(1,4).get<2>()", "2>"),
+        ("<4:1,Sw<3,4,3>>", "Sw<3,4,3>>"),
+        ("(4,2) / 3", "3"),
+        ("a = 6:3; (4,6,8):(2,3,5) o a", "a"),
+        ("(gather([7,250]) o 0 o 4:1)(2)", "2)"),
+    ];
+    for (text, operand) in cases {
+        let refusal = evaluate(text).unwrap_err();
+        let column = refusal.column.unwrap_or_default();
+        assert!(
+            column > 0 && text[column - 1..].starts_with(operand),
+            "{text}: {refusal}"
+        );
+    }
+}
+
 /// A line of 4 MB takes no more memory than a few times its length.
 #[test]
 fn a_long_line_takes_little_memory() {

@@ -14,7 +14,7 @@ use cutlet_calculator::{
     Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
     meaning, static_hint,
 };
-use cutlet_layout_core::picture;
+use cutlet_layout_core::picture::{self, Figure, ThreadValuePanel, ThreadValues};
 
 use crate::output::{OutputError, complain, print, print_line};
 
@@ -50,13 +50,13 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// ColorBy the SVG file by the tiles of this tiler, such as '<4,8>'.
+    /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
     #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
     tiles: Option<String>,
 
-    /// ColorBy the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
-    /// is that of elements of --banks bits, else of 32.
-    #[arg(long, value_name = "BY", requires = "svg", conflicts_with_all = ["tv", "tiles"])]
+    /// Colour the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
+    /// is that of elements of --banks bits, else of 32. With --tv, colour it by thread or value.
+    #[arg(long, value_name = "BY", requires = "svg", conflicts_with = "tiles")]
     color: Option<String>,
 
     /// Print the result as a LaTeX document.
@@ -298,7 +298,7 @@ fn draw(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<Drawn, Refu
     }
     let document = match (&args.svg, &tiled, &args.tiles) {
         (None, ..) => None,
-        (_, Some(tiled), _) => Some(picture::thread_value_svg(tiled).to_string()),
+        (_, Some(tiled), _) => Some(thread_value_svg(args, tiled)?),
         (_, None, Some(tiler)) => Some(by_tile(value, tiler)?),
         (_, None, None) => Some(svg(args, value, is_zipped)?),
     };
@@ -312,6 +312,21 @@ fn svg(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<String, Refu
         None if is_zipped => colored(value, ColorBy::Column),
         None => Picture::Svg.draw(value),
     }
+}
+
+/// The SVG document of a thread-value layout.
+fn thread_value_svg(args: &LayoutArgs, tiled: &ThreadValues) -> Result<String, Refusal> {
+    let panel = ThreadValuePanel::new(tiled);
+    let panel = match args.color.as_deref() {
+        None | Some("thread") => panel,
+        Some("value") => panel.by_value(),
+        Some(other) => {
+            return Err(Refusal::new(format!(
+                "with --tv there is no colour by `{other}`: give thread or value"
+            )));
+        }
+    };
+    Ok(Figure::new(&[&panel]).to_string())
 }
 
 /// Draws every figure into a folder.

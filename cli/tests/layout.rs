@@ -183,15 +183,15 @@ fn what_no_layout_does_is_refused_with_the_reason() {
     check(&[
         (
             "composition((4,2):(1,8), 3:3)",
-            "error: composition: (4,2):(1,8) o 3:3 takes 0, 3, 10: no layout does",
+            "error: column 26: composition: (4,2):(1,8) o 3:3 takes 0, 3, 10: no layout does",
         ),
         (
             "cosize((8,4):(1@0,1@1))",
-            "error: cosize: strides in basis directions have no last index",
+            "error: column 8: cosize: strides in basis directions have no last index",
         ),
         (
             "size((4294967296,4294967296))",
-            "error: product: (4294967296,4294967296) has no product that fits 64 bits",
+            "error: column 6: product: (4294967296,4294967296) has no product that fits 64 bits",
         ),
     ]);
 }
@@ -553,9 +553,38 @@ fn zipped_results_are_coloured_by_their_tiles() {
     );
     // Bank 0 has the elements 0 and 1 of 16 bits.
     let banks = ["(_8,_4)", "--svg", name, "--color", "bank", "--banks", "16"];
-    assert_eq!(colours(&banks, "#afafff"), 4);
-    let unknown = cutlet(&["(_8,_4)", "--svg", name, "--color", "mood"]);
-    assert!(text(&unknown.stderr).contains("give index, row, column or bank"));
+    assert_eq!(colours(&banks, "#afafff"), 2);
+    // A column of 8 rows has one bank without the swizzle, and 8 with it. Both are drawn.
+    let swizzled = [
+        "Sw<3,0,3> o 0 o (8,8):(8,1)",
+        "--svg",
+        name,
+        "--color",
+        "bank",
+        "--banks",
+        "128",
+    ];
+    assert_eq!(colours(&swizzled, "#afafff"), 8 + 8);
+    assert_eq!(colours(&swizzled, "font-weight=\"bold\""), 2);
+    // Thread 0 has 4 of 16×8 accumulators, and value 0 is in 32 of them. Colours repeat after eight threads.
+    let held = "((4,8),(2,2)):((32,1),(16,8))";
+    for (by, cells) in [("thread", 16), ("value", 32)] {
+        let arguments = [held, "--tv=(16,8)", "--svg", name, "--color", by];
+        assert_eq!(colours(&arguments, "#afafff"), cells, "{by}");
+    }
+    for (arguments, wanted) in [
+        (
+            ["(_8,_4)", "--color", "mood"],
+            "give index, row, column or bank",
+        ),
+        (
+            ["(_8,_4)", "--color", "value"],
+            "needs a tile of threads and values",
+        ),
+    ] {
+        let refused = cutlet(&[&arguments[..], &["--svg", name]].concat());
+        assert!(text(&refused.stderr).contains(wanted), "{arguments:?}");
+    }
 }
 
 /// The guide's figures are as the command draws them.

@@ -12,6 +12,7 @@
 mod annotated;
 mod color;
 mod coordinates;
+mod grid;
 mod latex;
 mod svg;
 mod table;
@@ -24,6 +25,7 @@ use crate::{ComposedLayout, IntTuple, Layout, Transform};
 pub use annotated::{AnnotatedTable, annotated_table};
 pub use color::Color;
 pub use coordinates::{CoordinateList, CoordinatesOf, coordinate_list, coordinates_of};
+pub use grid::Grid;
 pub use latex::{Latex, ThreadValueLatex, latex, thread_value_latex};
 pub use svg::{
     Figure, LayoutPanel, Panel, Svg, ThreadValuePanel, ThreadValueSvg, TiledPanel, TiledSvg, svg,
@@ -58,37 +60,6 @@ impl<I: Transform + fmt::Display> Draw for ComposedLayout<I> {
 
     fn element(&self, c: i64) -> IntTuple {
         self.call(&c.into()).to_dynamic()
-    }
-}
-
-/// A shape as rows and columns: its first mode runs down, all others run across. A vector runs
-/// across. A nested shape of rank 1, such as `((4,2))`, is drawn as the shape inside.
-#[derive(Clone, Copy)]
-struct Grid {
-    rows: i64,
-    columns: i64,
-}
-
-impl Grid {
-    fn of(shape: &IntTuple) -> Grid {
-        let mut inner = *shape;
-        while inner.is_tuple() && inner.rank() == 1 {
-            inner = inner.mode(0);
-        }
-        let rows = if inner.rank() == 1 {
-            1
-        } else {
-            inner.mode(0).size()
-        };
-        Grid {
-            rows,
-            columns: inner.size() / rows,
-        }
-    }
-
-    /// The 1-D coordinate of a cell.
-    fn coordinate(&self, row: i64, column: i64) -> i64 {
-        row + column * self.rows
     }
 }
 

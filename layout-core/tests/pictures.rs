@@ -312,7 +312,7 @@ fn svg_documents_draw_every_cell_and_escape_their_titles() {
     assert_eq!(
         picture::svg(&divided)
             .to_string()
-            .matches("stroke=\"black\"")
+            .matches("stroke=\"black\"/>")
             .count(),
         16
     );
@@ -323,7 +323,35 @@ fn svg_documents_draw_every_cell_and_escape_their_titles() {
         document.contains(">T1</text>") && document.contains(">V1</text>"),
         "{document}"
     );
-    assert!(document.contains(&picture::Color::of_thread(1).to_string()));
+    let count = |document: &str, number| {
+        document
+            .matches(&picture::Color::of_thread(number).to_string())
+            .count()
+    };
+    assert_eq!(count(&document, 1), 2);
+
+    let drawn = picture::ThreadValues::new(&layout!((1, 4):(1, 1)), &shape!((2, 2))).unwrap();
+    let panel = picture::ThreadValuePanel::new(&drawn).by_value();
+    let document = picture::Figure::new(&[&panel]).to_string();
+    assert_eq!([0, 3].map(|value| count(&document, value)), [1, 1]);
+}
+
+/// Lines are thicker where a mode ends, and labels are natural coordinates.
+#[test]
+fn svg_documents_show_where_modes_end() {
+    let nested = picture::svg(&layout!(((2, 2), (2, (1, 2), 2)))).to_string();
+    let lines: Vec<&str> = nested.lines().filter(|l| l.contains("<path")).collect();
+    assert_eq!(lines.len(), 1 + 3, "{nested}");
+    let thick = |width: i64| {
+        let width = format!("stroke-width=\"{width}\"");
+        lines.iter().filter(|line| line.contains(&width)).count()
+    };
+    // The rows end a pair once. The columns end pairs at 2, 4 and 6, and a pair of pairs at 4.
+    assert_eq!((thick(3), thick(5)), (3, 1), "{nested}");
+    assert!(nested.contains(">(1,0)</text>") && nested.contains(">(1,(0,1),1)</text>"));
+
+    let flat = picture::svg(&layout!((4, 8))).to_string();
+    assert!(!flat.contains("<path") && flat.contains(">7</text>"));
 }
 
 /// Two threads that share an element are both named, in all pictures.

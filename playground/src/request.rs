@@ -8,7 +8,8 @@ use cutlet_calculator::{
 };
 use serde_json::{Value as Json, json};
 
-/// The answer to a request. Its field `ask` says what is asked: `answer`, `latex`, `gallery` or `functions`.
+/// The answer to a request. Its field `ask` says what is asked: `answer`, `latex`,
+/// `table`, `gallery` or `functions`.
 pub fn respond(request: &str) -> String {
     let request: Json = match serde_json::from_str(request) {
         Ok(request) => request,
@@ -17,10 +18,13 @@ pub fn respond(request: &str) -> String {
     let expression = request["expression"].as_str().unwrap_or_default();
     let response = match request["ask"].as_str() {
         Some("answer") => full_answer(expression, &request),
-        Some("latex") => latex(expression, &request),
+        Some("latex") => drawn("latex", Picture::Latex, expression, &request),
+        Some("table") => drawn("table", Picture::Table, expression, &request),
         Some("gallery") => examples(),
         Some("functions") => functions(),
-        _ => json!({ "error": { "message": "ask for answer, latex, gallery or functions" } }),
+        _ => {
+            json!({ "error": { "message": "ask for answer, latex, table, gallery or functions" } })
+        }
     };
     response.to_string()
 }
@@ -46,6 +50,9 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     let Ok(value) = calculator.evaluate() else {
         return response;
     };
+    if let (Value::Symbolic(_), Err(refusal)) = (&value, value.layout()) {
+        response["cells"] = or_error(Err(refusal));
+    }
     if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
         return response;
     }
@@ -87,11 +94,11 @@ fn or_error(result: Result<Json, Refusal>) -> Json {
     result.unwrap_or_else(|refusal| json!({ "error": refusal_json(&refusal) }))
 }
 
-fn latex(expression: &str, request: &Json) -> Json {
+/// The text of a picture, under a name.
+fn drawn(name: &str, picture: Picture, expression: &str, request: &Json) -> Json {
     let value = Calculator::new(expression, options(request)).evaluate();
-    let document = value.and_then(|value| caught(|| Picture::Latex.draw(&value)));
-    match document {
-        Ok(document) => json!({ "latex": document }),
+    match value.and_then(|value| caught(|| picture.draw(&value))) {
+        Ok(text) => json!({ name: text }),
         Err(refusal) => json!({ "error": refusal_json(&refusal) }),
     }
 }

@@ -100,6 +100,16 @@ const tests = {
     assert.equal(await cells("layout-picture"), 8);
   },
 
+  async "texts are as wide as their cells"() {
+    await open();
+    await type("(_4,_64):(_64,_1)");
+    const wide = await read(`(() => {
+      const svg = document.querySelector("#layout-picture svg");
+      return svg.querySelector(".row").getComputedTextLength() / (svg.dataset.columns * svg.dataset.width);
+    })()`);
+    assert.ok(Math.abs(wide - 1) < 0.01, `${wide}`);
+  },
+
   async "a mistake is marked under its place"() {
     await open();
     await type("(4,2):(1,4");
@@ -149,6 +159,22 @@ const tests = {
     const coloured = "[...document.querySelectorAll('#threads-picture .cells')]" +
       ".filter((path) => path.getAttribute('fill').startsWith('hsl')).map((path) => path.getAttribute('d')).join('').split('M').length - 1";
     assert.equal(await read(coloured), 4);
+    const hash = await read("location.hash");
+    assert.ok(hash.endsWith("&thread=4"), hash);
+    await open(hash);
+    assert.equal(await shown("thread"), "thread 4");
+  },
+
+  async "a tile is coloured by value"() {
+    await open("#e=" + encodeURIComponent("((4,8),(2,2)):((32,1),(16,8))") + "&tile=(16,8)&view=threads&color=value");
+    const fills = "new Set([...document.querySelectorAll('#threads-picture .cells')].map((path) => path.getAttribute('fill'))).size";
+    assert.equal(await read(fills), 4);
+  },
+
+  async "symbols have an answer"() {
+    await open();
+    await type("zipped_divide((M,K):(K,_1), <_128,_64>)");
+    assert.equal(await shown("result"), "((_128,_64),(ceil_div(M,128),ceil_div(K,64))):((K,_1),(128*K,_64))");
   },
 
   async "a swizzle is shown before and after"() {
@@ -185,8 +211,10 @@ const tests = {
   async "a saved picture has no variables"() {
     await open("#e=" + encodeURIComponent("(_4,_4):(_4,_1)") + "&view=export");
     const svg = await read("standalone(document.querySelector('#layout-picture svg'))");
+    assert.equal(svg.split("textLength=").length - 1, 4);
     assert.ok(!svg.includes("var(") && !svg.includes("calc(") && svg.startsWith("<svg"), svg.slice(0, 300));
     assert.ok((await shown("code-cpp")).startsWith("Layout<Shape<Int<4>, Int<4>>"));
+    assert.ok((await shown("table")).startsWith("(_4,_4):(_4,_1)\n"));
   },
 
   async "64×64 cells take little time"() {

@@ -58,4 +58,56 @@ fn symbols_have_no_code() {
     let answer = ask(json!({ "ask": "answer", "expression": "(4,2):(1,ldm)" }));
     assert_eq!(answer["cells"]["texts"][1], "ldm");
     assert!(answer["code"].is_null());
+
+    let answer = ask(json!({ "ask": "answer", "expression": "(M,N):(N,1)" }));
+    assert_eq!(answer["value"]["text"], "(M,N):(N,1)");
+    let message = answer["cells"]["error"]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("give numbers for its symbols"),
+        "{message}"
+    );
+}
+
+#[test]
+fn tables_are_cutes() {
+    let answer = ask(json!({ "ask": "table", "expression": "(2,2):(1,2)" }));
+    assert!(
+        answer["table"]
+            .as_str()
+            .unwrap()
+            .starts_with("(2,2):(1,2)\n      0   1 \n")
+    );
+}
+
+/// The guide's links open expressions that have a value.
+#[test]
+fn links_of_the_guide_have_values() {
+    let guide = include_str!("../../docs/layouts.md");
+    let links: Vec<&str> = guide
+        .split("index.html#")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap())
+        .collect();
+    assert!(links.len() > 12);
+    for link in links {
+        let mut request = json!({ "ask": "answer" });
+        for (key, value) in link.split('&').filter_map(|field| field.split_once('=')) {
+            let key = if key == "e" { "expression" } else { key };
+            request[key] = decoded(value).into();
+        }
+        let answer = ask(request);
+        for part in [&answer, &answer["cells"], &answer["thread_values"]] {
+            assert!(part["error"].is_null(), "{link}: {part}");
+        }
+    }
+}
+
+/// The text of a part of a link, in which `%28` is a parenthesis.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap().to_owned();
+    parts.fold(first, |text, part| {
+        let byte = u8::from_str_radix(&part[..2], 16).unwrap();
+        text + &char::from(byte).to_string() + &part[2..]
+    })
 }

@@ -18,6 +18,16 @@ function fillOf(group, color) {
   return `hsl(${hue.toFixed(1)} 65% var(--cell-light))`;
 }
 
+/** The space behind each character of a cell with which characters are CHARACTER wide, whatever the font. */
+let spacing = 0;
+
+/** Measures the font of the cells. */
+function measureFont() {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = "13px ui-monospace, monospace";
+  spacing = (CHARACTER - context.measureText("0".repeat(100)).width / 100).toFixed(3);
+}
+
 /** The longest text of a list. */
 function longest(texts) {
   return texts.reduce((most, text) => Math.max(most, String(text).length), 1);
@@ -33,7 +43,7 @@ function gridSvg(cells, label) {
   const widest = lines.reduce((most, cell) => Math.max(most, longest(cell)), 1);
   const rowLabels = cells.row_labels ?? Array.from({ length: rows }, (_, row) => row);
   const columnLabels = cells.column_labels ?? Array.from({ length: columns }, (_, column) => column);
-  const characters = Math.max(4, Math.max(widest, longest(columnLabels)) + 1);
+  const characters = Math.max(4, widest + 2, longest(columnLabels) + 1);
   const width = characters * CHARACTER;
   const height = Math.max(CELL_HEIGHT, tallest * LINE_HEIGHT + 8);
   const left = (longest(rowLabels) + 1) * CHARACTER + 4;
@@ -53,14 +63,14 @@ function gridSvg(cells, label) {
     parts.push(`<text x="${left - 5}" y="${top + row * height + height / 2 + 4}" text-anchor="end">${escaped(text)}</text>`);
   });
   parts.push("</g>", ...backgrounds(cells, left, top, width, height));
-  parts.push(`<g fill="var(--cell-text)" text-anchor="start" pointer-events="none">`);
+  parts.push(`<g fill="var(--cell-text)" text-anchor="start" pointer-events="none" letter-spacing="${spacing}">`);
   for (let row = 0; row < rows; row++) {
     const inRow = lines.slice(row * columns, (row + 1) * columns);
     for (let line = 0; line < tallest; line++) {
       // A text for each line of a row: one for each cell would take several times as long.
       const text = inRow.map((cell) => centred(lineOf(cell, line, tallest), characters)).join("");
       const y = top + row * height + height / 2 + 5 + (line - (tallest - 1) / 2) * LINE_HEIGHT;
-      parts.push(`<text x="${left}" y="${y}" textLength="${columns * width}">${escaped(text)}</text>`);
+      parts.push(`<text class="row" x="${left}" y="${y}">${escaped(text)}</text>`);
     }
   }
   parts.push(`</g><g stroke="var(--mode-edge)" fill="none" pointer-events="none">`);
@@ -123,8 +133,8 @@ function layoutGrid(cells, color) {
   };
 }
 
-/** The cells of a tile for `gridSvg`: all holders of each, and those of one thread or value in colour. */
-function threadGrid(cells, thread, value) {
+/** The cells of a tile for `gridSvg`: all holders of each, those of one thread or value coloured by thread or value. */
+function threadGrid(cells, thread, value, by) {
   const shown = ([t, v]) => (thread === null || t === thread) && (value === null || v === value);
   return {
     ...cells,
@@ -132,15 +142,18 @@ function threadGrid(cells, thread, value) {
     fills: cells.holders.map((holders) => {
       const holder = holders.find(shown);
       if (!holder) return "var(--paper)";
-      return fillOf(thread === null ? holder[0] : holder[1], "thread");
+      return fillOf(by === "thread" ? holder[0] : holder[1], "thread");
     }),
   };
 }
 
-/** An SVG with the page's colours in place of its variables, to be saved. */
+/** An SVG with the page's colours in place of its variables, to be saved. Its rows have their length for any font. */
 function standalone(svg) {
   const colours = getComputedStyle(document.documentElement);
-  let text = svg.outerHTML;
+  const { columns, width } = svg.dataset;
+  let text = svg.outerHTML
+    .replace(/ letter-spacing="[^"]*"/, "")
+    .replaceAll('<text class="row"', `<text textLength="${columns * width}"`);
   for (let depth = 0; depth < 2; depth++) {
     text = text.replace(/var\((--[a-z-]+)\)/g, (_, name) => colours.getPropertyValue(name).trim());
   }

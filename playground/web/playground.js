@@ -18,6 +18,9 @@ const state = {
   view: "layout",
 };
 
+/** Whether the colours tell the thread or the value, which is so in the tile's picture only. */
+const colorsTile = () => ["thread", "value"].includes(byId("color").value);
+
 /** What the page asks about an expression. */
 function request(expression, extra = {}) {
   const tile = byId("tile").value.trim();
@@ -25,7 +28,7 @@ function request(expression, extra = {}) {
     ask: "answer",
     expression,
     static: byId("static").checked,
-    color: byId("color").value,
+    color: colorsTile() ? "auto" : byId("color").value,
     bits: Number(byId("bits").value),
     ...(state.view === "threads" || tile ? { tile } : {}),
     ...extra,
@@ -151,8 +154,13 @@ function showThreads() {
   if (state.value !== null && state.value >= tile.values) state.value = null;
   byId("thread").textContent = state.thread === null ? "all threads" : `thread ${state.thread}`;
   byId("value").textContent = state.value === null ? "all values" : `value ${state.value}`;
-  picture.innerHTML = gridSvg(threadGrid(tile, state.thread, state.value), "threads and values of the tile");
+  picture.innerHTML = gridSvg(threadGrid(tile, state.thread, state.value, tileColor()), "threads and values of the tile");
   byId("threads-hover").textContent = `${tile.threads} threads with ${tile.values} values each`;
+}
+
+/** What the tile's colours tell: the thread, or the value if one thread is shown. */
+function tileColor() {
+  return colorsTile() ? byId("color").value : state.thread === null ? "thread" : "value";
 }
 
 /** Steps through threads or values: all, 0, 1, … */
@@ -163,6 +171,7 @@ function stepThrough(name, by) {
   const next = (state[name] ?? -1) + by;
   state[name] = next < 0 || next >= count ? null : next;
   showThreads();
+  remember();
 }
 
 function showAnalysis() {
@@ -262,6 +271,18 @@ function showCode() {
     block.id = `code-${name}`;
     code.append(title, block);
   }
+  if (state.view === "export") showTable(code);
+}
+
+/** The table that CuTe's print_layout prints. */
+function showTable(code) {
+  const { table } = state.calculator.ask(request(byId("editor").value, { ask: "table" }));
+  if (!table) return;
+  const [title, block] = [document.createElement("h3"), document.createElement("pre")];
+  title.textContent = "Table";
+  block.textContent = table;
+  block.id = "table";
+  code.append(title, block);
 }
 
 function save(name, type, text) {
@@ -316,6 +337,9 @@ function remember() {
   }
   if (byId("static").checked) link.set("static", "1");
   if (state.view !== "layout") link.set("view", state.view);
+  for (const name of ["thread", "value"]) {
+    if (state[name] !== null) link.set(name, state[name]);
+  }
   history.replaceState(null, "", `#${link}`);
 }
 
@@ -327,6 +351,9 @@ function recall() {
   byId("color").value = link.get("color") ?? "auto";
   byId("bits").value = link.get("bits") ?? "32";
   byId("static").checked = link.get("static") === "1";
+  for (const name of ["thread", "value"]) {
+    state[name] = /^\d+$/.test(link.get(name) ?? "") ? Number(link.get(name)) : null;
+  }
   openView(VIEWS.includes(link.get("view")) ? link.get("view") : "layout");
 }
 
@@ -420,6 +447,7 @@ function moduleBytes() {
 
 async function begin() {
   state.calculator = await Calculator.of(moduleBytes());
+  measureFont();
   recall();
   listen();
   showGallery();

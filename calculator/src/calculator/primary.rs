@@ -1,8 +1,8 @@
 //! The innermost parts of expressions: integers, parentheses, names and calls.
 
-use cutlet_layout_core::{CAPACITY, IntTuple, LayoutError, Tiler};
+use cutlet_layout_core::{CAPACITY, Int, IntTuple, LayoutError, Tiler};
 
-use super::{Calculator, arithmetic, parenthesised};
+use super::{Calculator, Operands, Reads, arithmetic, parenthesised};
 use crate::functions;
 use crate::pasted::{self, NAMESPACES};
 use crate::refusal::{Refusal, cut};
@@ -10,12 +10,39 @@ use crate::signatures::{canonical, is_known};
 use crate::table;
 use crate::value::Value;
 
+/// The most characters of a symbol's name.
+const LONGEST_SYMBOL: usize = 32;
+
+/// What is read between the parentheses of a call.
+fn read_in(name: &str) -> Reads {
+    match name {
+        "Stride" | "make_stride" => Reads::Strides,
+        "Shape" | "make_shape" => Reads::Extents,
+        "Layout"
+        | "make_layout"
+        | "make_identity_layout"
+        | "make_ordered_layout"
+        | "size"
+        | "product"
+        | "compact_col_major"
+        | "compact_row_major"
+        | "tile_to_shape"
+        | "with_shape"
+        | "idx2crd"
+        | "crd2idx"
+        | "shape_div"
+        | "shape_mod"
+        | "compatible" => Reads::Shapes,
+        _ => Reads::Values,
+    }
+}
+
 impl<'a> Calculator<'a> {
     /// Expressions between commas, up to a closing bracket. Python's names of arguments are skipped.
-    pub(super) fn arguments(&mut self, close: &str) -> Result<Vec<Value>, Refusal> {
-        let mut arguments = Vec::new();
+    pub(super) fn arguments(&mut self, close: &str) -> Result<Operands, Refusal> {
+        let mut arguments = Operands::default();
         while !self.reader.eat(close) {
-            if arguments.len() == CAPACITY {
+            if arguments.values.len() == CAPACITY {
                 let place = self.reader.place();
                 let message = format!(
                     "a tuple has up to {CAPACITY} integers, and a call up to {CAPACITY} arguments: here is one more"
@@ -23,13 +50,16 @@ impl<'a> Calculator<'a> {
                 return Err(self.reader.refusal(place, message));
             }
             let keyword = self.keyword();
+            let place = self.reader.place();
             let argument = self.comparison()?;
             match (keyword, &argument) {
                 // `mode=[1,0]` is a path.
                 (Some("mode"), Value::Tuple(path)) if path.is_tuple() => {
-                    arguments.extend((0..path.rank()).map(|i| Value::Tuple(path.mode(i))));
+                    for i in 0..path.rank() {
+                        arguments.push(Value::Tuple(path.mode(i)), place);
+                    }
                 }
-                _ => arguments.push(argument),
+                _ => arguments.push(argument, place),
             }
             if !self.reader.eat(",") {
                 self.reader.expect(close, &format!("`,` or `{close}`"))?;
@@ -56,14 +86,25 @@ impl<'a> Calculator<'a> {
         match self.reader.peek() {
             Some('(') => {
                 self.reader.eat("(");
-                let parts = self.arguments(")")?;
+                let inside = match self.reads {
+                    Reads::Shapes => Reads::Extents,
+                    reads => reads,
+                };
+                let parts = self.reading(inside, |own| own.arguments(")"))?.values;
                 parenthesised(parts).map_err(|refusal| self.reader.refusal(begin, refusal.message))
             }
             Some('<') => {
                 self.reader.eat("<");
                 let parts = self.arguments(">")?;
-                let tilers: Vec<Tiler> =
-                    parts.iter().map(Value::tiler).collect::<Result<_, _>>()?;
+                let tilers = parts
+                    .values
+                    .iter()
+                    .zip(&parts.places)
+                    .map(|(part, &place)| {
+                        let tiler = part.tiler();
+                        tiler.map_err(|refusal| self.reader.refusal(place, refusal.message))
+                    });
+                let tilers: Vec<Tiler> = tilers.collect::<Result<_, _>>()?;
                 let tiler = Tiler::try_tuple(&tilers);
                 Ok(Value::Tiler(tiler.map_err(|error| {
                     self.reader.refusal(begin, error.message())
@@ -71,7 +112,7 @@ impl<'a> Calculator<'a> {
             }
             Some('[') => {
                 self.reader.eat("[");
-                let parts = self.arguments("]")?;
+                let parts = self.arguments("]")?.values;
                 parenthesised(parts).map_err(|refusal| self.reader.refusal(begin, refusal.message))
             }
             Some('_') if self.at_name_after_underscore() => self.named(),
@@ -151,6 +192,16 @@ impl<'a> Calculator<'a> {
         if let Some(constant) = pasted::constant(name) {
             return Ok(constant);
         }
+        if pasted::PRINTS.contains(&name) && self.reader.eat("(") {
+            let value = self.nested(Self::comparison)?;
+            self.reader.expect(")", "`)`")?;
+            return Ok(value);
+        }
+        if name == "int" && self.reader.eat("{") {
+            let value = self.integer()?;
+            self.reader.expect("}", "`}`")?;
+            return Ok(value);
+        }
         if name == "gather" {
             return table::read(&mut self.reader);
         }
@@ -159,35 +210,44 @@ impl<'a> Calculator<'a> {
             if close == ")" {
                 self.reader.eat("(");
             }
-            let outside = std::mem::replace(&mut self.reads_strides, name == "Stride");
-            let arguments = self.arguments(close);
-            self.reads_strides = outside;
-            return pasted::of_type(name, arguments?)
+            let arguments = self.reading(read_in(name), |own| own.arguments(close))?;
+            return pasted::of_type(name, arguments.values)
                 .map_err(|refusal| self.reader.refusal(begin, refusal.message));
         }
-        if !is_known(name) || !has_arguments && self.reads_strides {
+        let is_symbol = matches!(self.reads, Reads::Strides | Reads::Extents);
+        if !is_known(name) || !has_arguments && is_symbol {
             return self.symbol(name, begin, has_arguments);
         }
         let template = if self.reader.eat("<") {
             self.arguments(">")?
         } else {
-            Vec::new()
+            Operands::default()
         };
         self.reader.expect("(", "`(` and arguments")?;
-        let outside = std::mem::replace(&mut self.reads_strides, name == "make_stride");
-        let arguments = self.arguments(")");
-        self.reads_strides = outside;
-        let mut arguments = arguments?;
+        let arguments = self.reading(read_in(name), |own| own.arguments(")"))?;
         // C++ writes `take<1,3>(a)` where the calculator has `take(a, 1, 3)`.
-        let after_first = arguments.len().min(1);
-        arguments.splice(after_first..after_first, template);
-        self.called(name, &arguments, begin)
+        let operands = arguments.with_behind_first(template);
+        self.called(name, &operands, begin)
     }
 
-    /// A symbolic stride, or a refusal of an unknown name.
+    /// A symbolic extent or stride, or a refusal of an unknown name.
     fn symbol(&mut self, name: &str, begin: usize, is_called: bool) -> Result<Value, Refusal> {
-        if self.reads_strides && !is_called && name.len() <= 32 {
-            return Ok(Value::Tuple(IntTuple::int(self.symbols.stride(name)?)));
+        if !is_called && name.len() <= LONGEST_SYMBOL {
+            let reads = match self.reads {
+                Reads::Values | Reads::Shapes if self.reader.is_before_colon() => Reads::Extents,
+                reads => reads,
+            };
+            let symbol = match (self.extents.value(name), reads) {
+                (Some(value), _) => Some(Ok(Int::dynamic(value))),
+                (None, Reads::Extents) => Some(self.extents.add(name).map(Int::dynamic)),
+                (None, Reads::Strides) => Some(self.symbols.stride(name)),
+                (None, Reads::Values | Reads::Shapes) => None,
+            };
+            if let Some(symbol) = symbol {
+                let symbol =
+                    symbol.map_err(|refusal| self.reader.refusal(begin, refusal.message))?;
+                return Ok(Value::Tuple(IntTuple::int(symbol)));
+            }
         }
         let kind = if is_called {
             "there is no function"
@@ -202,15 +262,16 @@ impl<'a> Calculator<'a> {
     pub(super) fn called(
         &mut self,
         name: &str,
-        arguments: &[Value],
+        operands: &Operands,
         begin: usize,
     ) -> Result<Value, Refusal> {
-        let result = functions::call(name, arguments).map_err(|refusal| match refusal.column {
-            // The call has the wrong number of arguments.
-            Some(_) => self.reader.refusal(begin, refusal.message),
-            None => refusal,
+        let result = self.operate(canonical(name), operands, |operands| {
+            functions::call(name, operands)
         });
-        self.explanations.add(canonical(name), arguments, &result);
-        result
+        result.map_err(|refusal| match refusal.column {
+            // The call has the wrong number of arguments, or none.
+            None | Some(0) => self.reader.refusal(begin, refusal.message),
+            Some(_) => refusal,
+        })
     }
 }

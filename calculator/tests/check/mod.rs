@@ -12,6 +12,7 @@ pub fn answer(text: &str, options: Options) -> String {
 }
 
 /// Checks that expressions have these answers.
+#[allow(dead_code, reason = "not every test has a list of answers")]
 pub fn check(cases: &[(&str, &str)]) {
     check_with(cases, Options::default());
 }

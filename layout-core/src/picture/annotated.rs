@@ -62,27 +62,27 @@ impl fmt::Display for AnnotatedTable<'_> {
             } else {
                 1
             });
-        let width = width.max(width_of(&(grid.columns - 1)));
+        let width = width.max(width_of(&(grid.columns() - 1)));
 
         f.write_str("     ")?;
-        for column in 0..grid.columns {
+        for column in 0..grid.columns() {
             centred(f, &column, width + 2)?;
             f.write_str(" ")?;
         }
         writeln!(f, "  <== 1-D col coord")?;
         if across.is_tuple() {
             f.write_str("     ")?;
-            for column in 0..grid.columns {
+            for column in 0..grid.columns() {
                 centred(f, &natural_column(column), width + 2)?;
                 f.write_str(" ")?;
             }
             write!(f, "  <== {}-D col coord ", across.num_leaves())?;
             writeln!(f, "{}", Named(&across, down.num_leaves()))?;
         }
-        for row in 0..grid.rows {
-            rule(f, width, grid.columns)?;
+        for row in 0..grid.rows() {
+            rule(f, width, grid.columns())?;
             write!(f, "{row:2}  ")?;
-            for column in 0..grid.columns {
+            for column in 0..grid.columns() {
                 f.write_str("|")?;
                 centred(f, &layout.element(grid.coordinate(row, column)), width + 2)?;
             }
@@ -92,7 +92,7 @@ impl fmt::Display for AnnotatedTable<'_> {
             }
             writeln!(f)?;
         }
-        rule(f, width, grid.columns)
+        rule(f, width, grid.columns())
     }
 }
 

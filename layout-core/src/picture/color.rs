@@ -41,7 +41,7 @@ impl Color {
         }
     }
 
-    /// The colour of a thread. Colours repeat after eight threads.
+    /// The colour of a thread, or of a value. Colours repeat after eight of them.
     pub const fn of_thread(thread: i64) -> Color {
         Color {
             rgb: HUES[thread.rem_euclid(THREADS as i64) as usize],

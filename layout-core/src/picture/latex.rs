@@ -30,8 +30,8 @@ impl<D: Draw> fmt::Display for Latex<'_, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let grid = Grid::of(&self.drawn.shape());
         begin(f, self.drawn)?;
-        for row in 0..grid.rows {
-            for column in 0..grid.columns {
+        for row in 0..grid.rows() {
+            for column in 0..grid.columns() {
                 let element = self.drawn.element(grid.coordinate(row, column));
                 let shade = element
                     .as_int()
@@ -42,7 +42,7 @@ impl<D: Draw> fmt::Display for Latex<'_, D> {
                 )?;
             }
         }
-        end(f, grid.rows, grid.columns)
+        end(f, grid.rows(), grid.columns())
     }
 }
 

@@ -4,14 +4,16 @@ use core::fmt;
 
 use super::{Color, Draw, Grid, ThreadValues};
 use crate::error::tri;
-use crate::{ErrorKind, Layout, LayoutError, Tiler, try_left_inverse, try_zipped_divide};
+use crate::{ErrorKind, IntTuple, Layout, LayoutError, Tiler, try_left_inverse, try_zipped_divide};
 
 /// The side of a cell, in pixels.
 const CELL: i64 = 40;
-/// The height of a title, and of the row and column numbers.
+/// The height of a title and of the columns' labels, and the least width of the rows' labels.
 const LINE: i64 = 24;
 /// The width of a character of a title.
 const CHARACTER: i64 = 9;
+/// The width of a character of a label.
+const LABEL_CHARACTER: i64 = 7;
 /// The space around and between panels.
 const MARGIN: i64 = 16;
 
@@ -20,8 +22,8 @@ pub trait Panel {
     /// Writes the line above the table.
     fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// The number of rows and of columns.
-    fn extent(&self) -> (i64, i64);
+    /// The table's rows and columns, and their modes.
+    fn grid(&self) -> Grid;
 
     /// Writes line `line` of a cell's text: 0, or 1 if cells have two lines.
     fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -60,10 +62,7 @@ impl<'a> LayoutPanel<'a> {
 
     /// The same layout in a single row, by 1-D coordinate.
     pub fn in_a_row(self) -> LayoutPanel<'a> {
-        let grid = Grid {
-            rows: 1,
-            columns: self.grid.rows * self.grid.columns,
-        };
+        let grid = Grid::row(&self.drawn.shape());
         LayoutPanel { grid, ..self }
     }
 }
@@ -73,8 +72,8 @@ impl Panel for LayoutPanel<'_> {
         write!(f, "{}", self.title)
     }
 
-    fn extent(&self) -> (i64, i64) {
-        (self.grid.rows, self.grid.columns)
+    fn grid(&self) -> Grid {
+        self.grid
     }
 
     fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,16 +96,28 @@ impl Panel for LayoutPanel<'_> {
     }
 }
 
-/// A thread-value layout as a panel: the tile, coloured by thread.
+/// A thread-value layout as a panel: the tile, coloured by thread or by value.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadValuePanel<'a> {
     drawn: &'a ThreadValues,
+    by_value: bool,
 }
 
 impl<'a> ThreadValuePanel<'a> {
-    /// The tile of a thread-value layout.
+    /// The tile of a thread-value layout, coloured by thread.
     pub const fn new(drawn: &'a ThreadValues) -> ThreadValuePanel<'a> {
-        ThreadValuePanel { drawn }
+        ThreadValuePanel {
+            drawn,
+            by_value: false,
+        }
+    }
+
+    /// The same tile, coloured by value.
+    pub const fn by_value(self) -> ThreadValuePanel<'a> {
+        ThreadValuePanel {
+            by_value: true,
+            ..self
+        }
     }
 }
 
@@ -115,8 +126,8 @@ impl Panel for ThreadValuePanel<'_> {
         write!(f, "{}", self.drawn)
     }
 
-    fn extent(&self) -> (i64, i64) {
-        (self.drawn.rows(), self.drawn.columns())
+    fn grid(&self) -> Grid {
+        Grid::of(&IntTuple::from((self.drawn.rows(), self.drawn.columns())))
     }
 
     fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,6 +145,7 @@ impl Panel for ThreadValuePanel<'_> {
 
     fn color(&self, row: i64, column: i64) -> Color {
         match self.drawn.owner(row, column) {
+            Some((_, value)) if self.by_value => Color::of_thread(value),
             Some((thread, _)) => Color::of_thread(thread),
             None => Color::WHITE,
         }
@@ -178,28 +190,66 @@ impl Panel for TiledPanel<'_> {
         write!(f, "{} by {}", self.layout, self.tiler)
     }
 
-    fn extent(&self) -> (i64, i64) {
-        let grid = Grid::of(&self.layout.shape());
-        (grid.rows, grid.columns)
+    fn grid(&self) -> Grid {
+        Grid::of(&self.layout.shape())
     }
 
     fn text(&self, row: i64, column: i64, _: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grid = Grid::of(&self.layout.shape());
-        write!(f, "{}", self.layout.element(grid.coordinate(row, column)))
+        let coordinate = self.grid().coordinate(row, column);
+        write!(f, "{}", self.layout.element(coordinate))
     }
 
     fn color(&self, row: i64, column: i64) -> Color {
-        let grid = Grid::of(&self.layout.shape());
-        Color::of_tile(self.to_tiled.at(grid.coordinate(row, column)) / self.tile)
+        let coordinate = self.grid().coordinate(row, column);
+        Color::of_tile(self.to_tiled.at(coordinate) / self.tile)
     }
 }
 
-/// The width of a panel's cells: room for the widest text.
-fn cell_width(panel: &dyn Panel) -> i64 {
-    let (rows, columns) = panel.extent();
-    let mut widest = 0;
-    for row in 0..rows {
-        for column in 0..columns {
+/// Where a panel's cells are, in pixels.
+struct Frame {
+    grid: Grid,
+    rows: i64,
+    columns: i64,
+    /// The left and upper edges of the cells.
+    left: i64,
+    top: i64,
+    /// The width of a cell.
+    width: i64,
+}
+
+impl Frame {
+    /// The frame of a panel whose title begins at `top`.
+    fn of(panel: &dyn Panel, top: i64) -> Frame {
+        let grid = panel.grid();
+        let (rows, columns) = (grid.rows(), grid.columns());
+        let labels = (0..rows).map(|row| super::width_of(&grid.row_label(row)) as i64);
+        let widest = labels.max().unwrap_or_default();
+        Frame {
+            grid,
+            rows,
+            columns,
+            left: MARGIN + LINE.max(widest * LABEL_CHARACTER + 6),
+            top: top + 2 * LINE,
+            width: cell_width(panel, &grid),
+        }
+    }
+
+    fn right(&self) -> i64 {
+        self.left + self.columns * self.width
+    }
+
+    fn bottom(&self) -> i64 {
+        self.top + self.rows * CELL
+    }
+}
+
+/// The width of a panel's cells: room for the widest text and for the widest label.
+fn cell_width(panel: &dyn Panel, grid: &Grid) -> i64 {
+    let (rows, columns) = (grid.rows(), grid.columns());
+    let (mut widest, mut label) = (0, 0);
+    for column in 0..columns {
+        label = label.max(super::width_of(&grid.column_label(column)) as i64);
+        for row in 0..rows {
             for line in 0..lines(panel) {
                 let text = CellText {
                     panel,
@@ -212,18 +262,19 @@ fn cell_width(panel: &dyn Panel) -> i64 {
         }
     }
     // Four characters fit into a square.
-    if widest > 4 {
+    let text = if widest > 4 {
         widest * CHARACTER + 8
     } else {
         CELL
-    }
+    };
+    text.max(label * LABEL_CHARACTER + 6)
 }
 
 fn lines(panel: &dyn Panel) -> usize {
     if panel.has_two_lines() { 2 } else { 1 }
 }
 
-/// Panels under each other, as an SVG document.
+/// Panels under each other, as an SVG document. Lines between cells are thicker where a mode ends.
 #[derive(Clone, Copy)]
 pub struct Figure<'a> {
     panels: &'a [&'a dyn Panel],
@@ -238,10 +289,12 @@ impl<'a> Figure<'a> {
     fn size(&self) -> (i64, i64) {
         let mut size = (2 * MARGIN, MARGIN);
         for panel in self.panels {
-            let (rows, columns) = panel.extent();
-            let title = super::width_of(&Title(*panel)) as i64 * CHARACTER;
-            let width = (LINE + columns * cell_width(*panel)).max(title) + 2 * MARGIN;
-            size = (size.0.max(width), size.1 + 2 * LINE + rows * CELL + MARGIN);
+            let frame = Frame::of(*panel, size.1);
+            let title = MARGIN + super::width_of(&Title(*panel)) as i64 * CHARACTER;
+            size = (
+                size.0.max(frame.right().max(title) + MARGIN),
+                frame.bottom() + MARGIN,
+            );
         }
         size
     }
@@ -264,56 +317,105 @@ impl fmt::Display for Figure<'_> {
         )?;
         let mut top = MARGIN;
         for panel in self.panels {
-            draw(f, *panel, top)?;
-            top += 2 * LINE + panel.extent().0 * CELL + MARGIN;
+            let frame = Frame::of(*panel, top);
+            draw(f, *panel, &frame)?;
+            top = frame.bottom() + MARGIN;
         }
         writeln!(f, "</svg>")
     }
 }
 
-/// Draws a panel whose title begins at `top`.
-fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, top: i64) -> fmt::Result {
-    let (rows, columns) = panel.extent();
-    let (left, cells) = (MARGIN + LINE, top + 2 * LINE);
-    let width = cell_width(panel);
-    let baseline = top + LINE - 8;
+fn draw(f: &mut fmt::Formatter<'_>, panel: &dyn Panel, frame: &Frame) -> fmt::Result {
+    let baseline = frame.top - LINE - 8;
     writeln!(
         f,
         r#"<text x="{MARGIN}" y="{baseline}" font-weight="bold">{}</text>"#,
         Escaped(&Title(panel))
     )?;
     writeln!(f, r#"<g text-anchor="middle" dominant-baseline="central">"#)?;
-    for column in 0..columns {
-        let (x, y) = (left + column * width + width / 2, top + LINE + LINE / 2);
-        writeln!(f, r#"<text x="{x}" y="{y}" fill="gray">{column}</text>"#)?;
-    }
-    for row in 0..rows {
-        let y = cells + row * CELL;
-        let (x, middle) = (MARGIN + LINE / 2, y + CELL / 2);
-        writeln!(f, r#"<text x="{x}" y="{middle}" fill="gray">{row}</text>"#)?;
-        for column in 0..columns {
-            let x = left + column * width;
-            let fill = panel.color(row, column);
-            write!(
-                f,
-                r#"<rect x="{x}" y="{y}" width="{width}" height="{CELL}" "#
-            )?;
-            writeln!(f, r#"fill="{fill}" stroke="black"/>"#)?;
-            let x = x + width / 2;
-            let lines = lines(panel);
-            for line in 0..lines {
-                let y = middle + if lines == 2 { [-8, 8][line] } else { 0 };
-                let text = CellText {
-                    panel,
-                    row,
-                    column,
-                    line,
-                };
-                writeln!(f, r#"<text x="{x}" y="{y}">{}</text>"#, Escaped(&text))?;
-            }
+    writeln!(f, r#"<g fill="gray" font-size="11">"#)?;
+    draw_labels(f, frame)?;
+    writeln!(f, "</g>")?;
+    for row in 0..frame.rows {
+        for column in 0..frame.columns {
+            draw_cell(f, panel, frame, (row, column))?;
         }
     }
+    draw_mode_lines(f, frame)?;
     writeln!(f, "</g>")
+}
+
+/// The natural coordinates of rows and columns.
+fn draw_labels(f: &mut fmt::Formatter<'_>, frame: &Frame) -> fmt::Result {
+    for column in 0..frame.columns {
+        let x = frame.left + column * frame.width + frame.width / 2;
+        let y = frame.top - LINE / 2;
+        let label = frame.grid.column_label(column);
+        writeln!(f, r#"<text x="{x}" y="{y}">{label}</text>"#)?;
+    }
+    for row in 0..frame.rows {
+        let x = (MARGIN + frame.left) / 2;
+        let y = frame.top + row * CELL + CELL / 2;
+        let label = frame.grid.row_label(row);
+        writeln!(f, r#"<text x="{x}" y="{y}">{label}</text>"#)?;
+    }
+    Ok(())
+}
+
+fn draw_cell(
+    f: &mut fmt::Formatter<'_>,
+    panel: &dyn Panel,
+    frame: &Frame,
+    (row, column): (i64, i64),
+) -> fmt::Result {
+    let (x, y) = (frame.left + column * frame.width, frame.top + row * CELL);
+    let (width, fill) = (frame.width, panel.color(row, column));
+    write!(
+        f,
+        r#"<rect x="{x}" y="{y}" width="{width}" height="{CELL}" "#
+    )?;
+    writeln!(f, r#"fill="{fill}" stroke="black"/>"#)?;
+    let (x, middle) = (x + width / 2, y + CELL / 2);
+    let lines = lines(panel);
+    for line in 0..lines {
+        let y = middle + if lines == 2 { [-8, 8][line] } else { 0 };
+        let text = CellText {
+            panel,
+            row,
+            column,
+            line,
+        };
+        writeln!(f, r#"<text x="{x}" y="{y}">{}</text>"#, Escaped(&text))?;
+    }
+    Ok(())
+}
+
+/// Lines where modes end, thicker where more of them do.
+fn draw_mode_lines(f: &mut fmt::Formatter<'_>, frame: &Frame) -> fmt::Result {
+    for row in 1..frame.rows {
+        let (y, ends) = (frame.top + row * CELL, frame.grid.row_ends(row));
+        if ends > 0 {
+            let (left, right) = (frame.left, frame.right());
+            draw_line(f, format_args!("M{left} {y}H{right}"), ends)?;
+        }
+    }
+    for column in 1..frame.columns {
+        let x = frame.left + column * frame.width;
+        let ends = frame.grid.column_ends(column);
+        if ends > 0 {
+            let (top, bottom) = (frame.top, frame.bottom());
+            draw_line(f, format_args!("M{x} {top}V{bottom}"), ends)?;
+        }
+    }
+    Ok(())
+}
+
+fn draw_line(f: &mut fmt::Formatter<'_>, path: fmt::Arguments<'_>, ends: usize) -> fmt::Result {
+    let width = 1 + 2 * ends;
+    writeln!(
+        f,
+        r#"<path d="{path}" stroke="black" stroke-width="{width}"/>"#
+    )
 }
 
 struct Title<'a>(&'a dyn Panel);

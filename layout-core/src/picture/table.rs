@@ -43,7 +43,7 @@ impl<D: Draw> fmt::Display for Table<'_, D> {
             return self.cells(f, grid);
         }
         writeln!(f, "Layout:  {}", self.drawn)?;
-        if grid.rows > 1 {
+        if grid.rows() > 1 {
             self.cells(f, grid)?;
         }
         self.list(f, grid)
@@ -53,7 +53,7 @@ impl<D: Draw> fmt::Display for Table<'_, D> {
 impl<D: Draw> Table<'_, D> {
     /// The width of a cell. CuTe makes room for the cosize, one more than the last index.
     fn width(&self, grid: Grid) -> usize {
-        let size = grid.rows * grid.columns;
+        let size = grid.rows() * grid.columns();
         let widest = (0..size).map(|c| width_of(&self.drawn.element(c))).max();
         let cosize = match self.drawn.element(size - 1).as_int() {
             Some(last) => width_of(&(last.value() + 1)),
@@ -65,25 +65,25 @@ impl<D: Draw> Table<'_, D> {
     fn cells(&self, f: &mut fmt::Formatter<'_>, grid: Grid) -> fmt::Result {
         let width = self.width(grid);
         f.write_str("    ")?;
-        for column in 0..grid.columns {
+        for column in 0..grid.columns() {
             write!(f, "  {column:width$} ")?;
         }
         writeln!(f)?;
-        for row in 0..grid.rows {
-            rule(f, width, grid.columns)?;
+        for row in 0..grid.rows() {
+            rule(f, width, grid.columns())?;
             write!(f, "{row:2}  ")?;
-            for column in 0..grid.columns {
+            for column in 0..grid.columns() {
                 f.write_str("| ")?;
                 right_aligned(f, &self.drawn.element(grid.coordinate(row, column)), width)?;
                 f.write_str(" ")?;
             }
             writeln!(f, "|")?;
         }
-        rule(f, width, grid.columns)
+        rule(f, width, grid.columns())
     }
 
     fn list(&self, f: &mut fmt::Formatter<'_>, grid: Grid) -> fmt::Result {
-        let size = grid.rows * grid.columns;
+        let size = grid.rows() * grid.columns();
         let width = self.width(grid).max(width_of(&(size - 1))).max(2);
         f.write_str("Coord :")?;
         for c in 0..size {
