@@ -8,17 +8,21 @@ mod error;
 mod gather;
 mod gemm;
 mod matrix;
+mod rows;
+mod scatter;
 
 pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
     Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
 };
 pub use error::{Error, Result};
-pub use gather::{Gather, Index, gather};
+pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
+pub use rows::{Index, OutOfRange};
+pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]
