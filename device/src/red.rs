@@ -184,62 +184,68 @@ mod ptx {
         "red.relaxed.gpu.global.add.noftz.v4.bf16x2 [{}], {{{}, {}, {}, {}}};"
     );
 
-    /// Older GPUs exchange a word or a half of one until no other thread changed it meanwhile.
+    /// Older GPUs exchange a word or a half of one until no other thread changed it meanwhile. The loop is assembly, so
+    /// that the compiler leaves it as short as it is.
     #[cfg(not(target_feature = "sm_90"))]
     mod exchanged {
         use super::*;
-        use crate::Float;
 
         impl RedAddElement for [bf16; 2] {
             #[inline(always)]
+            #[allow(named_asm_labels, reason = "a label in braces is local to them in PTX")]
             unsafe fn red_add<const N: usize>(to: GlobalMut<Self>, values: [Self; N]) {
+                let words = words(values);
                 let mut n = 0;
                 while n < N {
-                    let (at, n_th) = (to.offset(n as i64), n);
-                    n += 1;
-                    // SAFETY: as promised by the caller.
+                    // SAFETY: as promised by the caller. The words of a bf16 are those of an f32 without its lower half.
                     unsafe {
-                        let [a, b] = *values.as_slice().get_unchecked(n_th);
-                        let [mut found] = words([at.load(0)]);
-                        loop {
-                            let low = bf16::from_bits(found as u16).to_f32() + a.to_f32();
-                            let high = bf16::from_bits((found >> 16) as u16).to_f32() + b.to_f32();
-                            let [sum] = words([bf16::pair_from_f32([low, high])]);
-                            let expected = found;
-                            asm!("atom.relaxed.gpu.global.cas.b32 {}, [{}], {}, {};", out(reg32) found,
-                                in(reg64) at.as_ptr(), in(reg32) expected, in(reg32) sum,
-                                options(nostack));
-                            if found == expected {
-                                break;
-                            }
-                        }
+                        let at = to.offset(n as i64);
+                        let word = *words.as_slice().get_unchecked(n);
+                        asm!(
+                            "{{ .reg .pred %changed; .reg .b32 %found, %old, %new; .reg .f32 %a, %b;",
+                            "ld.relaxed.gpu.global.b32 %found, [{to}];",
+                            "AGAIN:",
+                            "mov.b32 %old, %found;",
+                            "shl.b32 %new, %old, 16; mov.b32 %a, %new; add.rn.f32 %a, %a, {low};",
+                            "and.b32 %new, %old, 0xffff0000; mov.b32 %b, %new; add.rn.f32 %b, %b, {high};",
+                            "cvt.rn.bf16x2.f32 %new, %b, %a;",
+                            "atom.relaxed.gpu.global.cas.b32 %found, [{to}], %old, %new;",
+                            "setp.ne.b32 %changed, %found, %old;",
+                            "@%changed bra AGAIN; }}",
+                            to = in(reg64) at.as_ptr(), low = in(reg32) word << 16,
+                            high = in(reg32) word & 0xffff_0000, options(nostack)
+                        );
                     }
+                    n += 1;
                 }
             }
         }
 
         impl RedAddElement for bf16 {
             #[inline(always)]
+            #[allow(named_asm_labels, reason = "a label in braces is local to them in PTX")]
             unsafe fn red_add<const N: usize>(to: GlobalMut<Self>, values: [Self; N]) {
                 let mut n = 0;
                 while n < N {
-                    let (at, n_th) = (to.offset(n as i64), n);
-                    n += 1;
                     // SAFETY: as promised by the caller.
                     unsafe {
-                        let value = values.as_slice().get_unchecked(n_th).to_f32();
-                        let mut found = at.load(0).to_bits();
-                        loop {
-                            let sum = bf16::from_f32(bf16::from_bits(found).to_f32() + value);
-                            let expected = found;
-                            asm!("atom.relaxed.gpu.global.cas.b16 {}, [{}], {}, {};", out(reg16) found,
-                                in(reg64) at.as_ptr(), in(reg16) expected, in(reg16) sum.to_bits(),
-                                options(nostack));
-                            if found == expected {
-                                break;
-                            }
-                        }
+                        let at = to.offset(n as i64);
+                        let value = u32::from(values.as_slice().get_unchecked(n).to_bits()) << 16;
+                        asm!(
+                            "{{ .reg .pred %changed; .reg .b16 %found, %old, %new, %none; .reg .f32 %a;",
+                            "ld.relaxed.gpu.global.b16 %found, [{to}];",
+                            "mov.b16 %none, 0;",
+                            "AGAIN:",
+                            "mov.b16 %old, %found;",
+                            "mov.b32 %a, {{%none, %old}}; add.rn.f32 %a, %a, {value};",
+                            "cvt.rn.bf16.f32 %new, %a;",
+                            "atom.relaxed.gpu.global.cas.b16 %found, [{to}], %old, %new;",
+                            "setp.ne.b16 %changed, %found, %old;",
+                            "@%changed bra AGAIN; }}",
+                            to = in(reg64) at.as_ptr(), value = in(reg32) value, options(nostack)
+                        );
                     }
+                    n += 1;
                 }
             }
         }

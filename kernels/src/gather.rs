@@ -22,11 +22,14 @@ pub use indices::Indices;
 pub use shapes::Shape;
 
 /// Declares the instances of a row operation: `NAME = SHAPE, UNIT;` for each.
+///
+/// Two blocks on a multiprocessor allow 128 registers. No instance needs as many, but told so, the assembler does not
+/// spill to have more blocks.
 macro_rules! row_instances {
     ($operation:ident: $($(#[$doc:meta])* $name:ident = $shape:ident, $unit:ty;)+) => {
         cutlet_device::instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, min_blocks = 2)]
             pub unsafe fn $name(
                 from: cutlet_device::Global<$unit>,
                 indices: cutlet_device::Global<i32>,
