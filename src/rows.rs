@@ -7,6 +7,8 @@ mod launch;
 mod misses;
 mod operands;
 mod out_of_range;
+mod owners;
+mod sorted;
 
 pub use index::Index;
 pub use out_of_range::OutOfRange;
@@ -16,3 +18,5 @@ pub(crate) use index::IndexView;
 pub(crate) use launch::{RowKernel, RowOperation};
 pub(crate) use misses::{Misses, expect_no_capture};
 pub(crate) use operands::Operands;
+pub(crate) use owners::Owners;
+pub(crate) use sorted::Sorted;

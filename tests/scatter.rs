@@ -309,3 +309,85 @@ fn bad_indices_add_nothing() {
     checked.unwrap();
     assert_eq!(sums, [2.5, 10.25]);
 }
+
+/// Checks sums of random numbers, bit by bit, against a loop that adds in the order of the source.
+fn check_in_order<T: AddElement + PartialEq + std::fmt::Debug>(
+    rows: usize,
+    table_rows: usize,
+    place: Place,
+    to_element: impl Fn(f32) -> T,
+    to_f32: impl Fn(T) -> f32,
+) {
+    let mut random = fastrand::Rng::with_seed((rows * 31 + place.columns) as u64);
+    let mut numbers = |rows: usize| -> Vec<T> {
+        (0..place.len(rows))
+            .map(|_| to_element(random.f32() - 0.5))
+            .collect()
+    };
+    let (source, mut expected) = (numbers(rows), numbers(table_rows));
+    // Half of the indices are those of few rows, and some are no rows at all.
+    let indices: Vec<i64> = (0..rows)
+        .map(|_| match random.u8(..8) {
+            0 => random.i64(..),
+            1..4 => random.i64(..3.min(table_rows as i64)),
+            _ => random.i64(..table_rows as i64),
+        })
+        .collect();
+    let stream = Device::auto().stream().unwrap();
+    let on_source = stream.upload(&source).unwrap();
+    let mut on_table = stream.upload(&expected).unwrap();
+    let PlaceOf { from, to } = matrices(&on_source, &mut on_table, rows, table_rows, place);
+    let mut plan = ScatterAdd::new(&stream).unwrap().in_order();
+    plan.enqueue(from, &stream.upload(&indices).unwrap(), to)
+        .unwrap();
+    let found = stream.download(&on_table).unwrap();
+
+    let valid = |&index: &i64| usize::try_from(index).is_ok_and(|index| index < table_rows);
+    let first_bad = indices.iter().position(|index| !valid(index));
+    match (plan.check(), first_bad) {
+        (Err(Error::IndexMissed { position, .. }), Some(bad)) => assert_eq!(position, bad as u64),
+        (checked, bad) => assert!(checked.is_ok() && bad.is_none(), "{checked:?}, {bad:?}"),
+    }
+    for table_row in 0..table_rows {
+        let own = |&row: &usize| indices[row] == table_row as i64;
+        let of_row: Vec<usize> = (0..rows).filter(own).collect();
+        for column in 0..place.columns {
+            let sum = &mut expected[place.row(table_row) + column];
+            let terms = of_row.iter().map(|&row| source[place.row(row) + column]);
+            *sum = to_element(terms.fold(to_f32(*sum), |sum, term| sum + to_f32(term)));
+        }
+    }
+    assert!(found == expected, "{rows} rows of {}", place.columns);
+}
+
+#[test]
+fn sums_in_order_are_the_same_bit_by_bit() {
+    for columns in [1, 3, 8, 36, 128, 300, 520] {
+        let place = Place::packed(columns);
+        check_in_order(100, 7, place, |x| x, |x| x);
+        check_in_order(100, 7, place, bf16::from_f32, bf16::to_f32);
+        check_in_order(100, 7, place, f16::from_f32, f16::to_f32);
+    }
+}
+
+/// Keys of three digits, in several blocks.
+#[test]
+fn many_indices_of_a_long_table_are_sorted() {
+    check_in_order(9000, 70_000, Place::packed(2), |x| x, |x| x);
+    check_in_order(4096, 255, Place::packed(4), |x| x, |x| x);
+    check_in_order(4097, 256, Place::packed(4), |x| x, |x| x);
+    check_in_order(1, 1, Place::packed(4), |x| x, |x| x);
+}
+
+#[test]
+fn sums_in_order_of_padded_rows() {
+    for (padding, offset) in [(1, 0), (4, 4), (0, 2)] {
+        let place = Place {
+            columns: 64,
+            padding,
+            offset,
+        };
+        check_in_order(50, 9, place, |x| x, |x| x);
+        check_in_order(50, 9, place, bf16::from_f32, bf16::to_f32);
+    }
+}

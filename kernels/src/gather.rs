@@ -9,13 +9,19 @@
 //! | `output[r] = table[indices[r]]` | [`rows`] |
 //! | `table[indices[r]] = source[r]` | [`scatter`] |
 //! | `table[indices[r]] += source[r]` | [`scatter_add`] |
+//! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
+//! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
+pub mod embedding_bag;
 mod indices;
+pub mod ordered_add;
+pub mod owners;
 pub mod rows;
 pub mod scatter;
 pub mod scatter_add;
 pub mod shapes;
+pub mod sorting;
 
 pub use args::{OutOfRange, RowArgs};
 pub use indices::Indices;

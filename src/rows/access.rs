@@ -87,7 +87,7 @@ impl Reach {
 
 /// The alignment of all rows of both matrices in bytes, at most that of the widest access. A row's length counts, too:
 /// a wide access must not reach beyond it.
-fn alignment<T: DeviceData>(from: &Matrix<'_, T>, to: &MatrixMut<'_, T>) -> u64 {
+pub(super) fn alignment<T: DeviceData>(from: &Matrix<'_, T>, to: &MatrixMut<'_, T>) -> u64 {
     let bytes = |elements: usize| (elements * size_of::<T>()) as u64;
     crate::matrix::alignment(
         from.view.address()

@@ -1,13 +1,14 @@
 //! Scatter-add: rows that are added to what the table has.
 
-use cutlet_device::DeviceData;
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{IntoView, Stream};
+use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
 
 use crate::rows::{
-    Index, IndexView, Misses, Operands, OutOfRange, Reach, RowKernel, RowOperation,
-    expect_no_capture,
+    Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
+    expect_no_capture, to_next_row,
 };
 use crate::{Matrix, MatrixMut, Result};
 
@@ -22,7 +23,7 @@ impl AddElement for bf16 {}
 /// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
 /// dimensions. The L2 cache adds, and rounds to the element type after each addition. If several rows have the same
 /// index, their order is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
-/// form that does not wait.
+/// form that does not wait, and can add [in order](ScatterAdd::in_order).
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).
@@ -63,6 +64,7 @@ pub fn scatter_add<'i, T: AddElement, X: Index>(
 pub struct ScatterAdd {
     misses: Misses,
     out_of_range: OutOfRange,
+    in_order: bool,
 }
 
 impl ScatterAdd {
@@ -74,6 +76,7 @@ impl ScatterAdd {
         Ok(ScatterAdd {
             misses: Misses::new(stream, NAMES.operation, "its row was left out")?,
             out_of_range: OutOfRange::Error,
+            in_order: false,
         })
     }
 
@@ -81,6 +84,38 @@ impl ScatterAdd {
     pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
         ScatterAdd {
             out_of_range,
+            ..self
+        }
+    }
+
+    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has the
+    /// same result. Sums are in f32, and rounded to the element type once.
+    ///
+    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 24
+    /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once, and
+    /// each row of the source is read once. Rows with the same index are added one after the other by the same threads,
+    /// so a single index with a large part of the rows takes long.
+    ///
+    /// ```
+    /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let source = stream.upload(&[1e8f32, 1.0, -1e8])?; // 3×1
+    /// let indices = stream.upload(&[0i32, 0, 0])?;
+    /// let mut table = stream.zeroed::<f32>(1)?;
+    /// let mut plan = ScatterAdd::new(&stream)?.in_order();
+    /// plan.enqueue(
+    ///     Matrix::row_major(&source, 3, 1)?,
+    ///     &indices,
+    ///     MatrixMut::row_major(&mut table, 1, 1)?,
+    /// )?;
+    /// plan.check()?;
+    /// assert_eq!(stream.download(&table)?, [(1e8 + 1.0) - 1e8]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn in_order(self) -> Self {
+        ScatterAdd {
+            in_order: true,
             ..self
         }
     }
@@ -101,6 +136,9 @@ impl ScatterAdd {
         if rows == 0 || table.columns() == 0 {
             return Ok(());
         }
+        if self.in_order {
+            return self.enqueue_in_order(source, IndexView::new(indices)?, table);
+        }
         let reach = Reach::of_numbers(&source, &table);
         let operation = RowOperation {
             from: source,
@@ -115,6 +153,47 @@ impl ScatterAdd {
             true => operation.launch(T::wide(reach), tile, misses),
             false => operation.launch(T::narrow(reach), tile, misses),
         }
+    }
+
+    /// Sorts the indices, and adds the rows that belong to a row of the table one after the other.
+    fn enqueue_in_order<T: AddElement>(
+        &mut self,
+        source: Matrix<'_, T>,
+        indices: IndexView<'_>,
+        mut table: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let (rows, table_rows) = (source.rows(), table.rows());
+        let sorted = Sorted::new(
+            indices,
+            rows,
+            table_rows,
+            self.out_of_range,
+            &mut self.misses,
+        )?;
+        let owners = Owners::of(&source, &table);
+        let args = OrderedAddArgs {
+            ld_source: to_next_row(rows, source.ld()) as i64,
+            ld_table: to_next_row(table_rows, table.ld()) as i64,
+            rows: rows as i32,
+            table_rows: table_rows as i32,
+            columns: source.columns() as i32,
+            padding: 0,
+        };
+        let stream = self.misses.stream();
+        let kernel = stream
+            .device()
+            .load(&cutlet_kernels::PTX, T::ordered(owners))?;
+        let grid = owners.grid::<T>(rows, source.columns());
+        let args = (
+            source.view,
+            sorted.keys(),
+            sorted.order(),
+            table.view.reborrow(),
+            args,
+        );
+        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
+        // of the source. The table is borrowed mutably and overlaps nothing else.
+        Ok(unsafe { stream.launch(&kernel, grid, args) }?)
     }
 
     /// Waits for the enqueued scatter-adds, and reports an index that was not a row of its table. Of several such
@@ -136,7 +215,7 @@ const NAMES: Operands = Operands {
 };
 
 mod sealed {
-    use super::{DeviceData, Reach, RowKernel};
+    use super::{DeviceData, OrderedKernel, Owners, Reach, RowKernel};
 
     /// The kernels for an element type.
     pub trait Kernels: DeviceData {
@@ -147,11 +226,23 @@ mod sealed {
         fn wide(reach: Reach) -> &'static RowKernel<Self::Wide>;
         /// The kernel that adds numbers one by one.
         fn narrow(reach: Reach) -> &'static RowKernel<Self>;
+        /// The kernel that adds rows in order.
+        fn ordered(owners: Owners) -> &'static OrderedKernel<Self>;
     }
 }
 
+/// A kernel that adds rows in order.
+type OrderedKernel<T> = Kernel<(
+    Global<T>,
+    Global<u32>,
+    Global<i32>,
+    GlobalMut<T>,
+    OrderedAddArgs,
+)>;
+
 macro_rules! kernels {
-    ($element:ty, $wide:ty: $long16:ident $medium16:ident $short16:ident $long:ident $short:ident) => {
+    ($element:ty, $wide:ty: $long16:ident $medium16:ident $short16:ident $long:ident $short:ident,
+        $ordered_long:ident $ordered_short:ident $ordered_single:ident) => {
         impl sealed::Kernels for $element {
             type Wide = $wide;
 
@@ -169,12 +260,23 @@ macro_rules! kernels {
                     _ => &kernels::$short,
                 }
             }
+
+            fn ordered(owners: Owners) -> &'static OrderedKernel<$element> {
+                match owners {
+                    Owners::Long => &ordered_add::$ordered_long,
+                    Owners::Short => &ordered_add::$ordered_short,
+                    Owners::Single => &ordered_add::$ordered_single,
+                }
+            }
         }
     };
 }
 kernels!(f32, f32: scatter_add_f32_long16 scatter_add_f32_medium16 scatter_add_f32_short16
-    scatter_add_f32_long scatter_add_f32_short);
+    scatter_add_f32_long scatter_add_f32_short,
+    ordered_add_f32_long ordered_add_f32_short ordered_add_f32_single);
 kernels!(f16, [f16; 2]: scatter_add_f16_long16 scatter_add_f16_medium16 scatter_add_f16_short16
-    scatter_add_f16_long scatter_add_f16_short);
+    scatter_add_f16_long scatter_add_f16_short,
+    ordered_add_f16_long ordered_add_f16_short ordered_add_f16_single);
 kernels!(bf16, [bf16; 2]: scatter_add_bf16_long16 scatter_add_bf16_medium16 scatter_add_bf16_short16
-    scatter_add_bf16_long scatter_add_bf16_short);
+    scatter_add_bf16_long scatter_add_bf16_short,
+    ordered_add_bf16_long ordered_add_bf16_short ordered_add_bf16_single);

@@ -52,18 +52,36 @@ impl OutOfRange {
         self == Self::SKIP
     }
 
-    /// Keeps the smallest row of these whose index is no row of the table in `first_miss`, if such rows are errors.
-    ///
-    /// # Safety
-    /// `first_miss` must have an element, which other threads access by atomic operations only.
+    /// Whether the row is reported.
     #[inline(always)]
-    pub unsafe fn report<L: StaticLayout>(self, rows: &BoundGather<L>, first_miss: GlobalMut<u64>) {
-        if self == Self::ERROR {
-            // SAFETY: as promised by the caller.
-            rows.each_missing_row(|row| unsafe {
-                atomic_min(first_miss, 0, row as u64);
-            });
-        }
+    pub fn is_error(self) -> bool {
+        self == Self::ERROR
+    }
+}
+
+/// Keeps the smallest row that it was called with in `first_miss`, which holds `u64::MAX` before.
+///
+/// # Safety
+/// `first_miss` must have an element, which other threads access by atomic operations only.
+#[inline(always)]
+pub unsafe fn report_miss(first_miss: GlobalMut<u64>, row: i64) {
+    // SAFETY: as promised by the caller.
+    unsafe { atomic_min(first_miss, 0, row as u64) };
+}
+
+/// Reports the rows of a thread's values whose indices are no rows of the table, if such rows are errors.
+///
+/// # Safety
+/// As [`report_miss`].
+#[inline(always)]
+pub unsafe fn report_misses<L: StaticLayout>(
+    out_of_range: OutOfRange,
+    rows: &BoundGather<L>,
+    first_miss: GlobalMut<u64>,
+) {
+    if out_of_range.is_error() {
+        // SAFETY: as promised by the caller.
+        rows.each_missing_row(|row| unsafe { report_miss(first_miss, row) });
     }
 }
 

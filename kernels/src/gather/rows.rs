@@ -3,6 +3,7 @@
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, thread_idx};
 use cutlet_layout_core::{Bound, Tensor};
 
+use super::args::report_misses;
 use super::{RowArgs, Shape, row_instances};
 
 /// Copies row `indices[r]` of the table to row `r` of the output. Each block copies one tile, and the grid's x counts
@@ -38,7 +39,7 @@ unsafe fn gather<S: Shape, T: DeviceData + Default>(
         from.bound().holds(v) || !args.out_of_range.skips()
     });
     // SAFETY: the launcher promises one element.
-    unsafe { args.out_of_range.report(from.bound(), first_miss) };
+    unsafe { report_misses(args.out_of_range, from.bound(), first_miss) };
 }
 
 row_instances! { gather:

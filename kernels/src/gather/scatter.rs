@@ -3,6 +3,7 @@
 use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, block_idx, thread_idx};
 use cutlet_layout_core::{EngineMut, Tensor};
 
+use super::args::report_misses;
 use super::{RowArgs, Shape, row_instances};
 
 /// Copies row `r` of the source to row `indices[r]` of the table. If several rows have the same index, each element of
@@ -53,7 +54,7 @@ pub(super) unsafe fn store_rows<S: Shape, E: EngineMut<Element: DeviceData + Def
 
     to.store(&from.load(E::Element::default()));
     // SAFETY: the launcher promises one element.
-    unsafe { args.out_of_range.report(to.bound(), first_miss) };
+    unsafe { report_misses(args.out_of_range, to.bound(), first_miss) };
 }
 
 row_instances! { scatter:
