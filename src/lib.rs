@@ -4,6 +4,7 @@
 //! where they run. Kernels of your own start from the crates `cutlet-device` (what a kernel body
 //! can say) and `cutlet-layout-core` (how tensors are tiled and partitioned).
 
+mod embedding_bag;
 mod error;
 mod gather;
 mod gemm;
@@ -15,6 +16,7 @@ pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
     Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
 };
+pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag};
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
