@@ -11,6 +11,7 @@ mod gemm;
 mod matrix;
 mod rows;
 mod scatter;
+mod take_along_dim;
 
 pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
@@ -25,6 +26,7 @@ pub use gemm::{
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
+pub use take_along_dim::{TakeAlongDim, take_along_dim};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]

@@ -10,9 +10,11 @@
 //! | `table[indices[r]] = source[r]` | [`scatter`] |
 //! | `table[indices[r]] += source[r]` | [`scatter_add`] |
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
+//! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
+pub mod elements;
 pub mod embedding_bag;
 mod indices;
 pub mod ordered_add;

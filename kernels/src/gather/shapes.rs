@@ -46,3 +46,7 @@ shape! {
     /// Short rows, one unit an access: 256 rows by 8 units.
     Short: L!((256, 8):(1@0, 1@1)), L!((8, 32):(1@1, 1@0)), L!(8:32@0), 1
 }
+shape! {
+    /// Very long rows, or a single one, one unit an access: 1 row by 2048 units.
+    Wide: L!((1, 2048):(1@0, 1@1)), L!(256:1@1), L!(8:256@1), 1
+}
