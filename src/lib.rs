@@ -9,6 +9,7 @@ mod error;
 mod gather;
 mod gemm;
 mod matrix;
+mod moe;
 mod rows;
 mod scatter;
 mod take_along_dim;
@@ -24,6 +25,7 @@ pub use gemm::{
     Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
+pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};

@@ -329,8 +329,8 @@ fn check_in_order<T: AddElement + PartialEq + std::fmt::Debug>(
     let indices: Vec<i64> = (0..rows)
         .map(|_| match random.u8(..8) {
             0 => random.i64(..),
-            1..4 => random.i64(..3.min(table_rows as i64)),
-            _ => random.i64(..table_rows as i64),
+            1..4 => random.i64(0..3.min(table_rows as i64)),
+            _ => random.i64(0..table_rows as i64),
         })
         .collect();
     let stream = Device::auto().stream().unwrap();

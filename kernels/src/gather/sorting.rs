@@ -328,32 +328,56 @@ fn count_peers(counters: Shared<u32>, digit: i64, exists: bool) -> u32 {
 }
 
 /// Finds where the keys of each row begin: `offsets[row]` is the number of keys below `row`, for each row of the table
-/// and for `rows`, where the last ones end.
+/// and for `rows`, where the last ones end. `counts[row]` is the number of keys that are `row`.
 ///
 /// # Safety
-/// There must be as many sorted keys, and `rows + 1` offsets.
+/// There must be as many sorted keys, `rows + 1` offsets, and `rows` counts.
 #[kernel(threads = 256)]
 pub unsafe fn sort_offsets(
     sorted_keys: Global<u32>,
     offsets: GlobalMut<i32>,
+    counts: GlobalMut<i32>,
     keys: i32,
     rows: i32,
 ) {
-    // SAFETY: the launcher promises the extent.
-    let own = unsafe { Tensor::new(offsets, RowMajor::new([1, rows + 1], 0)) }
-        .local_tile::<OffsetTile>((0u32, block_idx().x))
-        .partition::<OffsetOfThread>(thread_idx());
-    let [_, row] = own.bound().coordinate(0);
+    let tile = (0u32, block_idx().x);
+    // SAFETY: the launcher promises the extents.
+    let (offsets, counts) = unsafe {
+        (
+            Tensor::new(offsets, RowMajor::new([1, rows + 1], 0)).local_tile::<OffsetTile>(tile),
+            Tensor::new(counts, RowMajor::new([1, rows], 0)).local_tile::<OffsetTile>(tile),
+        )
+    };
+    let offsets = offsets.partition::<OffsetOfThread>(thread_idx());
+    let counts = counts.partition::<OffsetOfThread>(thread_idx());
+    let [_, row] = offsets.bound().coordinate(0);
+    // SAFETY: the launcher promises the keys.
+    let [begin, end] = unsafe {
+        [
+            keys_below(sorted_keys, keys, row as u32),
+            keys_below(sorted_keys, keys, row as u32 + 1),
+        ]
+    };
+    offsets.store_with(|_| begin);
+    counts.store_with(|_| end - begin);
+}
+
+/// The number of sorted keys below `limit`, by bisection.
+///
+/// # Safety
+/// There must be as many keys.
+#[inline(always)]
+unsafe fn keys_below(sorted_keys: Global<u32>, keys: i32, limit: u32) -> i32 {
     let (mut low, mut high) = (0, keys);
     while low < high {
         let middle = low + (high - low) / 2;
         // SAFETY: the position is below the number of keys.
-        match unsafe { sorted_keys.load(i64::from(middle)) } < row as u32 {
+        match unsafe { sorted_keys.load(i64::from(middle)) } < limit {
             true => low = middle + 1,
             false => high = middle,
         }
     }
-    own.store_with(|_| low);
+    low
 }
 
 /// The offsets of a block.
