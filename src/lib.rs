@@ -10,6 +10,7 @@ mod gather;
 mod gemm;
 mod matrix;
 mod moe;
+mod permute;
 mod rows;
 mod scatter;
 mod take_along_dim;
@@ -26,6 +27,7 @@ pub use gemm::{
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
+pub use permute::permute;
 pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};

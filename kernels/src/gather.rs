@@ -11,6 +11,7 @@
 //! | `table[indices[r]] += source[r]` | [`scatter_add`] |
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
 //! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
+//! | `destination[c] = source[c]` for two layouts, without indices | [`permute`] |
 //! | a mixture of experts: choices, and the rows of each expert | [`routing`], [`sorting`], then [`rows`] |
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
@@ -20,6 +21,7 @@ pub mod embedding_bag;
 mod indices;
 pub mod ordered_add;
 pub mod owners;
+pub mod permute;
 pub mod routing;
 pub mod rows;
 pub mod scatter;
