@@ -120,25 +120,33 @@ pub enum Error {
 
     /// An index is not a row of the table.
     #[error(
-        "gather: index {index} at position {position} is not a row of the table of {table_rows} rows, and \
-         its output row was set to zero; use indices i with 0 <= i < {table_rows}"
+        "{operation}: index {index} at position {position} is not a row of the table of {table_rows} rows, and \
+         {outcome}; use indices i with 0 <= i < {table_rows}, or `OutOfRange::Clamp` or `OutOfRange::Skip`"
     )]
     IndexOutOfRange {
+        /// The operation.
+        operation: &'static str,
         /// The first position of such an index.
         position: u64,
         /// The index at this position.
         index: i64,
         /// Number of rows of the table.
         table_rows: usize,
+        /// What became of the row.
+        outcome: &'static str,
     },
 
-    /// An index of an enqueued gather was not a row of its table.
+    /// An index of an enqueued operation was not a row of its table.
     #[error(
-        "gather: in a gather since the last check, the index at position {position} was not a row of its \
-         table, and its output row was set to zero; use indices i with 0 <= i < rows"
+        "{operation}: in an operation since the last check, the index at position {position} was not a row of its \
+         table, and {outcome}; use indices i with 0 <= i < rows, or `OutOfRange::Clamp` or `OutOfRange::Skip`"
     )]
     IndexMissed {
-        /// The first position of such an index in any of the gathers.
+        /// The operation.
+        operation: &'static str,
+        /// The first position of such an index in any of the operations.
         position: u64,
+        /// What became of the row.
+        outcome: &'static str,
     },
 }

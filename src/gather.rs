@@ -1,16 +1,17 @@
-//! Gather: checks of table, indices and output, and the launch of a kernel instance.
-
-mod dispatch;
+//! Gather: rows of a table by an index.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Buffer, IntoView, Stream, View, ViewMut};
-use cutlet_kernels::gather::Extents;
+use cutlet_host::{IntoView, Stream};
+use cutlet_kernels::gather::rows::{
+    gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16, gather_short1,
+    gather_short2, gather_short4, gather_short16,
+};
 
-use crate::matrix::{addresses, disjoint, in_stream};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
-use dispatch::{Access, Instance, Unit, to_next_row};
-
-pub use dispatch::Index;
+use crate::rows::{
+    Access, Index, IndexView, Misses, Operands, OutOfRange, Reach, RowOperation, Unit,
+    expect_no_capture,
+};
+use crate::{Matrix, MatrixMut, Result};
 
 /// Computes `output[r] = table[indices[r]]` for each row r, on the stream's device, and waits.
 ///
@@ -47,25 +48,11 @@ pub fn gather<'i, T: DeviceData, X: Index>(
     indices: impl IntoView<'i, Element = X>,
     output: MatrixMut<'_, T>,
 ) -> Result<()> {
-    if stream.is_capturing()? {
-        let doing = "a gather that waits until it is done";
-        return Err(Error::Host(cutlet_host::Error::Capturing { doing }));
-    }
+    expect_no_capture(stream, "a gather that waits until it is done")?;
     let indices = indices.into_view();
     let mut plan = Gather::new(stream)?;
     plan.enqueue(table, indices, output)?;
-    match plan.check() {
-        Err(Error::IndexMissed { position }) => {
-            let at = position as usize;
-            let index = stream.download(indices.slice(at..=at)?)?[0].to_i64();
-            Err(Error::IndexOutOfRange {
-                position,
-                index,
-                table_rows: table.rows(),
-            })
-        }
-        checked => checked,
-    }
+    plan.misses.check_one(indices, table.rows())
 }
 
 /// Gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -85,15 +72,14 @@ pub fn gather<'i, T: DeviceData, X: Index>(
 ///     &indices,
 ///     MatrixMut::row_major(&mut rows, 3, 2)?,
 /// )?;
-/// assert!(matches!(plan.check(), Err(Error::IndexMissed { position: 1 })));
+/// assert!(matches!(plan.check(), Err(Error::IndexMissed { position: 1, .. })));
 /// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Gather {
-    stream: Stream,
-    /// The first output row whose index is not a row of the table; `u64::MAX` if there is none.
-    first_miss: Buffer<u64>,
+    misses: Misses,
+    out_of_range: OutOfRange,
 }
 
 impl Gather {
@@ -103,9 +89,35 @@ impl Gather {
     /// If the device is out of memory.
     pub fn new(stream: &Stream) -> Result<Self> {
         Ok(Gather {
-            stream: stream.clone(),
-            first_miss: stream.filled(1, 0xff)?,
+            misses: Misses::new(stream, "gather", "its output row was set to zero")?,
+            out_of_range: OutOfRange::Error,
         })
+    }
+
+    /// The same gathers, in which an index that is no row of its table means something else than an error.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gather, Matrix, MatrixMut, OutOfRange};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let table = stream.upload(&[0.0f32, 0.5, 1.0])?; // 3×1
+    /// let indices = stream.upload(&[1i32, 7, -1])?;
+    /// let mut rows = stream.zeroed::<f32>(3)?;
+    /// let mut plan = Gather::new(&stream)?.out_of_range(OutOfRange::Clamp);
+    /// plan.enqueue(
+    ///     Matrix::row_major(&table, 3, 1)?,
+    ///     &indices,
+    ///     MatrixMut::row_major(&mut rows, 3, 1)?,
+    /// )?;
+    /// plan.check()?;
+    /// assert_eq!(stream.download(&rows)?, [0.5, 1.0, 0.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
+        Gather {
+            out_of_range,
+            ..self
+        }
     }
 
     /// Enqueues `output[r] = table[indices[r]]`.
@@ -119,16 +131,31 @@ impl Gather {
         indices: impl IntoView<'i, Element = X>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let indices = indices.into_view();
-        check_operands(&self.stream, &table, &indices, &output)?;
-        if output.rows() == 0 || output.columns() == 0 {
+        let (indices, rows) = (indices.into_view(), output.rows());
+        NAMES.check(self.misses.stream(), &table, &indices, &output, rows)?;
+        if rows == 0 || output.columns() == 0 {
             return Ok(());
         }
-        let access = Access::of(&table, &output);
-        match access.unit {
-            Unit::Words => self.launch(&access, table, indices, output, X::words(&access)),
-            Unit::Halves => self.launch(&access, table, indices, output, X::halves(&access)),
-            Unit::Bytes => self.launch(&access, table, indices, output, X::bytes(&access)),
+        let Access { unit, reach } = Access::of(&table, &output);
+        let operation = RowOperation {
+            from: table,
+            indices: IndexView::new(indices)?,
+            to: output,
+            table_rows: table.rows(),
+            rows,
+            out_of_range: self.out_of_range,
+        };
+        let (tile, misses) = (reach.tile(), &mut self.misses);
+        match (unit, reach) {
+            (_, Reach::Long16) => operation.launch(&gather_long16, tile, misses),
+            (_, Reach::Medium16) => operation.launch(&gather_medium16, tile, misses),
+            (_, Reach::Short16) => operation.launch(&gather_short16, tile, misses),
+            (Unit::Words, Reach::Long) => operation.launch(&gather_long4, tile, misses),
+            (Unit::Words, Reach::Short) => operation.launch(&gather_short4, tile, misses),
+            (Unit::Halves, Reach::Long) => operation.launch(&gather_long2, tile, misses),
+            (Unit::Halves, Reach::Short) => operation.launch(&gather_short2, tile, misses),
+            (Unit::Bytes, Reach::Long) => operation.launch(&gather_long1, tile, misses),
+            (Unit::Bytes, Reach::Short) => operation.launch(&gather_short1, tile, misses),
         }
     }
 
@@ -136,101 +163,16 @@ impl Gather {
     /// such indices since the last check, it reports one with the lowest output row.
     ///
     /// # Errors
-    /// [`Error::IndexMissed`] if there was such an index; an error if the stream is being captured.
+    /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
+    /// captured.
     pub fn check(&mut self) -> Result<()> {
-        let position = self.stream.download(&self.first_miss)?[0];
-        if position == u64::MAX {
-            return Ok(());
-        }
-        self.stream.fill_bytes(&mut self.first_miss, 0xff)?;
-        Err(Error::IndexMissed { position })
-    }
-
-    fn launch<T: DeviceData, U: DeviceData, X: Index>(
-        &mut self,
-        access: &Access,
-        table: Matrix<'_, T>,
-        indices: View<'_, X>,
-        output: MatrixMut<'_, T>,
-        instance: &'static Instance<U, X>,
-    ) -> Result<()> {
-        let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
-        let [tile_rows, tile_columns] = access.tile();
-        let columns = units(output.columns());
-        let device = self.stream.device();
-        let function = device.load(&cutlet_kernels::PTX, instance)?;
-        // Tiles of a row are along the grid's y axis, which has a low limit: the longest rows take several launches.
-        let at_once = tile_columns * device.limits().grid[1] as usize;
-        for first in (0..columns).step_by(at_once) {
-            let columns = at_once.min(columns - first);
-            let extents = Extents {
-                table_rows: table.rows() as i64,
-                ld_table: units(to_next_row(table.rows(), table.ld())) as i64,
-                ld_output: units(to_next_row(output.rows(), output.ld())) as i64,
-                rows: output.rows() as i32,
-                columns: columns as i32,
-            };
-            let grid = (
-                output.rows().div_ceil(tile_rows) as u32,
-                columns.div_ceil(tile_columns) as u32,
-            );
-            let from = |address: u64, len: usize| {
-                // A table without rows has no elements to skip.
-                let skipped = first.min(units(len));
-                let address = address + (skipped * size_of::<U>()) as u64;
-                (address, units(len) - skipped)
-            };
-            // SAFETY: each view covers the rest of its matrix's view, from the first column of this
-            // launch on. The matrices were checked against their memory, and the kernel checks the
-            // indices. The output is borrowed mutably and overlaps neither table nor indices.
-            unsafe {
-                let (address, len) = from(table.view.address(), table.view.len());
-                let table = View::<U>::from_raw(table.view.device(), address, len)?;
-                let (address, len) = from(output.view.address(), output.view.len());
-                let output = ViewMut::<U>::from_raw(output.view.device(), address, len)?;
-                let args = (table, indices, output, &mut self.first_miss, extents);
-                self.stream.launch(&function, grid, args)?;
-            }
-        }
-        Ok(())
+        self.misses.check()
     }
 }
 
-fn check_operands<T: DeviceData, X: Index>(
-    stream: &Stream,
-    table: &Matrix<'_, T>,
-    indices: &View<'_, X>,
-    output: &MatrixMut<'_, T>,
-) -> Result<()> {
-    let refuse = |found: String| {
-        Err(Error::Extents {
-            operation: "gather",
-            found,
-        })
-    };
-    if table.order() != Order::RowMajor || output.order() != Order::RowMajor {
-        return refuse("the table or the output is column-major; give row-major ones".to_string());
-    }
-    if table.columns() != output.columns() {
-        let (table, output) = (table.columns(), output.columns());
-        return refuse(format!(
-            "the table has {table} columns and the output has {output}; give them as many columns"
-        ));
-    }
-    if indices.len() != output.rows() {
-        let (indices, rows) = (indices.len(), output.rows());
-        return refuse(format!(
-            "there are {indices} indices and the output has {rows} rows; give an index for each row"
-        ));
-    }
-    in_stream("gather", stream, "the table", table.view)?;
-    in_stream("gather", stream, "the indices", *indices)?;
-    in_stream("gather", stream, "the output", output.view.view())?;
-    disjoint("gather", "the table", table.addresses(), output.addresses())?;
-    disjoint(
-        "gather",
-        "the indices",
-        addresses(indices),
-        output.addresses(),
-    )
-}
+/// Names of the operands in errors.
+const NAMES: Operands = Operands {
+    operation: "gather",
+    from: "the table",
+    to: "the output",
+};

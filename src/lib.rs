@@ -5,23 +5,35 @@
 //! can say) and `cutlet-layout-core` (how tensors are tiled and partitioned).
 
 mod batch;
+mod embedding_bag;
 mod error;
 mod gather;
 mod gemm;
 mod matrix;
+mod moe;
+mod permute;
+mod rows;
+mod scatter;
+mod take_along_dim;
 
 pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
     Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
 };
+pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag};
 pub use error::{Error, Result};
-pub use gather::{Gather, Index, gather};
+pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
     gemm_batched,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
+pub use moe::{Logit, MoeRows, RouterWeights, top_k};
+pub use permute::permute;
+pub use rows::{Index, OutOfRange};
+pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
+pub use take_along_dim::{TakeAlongDim, take_along_dim};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]

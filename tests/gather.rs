@@ -1,7 +1,10 @@
 //! `gather` against a copy of rows on the host, on a GPU if there is one: all access widths, both index types, padded
 //! rows, and indices that are not rows of the table.
 
-use cutlet::{Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, ViewMut, gather};
+use cutlet::{
+    Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, OutOfRange, View, ViewMut,
+    gather,
+};
 
 /// Checks a gather of `rows` rows of `columns` bytes, with leading dimensions of `columns + padding`.
 fn check<X: Index>(
@@ -172,7 +175,7 @@ fn bad_indices_are_reported_and_not_read() {
         .unwrap();
         let error = plan.check().unwrap_err();
         assert!(
-            matches!(error, Error::IndexMissed { position: 2 }),
+            matches!(error, Error::IndexMissed { position: 2, .. }),
             "{error}"
         );
         assert_eq!(
@@ -183,7 +186,7 @@ fn bad_indices_are_reported_and_not_read() {
         let output = MatrixMut::row_major(&mut output, 5, 2).unwrap();
         let error = gather(&stream, table, &indices, output).unwrap_err();
         assert!(
-            matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3 } if index == bad),
+            matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3, .. } if index == bad),
             "{error}"
         );
     }
@@ -283,7 +286,7 @@ fn a_graph_reads_the_indices_when_it_runs() {
         unsafe { graph.launch(&stream).unwrap() };
         assert_eq!(stream.download(&output).unwrap(), gathered);
         let reported = match plan.check() {
-            Err(Error::IndexMissed { position }) => Some(position),
+            Err(Error::IndexMissed { position, .. }) => Some(position),
             checked => checked.map(|()| None).unwrap(),
         };
         assert_eq!(reported, missed);
@@ -325,4 +328,57 @@ fn operands_of_another_stream_are_refused() {
         .to_string();
     let expected = "gather: the table is memory of another stream";
     assert!(said.starts_with(expected), "{said}");
+}
+
+/// The rows of a table of three that indices give, by policy. An output row that is left as it was has 9s.
+#[test]
+fn indices_out_of_range_are_clamped_or_skipped() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
+    for (policy, expected) in [
+        (
+            OutOfRange::Clamp,
+            [[5, 6], [5, 6], [1, 2], [3, 4], [5, 6], [1, 2]],
+        ),
+        (
+            OutOfRange::Skip,
+            [[5, 6], [9, 9], [9, 9], [3, 4], [9, 9], [9, 9]],
+        ),
+    ] {
+        let mut plan = Gather::new(&stream).unwrap().out_of_range(policy);
+        let mut gathered = |indices: View<'_, i64>| {
+            let mut output = stream.upload(&[9u32; 12]).unwrap();
+            plan.enqueue(
+                Matrix::row_major(&table, 3, 2).unwrap(),
+                indices,
+                MatrixMut::row_major(&mut output, 6, 2).unwrap(),
+            )
+            .unwrap();
+            plan.check().unwrap();
+            stream.download(&output).unwrap()
+        };
+        let indices = stream.upload(&[2, 3, -1, 1, i64::MAX, i64::MIN]).unwrap();
+        assert_eq!(gathered(indices.view()), expected.as_flattened());
+    }
+}
+
+/// Clamped indices of an empty table name no row of it.
+#[test]
+fn an_empty_table_is_never_read() {
+    let stream = Device::auto().stream().unwrap();
+    let table = stream.zeroed::<u32>(0).unwrap();
+    let indices = stream.upload(&[0i32, 1]).unwrap();
+    for policy in [OutOfRange::Error, OutOfRange::Clamp, OutOfRange::Skip] {
+        let mut plan = Gather::new(&stream).unwrap().out_of_range(policy);
+        let mut output = stream.upload(&[9u32; 8]).unwrap();
+        plan.enqueue(
+            Matrix::row_major(&table, 0, 4).unwrap(),
+            &indices,
+            MatrixMut::row_major(&mut output, 2, 4).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(plan.check().is_err(), policy == OutOfRange::Error);
+        let left = if policy == OutOfRange::Skip { 9 } else { 0 };
+        assert_eq!(stream.download(&output).unwrap(), [left; 8]);
+    }
 }

@@ -10,6 +10,7 @@ mod family;
 mod gather;
 mod gemm;
 mod machine;
+mod movement;
 mod nvml;
 mod plots;
 mod positive;
@@ -61,7 +62,10 @@ enum What {
     Gemm(RunArgs),
     /// Gather: rows of a table by an index, against a copy of as many contiguous bytes.
     Gather(RunArgs),
-    /// Both.
+    /// Scatter, scatter-add, embedding bags, elements by an index, transposes and a mixture of experts' rows, each against
+    /// a copy of as many contiguous bytes.
+    Movement(RunArgs),
+    /// All of these.
     All(RunArgs),
     /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
@@ -72,8 +76,8 @@ enum What {
 #[derive(Args, Debug)]
 struct RunArgs {
     /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, unseen, random, majors, skinny-k,
-    /// long-k, epilogue, gather, tiny) or file; may be given several times. By default, headline and gather on
-    /// a GPU, tiny on the CPU.
+    /// long-k, epilogue, gather, movement, tiny) or file; may be given several times. By default, headline, gather and
+    /// movement on a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
     /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
@@ -144,6 +148,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(match &args.what {
         What::Gemm(args) => measure(args, Families::Gemm)?,
         What::Gather(args) => measure(args, Families::Gather)?,
+        What::Movement(args) => measure(args, Families::Movement)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
         What::Report(args) => report_again(args)?,
@@ -194,7 +199,8 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
         _ if !on_gpu => &["tiny"],
         Families::Gemm => &["headline"],
         Families::Gather => &["gather"],
-        Families::All => &["headline", "gather"],
+        Families::Movement => &["movement"],
+        Families::All => &["headline", "gather", "movement"],
     };
     let names: Vec<&str> = match args.suite.as_slice() {
         [] => by_default.to_vec(),

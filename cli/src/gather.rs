@@ -34,8 +34,9 @@ pub struct GatherArgs {
     timed: TimedArgs,
 }
 
+/// The type of an index.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum IndexType {
+pub enum IndexType {
     #[default]
     I32,
     I64,

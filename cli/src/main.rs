@@ -10,6 +10,7 @@ mod host_memory;
 mod layout;
 mod normal;
 mod output;
+mod scatter;
 mod timed;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ struct Cli {
 enum Command {
     Gemm(gemm::GemmArgs),
     Gather(gather::GatherArgs),
+    Scatter(scatter::ScatterArgs),
     Bench(bench::BenchArgs),
     Layout(layout::LayoutArgs),
     Doctor(doctor::DoctorArgs),
@@ -58,6 +60,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match command {
         Command::Gemm(args) => gemm::run(args),
         Command::Gather(args) => gather::run(args),
+        Command::Scatter(args) => scatter::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -558,7 +558,7 @@ fn a_run_that_would_measure_nothing_is_refused() {
         ),
         (
             vec!["all", "--suite", path(&empty), "--dtype", "f32"],
-            "it has no GEMM in f32 and no gather;",
+            "it has no GEMM in f32, no gather and no movement;",
         ),
     ] {
         let out = folder.join("out");

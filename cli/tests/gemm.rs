@@ -152,6 +152,30 @@ fn gemm_and_gather_speak_json() {
 }
 
 #[test]
+fn scatters_store_and_add() {
+    for options in [
+        "--index i64",
+        "--add f32",
+        "--add bf16 --index i64",
+        "--add f16 --in-order",
+        "--add f32 --in-order",
+    ] {
+        let shape = "--table-rows 9 --rows 50 --row-bytes 72";
+        let output = cutlet(&format!(
+            "scatter {shape} {options} --backend cpu --check --iters 1 --json"
+        ));
+        let printed = text(&output.stdout);
+        let report: serde_json::Value = serde_json::from_str(&printed).expect("one JSON value");
+        assert_eq!(report["wrong_elements"], 0, "{options}: {printed}");
+    }
+    let complaint = text(&cutlet("scatter --row-bytes 7 --add f32 --backend cpu").stderr);
+    assert!(
+        complaint.contains("a number has 4 bytes; give a multiple"),
+        "{complaint}"
+    );
+}
+
+#[test]
 fn bad_arguments_are_one_line_and_exit_code_2() {
     for arguments in [
         "gemm --m 0",
@@ -170,6 +194,8 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --precision bf16",
         "gemm --activation tanh",
         "gemm --backend tpu",
+        "scatter --in-order",
+        "scatter --add i8",
         "gather --rows 0",
         "gather --row-bytes -1",
         "gather --row-bytes 2147482625",

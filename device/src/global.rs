@@ -236,6 +236,18 @@ impl<T: DeviceData> GlobalMut<T> {
         unsafe { imp::write(imp::element(self.0.cast_const(), index).cast_mut(), values) };
     }
 
+    /// [`store_vec`](Self::store_vec) to elements that other threads may store at the same time by this function. One
+    /// of the values stays, and which one is unspecified. Of a vector, each element may come from another thread.
+    ///
+    /// # Safety
+    /// As [`store_vec`](Self::store_vec), but other threads may store the elements by this function.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_vec_relaxed<const N: usize>(self, index: i64, values: [T; N]) {
+        // SAFETY: the caller promises that the elements can be written.
+        unsafe { imp::write_relaxed(imp::element(self.0.cast_const(), index).cast_mut(), values) };
+    }
+
     /// [`store_vec`](Self::store_vec) of values that are not read soon: the caches evict them first.
     ///
     /// # Safety
@@ -262,6 +274,7 @@ mod imp {
     #[cfg(not(target_feature = "sm_90"))]
     load_instruction!(ld_global_once, "ld.global.nc", reg64: *const T);
     store_instruction!(st_global, "st.global", reg64: *mut T);
+    store_instruction!(st_global_relaxed, "st.relaxed.gpu.global", reg64: *mut T);
     store_instruction!(st_global_streaming, "st.global.cs", reg64: *mut T);
 
     macro_rules! access {
@@ -284,6 +297,7 @@ mod imp {
     access!(read_only, ld_global_nc);
     access!(read_once, ld_global_once);
     access!(mut write, st_global);
+    access!(mut write_relaxed, st_global_relaxed);
     access!(mut write_streaming, st_global_streaming);
     pub use {read as read_early, read as read_unordered, write as write_early};
 
@@ -352,6 +366,7 @@ mod imp {
         read_vector as read, read_vector as read_once, read_vector as read_only,
         read_vector_early as read_early, read_vector_unordered as read_unordered,
         write_vector as write, write_vector as write_streaming, write_vector_early as write_early,
+        write_vector_relaxed as write_relaxed,
     };
 
     #[track_caller]

@@ -66,6 +66,14 @@ index! {
     ClusterRank
 }
 
+impl LaneIdx {
+    /// The lanes below this one, a bit each, as in a [`ballot`](crate::ballot).
+    #[inline(always)]
+    pub const fn lanes_below(self) -> u32 {
+        (1 << self.0) - 1
+    }
+}
+
 impl ClusterRank {
     /// The index of this block's part, if the cluster divides something into `parts` parts. It is 0 if there is one
     /// part.

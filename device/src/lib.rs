@@ -10,6 +10,7 @@
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
+//! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
@@ -50,6 +51,8 @@ mod mma;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 mod ptx_library;
+mod red;
+mod relaxed;
 mod shared;
 mod shared_storage;
 mod shuffle;
@@ -85,6 +88,8 @@ pub use math::{
 };
 pub use mma::MmaInstruction;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
+pub use red::{RedAdd, RedAddElement};
+pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};

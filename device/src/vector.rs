@@ -3,7 +3,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use cpu::{
     checked, read_vector, read_vector_early, read_vector_unordered, write_vector,
-    write_vector_early,
+    write_vector_early, write_vector_relaxed,
 };
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use ptx::{DoubleWords, Words, from_bits, load_instruction, store_instruction, to_bits};
@@ -237,6 +237,22 @@ mod cpu {
         let to = checked::<T, N>(ptr, MemoryAccess::Atomic);
         // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
         unsafe { to.write(values) };
+    }
+
+    /// [`write_vector`] to elements that other threads may write meanwhile.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_vector_relaxed<T: Copy, const N: usize>(
+        ptr: *mut T,
+        values: [T; N],
+    ) {
+        cutlet_simt::check_dependency();
+        let to = checked::<T, N>(ptr, MemoryAccess::AtomicStore);
+        // SAFETY: the caller promises that the elements exist, and they are at least as aligned as one.
+        unsafe { to.write_volatile(values) };
     }
 
     /// Host address of `N` elements of global memory. Ends the kernel if the running thread may not access them, or if

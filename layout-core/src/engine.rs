@@ -27,6 +27,22 @@ pub trait Engine: Copy {
     /// time.
     unsafe fn load(self, index: i64) -> Self::Element;
 
+    /// Reads element `index` if `condition` holds.
+    ///
+    /// An engine implements it if it can do so without a branch, so that several such loads are under way at the same
+    /// time.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), if `condition` holds.
+    #[inline(always)]
+    unsafe fn load_if(self, index: i64, condition: bool) -> Option<Self::Element> {
+        match condition {
+            // SAFETY: as promised by the caller.
+            true => Some(unsafe { self.load(index) }),
+            false => None,
+        }
+    }
+
     /// Reads elements `index .. index + N` in one access.
     ///
     /// # Safety

@@ -13,7 +13,7 @@ mod gather;
 mod strided;
 
 pub use fixed::{Fixed, NoSwizzle, StaticSwizzle, Sw};
-pub use gather::{Gather, RowIndex};
+pub use gather::{BoundGather, Gather, RowIndex};
 pub use strided::{AnyStrides, ColMajor, RowMajor, Strided};
 
 use crate::entry::entry;

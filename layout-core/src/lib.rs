@@ -120,8 +120,8 @@ pub use engine::Line;
 pub use engine::{Engine, EngineMut};
 pub use fragment::Fragment;
 pub use inner::{
-    AnyStrides, Bound, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle, RowIndex, RowMajor,
-    StaticSwizzle, Strided, Sw,
+    AnyStrides, Bound, BoundGather, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle,
+    RowIndex, RowMajor, StaticSwizzle, Strided, Sw,
 };
 pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width};
 pub use raster::Raster;

@@ -467,6 +467,40 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
         self.store_with(|v| values.get(v));
     }
 
+    /// Writes the values that lie inside the tensor and for which `condition(v)` holds. It must be the same for all
+    /// values of an access.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Fragment, L, RowMajor, Tensor, Tv};
+    ///
+    /// type Column = Tv<L!(1:1@1), L!(3:1@0)>; // one thread, a column of three values
+    ///
+    /// let mut to = [0; 3];
+    /// // SAFETY: the extents and the leading dimension stay inside the array.
+    /// let matrix = unsafe { Tensor::new(to.as_mut_ptr(), RowMajor::new([3, 1], 1)) };
+    /// let values = Fragment::<_, L!(3:1@0)>::from_fn(|v| 5 + v);
+    /// matrix.partition::<Column>(0u32).store_if(&values, |v| v != 1);
+    /// assert_eq!(to, [5, 0, 7]);
+    /// ```
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn store_if(
+        &self,
+        values: &Fragment<E::Element, C::Val>,
+        condition: impl Fn(usize) -> bool,
+    ) {
+        on_behalf_of_caller!(self.engine);
+        const { Self::WIDTH_FITS }
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            if self.bound.holds(v) && condition(v) {
+                let index = self.bound.index(v);
+                // SAFETY: as in `load_into`.
+                unsafe { C::Width::store(self.engine, index, |n| values.get(v + n)) };
+            }
+        });
+    }
+
     /// Writes `value(v)` to each value `v` that lies inside the tensor.
     ///
     /// ```

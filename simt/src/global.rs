@@ -253,7 +253,7 @@ impl Access {
         };
         let offset = self.address - range.start;
         match self.kind {
-            MemoryAccess::Store => written.set(offset, self.bytes),
+            MemoryAccess::Store | MemoryAccess::AtomicStore => written.set(offset, self.bytes),
             MemoryAccess::Load
             | MemoryAccess::AtomicLoad
             | MemoryAccess::Atomic

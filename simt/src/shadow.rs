@@ -19,17 +19,19 @@ pub enum MemoryAccess {
     AtomicLoad,
     /// An atomic operation that writes.
     Atomic,
+    /// A store that does not race with atomic operations.
+    AtomicStore,
     /// A load that may race. Its value is not used if it does.
     Unordered,
 }
 
 impl MemoryAccess {
     pub(crate) fn writes(self) -> bool {
-        matches!(self, Self::Store | Self::Atomic)
+        matches!(self, Self::Store | Self::Atomic | Self::AtomicStore)
     }
 
     pub(crate) fn is_atomic(self) -> bool {
-        matches!(self, Self::AtomicLoad | Self::Atomic)
+        matches!(self, Self::AtomicLoad | Self::Atomic | Self::AtomicStore)
     }
 
     /// The access in a message.
@@ -39,6 +41,7 @@ impl MemoryAccess {
             Self::Store => "a store",
             Self::AtomicLoad => "an atomic load",
             Self::Atomic => "an atomic operation",
+            Self::AtomicStore => "an atomic store",
         }
     }
 }

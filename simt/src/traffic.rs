@@ -252,8 +252,8 @@ impl Traffic {
 
 impl Key {
     fn report(&self, sums: &Sums) -> SiteReport {
-        use MemoryAccess::{Atomic, AtomicLoad, Load, Store, Unordered};
-        let all = [Load, Store, AtomicLoad, Atomic, Unordered];
+        use MemoryAccess::{Atomic, AtomicLoad, AtomicStore, Load, Store, Unordered};
+        let all = [Load, Store, AtomicLoad, Atomic, AtomicStore, Unordered];
         let access = all.into_iter().find(|&access| access as u8 == self.access);
         SiteReport {
             line: Site::numbered(self.site).location(),

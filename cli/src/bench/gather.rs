@@ -10,7 +10,7 @@ use super::dtype::Dtype;
 use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
 use super::setting::Setting;
-use indices::Distribution;
+pub use indices::Distribution;
 
 /// The family's name in results.
 pub const NAME: &str = "gather";

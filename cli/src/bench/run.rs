@@ -12,6 +12,7 @@ use super::family::{Case, Family, Role, Row, SetUp};
 use super::gather::Gather;
 use super::gemm::Gemm;
 use super::machine::Machine;
+use super::movement::Movement;
 use super::nvml::Nvml;
 use super::protocol::{CHOICE, Protocol, Timer, Times, of_role};
 use super::random::random;
@@ -55,7 +56,8 @@ impl Plan {
         match self.families {
             Families::Gemm => gemm,
             Families::Gather => "gather".to_string(),
-            Families::All => format!("{gemm} and no gather"),
+            Families::Movement => "movement".to_string(),
+            Families::All => format!("{gemm}, no gather and no movement"),
         }
     }
 }
@@ -67,7 +69,9 @@ pub enum Families {
     Gemm,
     /// Gather.
     Gather,
-    /// Both.
+    /// Other operations that move rows and elements.
+    Movement,
+    /// All of them.
     All,
 }
 
@@ -84,7 +88,7 @@ pub fn run(
 ) -> Result<()> {
     let (began, clock) = (SystemTime::now(), Instant::now());
     let mut unused: Vec<&Suite> = plan.suites.iter().collect();
-    let (gemms, gathers) = (
+    let (gemms, gathers, movements) = (
         problems(
             &Gemm,
             plan,
@@ -99,6 +103,13 @@ pub fn run(
             Families::Gather,
             &mut unused,
         )?,
+        problems(
+            &Movement,
+            plan,
+            |suite| &suite.movement,
+            Families::Movement,
+            &mut unused,
+        )?,
     );
     if let Some(suite) = unused.first() {
         return Err(SuiteError::Nothing {
@@ -107,6 +118,7 @@ pub fn run(
         }
         .into());
     }
+    let planned_rows = gemms.len() + gathers.len() + movements.len();
     let setting = Setting {
         baselines_only: plan.baselines_only,
         instances: plan.instances.clone(),
@@ -132,7 +144,7 @@ pub fn run(
         recorder: Recorder::start(nvml),
         setting: &setting,
         protocol: plan.protocol,
-        progress: progress(gemms.len() + gathers.len()),
+        progress: progress(planned_rows),
     };
     machine.copy_gigabytes = bench.copy_speed()?;
     print_line(table::header())?;
@@ -152,7 +164,7 @@ pub fn run(
             .collect(),
         machine,
         protocol: plan.protocol,
-        planned_rows: gemms.len() + gathers.len(),
+        planned_rows,
         rows: Vec::new(),
     };
     let mut add = |bench: &Bench<'_>, row: RowResult| -> Result<()> {
@@ -170,6 +182,10 @@ pub fn run(
     }
     for (suite, problem) in &gathers {
         let row = bench.measure_row(&Gather, suite, problem);
+        add(&bench, row)?;
+    }
+    for (suite, problem) in &movements {
+        let row = bench.measure_row(&Movement, suite, problem);
         add(&bench, row)?;
     }
     bench.progress.finish_and_clear();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 16] = [
+const SHIPPED: [(&str, &str); 17] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -23,6 +23,7 @@ const SHIPPED: [(&str, &str); 16] = [
     ("batched", include_str!("../../suites/batched.toml")),
     ("epilogue", include_str!("../../suites/epilogue.toml")),
     ("gather", include_str!("../../suites/gather.toml")),
+    ("movement", include_str!("../../suites/movement.toml")),
     ("tiny", include_str!("../../suites/tiny.toml")),
 ];
 
@@ -44,6 +45,9 @@ pub struct Suite {
     /// Entries of the gather family.
     #[serde(default)]
     pub gather: Vec<Spanned<toml::Value>>,
+    /// Entries of the movement family.
+    #[serde(default)]
+    pub movement: Vec<Spanned<toml::Value>>,
 }
 
 impl Suite {
@@ -153,6 +157,7 @@ mod tests {
     use crate::bench::family::Family;
     use crate::bench::gather::Gather;
     use crate::bench::gemm::Gemm;
+    use crate::bench::movement::Movement;
     use clap::ValueEnum;
 
     /// The problems of an entry, in these element types.
@@ -177,6 +182,9 @@ mod tests {
             }
             for entry in &suite.gather {
                 count += problems(&Gather, &suite, entry, all).len();
+            }
+            for entry in &suite.movement {
+                count += problems(&Movement, &suite, entry, all).len();
             }
             assert!(count > 0, "{name}");
         }

@@ -8,7 +8,7 @@ use super::statistics::{Spread, Verdict};
 /// The line above the rows.
 pub fn header() -> String {
     format!(
-        "{:<7} {:<6} {:<18} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
+        "{:<20} {:<6} {:<18} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
         "family",
         "type",
         "shape",
@@ -31,7 +31,7 @@ pub fn line(result: &RowResult) -> String {
         shape,
         ..
     } = &result.row;
-    let name = format!("{family:<7} {dtype:<6} {shape:<18}");
+    let name = format!("{family:<20} {dtype:<6} {shape:<18}");
     match &result.outcome {
         Outcome::Measured(measured) => format!("{name} {}", figures(&result.row, measured)),
         Outcome::Wrong { found } => format!("{name} WRONG: {found}"),

@@ -18,6 +18,7 @@ pub mod ldmatrix;
 pub mod mbarrier;
 pub mod memory;
 pub mod mma_sync;
+pub mod red;
 pub mod stmatrix;
 pub mod sync;
 pub mod tma;

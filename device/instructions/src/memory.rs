@@ -21,7 +21,7 @@ macro_rules! every_width {
 /// Each kind of load and of store.
 ///
 /// # Safety
-/// `from` has `N` elements, and `to` has `3 N`.
+/// `from` has `N` elements, and `to` has `4 N`.
 #[inline(always)]
 unsafe fn copy_global<T: DeviceData, const N: usize>(from: Global<T>, to: GlobalMut<T>) {
     let at = |nth: usize| (nth * N) as i64;
@@ -30,13 +30,14 @@ unsafe fn copy_global<T: DeviceData, const N: usize>(from: Global<T>, to: Global
         to.store_vec(at(0), from.load_vec::<N>(0));
         to.store_vec(at(1), from.load_vec_read_only::<N>(0));
         to.store_vec_streaming(at(2), from.load_vec_once::<N>(0));
+        to.store_vec_relaxed(at(3), from.load_vec::<N>(0));
     }
 }
 
 /// Loads from global memory and stores to it.
 ///
 /// # Safety
-/// `bytes` has 16 elements, and `words` has two. The targets have three times as many.
+/// `bytes` has 16 elements, and `words` has two. The targets have four times as many.
 #[kernel(threads = 32)]
 pub unsafe fn global_accesses(
     bytes: Global<u8>,

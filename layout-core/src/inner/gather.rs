@@ -28,13 +28,15 @@ impl RowIndex for i64 {
 /// A matrix whose row `r` is row `table[r]` of a row-major source.
 ///
 /// Reading through it gathers; writing through it scatters. Rows whose index is not in
-/// `0 .. source_rows` do not exist: they are neither read nor written.
+/// `0 .. source_rows` do not exist: they are neither read nor written. [`clamped`](Self::clamped) gives them the
+/// nearest row.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather<X> {
     table: X,
     extent: Coord,
     source_rows: i64,
     ld: i64,
+    clamps: bool,
 }
 
 impl<X: Engine<Element: RowIndex>> Gather<X> {
@@ -50,6 +52,28 @@ impl<X: Engine<Element: RowIndex>> Gather<X> {
             extent,
             source_rows,
             ld,
+            clamps: false,
+        }
+    }
+
+    /// The same matrix, in which an index outside of `0 .. source_rows` stands for the nearest row of the source if
+    /// `clamps` is true. It is a value, so that a kernel can decide at run time.
+    #[inline(always)]
+    pub fn clamped(self, clamps: bool) -> Self {
+        Self { clamps, ..self }
+    }
+
+    /// The row of the source that entry `r` of the table names, or one outside of it if `inside` is false.
+    ///
+    /// # Safety
+    /// If `inside` is true, the entry must be readable.
+    #[inline(always)]
+    unsafe fn row(&self, r: i64, inside: bool) -> i64 {
+        // SAFETY: as promised by the caller.
+        let index = unsafe { self.table.load_if(r, inside) }.map_or(-1, RowIndex::to_i64);
+        match self.clamps {
+            true => index.max(0).min(self.source_rows - 1),
+            false => index,
         }
     }
 }
@@ -83,13 +107,9 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
                 rows.get(first)
             } else {
                 let r = coordinate::<L>(v)[0];
-                let index = if r < bounds.rest[0] {
-                    // SAFETY: the row lies inside the extents. The creator of this transform
-                    // promised that their table entries are readable.
-                    unsafe { self.table.load(offset[0] as i64 + r as i64) }.to_i64()
-                } else {
-                    -1
-                };
+                // SAFETY: if the row lies inside the extents, its entry is readable: the creator of this transform
+                // promised so.
+                let index = unsafe { self.row(offset[0] as i64 + r as i64, r < bounds.rest[0]) };
                 Row {
                     // May wrap for an index outside the source; such a row is never accessed.
                     start: index.wrapping_mul(self.ld).wrapping_add(offset[1] as i64),
@@ -129,13 +149,17 @@ pub struct BoundGather<L: StaticLayout> {
 }
 
 impl<L: StaticLayout> BoundGather<L> {
-    /// The row of value `v`, if it lies inside the extents but its table entry names no row of the
-    /// source.
+    /// Calls `f(r)` for each row `r` of the values that lies inside the extents, but whose table entry names no row of
+    /// the source.
     #[inline(always)]
-    pub fn missing_row(&self, v: usize) -> Option<i64> {
-        let coord = coordinate::<L>(v);
-        (self.bounds.hold(coord) && !self.rows.get(v).exists)
-            .then_some(self.first_row + coord[0] as i64)
+    pub fn each_missing_row(&self, mut f: impl FnMut(i64)) {
+        crate::each::<L>(|v| {
+            let coord = coordinate::<L>(v);
+            let reads_index = const { &FirstOfRow::<L>::TABLE }[v] as usize == v;
+            if reads_index && self.bounds.hold(coord) && !self.rows.get(v).exists {
+                f(self.first_row + coord[0] as i64);
+            }
+        });
     }
 }
 

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `family`, `suite`, `label`, `type` | the problem's family, suite, name in the suite, and element type |
 //! | `m`, `n`, `k`, `layout`, `epilogue` | a GEMM |
-//! | `row_bytes`, `rows`, `table_rows`, `indices` | a gather |
+//! | `row_bytes`, `rows`, `table_rows`, `indices` | a gather or another movement |
+//! | `group` | rows of a bag, or experts of a token |
 //! | `apart` | `true` where means leave the problem out |
 //! | `status` | `measured`, `wrong`, `skipped`, `failed`, or `passed over` for a contestant without figures |
 //! | `contestant`, `role`, `default` | the contestant, and `true` for the baseline library's default |
@@ -30,6 +31,7 @@ use crate::bench::error::{Error, Result};
 use crate::bench::family::{Family, Row};
 use crate::bench::gather::{self, Gather};
 use crate::bench::gemm::{self, Gemm};
+use crate::bench::movement::Movement;
 use crate::bench::statistics::Spread;
 use crate::bench::telemetry::Telemetry;
 use serde::Deserialize;
@@ -310,7 +312,7 @@ fn row(cells: &Cells) -> Result<Row, String> {
     let mut row = match cells.text("family") {
         gemm::NAME => Gemm.row(&Gemm.problem(cells)?),
         gather::NAME => Gather.row(&Gather.problem(cells)?),
-        other => return Err(format!("family is `{other}`, not `gemm` or `gather`")),
+        _ => Movement.row(&Movement.problem(cells)?),
     };
     row.label = cells.text("label").to_string();
     row.apart = flag(cells, "apart")?;

@@ -1,0 +1,351 @@
+//! A movement set up on a device: inputs whose elements the host can compute, indices, outputs.
+
+use std::ops::Range;
+
+use cutlet::{
+    AddElement, Bags, Buffer, EmbeddingBag, Matrix, MatrixMut, MoeRows, PooledElement, Pooling,
+    Scatter, ScatterAdd, Stream, TakeAlongDim, View, permute,
+};
+use cutlet_device::Float;
+use cutlet_layout_core::Layout;
+use half::{bf16, f16};
+
+use super::expected::{Expected, Sums};
+use super::{Operation, Problem};
+use crate::bench::check::Check;
+use crate::bench::dtype::Dtype;
+use crate::bench::error::Result;
+use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
+use crate::bench::random::{Fill, random};
+use crate::bench::setting::Setting;
+
+/// An element type of the operations.
+pub trait Element: Fill + AddElement + PooledElement + Float {}
+impl Element for f32 {}
+impl Element for f16 {}
+impl Element for bf16 {}
+
+/// What an operation keeps between its runs.
+enum Plan {
+    Scatter(Scatter),
+    Add(ScatterAdd),
+    Bag(EmbeddingBag),
+    Take(TakeAlongDim),
+    Permute {
+        from: Layout,
+        to: Layout,
+    },
+    Moe {
+        rows: Box<MoeRows>,
+        weights: Buffer<f32>,
+    },
+}
+
+/// Elements of an operand, and whether all sets share them.
+#[derive(Clone, Copy)]
+struct Extent {
+    len: usize,
+    shared: bool,
+}
+
+impl Extent {
+    fn of_each(len: usize) -> Extent {
+        Extent { len, shared: false }
+    }
+
+    fn of_all(len: usize) -> Extent {
+        Extent { len, shared: true }
+    }
+
+    /// Elements of all sets.
+    fn total(self, sets: usize) -> usize {
+        self.len * if self.shared { 1 } else { sets }
+    }
+
+    /// The elements of a set.
+    fn range(self, set: usize) -> Range<usize> {
+        let first = if self.shared { 0 } else { set * self.len };
+        first..first + self.len
+    }
+}
+
+struct MovementCase<'a, T: Element> {
+    setting: &'a Setting,
+    problem: Problem,
+    contestants: Vec<Contestant>,
+    plan: Option<Plan>,
+    /// What is read: rows, tokens, or a table.
+    source: (Buffer<T>, Extent),
+    /// What is written: a table, rows, or sums.
+    target: (Buffer<T>, Extent),
+    /// The sorted rows of a mixture of experts.
+    between: (Buffer<T>, Extent),
+    /// The indices of each set, on the host and on the device.
+    indices: Vec<(Vec<i32>, Buffer<i32>)>,
+    /// Source and target of the copies.
+    copied: (Buffer<u32>, Buffer<u32>, Extent),
+}
+
+/// Sets a problem up.
+pub fn set_up<'a>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> {
+    Ok(SetUp::Ready(match problem.dtype {
+        Dtype::F16 => Box::new(MovementCase::<f16>::new(problem, setting)?),
+        Dtype::Bf16 => Box::new(MovementCase::<bf16>::new(problem, setting)?),
+        _ => Box::new(MovementCase::<f32>::new(problem, setting)?),
+    }))
+}
+
+impl<'a, T: Element> MovementCase<'a, T> {
+    fn new(problem: &Problem, setting: &'a Setting) -> Result<Self> {
+        let stream = &setting.stream;
+        let sets = setting.sets(problem.bytes());
+        let columns = problem.columns();
+        let of_rows = Extent::of_each(problem.rows * columns);
+        let of_groups = Extent::of_each(problem.groups() * columns);
+        let of_table = Extent::of_all(problem.table_rows * columns);
+        let (source, between, target) = match problem.operation {
+            Operation::Scatter | Operation::ScatterAdd | Operation::ScatterAddInOrder => {
+                (of_rows, Extent::of_all(0), of_table)
+            }
+            Operation::EmbeddingBag => (of_table, Extent::of_all(0), of_groups),
+            Operation::TakeAlongDim => (of_table, Extent::of_all(0), of_rows),
+            Operation::Permute => (of_rows, Extent::of_all(0), of_rows),
+            Operation::Moe => (of_groups, of_rows, of_groups),
+        };
+        let count = match problem.operation {
+            Operation::TakeAlongDim => problem.rows * columns,
+            Operation::Permute => 0,
+            _ => problem.rows,
+        };
+        let indices = (0..sets as u64)
+            .map(|set| {
+                let seed = setting.seed.wrapping_add(set);
+                let indices = problem.indices.indices(count, problem.table_rows, seed);
+                let on_device = stream.upload(&indices)?;
+                Ok((indices, on_device))
+            })
+            .collect::<Result<_>>()?;
+        let contestant = |name: &str, role| Contestant {
+            name: name.to_string(),
+            role,
+        };
+        let copy = contestant("device copy", Role::Baseline);
+        let (plan, contestants) = match setting.baselines_only {
+            true => (None, vec![copy]),
+            false => (
+                Some(Plan::new(problem, stream)?),
+                vec![contestant("cutlet", Role::Cutlet), copy],
+            ),
+        };
+        let words = Extent::of_each(problem.bytes().div_ceil(8));
+        Ok(MovementCase {
+            setting,
+            problem: problem.clone(),
+            contestants,
+            plan,
+            source: (random(stream, source.total(sets), setting.seed)?, source),
+            target: (stream.filled(target.total(sets), 0xff)?, target),
+            between: (stream.filled(between.total(sets), 0xff)?, between),
+            indices,
+            copied: (
+                random(stream, words.total(sets), setting.seed)?,
+                stream.filled(words.total(sets), 0xff)?,
+                words,
+            ),
+        })
+    }
+
+    /// Enqueues one run of the operation.
+    fn enqueue_own(&mut self, stream: &Stream, set: usize) -> Result<()> {
+        let (columns, rows) = (self.problem.columns(), self.problem.rows);
+        let (table_rows, groups) = (self.problem.table_rows, self.problem.groups());
+        let source = self.source.0.slice(self.source.1.range(set))?;
+        let target = self.target.0.slice_mut(self.target.1.range(set))?;
+        let (_, indices) = &self.indices[set];
+        match &mut self.plan {
+            None => {}
+            Some(Plan::Scatter(plan)) => plan.enqueue(
+                Matrix::row_major(source, rows, columns)?,
+                indices,
+                MatrixMut::row_major(target, table_rows, columns)?,
+            )?,
+            Some(Plan::Add(plan)) => plan.enqueue(
+                Matrix::row_major(source, rows, columns)?,
+                indices,
+                MatrixMut::row_major(target, table_rows, columns)?,
+            )?,
+            Some(Plan::Bag(plan)) => plan.enqueue(
+                Matrix::row_major(source, table_rows, columns)?,
+                indices,
+                Bags::of_len(self.problem.group),
+                MatrixMut::row_major(target, groups, columns)?,
+            )?,
+            Some(Plan::Take(plan)) => {
+                plan.enqueue(source, &[table_rows, columns], 0, indices, target)?;
+            }
+            Some(Plan::Permute { from, to }) => permute(stream, source, from, target, to)?,
+            Some(Plan::Moe {
+                rows: plan,
+                weights,
+            }) => {
+                let between = self.between.1.range(set);
+                plan.route(indices)?;
+                plan.permute(
+                    Matrix::row_major(source, groups, columns)?,
+                    MatrixMut::row_major(
+                        self.between.0.slice_mut(between.clone())?,
+                        rows,
+                        columns,
+                    )?,
+                )?;
+                plan.unpermute(
+                    Matrix::row_major(self.between.0.slice(between)?, rows, columns)?,
+                    &*weights,
+                    MatrixMut::row_major(target, groups, columns)?,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites what a run of the set writes. Sums begin at 0.
+    fn poison_set(&mut self, set: usize) -> Result<()> {
+        let byte = match self.problem.operation {
+            Operation::ScatterAdd | Operation::ScatterAddInOrder => 0,
+            _ => 0xff,
+        };
+        let target = self.target.0.slice_mut(self.target.1.range(set))?;
+        Ok(self.setting.stream.fill_bytes(target, byte)?)
+    }
+
+    /// Compares rows of the set's target with what they must be.
+    fn compare(&self, set: usize) -> Result<Check> {
+        let (columns, stream) = (self.problem.columns(), &self.setting.stream);
+        let target = self.target.0.slice(self.target.1.range(set))?;
+        let first = self.source.1.range(set).start as u64;
+        let expected = Expected {
+            problem: &self.problem,
+            indices: &self.indices[set].0,
+            seed: self.setting.seed,
+            first,
+        };
+        let mut wrong = 0;
+        for row in expected.rows() {
+            let found = download_row(stream, target, row, columns)?;
+            let Sums { candidates, within } = expected.row::<T>(row);
+            let right = |candidate: &Vec<f64>| {
+                let mut pairs = candidate.iter().zip(&found);
+                pairs
+                    .all(|(expected, found)| (expected - f64::from(found.to_f32())).abs() <= within)
+            };
+            wrong += usize::from(!candidates.iter().any(right));
+        }
+        let mut check = Check::new(0.0);
+        if wrong > 0 {
+            check.fail(format!(
+                "{wrong} of {} rows that were looked at are wrong",
+                expected.rows().count()
+            ));
+        }
+        Ok(check)
+    }
+}
+
+fn download_row<T: Element>(
+    stream: &Stream,
+    target: View<'_, T>,
+    row: usize,
+    columns: usize,
+) -> Result<Vec<T>> {
+    Ok(stream.download(target.slice(row * columns..(row + 1) * columns)?)?)
+}
+
+impl Plan {
+    fn new(problem: &Problem, stream: &Stream) -> Result<Plan> {
+        let (rows, columns) = (problem.rows as i64, problem.columns() as i64);
+        let matrix = |strides: [i64; 2]| {
+            let text = format!("({rows},{columns}):({},{})", strides[0], strides[1]);
+            text.parse()
+                .expect("a shape and strides in the notation of layouts")
+        };
+        Ok(match problem.operation {
+            Operation::Scatter => Plan::Scatter(Scatter::new(stream)?),
+            Operation::ScatterAdd => Plan::Add(ScatterAdd::new(stream)?),
+            Operation::ScatterAddInOrder => Plan::Add(ScatterAdd::new(stream)?.in_order()),
+            Operation::EmbeddingBag => Plan::Bag(EmbeddingBag::new(stream, Pooling::Sum)?),
+            Operation::TakeAlongDim => Plan::Take(TakeAlongDim::new(stream)?),
+            Operation::Permute => Plan::Permute {
+                from: matrix([columns, 1]),
+                to: matrix([1, rows]),
+            },
+            Operation::Moe => {
+                let (tokens, top_k) = (problem.groups(), problem.group);
+                // Each token's sum is the token.
+                let weights = vec![1.0 / top_k as f32; problem.rows];
+                Plan::Moe {
+                    rows: Box::new(MoeRows::new(stream, tokens, top_k, problem.table_rows)?),
+                    weights: stream.upload(&weights)?,
+                }
+            }
+        })
+    }
+}
+
+impl<T: Element> Case for MovementCase<'_, T> {
+    fn sets(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn contestants(&self) -> &[Contestant] {
+        &self.contestants
+    }
+
+    fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
+        if self.contestants[contestant].role == Role::Cutlet {
+            return self.enqueue_own(stream, set);
+        }
+        let (from, to, words) = &mut self.copied;
+        Ok(stream.copy(
+            from.slice(words.range(set))?,
+            to.slice_mut(words.range(set))?,
+        )?)
+    }
+
+    fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
+        let stream = self.setting.stream.clone();
+        self.poison_set(0)?;
+        self.enqueue(&stream, contestant, 0)?;
+        Ok(match self.contestants[contestant].role {
+            Role::Cutlet => self.compare(0)?.wrong,
+            _ => None,
+        })
+    }
+
+    fn check(&mut self, _: usize) -> Result<Check> {
+        let mut check = Check::new(0.0);
+        if self.plan.is_some()
+            && let Some(fault) = self.fault(0)?
+        {
+            check.fail(format!("cutlet: {fault}"));
+        }
+        Ok(check)
+    }
+
+    fn poison(&mut self) -> Result<()> {
+        rechecked(self.sets()).try_for_each(|set| self.poison_set(set))
+    }
+
+    /// Sums of many runs are not compared: each run adds again.
+    fn recheck(&mut self, _: usize) -> Result<Check> {
+        let mut check = Check::new(0.0);
+        if self.target.1.shared {
+            return Ok(check);
+        }
+        for set in rechecked(self.sets()) {
+            if let Some(wrong) = self.compare(set)?.wrong {
+                check.fail(wrong);
+            }
+        }
+        Ok(check)
+    }
+}

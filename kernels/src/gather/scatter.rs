@@ -1,0 +1,79 @@
+//! Row scatter: each row of a source is stored to the row of a table that an index names.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, block_idx, thread_idx};
+use cutlet_layout_core::{EngineMut, Tensor};
+
+use super::args::report_misses;
+use super::{RowArgs, Shape, row_instances};
+
+/// Copies row `r` of the source to row `indices[r]` of the table. If several rows have the same index, each element of
+/// the table comes from one of them.
+///
+/// # Safety
+/// As [`store_rows`].
+#[inline(always)]
+unsafe fn scatter<S: Shape, T: DeviceData + Default>(
+    source: Global<T>,
+    indices: Global<i32>,
+    table: GlobalMut<T>,
+    first_miss: GlobalMut<u64>,
+    args: RowArgs,
+) {
+    // SAFETY: as promised by the caller. Several threads may store to one element, which the engine allows.
+    unsafe { store_rows::<S, _>(source, indices, Relaxed::of(table), first_miss, args) };
+}
+
+/// Stores row `r` of the source to row `indices[r]` of the table, as the table's engine does. Each block stores one
+/// tile, and the grid's x counts tiles of rows.
+///
+/// # Safety
+/// Source, indices and table must have these extents, and `first_miss` one element. The engine allows several threads
+/// to store to one element.
+#[inline(always)]
+pub(super) unsafe fn store_rows<S: Shape, E: EngineMut<Element: DeviceData + Default>>(
+    source: Global<E::Element>,
+    indices: Global<i32>,
+    table: E,
+    first_miss: GlobalMut<u64>,
+    args: RowArgs,
+) {
+    // SAFETY: the launcher promises the extents.
+    let (source, table) = unsafe {
+        (
+            Tensor::new(source, args.plain_rows(args.ld_from)),
+            Tensor::new(table, args.named_rows(indices, args.ld_to)),
+        )
+    };
+    let tile = (block_idx().x, block_idx().y);
+    let from = source
+        .local_tile::<S::Tile>(tile)
+        .partition::<S::Threads>(thread_idx());
+    let to = table
+        .local_tile::<S::Tile>(tile)
+        .partition::<S::Threads>(thread_idx());
+
+    to.store(&from.load(E::Element::default()));
+    // SAFETY: the launcher promises one element.
+    unsafe { report_misses(args.out_of_range, to.bound(), first_miss) };
+}
+
+row_instances! { scatter:
+    /// 16-byte accesses, rows of 2 KiB and more.
+    scatter_long16 = Long16, u32;
+    /// 16-byte accesses, rows from 256 bytes.
+    scatter_medium16 = Medium16, u32;
+    /// 16-byte accesses, short rows.
+    scatter_short16 = Short16, u32;
+    /// 4-byte accesses, long rows.
+    scatter_long4 = Long, u32;
+    /// 4-byte accesses, short rows.
+    scatter_short4 = Short, u32;
+    /// 2-byte accesses, long rows.
+    scatter_long2 = Long, u16;
+    /// 2-byte accesses, short rows.
+    scatter_short2 = Short, u16;
+    /// 1-byte accesses, long rows.
+    scatter_long1 = Long, u8;
+    /// 1-byte accesses, short rows.
+    scatter_short1 = Short, u8;
+}

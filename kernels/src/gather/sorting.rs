@@ -1,0 +1,386 @@
+//! Sorting: the positions of keys in the order of the keys, equal keys in the order of their positions.
+//!
+//! It is a radix sort: a stable counting sort of one digit of the keys after the other, the lowest digit first. Keys are
+//! rows of a table, so that a table of up to 2¹⁶ rows takes two digits. Each digit takes three launches: [`sort_count`],
+//! [`sort_scan`], [`sort_place`]. The result does not depend on the order in which blocks run.
+
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, Shared, SharedMemory, WARP_SIZE, atomic_add, ballot, block_idx,
+    kernel, lane_idx, shfl, shfl_up, sync_threads, sync_warp, thread_idx, warp_idx,
+};
+use cutlet_layout_core::{
+    Bound, Fixed, L, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each, tile_extent, tiles,
+};
+
+use super::args::report_miss;
+use super::{Indices, OutOfRange};
+
+/// Bits of a digit.
+pub const DIGIT_BITS: u32 = 8;
+/// Values of a digit.
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// Warps of a block.
+const WARPS: usize = 8;
+
+/// The keys of a block.
+pub type Chunk = L!((1, 4096):(1@0, 1@1));
+/// A warp has consecutive keys, and reads 32 of them at a time. So the keys of a block are in the order of warps, then
+/// values, then lanes.
+type ChunkThreads = Tv<L!((32, 8):(1@1, 512@1)), L!(16:32@1)>;
+const _: () = assert!(covers_exactly::<ChunkThreads>(tile_extent::<Chunk>()));
+
+/// Keys of one kind, positions, and how they are sorted.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct SortArgs {
+    /// Number of keys.
+    pub keys: i32,
+    /// The lowest bit of the digit.
+    pub shift: u32,
+}
+
+impl SortArgs {
+    /// A matrix of one row, with an element for each key.
+    #[inline(always)]
+    fn row(&self) -> RowMajor {
+        RowMajor::new([1, self.keys], 0)
+    }
+
+    /// The counts: a row for each value of a digit, a column for each block.
+    #[inline(always)]
+    fn counts(&self) -> RowMajor {
+        let [_, blocks] = tiles::<Chunk>([1, self.keys]);
+        RowMajor::new([DIGITS as i32, blocks as i32], i64::from(blocks))
+    }
+
+    #[inline(always)]
+    fn digit(&self, key: u32) -> i64 {
+        i64::from((key >> self.shift) & (DIGITS as u32 - 1))
+    }
+}
+
+/// The indices of an operation, as keys.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct KeyArgs {
+    /// Rows of the table.
+    pub table_rows: i32,
+    /// Number of indices.
+    pub indices: i32,
+    /// Not 0 if an index has 64 bits.
+    pub wide_indices: u32,
+    /// What an index outside of the table means.
+    pub out_of_range: OutOfRange,
+}
+
+/// Makes a key of each index: the row of the table, or `table_rows` if there is no such row. Writes the position of each
+/// key as well.
+///
+/// # Safety
+/// Indices, keys and positions must have this extent, and `first_miss` one element.
+#[kernel(threads = 256)]
+pub unsafe fn sort_keys(
+    indices: Global<i32>,
+    keys: GlobalMut<u32>,
+    positions: GlobalMut<i32>,
+    first_miss: GlobalMut<u64>,
+    args: KeyArgs,
+) {
+    let row = RowMajor::new([1, args.indices], 0);
+    let indices = Indices::new(indices, args.wide_indices != 0);
+    let tile = (0u32, block_idx().x);
+    // SAFETY: the launcher promises the extents.
+    let (indices, keys, positions) = unsafe {
+        (
+            Tensor::new(indices, row).local_tile::<Chunk>(tile),
+            Tensor::new(keys, row).local_tile::<Chunk>(tile),
+            Tensor::new(positions, row).local_tile::<Chunk>(tile),
+        )
+    };
+    let keys = keys.partition::<ChunkThreads>(thread_idx());
+    let positions = positions.partition::<ChunkThreads>(thread_idx());
+
+    let last = i64::from(args.table_rows) - 1;
+    let found = indices.partition::<ChunkThreads>(thread_idx()).load(0);
+    let named = found.map(|_, index| match args.out_of_range.clamps() {
+        true => index.max(0).min(last),
+        false => index,
+    });
+    let exists = |v| (0..=last).contains(&named.get(v));
+    let position = |v| positions.bound().coordinate(v)[1];
+    keys.store_with(|v| match exists(v) {
+        true => named.get(v) as u32,
+        false => args.table_rows as u32,
+    });
+    positions.store_with(position);
+    each::<<ChunkThreads as ThreadValue>::Val>(|v| {
+        if args.out_of_range.is_error() && keys.bound().holds(v) && !exists(v) {
+            // SAFETY: the launcher promises one element.
+            unsafe { report_miss(first_miss, i64::from(position(v))) };
+        }
+    });
+}
+
+/// A thread has the counter of one value.
+type DigitOfThread = Tv<L!(256:1@1), L!(1:1@0)>;
+/// Bytes of a block's counters.
+const COUNTERS: u32 = (DIGITS * size_of::<u32>()) as u32;
+
+/// Counts how often each value of the digit occurs in each block's keys.
+///
+/// # Safety
+/// There must be as many keys, and a count for each value and block.
+#[kernel(threads = 256, shared = COUNTERS)]
+pub unsafe fn sort_count(keys: Global<u32>, counts: GlobalMut<u32>, args: SortArgs) {
+    let counters = SharedMemory::new().take::<u32>(DIGITS);
+    let chunk = (0u32, block_idx().x);
+    // SAFETY: the launcher promises the extents. The counters are as many as their layout has.
+    let (keys, counts, own) = unsafe {
+        (
+            Tensor::new(keys, args.row()).local_tile::<Chunk>(chunk),
+            Tensor::new(counts, args.counts()).local_tile::<OfBlock>((0u32, block_idx().x)),
+            Tensor::new(counters, Fixed::<L!((1, 256):(256, 1))>::new()),
+        )
+    };
+    let own = own.partition::<DigitOfThread>(thread_idx());
+
+    own.store_with(|_| 0);
+    sync_threads();
+    keys.partition::<ChunkThreads>(thread_idx())
+        // SAFETY: a digit is below the number of counters.
+        .for_each(|_, key| unsafe {
+            atomic_add(counters, args.digit(key), 1);
+        });
+    sync_threads();
+    let counted = own.value(0, 0);
+    counts
+        .partition::<CountOfThread>(thread_idx())
+        .store_with(|_| counted);
+}
+
+/// The counts of a block: a column of all counts.
+type OfBlock = L!((256, 1):(1@0, 1@1));
+/// A thread has the count of one value.
+type CountOfThread = Tv<L!(256:1@0), L!(1:1@1)>;
+
+/// Counts that the scanning block adds at a time.
+type Scanned = L!((1, 4096):(1@0, 1@1));
+/// A thread has four consecutive counts.
+type ScanThreads = Tv<L!(1024:4@1), L!(4:1@1), 4>;
+/// A number for each warp of the scanning block, of which a warp's lanes all have their warp's.
+type WarpSums = Fixed<L!((1, 32):(32, 1))>;
+type SumOfWarp = Tv<L!((32, 32):(0@1, 1@1)), L!(1:1@0)>;
+type SumOfLane = Tv<L!(32:1@1), L!(1:1@0)>;
+
+/// Replaces each count by the sum of those before it: where the keys of a block with a value of the digit begin among
+/// all keys that are sorted by the digit. A single block does it.
+///
+/// # Safety
+/// There must be as many counts, which is a multiple of 4.
+#[kernel(threads = 1024, shared = 32 * 4)]
+pub unsafe fn sort_scan(counts: GlobalMut<u32>, len: i32) {
+    let sums = SharedMemory::new().take::<u32>(32);
+    // SAFETY: the launcher promises the extent. There is a sum for each warp.
+    let (counts, sums) = unsafe {
+        (
+            Tensor::new(counts, RowMajor::new([1, len], 0)),
+            Tensor::new(sums, WarpSums::new()),
+        )
+    };
+    let of_warp = sums.partition_broadcast::<SumOfWarp>(thread_idx());
+    let of_lane = sums.partition::<SumOfLane>(lane_idx());
+
+    let [_, steps] = counts.tiles::<Scanned>();
+    let mut before = 0;
+    for step in 0..steps {
+        let own = counts
+            .local_tile::<Scanned>((0u32, step))
+            .partition::<ScanThreads>(thread_idx());
+        let values = own.load(0);
+        let sum = (0..4).fold(0, |sum, v| sum + values.get(v));
+        let through_lane = inclusive_scan(sum);
+        // The last lane's value is the warp's sum. A lane stores it alone.
+        let sum_of_warp = shfl(through_lane, WARP_SIZE - 1);
+        if lane_idx().is_first() {
+            of_warp.store_with(|_| sum_of_warp);
+        }
+        sync_threads();
+        let sums = of_lane.value(0, 0);
+        let through_warp = inclusive_scan(sums);
+        sync_threads();
+        if warp_idx().is_first() {
+            of_lane.store_with(|_| through_warp - sums);
+        }
+        sync_threads();
+        let mut next = before + of_warp.value(0, 0) + through_lane - sum;
+        own.store_with(|v| {
+            let this = next;
+            next += values.get(v);
+            this
+        });
+        before += shfl(through_warp, WARP_SIZE - 1);
+        sync_threads();
+    }
+}
+
+/// The sum of the values of the lanes up to this one.
+#[inline(always)]
+fn inclusive_scan(value: u32) -> u32 {
+    let mut sum = value;
+    each::<L!(5:1)>(|step| {
+        let below = shfl_up(sum, 1 << step);
+        if !lane_idx().is_below(1 << step) {
+            sum += below;
+        }
+    });
+    sum
+}
+
+/// The counters of all warps: a row for each warp.
+type WarpCounters = Fixed<L!((8, 256):(256, 1))>;
+/// A thread has the counters of one value.
+type DigitOfAllWarps = Tv<L!(256:1@1), L!(8:1@0)>;
+/// All lanes of a warp have the beginning of their warp's counters.
+type CountersOfWarp = Tv<L!((32, 8):(0@1, 1@0)), L!(1:1@1)>;
+
+/// Moves keys and values to where they are when sorted by the digit.
+///
+/// # Safety
+/// There must be as many keys and values, in other memory before and after, and the scanned counts of the same keys.
+#[kernel(threads = 256, shared = WARPS as u32 * COUNTERS)]
+pub unsafe fn sort_place(
+    keys: Global<u32>,
+    values: Global<i32>,
+    begins: Global<u32>,
+    sorted_keys: GlobalMut<u32>,
+    sorted_values: GlobalMut<i32>,
+    args: SortArgs,
+) {
+    let chunk = (0u32, block_idx().x);
+    let counters = SharedMemory::new().take::<u32>(WARPS * DIGITS);
+    // SAFETY: the launcher promises the extents. The counters are as many as their layout has.
+    let (keys, values, begins, counters) = unsafe {
+        (
+            Tensor::new(keys, args.row()).local_tile::<Chunk>(chunk),
+            Tensor::new(values, args.row()).local_tile::<Chunk>(chunk),
+            Tensor::new(begins, args.counts()).local_tile::<OfBlock>((0u32, block_idx().x)),
+            Tensor::new(counters, WarpCounters::new()),
+        )
+    };
+    let of_digit = counters.partition::<DigitOfAllWarps>(thread_idx());
+    let of_warp = counters
+        .partition_broadcast::<CountersOfWarp>(thread_idx())
+        .engine_at(0);
+
+    let keys = keys.partition::<ChunkThreads>(thread_idx());
+    let (key, value) = (
+        keys.load(0),
+        values.partition::<ChunkThreads>(thread_idx()).load(0),
+    );
+    let exists = |v| keys.bound().holds(v);
+    of_digit.store_with(|_| 0);
+    sync_threads();
+    // The place of each key among those of its warp with the same digit.
+    let in_warp = key.map(|v, key| count_peers(of_warp, args.digit(key), exists(v)));
+    sync_threads();
+    let counted = of_digit.load(0);
+    let mut next = begins.partition::<CountOfThread>(thread_idx()).value(0, 0);
+    of_digit.store_with(|warp| {
+        let begin = next;
+        next += counted.get(warp);
+        begin
+    });
+    sync_threads();
+    each::<<ChunkThreads as ThreadValue>::Val>(|v| {
+        if exists(v) {
+            // SAFETY: a digit is below the number of counters. Each key has a place of its own below the number of
+            // keys.
+            unsafe {
+                let place = of_warp.load(args.digit(key.get(v))) + in_warp.get(v);
+                sorted_keys.store(i64::from(place), key.get(v));
+                sorted_values.store(i64::from(place), value.get(v));
+            }
+        }
+    });
+}
+
+/// Adds the lanes that have this digit to the digit's counter of their warp. Returns what the counter is at the lane's
+/// turn: lanes come in their order.
+#[inline(always)]
+fn count_peers(counters: Shared<u32>, digit: i64, exists: bool) -> u32 {
+    let mut peers = ballot(exists);
+    each::<L!(8:1)>(|bit| {
+        let has = digit >> bit & 1 != 0;
+        let with = ballot(has);
+        peers &= if has { with } else { !with };
+    });
+    let before = peers & lane_idx().lanes_below();
+    // SAFETY: a digit is below the number of counters. The first of its lanes writes a counter, when all have read it.
+    unsafe {
+        let counter = counters.load(digit);
+        sync_warp();
+        if exists && before == 0 {
+            counters.store(digit, counter + peers.count_ones());
+        }
+        sync_warp();
+        counter + before.count_ones()
+    }
+}
+
+/// Finds where the keys of each row begin: `offsets[row]` is the number of keys below `row`, for each row of the table
+/// and for `rows`, where the last ones end. `counts[row]` is the number of keys that are `row`.
+///
+/// # Safety
+/// There must be as many sorted keys, `rows + 1` offsets, and `rows` counts.
+#[kernel(threads = 256)]
+pub unsafe fn sort_offsets(
+    sorted_keys: Global<u32>,
+    offsets: GlobalMut<i32>,
+    counts: GlobalMut<i32>,
+    keys: i32,
+    rows: i32,
+) {
+    let tile = (0u32, block_idx().x);
+    // SAFETY: the launcher promises the extents.
+    let (offsets, counts) = unsafe {
+        (
+            Tensor::new(offsets, RowMajor::new([1, rows + 1], 0)).local_tile::<OffsetTile>(tile),
+            Tensor::new(counts, RowMajor::new([1, rows], 0)).local_tile::<OffsetTile>(tile),
+        )
+    };
+    let offsets = offsets.partition::<OffsetOfThread>(thread_idx());
+    let counts = counts.partition::<OffsetOfThread>(thread_idx());
+    let [_, row] = offsets.bound().coordinate(0);
+    // SAFETY: the launcher promises the keys.
+    let [begin, end] = unsafe {
+        [
+            keys_below(sorted_keys, keys, row as u32),
+            keys_below(sorted_keys, keys, row as u32 + 1),
+        ]
+    };
+    offsets.store_with(|_| begin);
+    counts.store_with(|_| end - begin);
+}
+
+/// The number of sorted keys below `limit`, by bisection.
+///
+/// # Safety
+/// There must be as many keys.
+#[inline(always)]
+unsafe fn keys_below(sorted_keys: Global<u32>, keys: i32, limit: u32) -> i32 {
+    let (mut low, mut high) = (0, keys);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        // SAFETY: the position is below the number of keys.
+        match unsafe { sorted_keys.load(i64::from(middle)) } < limit {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// The offsets of a block.
+pub type OffsetTile = L!((1, 256):(1@0, 1@1));
+/// A thread has one offset.
+type OffsetOfThread = Tv<L!(256:1@1), L!(1:1@0)>;

@@ -1,0 +1,370 @@
+//! Mixture of experts: the experts of each token, rows sorted by expert, and their weighted sums.
+
+use std::num::NonZeroU32;
+
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
+use cutlet_host::{Buffer, IntoView, Stream, View};
+use cutlet_kernels::gather::routing::{
+    ChoiceTile, Logits, MAX_EXPERTS, MAX_TOP_K, PlaceArgs, TopKArgs, place_choices, top_k_bf16,
+    top_k_f16, top_k_f32,
+};
+use cutlet_kernels::gather::sorting::{OffsetTile, sort_offsets};
+use cutlet_layout_core::{Divisor, StaticLayout, tiles};
+use half::{bf16, f16};
+
+use crate::matrix::{disjoint, in_stream};
+use crate::rows::{Index, IndexView, Misses, OutOfRange, Sorted, to_next_row};
+use crate::{
+    Bags, EmbeddingBag, Error, Gather, Matrix, MatrixMut, Order, PooledElement, Pooling, Result,
+};
+
+/// An element type of logits: `f32`, `f16` or `bf16`.
+pub trait Logit: DeviceData + sealed::Kernels {}
+impl Logit for f32 {}
+impl Logit for f16 {}
+impl Logit for bf16 {}
+
+/// A kernel that chooses experts.
+type TopKKernel<T> = Kernel<(Global<T>, GlobalMut<i32>, GlobalMut<f32>, TopKArgs)>;
+
+mod sealed {
+    use super::{DeviceData, TopKKernel};
+
+    /// The kernel for an element type.
+    pub trait Kernels: DeviceData {
+        fn kernel() -> &'static TopKKernel<Self>;
+    }
+}
+
+macro_rules! kernels {
+    ($($element:ty: $kernel:ident;)+) => {$(
+        impl sealed::Kernels for $element {
+            fn kernel() -> &'static TopKKernel<$element> {
+                &$kernel
+            }
+        }
+    )+};
+}
+kernels! { f32: top_k_f32; f16: top_k_f16; bf16: top_k_bf16; }
+
+/// The weight of an expert that a token chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouterWeights {
+    /// The softmax of its logit over all experts.
+    Softmax,
+    /// The softmax over the experts that the token chose, so that the weights of a token have the sum 1.
+    Normalised,
+}
+
+/// Enqueues the choice of the experts with the highest logits for each token, the highest first. Of equal logits, the
+/// lower expert comes first.
+///
+/// `logits` has a row for each token and a column for each of up to 512 experts. `choices` and `weights` have a row for
+/// each token, and a column for each expert that it chooses, of which there are up to 32. They are packed.
+///
+/// # Errors
+/// If extents or orders do not agree, or an operand is on another device than the stream or bound to another stream.
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, RouterWeights, top_k};
+///
+/// let stream = Device::auto().stream()?;
+/// let logits = stream.upload(&[0.0f32, 1.0, 1.0, -2.0, 8.0, 0.5, 0.0, 7.0])?; // 2 tokens, 4 experts
+/// let (mut choices, mut weights) = (stream.zeroed::<i32>(4)?, stream.zeroed::<f32>(4)?);
+/// top_k(
+///     &stream,
+///     Matrix::row_major(&logits, 2, 4)?,
+///     RouterWeights::Normalised,
+///     MatrixMut::row_major(&mut choices, 2, 2)?,
+///     MatrixMut::row_major(&mut weights, 2, 2)?,
+/// )?;
+/// assert_eq!(stream.download(&choices)?, [1, 2, 0, 3]);
+/// assert_eq!(stream.download(&weights)?[..2], [0.5, 0.5]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn top_k<T: Logit>(
+    stream: &Stream,
+    logits: Matrix<'_, T>,
+    router_weights: RouterWeights,
+    mut choices: MatrixMut<'_, i32>,
+    mut weights: MatrixMut<'_, f32>,
+) -> Result<()> {
+    let (tokens, experts, top_k) = (logits.rows(), logits.columns(), choices.columns());
+    if logits.order() != Order::RowMajor || !is_packed(&choices) || !is_packed(&weights) {
+        return refuse(
+            TOP_K,
+            "the logits are column-major, or the choices or weights are not packed rows; give row-major logits, and \
+             packed choices and weights"
+                .to_string(),
+        );
+    }
+    let extents = [choices.rows(), weights.rows(), weights.columns()];
+    if extents != [tokens, tokens, top_k] {
+        return refuse(
+            TOP_K,
+            format!(
+                "there are {tokens} tokens, choices of {}×{top_k} and weights of {}×{}; give a row for each token",
+                extents[0], extents[1], extents[2]
+            ),
+        );
+    }
+    if experts > MAX_EXPERTS || top_k > MAX_TOP_K.min(experts) {
+        return refuse(
+            TOP_K,
+            format!(
+                "{top_k} of {experts} experts were asked for; choose at most {MAX_TOP_K} of at most {MAX_EXPERTS}"
+            ),
+        );
+    }
+    in_stream(TOP_K, stream, "the logits", logits.view)?;
+    in_stream(TOP_K, stream, "the choices", choices.view.view())?;
+    in_stream(TOP_K, stream, "the weights", weights.view.view())?;
+    disjoint(TOP_K, "the logits", logits.addresses(), choices.addresses())?;
+    disjoint(TOP_K, "the logits", logits.addresses(), weights.addresses())?;
+    if tokens == 0 || top_k == 0 {
+        return Ok(());
+    }
+    let args = TopKArgs {
+        ld: to_next_row(tokens, logits.ld()) as i64,
+        tokens: tokens as i32,
+        experts: experts as i32,
+        top_k: top_k as i32,
+        normalised: (router_weights == RouterWeights::Normalised).into(),
+    };
+    let kernel = stream.device().load(&cutlet_kernels::PTX, T::kernel())?;
+    let blocks = tiles::<Logits>([tokens as i32, experts as i32])[0];
+    let args = (
+        logits.view,
+        choices.view.reborrow(),
+        weights.view.reborrow(),
+        args,
+    );
+    // SAFETY: the matrices were checked against their memory and have these extents. Choices and weights are borrowed
+    // mutably and do not overlap the logits.
+    Ok(unsafe { stream.launch(&kernel, blocks, args) }?)
+}
+
+const TOP_K: &str = "top_k";
+
+fn is_packed<T: DeviceData>(matrix: &MatrixMut<'_, T>) -> bool {
+    matrix.order() == Order::RowMajor && (matrix.ld() == matrix.columns() || matrix.rows() <= 1)
+}
+
+fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
+    Err(Error::Extents { operation, found })
+}
+
+/// The rows of a mixture of experts: a row for each choice of each token, sorted by expert. The rows of an expert are in
+/// the order of their tokens.
+///
+/// Everything stays on the device, and can be captured in a graph. The graph writes the memory of the `MoeRows`, which
+/// must outlive it.
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, MoeRows};
+///
+/// let stream = Device::auto().stream()?;
+/// let choices = stream.upload(&[1i32, 0, 1, 2])?; // two tokens, two of three experts each
+/// let weights = stream.upload(&[0.75f32, 0.25, 0.5, 0.5])?;
+/// let mut rows = MoeRows::new(&stream, 2, 2, 3)?;
+/// rows.route(&choices)?;
+/// assert_eq!(stream.download(rows.offsets())?, [0, 1, 3, 4]); // where each expert's rows begin
+///
+/// let tokens = stream.upload(&[1.0f32, 10.0])?; // 2×1
+/// let mut permuted = stream.zeroed::<f32>(4)?;
+/// rows.permute(
+///     Matrix::row_major(&tokens, 2, 1)?,
+///     MatrixMut::row_major(&mut permuted, 4, 1)?,
+/// )?;
+/// assert_eq!(stream.download(&permuted)?, [1.0, 1.0, 10.0, 10.0]);
+///
+/// let mut sums = stream.zeroed::<f32>(2)?;
+/// rows.unpermute(
+///     Matrix::row_major(&permuted, 4, 1)?,
+///     &weights,
+///     MatrixMut::row_major(&mut sums, 2, 1)?,
+/// )?;
+/// assert_eq!(stream.download(&sums)?, [1.0, 10.0]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MoeRows {
+    stream: Stream,
+    tokens: usize,
+    top_k: usize,
+    experts: usize,
+    token_of_row: Buffer<i32>,
+    row_of_choice: Buffer<i32>,
+    offsets: Buffer<i32>,
+    counts: Buffer<i32>,
+    gather: Gather,
+    bag: EmbeddingBag,
+    misses: Misses,
+}
+
+const NAME: &str = "moe_rows";
+
+impl MoeRows {
+    /// Rows for `tokens` tokens, each of which chooses `top_k` of `experts` experts.
+    ///
+    /// # Errors
+    /// If there are 2³¹ choices or more, or none, or the device is out of memory.
+    pub fn new(stream: &Stream, tokens: usize, top_k: usize, experts: usize) -> Result<Self> {
+        let rows = tokens.saturating_mul(top_k);
+        if rows == 0 || rows.max(experts) > crate::MAX_EXTENT || experts == 0 {
+            return refuse(
+                NAME,
+                format!(
+                    "{tokens} tokens that choose {top_k} of {experts} experts were asked for; give at least one, and at \
+                     most {} choices",
+                    crate::MAX_EXTENT
+                ),
+            );
+        }
+        let skipped = OutOfRange::Skip;
+        Ok(MoeRows {
+            stream: stream.clone(),
+            tokens,
+            top_k,
+            experts,
+            token_of_row: stream.filled(rows, 0xff)?,
+            row_of_choice: stream.filled(rows, 0xff)?,
+            offsets: stream.zeroed(experts + 1)?,
+            counts: stream.zeroed(experts)?,
+            gather: Gather::new(stream)?.out_of_range(skipped),
+            bag: EmbeddingBag::new(stream, Pooling::Sum)?.out_of_range(skipped),
+            misses: Misses::new(stream, NAME, "its choice was left out")?,
+        })
+    }
+
+    /// Enqueues the sorting of the choices: `choices[t · top_k + j]` is the `j`th expert of token `t`.
+    ///
+    /// A choice of an expert that does not exist has no row. [`check`](Self::check) reports it.
+    ///
+    /// # Errors
+    /// If there is another number of choices, or they are on another device or bound to another stream.
+    pub fn route<'a, X: Index>(&mut self, choices: impl IntoView<'a, Element = X>) -> Result<()> {
+        let (choices, rows) = (choices.into_view(), self.rows());
+        if choices.len() != rows {
+            return refuse(
+                NAME,
+                format!(
+                    "there are {} choices, but {} tokens choose {} experts each; give {rows}",
+                    choices.len(),
+                    self.tokens,
+                    self.top_k
+                ),
+            );
+        }
+        in_stream(NAME, &self.stream, "the choices", choices)?;
+        let (indices, policy) = (IndexView::new(choices)?, OutOfRange::Error);
+        let sorted = Sorted::new(indices, rows, self.experts, policy, &mut self.misses)?;
+        let top_k = NonZeroU32::new(self.top_k as u32).unwrap_or(NonZeroU32::MIN);
+        let args = PlaceArgs {
+            choices: rows as i32,
+            experts: self.experts as i32,
+            top_k: Divisor::new(top_k),
+            padding: 0,
+        };
+        let device = self.stream.device();
+        let place = device.load(&cutlet_kernels::PTX, &place_choices)?;
+        let find = device.load(&cutlet_kernels::PTX, &sort_offsets)?;
+        let (rows, experts) = (rows as i32, self.experts as i32);
+        // SAFETY: there is a sorted expert and a position for each choice, and an element of this type's buffers. There is a
+        // count for each expert, and an offset more.
+        unsafe {
+            let placed = (
+                sorted.keys(),
+                sorted.order(),
+                &mut self.token_of_row,
+                &mut self.row_of_choice,
+                args,
+            );
+            let blocks = (rows as usize).div_ceil(ChoiceTile::SIZE);
+            self.stream.launch(&place, blocks as u32, placed)?;
+            let found = (
+                sorted.keys(),
+                &mut self.offsets,
+                &mut self.counts,
+                rows,
+                experts,
+            );
+            let blocks = (experts as usize + 1).div_ceil(OffsetTile::SIZE);
+            self.stream.launch(&find, blocks as u32, found)?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the copy of each token to the rows of its choices. `permuted` has as many rows as there are choices; those
+    /// beyond the last offset are left as they are.
+    ///
+    /// # Errors
+    /// Those of [`gather`](fn@crate::gather).
+    pub fn permute<T: DeviceData>(
+        &mut self,
+        tokens: Matrix<'_, T>,
+        permuted: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        self.expect_tokens("the tokens", tokens.rows())?;
+        self.gather.enqueue(tokens, &self.token_of_row, permuted)
+    }
+
+    /// Enqueues the weighted sum of each token's rows, in the order of its choices: `weights[t · top_k + j]` is the weight of
+    /// the token's `j`th choice. The sum is in f32.
+    ///
+    /// # Errors
+    /// Those of [`embedding_bag`](fn@crate::embedding_bag), and if there is not one weight for each choice.
+    pub fn unpermute<'a, T: PooledElement>(
+        &mut self,
+        permuted: Matrix<'_, T>,
+        weights: impl IntoView<'a, Element = f32>,
+        sums: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        self.expect_tokens("the sums", sums.rows())?;
+        let bags = Bags::of_len(self.top_k);
+        let weights = weights.into_view();
+        self.bag
+            .enqueue_weighted(permuted, self.row_of_choice.view(), weights, bags, sums)
+    }
+
+    /// Where the rows of each expert begin, and where the last one's end.
+    pub fn offsets(&self) -> View<'_, i32> {
+        self.offsets.view()
+    }
+
+    /// The number of rows of each expert.
+    pub fn counts(&self) -> View<'_, i32> {
+        self.counts.view()
+    }
+
+    /// The token of each row, for a kernel that gathers rows by itself; −1 beyond the last offset.
+    pub fn token_of_row(&self) -> View<'_, i32> {
+        self.token_of_row.view()
+    }
+
+    /// The number of choices of all tokens, each of which has a row.
+    pub fn rows(&self) -> usize {
+        self.tokens * self.top_k
+    }
+
+    /// Waits for the enqueued work, and reports a choice of an expert that does not exist.
+    ///
+    /// # Errors
+    /// [`Error::IndexMissed`] if there was such a choice since the last check; an error if the stream is being captured.
+    pub fn check(&mut self) -> Result<()> {
+        self.misses.check()
+    }
+
+    fn expect_tokens(&self, what: &str, rows: usize) -> Result<()> {
+        let tokens = self.tokens;
+        match rows == tokens {
+            true => Ok(()),
+            false => refuse(
+                NAME,
+                format!(
+                    "{what} have {rows} rows, but there are {tokens} tokens; give a row for each"
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What operations on rows that indices name have in common: checks of operands, the choice of an access, launches, and
+//! the report of bad indices.
+
+mod access;
+mod index;
+mod launch;
+mod misses;
+mod operands;
+mod out_of_range;
+mod owners;
+mod sorted;
+
+pub use index::Index;
+pub use out_of_range::OutOfRange;
+
+pub(crate) use access::{Access, Reach, Unit, to_next_row};
+pub(crate) use index::IndexView;
+pub(crate) use launch::{RowKernel, RowOperation};
+pub(crate) use misses::{Misses, expect_no_capture};
+pub(crate) use operands::Operands;
+pub(crate) use owners::Owners;
+pub(crate) use sorted::Sorted;

@@ -1,0 +1,83 @@
+//! Launches of row operations: a grid over tiles of rows, several times if rows are very long.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
+use cutlet_host::{View, ViewMut};
+use cutlet_kernels::gather::RowArgs;
+
+use super::{IndexView, Misses, OutOfRange, to_next_row};
+use crate::{Matrix, MatrixMut, Result};
+
+/// A kernel of a row operation, for rows of units `U`.
+pub(crate) type RowKernel<U> = Kernel<(
+    Global<U>,
+    Global<i32>,
+    GlobalMut<U>,
+    GlobalMut<u64>,
+    RowArgs,
+)>;
+
+/// A row operation whose operands were checked.
+#[derive(Debug)]
+pub(crate) struct RowOperation<'a, T: DeviceData> {
+    /// The matrix that is read.
+    pub from: Matrix<'a, T>,
+    pub indices: IndexView<'a>,
+    /// The matrix that is written.
+    pub to: MatrixMut<'a, T>,
+    /// Rows of the matrix that the indices name.
+    pub table_rows: usize,
+    /// Rows of the matrix that has a row for each index.
+    pub rows: usize,
+    pub out_of_range: OutOfRange,
+}
+
+impl<T: DeviceData> RowOperation<'_, T> {
+    /// Launches a kernel whose blocks have this tile, in rows and units.
+    pub fn launch<U: DeviceData>(
+        self,
+        kernel: &'static RowKernel<U>,
+        tile: [usize; 2],
+        misses: &mut Misses,
+    ) -> Result<()> {
+        let stream = misses.stream().clone();
+        let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
+        let columns = units(self.to.columns());
+        let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
+        // Tiles of a row are along the grid's y axis, which has a low limit: the longest rows take several launches.
+        let at_once = tile[1] * stream.device().limits().grid[1] as usize;
+        for first in (0..columns).step_by(at_once) {
+            let columns = at_once.min(columns - first);
+            let grid = (
+                self.rows.div_ceil(tile[0]) as u32,
+                columns.div_ceil(tile[1]) as u32,
+            );
+            let args = RowArgs {
+                table_rows: self.table_rows as i64,
+                ld_from: units(to_next_row(self.from.rows(), self.from.ld())) as i64,
+                ld_to: units(to_next_row(self.to.rows(), self.to.ld())) as i64,
+                rows: self.rows as i32,
+                columns: columns as i32,
+                wide_indices: self.indices.wide(),
+                out_of_range: self.out_of_range.policy(),
+            };
+            let rest = |address: u64, len: usize| {
+                // A table without rows has no elements to skip.
+                let skipped = first.min(units(len));
+                let address = address + (skipped * size_of::<U>()) as u64;
+                (address, units(len) - skipped)
+            };
+            // SAFETY: each view covers the rest of its matrix's view, from the first column of this launch on. The
+            // matrices were checked against their memory, and the kernel checks the indices. What is written is
+            // borrowed mutably and overlaps neither what is read nor the indices.
+            unsafe {
+                let (address, len) = rest(self.from.view.address(), self.from.view.len());
+                let from = View::<U>::from_raw(self.from.view.device(), address, len)?;
+                let (address, len) = rest(self.to.view.address(), self.to.view.len());
+                let to = ViewMut::<U>::from_raw(self.to.view.device(), address, len)?;
+                let args = (from, self.indices.words(), to, &mut misses.first, args);
+                stream.launch(&function, grid, args)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Misses: the first index of some operations that was not a row of its table.
+
+use cutlet_host::{Buffer, IntoView, Stream};
+
+use super::Index;
+use crate::{Error, Result};
+
+/// The report that kernels write when they meet an index that is no row of the table.
+#[derive(Debug)]
+pub(crate) struct Misses {
+    stream: Stream,
+    operation: &'static str,
+    /// What became of the row.
+    outcome: &'static str,
+    /// The first position of such an index; `u64::MAX` if there is none.
+    pub first: Buffer<u64>,
+}
+
+impl Misses {
+    /// No misses, of operations of this name.
+    ///
+    /// # Errors
+    /// If the device is out of memory.
+    pub fn new(stream: &Stream, operation: &'static str, outcome: &'static str) -> Result<Self> {
+        Ok(Misses {
+            stream: stream.clone(),
+            operation,
+            outcome,
+            first: stream.filled(1, 0xff)?,
+        })
+    }
+
+    /// The stream of the operations.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Waits for the operations, and returns the position of a bad index since the last time.
+    ///
+    /// # Errors
+    /// If the device fails, or the stream is being captured.
+    pub fn take(&mut self) -> Result<Option<u64>> {
+        let position = self.stream.download(&self.first)?[0];
+        if position == u64::MAX {
+            return Ok(None);
+        }
+        self.stream.fill_bytes(&mut self.first, 0xff)?;
+        Ok(Some(position))
+    }
+
+    /// Waits for the operations.
+    ///
+    /// # Errors
+    /// [`Error::IndexMissed`] if there was a bad index since the last time.
+    pub fn check(&mut self) -> Result<()> {
+        match self.take()? {
+            None => Ok(()),
+            Some(position) => Err(Error::IndexMissed {
+                operation: self.operation,
+                position,
+                outcome: self.outcome,
+            }),
+        }
+    }
+
+    /// Waits for the only operation since the last time, which had these indices.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`] if there was a bad index.
+    pub fn check_one<'a, X: Index>(
+        &mut self,
+        indices: impl IntoView<'a, Element = X>,
+        table_rows: usize,
+    ) -> Result<()> {
+        let Some(position) = self.take()? else {
+            return Ok(());
+        };
+        let at = position as usize;
+        let index = self.stream.download(indices.into_view().slice(at..=at)?)?;
+        Err(Error::IndexOutOfRange {
+            operation: self.operation,
+            position,
+            index: index[0].to_i64(),
+            table_rows,
+            outcome: self.outcome,
+        })
+    }
+}
+
+/// Returns an error if the stream is being captured, in which a call cannot wait.
+pub(crate) fn expect_no_capture(stream: &Stream, doing: &'static str) -> Result<()> {
+    match stream.is_capturing()? {
+        true => Err(Error::Host(cutlet_host::Error::Capturing { doing })),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,282 @@
+//! Scatter-add: rows that are added to what the table has.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
+use cutlet_host::{IntoView, Stream};
+use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
+use cutlet_kernels::gather::scatter_add as kernels;
+use half::{bf16, f16};
+
+use crate::rows::{
+    Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
+    expect_no_capture, to_next_row,
+};
+use crate::{Matrix, MatrixMut, Result};
+
+/// An element type of [`scatter_add`](fn@scatter_add): `f32`, `f16` or `bf16`.
+pub trait AddElement: DeviceData + sealed::Kernels {}
+impl AddElement for f32 {}
+impl AddElement for f16 {}
+impl AddElement for bf16 {}
+
+/// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
+///
+/// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
+/// dimensions. The L2 cache adds, and rounds to the element type after each addition. If several rows have the same
+/// index, their order is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
+/// form that does not wait, and can add [in order](ScatterAdd::in_order).
+///
+/// # Errors
+/// Those of [`scatter`](fn@crate::scatter).
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, scatter_add};
+///
+/// let stream = Device::auto().stream()?;
+/// let source = stream.upload(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?; // 3×2
+/// let indices = stream.upload(&[1i32, 0, 1])?;
+/// let mut table = stream.zeroed::<f32>(4)?;
+/// scatter_add(
+///     &stream,
+///     Matrix::row_major(&source, 3, 2)?,
+///     &indices,
+///     MatrixMut::row_major(&mut table, 2, 2)?,
+/// )?;
+/// assert_eq!(stream.download(&table)?, [10.0, 20.0, 101.0, 202.0]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn scatter_add<'i, T: AddElement, X: Index>(
+    stream: &Stream,
+    source: Matrix<'_, T>,
+    indices: impl IntoView<'i, Element = X>,
+    table: MatrixMut<'_, T>,
+) -> Result<()> {
+    expect_no_capture(stream, "a scatter-add that waits until it is done")?;
+    let (indices, table_rows) = (indices.into_view(), table.rows());
+    let mut plan = ScatterAdd::new(stream)?;
+    plan.enqueue(source, indices, table)?;
+    plan.misses.check_one(indices, table_rows)
+}
+
+/// Scatter-adds that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+///
+/// A graph also writes the report, so the `ScatterAdd` must outlive the graph.
+#[derive(Debug)]
+pub struct ScatterAdd {
+    misses: Misses,
+    out_of_range: OutOfRange,
+    in_order: bool,
+}
+
+impl ScatterAdd {
+    /// Prepares scatter-adds on this stream.
+    ///
+    /// # Errors
+    /// If the device is out of memory.
+    pub fn new(stream: &Stream) -> Result<Self> {
+        Ok(ScatterAdd {
+            misses: Misses::new(stream, NAMES.operation, "its row was left out")?,
+            out_of_range: OutOfRange::Error,
+            in_order: false,
+        })
+    }
+
+    /// The same scatter-adds, in which an index that is no row of its table means something else than an error.
+    pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
+        ScatterAdd {
+            out_of_range,
+            ..self
+        }
+    }
+
+    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has the
+    /// same result. Sums are in f32, and rounded to the element type once.
+    ///
+    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 24
+    /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once, and
+    /// each row of the source is read once. Rows with the same index are added one after the other by the same threads,
+    /// so a single index with a large part of the rows takes long.
+    ///
+    /// ```
+    /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let source = stream.upload(&[1e8f32, 1.0, -1e8])?; // 3×1
+    /// let indices = stream.upload(&[0i32, 0, 0])?;
+    /// let mut table = stream.zeroed::<f32>(1)?;
+    /// let mut plan = ScatterAdd::new(&stream)?.in_order();
+    /// plan.enqueue(
+    ///     Matrix::row_major(&source, 3, 1)?,
+    ///     &indices,
+    ///     MatrixMut::row_major(&mut table, 1, 1)?,
+    /// )?;
+    /// plan.check()?;
+    /// assert_eq!(stream.download(&table)?, [(1e8 + 1.0) - 1e8]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn in_order(self) -> Self {
+        ScatterAdd {
+            in_order: true,
+            ..self
+        }
+    }
+
+    /// Enqueues `table[indices[r]] += source[r]`.
+    ///
+    /// # Errors
+    /// Those of [`scatter_add`](fn@scatter_add), with two exceptions: [`check`](Self::check) finds bad indices, and the
+    /// stream may be captured.
+    pub fn enqueue<'i, T: AddElement, X: Index>(
+        &mut self,
+        source: Matrix<'_, T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let (indices, rows) = (indices.into_view(), source.rows());
+        NAMES.check(self.misses.stream(), &source, &indices, &table, rows)?;
+        if rows == 0 || table.columns() == 0 {
+            return Ok(());
+        }
+        if self.in_order {
+            return self.enqueue_in_order(source, IndexView::new(indices)?, table);
+        }
+        let reach = Reach::of_numbers(&source, &table);
+        let operation = RowOperation {
+            from: source,
+            indices: IndexView::new(indices)?,
+            table_rows: table.rows(),
+            to: table,
+            rows,
+            out_of_range: self.out_of_range,
+        };
+        let (tile, misses) = (reach.tile(), &mut self.misses);
+        match reach.is_wide() {
+            true => operation.launch(T::wide(reach), tile, misses),
+            false => operation.launch(T::narrow(reach), tile, misses),
+        }
+    }
+
+    /// Sorts the indices, and adds the rows that belong to a row of the table one after the other.
+    fn enqueue_in_order<T: AddElement>(
+        &mut self,
+        source: Matrix<'_, T>,
+        indices: IndexView<'_>,
+        mut table: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let (rows, table_rows) = (source.rows(), table.rows());
+        let sorted = Sorted::new(
+            indices,
+            rows,
+            table_rows,
+            self.out_of_range,
+            &mut self.misses,
+        )?;
+        let owners = Owners::of(&source, &table);
+        let args = OrderedAddArgs {
+            ld_source: to_next_row(rows, source.ld()) as i64,
+            ld_table: to_next_row(table_rows, table.ld()) as i64,
+            rows: rows as i32,
+            table_rows: table_rows as i32,
+            columns: source.columns() as i32,
+            padding: 0,
+        };
+        let stream = self.misses.stream();
+        let kernel = stream
+            .device()
+            .load(&cutlet_kernels::PTX, T::ordered(owners))?;
+        let grid = owners.grid::<T>(rows, source.columns());
+        let args = (
+            source.view,
+            sorted.keys(),
+            sorted.order(),
+            table.view.reborrow(),
+            args,
+        );
+        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
+        // of the source. The table is borrowed mutably and overlaps nothing else.
+        Ok(unsafe { stream.launch(&kernel, grid, args) }?)
+    }
+
+    /// Waits for the enqueued scatter-adds, and reports an index that was not a row of its table. Of several such
+    /// indices since the last check, it reports one with the lowest row of a source.
+    ///
+    /// # Errors
+    /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
+    /// captured.
+    pub fn check(&mut self) -> Result<()> {
+        self.misses.check()
+    }
+}
+
+/// Names of the operands in errors.
+const NAMES: Operands = Operands {
+    operation: "scatter_add",
+    from: "the source",
+    to: "the table",
+};
+
+mod sealed {
+    use super::{DeviceData, OrderedKernel, Owners, Reach, RowKernel};
+
+    /// The kernels for an element type.
+    pub trait Kernels: DeviceData {
+        /// The unit of accesses of 16 bytes: the number, or a pair of them.
+        type Wide: DeviceData;
+
+        /// The kernel with accesses of 16 bytes.
+        fn wide(reach: Reach) -> &'static RowKernel<Self::Wide>;
+        /// The kernel that adds numbers one by one.
+        fn narrow(reach: Reach) -> &'static RowKernel<Self>;
+        /// The kernel that adds rows in order.
+        fn ordered(owners: Owners) -> &'static OrderedKernel<Self>;
+    }
+}
+
+/// A kernel that adds rows in order.
+type OrderedKernel<T> = Kernel<(
+    Global<T>,
+    Global<u32>,
+    Global<i32>,
+    GlobalMut<T>,
+    OrderedAddArgs,
+)>;
+
+macro_rules! kernels {
+    ($element:ty, $wide:ty: $long16:ident $medium16:ident $short16:ident $long:ident $short:ident,
+        $ordered_long:ident $ordered_short:ident $ordered_single:ident) => {
+        impl sealed::Kernels for $element {
+            type Wide = $wide;
+
+            fn wide(reach: Reach) -> &'static RowKernel<$wide> {
+                match reach {
+                    Reach::Long16 => &kernels::$long16,
+                    Reach::Medium16 => &kernels::$medium16,
+                    _ => &kernels::$short16,
+                }
+            }
+
+            fn narrow(reach: Reach) -> &'static RowKernel<$element> {
+                match reach {
+                    Reach::Long => &kernels::$long,
+                    _ => &kernels::$short,
+                }
+            }
+
+            fn ordered(owners: Owners) -> &'static OrderedKernel<$element> {
+                match owners {
+                    Owners::Long => &ordered_add::$ordered_long,
+                    Owners::Short => &ordered_add::$ordered_short,
+                    Owners::Single => &ordered_add::$ordered_single,
+                }
+            }
+        }
+    };
+}
+kernels!(f32, f32: scatter_add_f32_long16 scatter_add_f32_medium16 scatter_add_f32_short16
+    scatter_add_f32_long scatter_add_f32_short,
+    ordered_add_f32_long ordered_add_f32_short ordered_add_f32_single);
+kernels!(f16, [f16; 2]: scatter_add_f16_long16 scatter_add_f16_medium16 scatter_add_f16_short16
+    scatter_add_f16_long scatter_add_f16_short,
+    ordered_add_f16_long ordered_add_f16_short ordered_add_f16_single);
+kernels!(bf16, [bf16; 2]: scatter_add_bf16_long16 scatter_add_bf16_medium16 scatter_add_bf16_short16
+    scatter_add_bf16_long scatter_add_bf16_short,
+    ordered_add_bf16_long ordered_add_bf16_short ordered_add_bf16_single);

@@ -1,0 +1,161 @@
+//! Scatter of rows that replace what the table has.
+
+use cutlet_device::DeviceData;
+use cutlet_host::{IntoView, Stream};
+use cutlet_kernels::gather::scatter::{
+    scatter_long1, scatter_long2, scatter_long4, scatter_long16, scatter_medium16, scatter_short1,
+    scatter_short2, scatter_short4, scatter_short16,
+};
+
+use crate::rows::{
+    Access, Index, IndexView, Misses, Operands, OutOfRange, Reach, RowOperation, Unit,
+    expect_no_capture,
+};
+use crate::{Matrix, MatrixMut, Result};
+
+/// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
+///
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table are row-major with any
+/// leading dimensions. Rows of the table that no index names keep what they have. If several rows have the same index,
+/// each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that does
+/// not wait.
+///
+/// # Errors
+/// - Extents do not agree.
+/// - An operand is on another device than the stream, or bound to another stream.
+/// - The table overlaps the source or the indices.
+/// - The stream is being captured.
+/// - An index is not a row of the table. The rows of such indices are left out, and all other rows are scattered.
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, scatter};
+///
+/// let stream = Device::auto().stream()?;
+/// let source = stream.upload(&[2.0f32, 2.5, 0.0, 0.5])?; // 2×2
+/// let indices = stream.upload(&[2i32, 0])?;
+/// let mut table = stream.zeroed::<f32>(6)?;
+/// scatter(
+///     &stream,
+///     Matrix::row_major(&source, 2, 2)?,
+///     &indices,
+///     MatrixMut::row_major(&mut table, 3, 2)?,
+/// )?;
+/// assert_eq!(stream.download(&table)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn scatter<'i, T: DeviceData, X: Index>(
+    stream: &Stream,
+    source: Matrix<'_, T>,
+    indices: impl IntoView<'i, Element = X>,
+    table: MatrixMut<'_, T>,
+) -> Result<()> {
+    expect_no_capture(stream, "a scatter that waits until it is done")?;
+    let (indices, table_rows) = (indices.into_view(), table.rows());
+    let mut plan = Scatter::new(stream)?;
+    plan.enqueue(source, indices, table)?;
+    plan.misses.check_one(indices, table_rows)
+}
+
+/// Scatters that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+///
+/// A graph also writes the report, so the `Scatter` must outlive the graph.
+///
+/// ```
+/// use cutlet::{Device, Matrix, MatrixMut, OutOfRange, Scatter};
+///
+/// let stream = Device::auto().stream()?;
+/// let source = stream.upload(&[1u16, 2, 3])?; // 3×1
+/// let indices = stream.upload(&[1i64, -1, 0])?;
+/// let mut table = stream.zeroed::<u16>(2)?;
+/// let mut plan = Scatter::new(&stream)?.out_of_range(OutOfRange::Skip);
+/// plan.enqueue(
+///     Matrix::row_major(&source, 3, 1)?,
+///     &indices,
+///     MatrixMut::row_major(&mut table, 2, 1)?,
+/// )?;
+/// plan.check()?;
+/// assert_eq!(stream.download(&table)?, [3, 1]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Scatter {
+    misses: Misses,
+    out_of_range: OutOfRange,
+}
+
+impl Scatter {
+    /// Prepares scatters on this stream.
+    ///
+    /// # Errors
+    /// If the device is out of memory.
+    pub fn new(stream: &Stream) -> Result<Self> {
+        Ok(Scatter {
+            misses: Misses::new(stream, "scatter", "its row was left out")?,
+            out_of_range: OutOfRange::Error,
+        })
+    }
+
+    /// The same scatters, in which an index that is no row of its table means something else than an error.
+    pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
+        Scatter {
+            out_of_range,
+            ..self
+        }
+    }
+
+    /// Enqueues `table[indices[r]] = source[r]`.
+    ///
+    /// # Errors
+    /// Those of [`scatter`](fn@scatter), with two exceptions: [`check`](Self::check) finds bad indices, and the stream
+    /// may be captured.
+    pub fn enqueue<'i, T: DeviceData, X: Index>(
+        &mut self,
+        source: Matrix<'_, T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let (indices, rows) = (indices.into_view(), source.rows());
+        NAMES.check(self.misses.stream(), &source, &indices, &table, rows)?;
+        if rows == 0 || table.columns() == 0 {
+            return Ok(());
+        }
+        let Access { unit, reach } = Access::of(&source, &table);
+        let operation = RowOperation {
+            from: source,
+            indices: IndexView::new(indices)?,
+            table_rows: table.rows(),
+            to: table,
+            rows,
+            out_of_range: self.out_of_range,
+        };
+        let (tile, misses) = (reach.tile(), &mut self.misses);
+        match (unit, reach) {
+            (_, Reach::Long16) => operation.launch(&scatter_long16, tile, misses),
+            (_, Reach::Medium16) => operation.launch(&scatter_medium16, tile, misses),
+            (_, Reach::Short16) => operation.launch(&scatter_short16, tile, misses),
+            (Unit::Words, Reach::Long) => operation.launch(&scatter_long4, tile, misses),
+            (Unit::Words, Reach::Short) => operation.launch(&scatter_short4, tile, misses),
+            (Unit::Halves, Reach::Long) => operation.launch(&scatter_long2, tile, misses),
+            (Unit::Halves, Reach::Short) => operation.launch(&scatter_short2, tile, misses),
+            (Unit::Bytes, Reach::Long) => operation.launch(&scatter_long1, tile, misses),
+            (Unit::Bytes, Reach::Short) => operation.launch(&scatter_short1, tile, misses),
+        }
+    }
+
+    /// Waits for the enqueued scatters, and reports an index that was not a row of its table. Of several such indices
+    /// since the last check, it reports one with the lowest row of a source.
+    ///
+    /// # Errors
+    /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
+    /// captured.
+    pub fn check(&mut self) -> Result<()> {
+        self.misses.check()
+    }
+}
+
+/// Names of the operands in errors.
+const NAMES: Operands = Operands {
+    operation: "scatter",
+    from: "the source",
+    to: "the table",
+};

@@ -1,0 +1,217 @@
+//! The choice of experts, rows sorted by expert, and their weighted sums, against plain loops on the host, on a GPU if
+//! there is one.
+
+use cutlet::{Device, Error, Logit, Matrix, MatrixMut, MoeRows, Order, RouterWeights, top_k};
+use half::{bf16, f16};
+
+/// Checks choices and weights of random logits.
+fn check_top_k<T: Logit>(
+    tokens: usize,
+    experts: usize,
+    chosen: usize,
+    to_element: impl Fn(f32) -> T,
+    to_f32: impl Fn(T) -> f32,
+) {
+    let mut random = fastrand::Rng::with_seed((tokens + experts) as u64);
+    let ld = experts + 3;
+    let logits: Vec<T> = (0..tokens * ld)
+        // Few values, so that some are equal.
+        .map(|_| to_element(f32::from(random.i8(-30..30)) / 4.0))
+        .collect();
+    let stream = Device::auto().stream().unwrap();
+    let on_logits = stream.upload(&logits).unwrap();
+    for router_weights in [RouterWeights::Softmax, RouterWeights::Normalised] {
+        let mut choices = stream.filled::<i32>(tokens * chosen, 0xff).unwrap();
+        let mut weights = stream.filled::<f32>(tokens * chosen, 0xff).unwrap();
+        top_k(
+            &stream,
+            Matrix::with_ld(&on_logits, tokens, experts, Order::RowMajor, ld).unwrap(),
+            router_weights,
+            MatrixMut::row_major(&mut choices, tokens, chosen).unwrap(),
+            MatrixMut::row_major(&mut weights, tokens, chosen).unwrap(),
+        )
+        .unwrap();
+        let choices = stream.download(&choices).unwrap();
+        let weights = stream.download(&weights).unwrap();
+        for token in 0..tokens {
+            let row: Vec<f32> = (0..experts)
+                .map(|e| to_f32(logits[token * ld + e]))
+                .collect();
+            let mut order: Vec<usize> = (0..experts).collect();
+            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+            let found = &choices[token * chosen..][..chosen];
+            assert!(
+                found
+                    .iter()
+                    .map(|&e| e as usize)
+                    .eq(order[..chosen].iter().copied()),
+                "token {token} of {experts} experts chose {found:?}, not {order:?}"
+            );
+            let among = match router_weights {
+                RouterWeights::Softmax => &order[..],
+                RouterWeights::Normalised => &order[..chosen],
+            };
+            let total: f32 = among.iter().map(|&e| row[e].exp()).sum();
+            for (&expert, &weight) in order.iter().zip(&weights[token * chosen..][..chosen]) {
+                let expected = row[expert].exp() / total;
+                assert!((weight - expected).abs() < 1e-5, "{weight}, not {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_highest_logits_are_chosen() {
+    for (tokens, experts, chosen) in [
+        (1, 1, 1),
+        (9, 8, 2),
+        (20, 60, 4),
+        (11, 128, 8),
+        (3, 512, 32),
+    ] {
+        check_top_k(tokens, experts, chosen, |x| x, |x| x);
+        check_top_k(tokens, experts, chosen, bf16::from_f32, bf16::to_f32);
+        check_top_k(tokens, experts, chosen, f16::from_f32, f16::to_f32);
+    }
+}
+
+#[test]
+fn infinite_logits_and_nan_name_experts_that_exist() {
+    let stream = Device::auto().stream().unwrap();
+    let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+    let logits = stream.upload(&[nan, low, 1.0, nan, nan, nan]).unwrap();
+    let mut choices = stream.zeroed::<i32>(6).unwrap();
+    let mut weights = stream.zeroed::<f32>(6).unwrap();
+    top_k(
+        &stream,
+        Matrix::row_major(&logits, 2, 3).unwrap(),
+        RouterWeights::Softmax,
+        MatrixMut::row_major(&mut choices, 2, 3).unwrap(),
+        MatrixMut::row_major(&mut weights, 2, 3).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(stream.download(&choices).unwrap(), [2, 0, 1, 0, 1, 2]);
+    assert_eq!(stream.download(&weights).unwrap()[..3], [1.0, 0.0, 0.0]);
+}
+
+#[test]
+fn rows_are_sorted_by_expert_and_summed_by_token() {
+    let stream = Device::auto().stream().unwrap();
+    for (tokens, chosen, experts, columns) in [(37, 2, 5, 8), (700, 8, 128, 3), (60, 3, 300, 40)] {
+        let mut random = fastrand::Rng::with_seed(tokens as u64);
+        // The last expert is never chosen.
+        let choices: Vec<i64> = (0..tokens * chosen)
+            .map(|_| random.i64(0..experts as i64 - 1))
+            .collect();
+        let weights: Vec<f32> = (0..tokens * chosen).map(|_| random.f32()).collect();
+        let x: Vec<f32> = (0..tokens * columns).map(|_| random.f32()).collect();
+        let mut rows = MoeRows::new(&stream, tokens, chosen, experts).unwrap();
+        rows.route(&stream.upload(&choices).unwrap()).unwrap();
+        rows.check().unwrap();
+
+        let mut order: Vec<usize> = (0..choices.len()).collect();
+        order.sort_by_key(|&choice| choices[choice]);
+        let counts: Vec<i32> = (0..experts as i64)
+            .map(|expert| choices.iter().filter(|&&it| it == expert).count() as i32)
+            .collect();
+        let mut offsets = vec![0];
+        offsets.extend(counts.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        }));
+        assert_eq!(stream.download(rows.counts()).unwrap(), counts);
+        assert_eq!(stream.download(rows.offsets()).unwrap(), offsets);
+        let tokens_of: Vec<i32> = order
+            .iter()
+            .map(|choice| (choice / chosen) as i32)
+            .collect();
+        assert_eq!(stream.download(rows.token_of_row()).unwrap(), tokens_of);
+
+        let mut permuted = stream.zeroed::<f32>(rows.rows() * columns).unwrap();
+        rows.permute(
+            Matrix::row_major(&stream.upload(&x).unwrap(), tokens, columns).unwrap(),
+            MatrixMut::row_major(&mut permuted, rows.rows(), columns).unwrap(),
+        )
+        .unwrap();
+        let found = stream.download(&permuted).unwrap();
+        for (row, token) in tokens_of.iter().enumerate() {
+            let expected = &x[*token as usize * columns..][..columns];
+            assert_eq!(&found[row * columns..][..columns], expected, "row {row}");
+        }
+
+        let mut sums = stream.zeroed::<f32>(tokens * columns).unwrap();
+        rows.unpermute(
+            Matrix::row_major(&permuted, tokens * chosen, columns).unwrap(),
+            &stream.upload(&weights).unwrap(),
+            MatrixMut::row_major(&mut sums, tokens, columns).unwrap(),
+        )
+        .unwrap();
+        for (at, sum) in stream.download(&sums).unwrap().into_iter().enumerate() {
+            let own = &weights[at / columns * chosen..][..chosen];
+            let expected = own.iter().sum::<f32>() * x[at];
+            assert!(
+                (sum - expected).abs() < 1e-5 * expected.max(1.0),
+                "{sum}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn choices_of_no_expert_have_no_row() {
+    let stream = Device::auto().stream().unwrap();
+    let choices = stream.upload(&[1i32, 7, 0, -1]).unwrap();
+    let mut rows = MoeRows::new(&stream, 2, 2, 2).unwrap();
+    rows.route(&choices).unwrap();
+    let error = rows.check().unwrap_err();
+    assert!(
+        matches!(error, Error::IndexMissed { position: 1, .. }),
+        "{error}"
+    );
+    assert_eq!(stream.download(rows.offsets()).unwrap(), [0, 1, 2]);
+    let x = stream.upload(&[1.0f32, 10.0]).unwrap();
+    let mut permuted = stream.upload(&[9.0f32; 4]).unwrap();
+    rows.permute(
+        Matrix::row_major(&x, 2, 1).unwrap(),
+        MatrixMut::row_major(&mut permuted, 4, 1).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(stream.download(&permuted).unwrap(), [10.0, 1.0, 9.0, 9.0]);
+    let mut sums = stream.zeroed::<f32>(2).unwrap();
+    rows.unpermute(
+        Matrix::row_major(&permuted, 4, 1).unwrap(),
+        &stream.upload(&[0.5f32; 4]).unwrap(),
+        MatrixMut::row_major(&mut sums, 2, 1).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(stream.download(&sums).unwrap(), [0.5, 5.0]);
+}
+
+#[test]
+fn extents_are_checked() {
+    let stream = Device::auto().stream().unwrap();
+    let said = MoeRows::new(&stream, 0, 2, 2).unwrap_err().to_string();
+    assert!(
+        said.contains("0 tokens that choose 2 of 2 experts"),
+        "{said}"
+    );
+    let mut rows = MoeRows::new(&stream, 3, 2, 2).unwrap();
+    let choices = stream.zeroed::<i32>(5).unwrap();
+    let said = rows.route(&choices).unwrap_err().to_string();
+    assert!(
+        said.contains("there are 5 choices, but 3 tokens choose 2"),
+        "{said}"
+    );
+    let logits = stream.zeroed::<f32>(4).unwrap();
+    let mut choices = stream.zeroed::<i32>(6).unwrap();
+    let mut weights = stream.zeroed::<f32>(6).unwrap();
+    let said = top_k(
+        &stream,
+        Matrix::row_major(&logits, 2, 2).unwrap(),
+        RouterWeights::Softmax,
+        MatrixMut::row_major(&mut choices, 2, 3).unwrap(),
+        MatrixMut::row_major(&mut weights, 2, 3).unwrap(),
+    );
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("3 of 2 experts were asked for"), "{said}");
+}
