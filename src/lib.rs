@@ -14,6 +14,7 @@ mod moe;
 mod permute;
 mod rows;
 mod scatter;
+mod swiglu;
 mod take_along_dim;
 
 pub use batch::{MatrixBatch, MatrixBatchMut};
@@ -33,6 +34,7 @@ pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
 pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
+pub use swiglu::{GatedElement, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
 
 /// The guide, whose Rust blocks run as tests; a package does not carry it.

@@ -11,6 +11,7 @@ pub mod gather;
 pub mod gemm;
 pub mod repack;
 pub mod saxpy;
+pub mod swiglu;
 pub mod transpose;
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -12,7 +12,7 @@ use super::partial_output::{Place, partials_of, write_partials};
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
-use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
 
 /// Stores the work tiles of a consumer.
@@ -88,14 +88,14 @@ where
         group.to_c + i64::from(group.first_row) * self.args.output.ldc
     }
 
-    /// Whether the group ends in the work tile, and TMA would overwrite the rows of the next one. Threads store such a tile
-    /// themselves.
+    /// How many of the running warp's rows of an M atom are the group's, if TMA would overwrite others, which are the next
+    /// group's. The warp's threads store such rows themselves.
     #[inline(always)]
-    fn ends_in(&self, work: WorkTile, group: GroupOrigin) -> bool {
-        let end = (work.row + 1) * const { C::Tile::M as u32 };
-        let ends = group.is_followed && end > group.rows as u32;
+    fn last_rows(&self, atom: &AtomRows<C>, group: GroupOrigin) -> Option<i32> {
         let threads_can = const { C::Consumers::M_ATOMS == 1 && !Self::THREADS_STORE };
-        threads_can && uniform(u32::from(ends)) != 0
+        let own = atom.local_tile::<C::UnitC>((self.thread.warp(), 0u32));
+        let left = uniform(own.extent()[0] - own.origin()[0]);
+        (threads_can && group.is_followed && left < WARP_ROWS as i32).then_some(left)
     }
 
     /// The rows of C that the consumer's `nth` M atom has of a tile.
@@ -206,8 +206,10 @@ where
         unsafe {
             if self.updates {
                 subtiles.update(accumulators, epilogue);
-            } else if group.is_some_and(|group| self.ends_in(work, group)) {
-                subtiles.after_tma().update(accumulators, epilogue);
+            } else if let Some(left) = group.and_then(|group| self.last_rows(&rows, group)) {
+                if left > 0 {
+                    subtiles.after_tma().update(accumulators, epilogue);
+                }
             } else {
                 let operands = match nth {
                     0 => operands,

@@ -1,0 +1,119 @@
+//! swiglu: the gated activation of a feed-forward network, `silu(gate) · up`, where gates and ups alternate in a row.
+
+use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_layout_core::{L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, tiles};
+use half::{bf16, f16};
+
+use crate::gemm::epilogue::{ElementC, silu};
+
+/// Extents of the operands.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Extents {
+    /// Elements from one row of the source to the next.
+    pub ld_source: i64,
+    /// Elements from one row of the output to the next.
+    pub ld_output: i64,
+    /// Rows.
+    pub rows: i32,
+    /// Columns of the output. The source has twice as many.
+    pub columns: i32,
+}
+
+/// How a block of 256 threads covers its tiles. Value `v` of a thread's output is made of values `2v` and `2v + 1` of its
+/// source.
+pub trait Shape {
+    /// The tile of the source.
+    type Source: StaticLayout;
+    /// Which elements of it a thread reads.
+    type Reads: ThreadValue;
+    /// The tile of the output.
+    type Output: StaticLayout;
+    /// Which elements of it a thread writes.
+    type Writes: ThreadValue;
+}
+
+macro_rules! shape {
+    ($(#[$doc:meta])* $name:ident: $source:ty, $reads:ty => $output:ty, $writes:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl Shape for $name {
+            type Source = $source;
+            type Reads = $reads;
+            type Output = $output;
+            type Writes = $writes;
+        }
+    };
+}
+shape! {
+    /// 16-bit elements, of which a thread reads eight neighbours.
+    Eights: L!((8, 256):(1@0, 1@1)), Tv<L!((32, 8):(8@1, 1@0)), L!(8:1@1), 8>
+        => L!((8, 128):(1@0, 1@1)), Tv<L!((32, 8):(4@1, 1@0)), L!(4:1@1), 4>
+}
+shape! {
+    /// 32-bit elements, of which a thread reads four neighbours.
+    Fours: L!((8, 128):(1@0, 1@1)), Tv<L!((32, 8):(4@1, 1@0)), L!(4:1@1), 4>
+        => L!((8, 64):(1@0, 1@1)), Tv<L!((32, 8):(2@1, 1@0)), L!(2:1@1), 2>
+}
+shape! {
+    /// Elements of any alignment.
+    Ones: L!((8, 256):(1@0, 1@1)), Tv<L!((32, 8):(2@1, 1@0)), L!((2, 4):(1@1, 64@1)), 1>
+        => L!((8, 128):(1@0, 1@1)), Tv<L!((32, 8):(1@1, 1@0)), L!(4:32@1), 1>
+}
+
+/// `output[r, c] = silu(source[r, 2c]) · source[r, 2c + 1]`, in f32, rounded once. Each block computes one tile.
+///
+/// # Safety
+/// Source and output must have these extents.
+#[inline(always)]
+unsafe fn swiglu<S: Shape, T: ElementC<Acc = f32>>(
+    source: Global<T>,
+    output: GlobalMut<T>,
+    extents: Extents,
+) {
+    let Extents {
+        ld_source,
+        ld_output,
+        rows,
+        columns,
+    } = extents;
+    let tile = Raster::new(tiles::<S::Output>([rows, columns]), 1).tile(block_idx().x);
+    // SAFETY: the launcher promises the extents.
+    let (source, output) = unsafe {
+        (
+            Tensor::new(source, RowMajor::new([rows, 2 * columns], ld_source)),
+            Tensor::new(output, RowMajor::new([rows, columns], ld_output)),
+        )
+    };
+    let pairs = source
+        .local_tile::<S::Source>(tile)
+        .partition::<S::Reads>(thread_idx())
+        .load(T::default());
+    output
+        .local_tile::<S::Output>(tile)
+        .partition::<S::Writes>(thread_idx())
+        .store_with(|v| {
+            let (gate, up) = (pairs.get(2 * v).widen(), pairs.get(2 * v + 1).widen());
+            T::narrow(silu(gate) * up)
+        });
+}
+
+macro_rules! kernels {
+    ($($name:ident = $shape:ty, $element:ty, $what:literal;)+) => {
+        instantiate! {$(
+            #[doc = concat!("`silu(gate) · up` of ", $what, ".")]
+            #[kernel(threads = 256)]
+            pub unsafe fn $name(source: Global<$element>, output: GlobalMut<$element>, extents: Extents)
+                = swiglu::<$shape, $element>;
+        )+}
+    };
+}
+kernels! {
+    swiglu_bf16 = Eights, bf16, "bf16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
+    swiglu_bf16_any = Ones, bf16, "bf16 of any alignment";
+    swiglu_f16 = Eights, f16, "f16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
+    swiglu_f16_any = Ones, f16, "f16 of any alignment";
+    swiglu_f32 = Fours, f32, "f32, whose rows begin at multiples of 16 bytes and have a multiple of four elements";
+    swiglu_f32_any = Ones, f32, "f32 of any alignment";
+}
