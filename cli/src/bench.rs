@@ -7,6 +7,7 @@ mod compare;
 mod dtype;
 mod error;
 mod family;
+mod fresh;
 mod gather;
 mod gemm;
 mod machine;
@@ -80,6 +81,13 @@ struct RunArgs {
     /// movement on a GPU, tiny on the CPU.
     #[arg(long)]
     suite: Vec<String>,
+    /// Measure GEMMs of random shapes too, drawn by this seed: aligned ones, odd ones and layers of models. Without
+    /// --suite, only these.
+    #[arg(long, value_name = "SEED")]
+    random: Option<u64>,
+    /// How many random shapes.
+    #[arg(long, requires = "random", default_value_t = 60, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    count: usize,
     /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
     #[arg(long, value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
@@ -203,11 +211,13 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
         Families::All => &["headline", "gather", "movement"],
     };
     let names: Vec<&str> = match args.suite.as_slice() {
+        [] if args.random.is_some() => Vec::new(),
         [] => by_default.to_vec(),
         names => names.iter().map(String::as_str).collect(),
     };
-    let suites = names.iter().map(|name| Suite::load(name));
-    Ok(suites.collect::<Result<_, _>>()?)
+    let named = names.iter().map(|name| Suite::load(name));
+    let random = args.random.map(|seed| fresh::suite(seed, args.count));
+    Ok(named.chain(random).collect::<Result<_, _>>()?)
 }
 
 fn protocol(args: &RunArgs, device: &Device) -> Protocol {

@@ -70,6 +70,14 @@ impl Suite {
                 found: error.to_string(),
             })?,
         };
+        Suite::read(name, text)
+    }
+
+    /// The suite with this text.
+    ///
+    /// # Errors
+    /// [`SuiteError::File`].
+    pub fn read(name: &str, text: String) -> Result<Suite, SuiteError> {
         match toml::from_str::<Suite>(&text) {
             Ok(suite) => Ok(Suite {
                 name: name.to_string(),
