@@ -54,8 +54,11 @@ fn lookup(c: &IntTuple) -> IntTuple {
     i64::from(OFFSETS[c.leaf(0).value() as usize]).into()
 }
 
-fn gather_layout() -> ComposedLayout<Named<fn(&IntTuple) -> IntTuple>> {
-    let inner: fn(&IntTuple) -> IntTuple = lookup;
+/// A function from coordinates to coordinates.
+type Function = fn(&IntTuple) -> IntTuple;
+
+fn gather_layout() -> ComposedLayout<Named<Function>> {
+    let inner: Function = lookup;
     ComposedLayout::new(
         Named::new("inner", inner),
         shape!(0),

@@ -86,7 +86,7 @@ impl Modes {
                      smaller ones"
                 ));
             }
-            beyond = (mode.extent - 1) * mode.to + beyond;
+            beyond += (mode.extent - 1) * mode.to;
         }
         Ok(Modes(merged(modes)))
     }
