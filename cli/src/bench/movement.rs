@@ -5,6 +5,8 @@ mod case;
 mod expected;
 
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 
 use super::cells::Cells;
 use super::dtype::Dtype;
@@ -54,6 +56,12 @@ impl Operation {
     fn has_groups(self) -> bool {
         matches!(self, Operation::EmbeddingBag | Operation::Moe)
     }
+}
+
+/// Whether an operation has this name.
+pub fn is_operation(name: &str) -> bool {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    Operation::deserialize(name).is_ok()
 }
 
 /// A problem.
