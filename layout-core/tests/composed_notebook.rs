@@ -1,5 +1,5 @@
-//! The examples of CUTLASS's notebook on composed layouts, with the texts that it prints, and the tensor of a composed layout
-//! that it leaves for the future.
+//! The examples of CUTLASS's notebook on composed layouts, with the texts that it prints, and the tensor of a composed
+//! layout that it leaves for the future.
 
 use cutlet_layout_core::{
     ComposedLayout, IntTuple, Layout, Named, Swizzle, ValueTensor, identity, layout, shape, tile,

@@ -159,8 +159,8 @@ impl Problem {
         }
         if rows == 0 || table_rows == 0 || group == 0 || rows % group != 0 {
             return Err(format!(
-                "`{}` has {rows} rows in groups of {group}, and a table or experts of {table_rows}; each must be at least 1, \
-                 and groups must be whole",
+                "`{}` has {rows} rows in groups of {group}, and a table or experts of {table_rows}; each must be at \
+                 least 1, and groups must be whole",
                 operation.name()
             ));
         }

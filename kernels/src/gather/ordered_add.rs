@@ -1,5 +1,5 @@
-//! Ordered scatter-add: each row of a table gets the rows of a source that name it, in the order of the source. The sum is
-//! in f32, and the same in every run.
+//! Ordered scatter-add: each row of a table gets the rows of a source that name it, in the order of the source. The sum
+//! is in f32, and the same in every run.
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{Engine, Gather, RowMajor, Tensor};
@@ -26,8 +26,8 @@ pub struct OrderedAddArgs {
     pub padding: u32,
 }
 
-/// Adds row `order[p]` of the source to row `keys[p]` of the table, for all sorted positions `p` whose key is a row. The
-/// owner of a row is the first position with its key.
+/// Adds row `order[p]` of the source to row `keys[p]` of the table, for all sorted positions `p` whose key is a row.
+/// The owner of a row is the first position with its key.
 ///
 /// # Safety
 /// Source, keys, order and table must have these extents. The keys are sorted.
