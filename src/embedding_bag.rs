@@ -9,7 +9,7 @@ use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, expect_no_capture, to_next_row,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +214,11 @@ impl EmbeddingBag {
         let stream = self.misses.stream();
         let positions = indices.len();
         NAMES.check(stream, &table, &indices, &output, positions)?;
+        if positions > MAX_EXTENT {
+            return NAMES.refuse(format!(
+                "there are {positions} indices; a launch takes at most {MAX_EXTENT}"
+            ));
+        }
         bags.check(stream, positions, &output)?;
         self.check_weights(weights, positions, &output)?;
         if output.rows() == 0 || output.columns() == 0 {

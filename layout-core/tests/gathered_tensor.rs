@@ -80,3 +80,32 @@ fn a_condition_decides_whether_an_element_is_read() {
         assert_eq!(memory.as_ptr().load_if(99, false), None);
     }
 }
+
+/// Memory without bytes: element `i` is `i`.
+#[derive(Clone, Copy)]
+struct Counted(i64);
+
+impl Engine for Counted {
+    type Element = i64;
+
+    fn offset(self, index: i64) -> Self {
+        Counted(self.0 + index)
+    }
+
+    unsafe fn load(self, index: i64) -> i64 {
+        self.0 + index
+    }
+}
+
+#[test]
+fn a_table_may_have_more_elements_than_32_bits_count() {
+    let (rows, ld) = (1i64 << 31, 1000);
+    let indices = [rows - 1, 0, 2, rows];
+    // SAFETY: there is an index for each row, and `Counted` has any element.
+    let tensor =
+        unsafe { Tensor::new(Counted(0), Gather::new(indices.as_ptr(), [4, 2], rows, ld)) };
+    let values = tensor.partition::<Threads>(0u32).load(-1);
+    assert_eq!(values.get(1), (rows - 1) * ld + 1);
+    let values = tensor.partition::<Threads>(1u32).load(-1);
+    assert_eq!([values.get(1), values.get(2)], [2 * ld + 1, -1]);
+}
