@@ -1,5 +1,5 @@
-//! An inner transform of your own: the rows of a ring buffer as a matrix, tiled and partitioned like any other. What the
-//! transform needs to know are arguments of the kernel.
+//! An inner transform of your own: the rows of a ring buffer as a matrix, tiled and partitioned like any other. What
+//! the transform needs to know are arguments of the kernel.
 
 use cutlet::{Device, Result};
 use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, thread_idx};
@@ -88,8 +88,8 @@ const _: () = assert!(covers_exactly::<Threads>(tile_extent::<Tile>()));
 /// Copies `rows` rows of the ring buffer to a matrix, the first one first.
 ///
 /// # Safety
-/// The ring buffer must have `capacity` rows of `columns` elements, and the output `rows`. `columns` is a multiple of 4,
-/// `rows` at most `capacity`, and `first` below it.
+/// The ring buffer must have `capacity` rows of `columns` elements, and the output `rows`. `columns` is a multiple of
+/// 4, `rows` at most `capacity`, and `first` below it.
 #[kernel(threads = 64)]
 pub unsafe fn unroll_ring(
     rows: i32,

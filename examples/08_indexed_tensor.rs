@@ -1,5 +1,5 @@
-//! An index table under a tensor: a kernel that was written for plain matrices works on the rows that a table names, in place
-//! and unchanged.
+//! An index table under a tensor: a kernel that was written for plain matrices works on the rows that a table names, in
+//! place and unchanged.
 
 use cutlet::{Device, Result};
 use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, instantiate, shfl_xor, thread_idx};

@@ -9,7 +9,7 @@ use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, expect_no_capture, to_next_row,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl<'a> Bags<'a> {
 
     /// Bag `b` has the indices at positions `offsets[b] .. offsets[b + 1]`, so there is one offset more than bags.
     ///
-    /// Kernels read the offsets on the device. Offsets that decrease make empty bags, and positions that do not exist are
-    /// left out.
+    /// Kernels read the offsets on the device. Offsets that decrease make empty bags, and positions that do not exist
+    /// are left out.
     ///
     /// # Errors
     /// If the memory of the offsets is not usable.
@@ -63,8 +63,9 @@ impl PooledElement for bf16 {}
 
 /// Computes `output[b] = pooled table[indices[p]]` for all positions `p` of bag `b`, on the stream's device, and waits.
 ///
-/// The rows of a bag are added in the order of its indices, in f32. The output of an empty bag is zero. Table and output
-/// are row-major with any leading dimensions. [`EmbeddingBag`] is the form that does not wait, and takes weights.
+/// The rows of a bag are added in the order of its indices, in f32. The output of an empty bag is zero. Table and
+/// output are row-major with any leading dimensions. [`EmbeddingBag`] is the form that does not wait, and takes
+/// weights.
 ///
 /// # Errors
 /// - Extents do not agree.
@@ -130,8 +131,8 @@ impl EmbeddingBag {
         })
     }
 
-    /// The same embedding bags, in which an index that is no row of its table means something else than an error. If such
-    /// indices are skipped, they count in no bag.
+    /// The same embedding bags, in which an index that is no row of its table means something else than an error. If
+    /// such indices are skipped, they count in no bag.
     pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
         EmbeddingBag {
             out_of_range,
@@ -157,8 +158,8 @@ impl EmbeddingBag {
     /// Enqueues `output[b] = Σ weights[p] · table[indices[p]]`.
     ///
     /// # Errors
-    /// Those of [`enqueue`](Self::enqueue), and if the pooling is not [`Pooling::Sum`] or there is not one weight for each
-    /// index.
+    /// Those of [`enqueue`](Self::enqueue), and if the pooling is not [`Pooling::Sum`] or there is not one weight for
+    /// each index.
     ///
     /// ```
     /// use cutlet::{Bags, Device, EmbeddingBag, Matrix, MatrixMut, Pooling};
@@ -213,6 +214,11 @@ impl EmbeddingBag {
         let stream = self.misses.stream();
         let positions = indices.len();
         NAMES.check(stream, &table, &indices, &output, positions)?;
+        if positions > MAX_EXTENT {
+            return NAMES.refuse(format!(
+                "there are {positions} indices; a launch takes at most {MAX_EXTENT}"
+            ));
+        }
         bags.check(stream, positions, &output)?;
         self.check_weights(weights, positions, &output)?;
         if output.rows() == 0 || output.columns() == 0 {
@@ -244,9 +250,9 @@ impl EmbeddingBag {
             .device()
             .load(&cutlet_kernels::PTX, T::kernel(owners))?;
         let stream = stream.clone();
-        // SAFETY: the matrices were checked against their memory. There is an offset for each bag and one more, and a weight
-        // for each index, unless the arguments say that there are none. The kernel checks the indices and the offsets. The
-        // output is borrowed mutably and overlaps nothing else.
+        // SAFETY: the matrices were checked against their memory. There is an offset for each bag and one more, and a
+        // weight for each index, unless the arguments say that there are none. The kernel checks the indices and the
+        // offsets. The output is borrowed mutably and overlaps nothing else.
         unsafe {
             let weights = match weights {
                 Some(weights) => weights,

@@ -1,8 +1,10 @@
-//! GEMM and gather kernels, written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
+//! GEMM kernels and kernels that move data by indices, written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
 //!
-//! [`gemm`] and [`gather`](fn@gather) are the operations; [`Device`], [`Stream`] and [`Buffer`] say
-//! where they run. Kernels of your own start from the crates `cutlet-device` (what a kernel body
-//! can say) and `cutlet-layout-core` (how tensors are tiled and partitioned).
+//! The operations are [`gemm`]; [`gather`](fn@gather), [`scatter`](fn@scatter) and [`scatter_add`](fn@scatter_add) of
+//! rows; [`embedding_bag`](fn@embedding_bag); [`take_along_dim`]; [`permute`]; and [`top_k`] with [`MoeRows`] for a
+//! mixture of experts. [`Device`], [`Stream`] and [`Buffer`] say where they run. Kernels of your own start from the
+//! crates `cutlet-device` (what a kernel body can say) and `cutlet-layout-core` (how tensors are tiled and
+//! partitioned).
 
 mod batch;
 mod embedding_bag;
@@ -41,3 +43,8 @@ pub use take_along_dim::{TakeAlongDim, take_along_dim};
 #[cfg(doctest)]
 #[doc = include_str!("../docs/README.md")]
 struct Guide;
+
+/// The page on moving rows and elements, whose Rust blocks run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/movement.md")]
+struct Movement;

@@ -154,8 +154,8 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
     Err(Error::Extents { operation, found })
 }
 
-/// The rows of a mixture of experts: a row for each choice of each token, sorted by expert. The rows of an expert are in
-/// the order of their tokens.
+/// The rows of a mixture of experts: a row for each choice of each token, sorted by expert. The rows of an expert are
+/// in the order of their tokens.
 ///
 /// Everything stays on the device, and can be captured in a graph. The graph writes the memory of the `MoeRows`, which
 /// must outlive it.
@@ -215,8 +215,8 @@ impl MoeRows {
             return refuse(
                 NAME,
                 format!(
-                    "{tokens} tokens that choose {top_k} of {experts} experts were asked for; give at least one, and at \
-                     most {} choices",
+                    "{tokens} tokens that choose {top_k} of {experts} experts were asked for; give at least one, and \
+                     at most {} choices",
                     crate::MAX_EXTENT
                 ),
             );
@@ -270,8 +270,8 @@ impl MoeRows {
         let place = device.load(&cutlet_kernels::PTX, &place_choices)?;
         let find = device.load(&cutlet_kernels::PTX, &sort_offsets)?;
         let (rows, experts) = (rows as i32, self.experts as i32);
-        // SAFETY: there is a sorted expert and a position for each choice, and an element of this type's buffers. There is a
-        // count for each expert, and an offset more.
+        // SAFETY: there is a sorted expert and a position for each choice, and an element of this type's buffers. There
+        // is a count for each expert, and an offset more.
         unsafe {
             let placed = (
                 sorted.keys(),
@@ -295,8 +295,8 @@ impl MoeRows {
         Ok(())
     }
 
-    /// Enqueues the copy of each token to the rows of its choices. `permuted` has as many rows as there are choices; those
-    /// beyond the last offset are left as they are.
+    /// Enqueues the copy of each token to the rows of its choices. `permuted` has as many rows as there are choices;
+    /// those beyond the last offset are left as they are.
     ///
     /// # Errors
     /// Those of [`gather`](fn@crate::gather).
@@ -309,8 +309,8 @@ impl MoeRows {
         self.gather.enqueue(tokens, &self.token_of_row, permuted)
     }
 
-    /// Enqueues the weighted sum of each token's rows, in the order of its choices: `weights[t · top_k + j]` is the weight of
-    /// the token's `j`th choice. The sum is in f32.
+    /// Enqueues the weighted sum of each token's rows, in the order of its choices: `weights[t · top_k + j]` is the
+    /// weight of the token's `j`th choice. The sum is in f32.
     ///
     /// # Errors
     /// Those of [`embedding_bag`](fn@crate::embedding_bag), and if there is not one weight for each choice.
@@ -350,7 +350,8 @@ impl MoeRows {
     /// Waits for the enqueued work, and reports a choice of an expert that does not exist.
     ///
     /// # Errors
-    /// [`Error::IndexMissed`] if there was such a choice since the last check; an error if the stream is being captured.
+    /// [`Error::IndexMissed`] if there was such a choice since the last check; an error if the stream is being
+    /// captured.
     pub fn check(&mut self) -> Result<()> {
         self.misses.check()
     }

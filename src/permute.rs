@@ -18,13 +18,13 @@ use modes::{Modes, Shape};
 
 /// Enqueues `destination[destination_layout(c)] = source[source_layout(c)]` for every coordinate `c`.
 ///
-/// The layouts have the same shape, of any rank, and strides in elements, which are not negative. The destination's layout
-/// maps no two coordinates to one element. A transpose is two layouts of a matrix, one by rows and one by columns. A stride
-/// of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
+/// The layouts have the same shape, of any rank, and strides in elements, which are not negative. The destination's
+/// layout maps no two coordinates to one element. A transpose is two layouts of a matrix, one by rows and one by
+/// columns. A stride of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
 ///
-/// Adjacent modes that are contiguous in both layouts are merged. If the innermost modes are the same, elements are copied in
-/// accesses of up to 16 bytes; otherwise they go through shared memory, one element an access, so that reads and writes are
-/// coalesced.
+/// Adjacent modes that are contiguous in both layouts are merged. If the innermost modes are the same, elements are
+/// copied in accesses of up to 16 bytes; otherwise they go through shared memory, one element an access, so that reads
+/// and writes are coalesced.
 ///
 /// # Errors
 /// - The shapes differ, a layout reaches beyond its memory, a stride is negative or in a basis direction, or the
@@ -145,14 +145,14 @@ impl<T: DeviceData> Copy<'_, T> {
         let blocks = u64::from(self.args.matrices) * tiles;
         let Some(blocks) = u32::try_from(blocks).ok().filter(|&it| it < 1 << 31) else {
             return refuse(format!(
-                "the layouts have {blocks} tiles of {tile_rows}×{tile_columns}, and a launch has at most 2³¹ − 1; copy parts of \
-                 them"
+                "the layouts have {blocks} tiles of {tile_rows}×{tile_columns}, and a launch has at most 2³¹ − 1; \
+                 copy parts of them"
             ));
         };
         let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
         let (from, to) = (self.source, self.destination);
-        // SAFETY: the views are those of the operands, in units whose alignment was checked. The layouts stay within them, and
-        // the destination's modes do not overlap. It is borrowed mutably and does not overlap the source.
+        // SAFETY: the views are those of the operands, in units whose alignment was checked. The layouts stay within
+        // them, and the destination's modes do not overlap. It is borrowed mutably and does not overlap the source.
         unsafe {
             let from = View::<U>::from_raw(from.device(), from.address(), units(from.len()))?;
             let to = ViewMut::<U>::from_raw(to.device(), to.address(), units(to.len()))?;

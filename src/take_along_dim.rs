@@ -18,9 +18,9 @@ use crate::{Error, MAX_EXTENT, Result};
 
 /// Computes `output[…, i, …] = table[…, indices[…, i, …], …]` along dimension `dim`, on the stream's device, and waits.
 ///
-/// The table is packed, with its last dimension contiguous, and has the extents `shape`. Indices and output have the same
-/// extents, except along `dim`, where they may have any. Elements have 1, 2, 4, 8 or 16 bytes, and indices are `i32` or
-/// `i64`. [`TakeAlongDim`] is the form that does not wait.
+/// The table is packed, with its last dimension contiguous, and has the extents `shape`. Indices and output have the
+/// same extents, except along `dim`, where they may have any. Elements have 1, 2, 4, 8 or 16 bytes, and indices are
+/// `i32` or `i64`. [`TakeAlongDim`] is the form that does not wait.
 ///
 /// # Errors
 /// - The table, the indices or the output do not have as many elements as the extents say, or more than fit a kernel.
@@ -89,8 +89,8 @@ impl TakeAlongDim {
     /// Enqueues `output[…, i, …] = table[…, indices[…, i, …], …]`.
     ///
     /// # Errors
-    /// Those of [`take_along_dim`], with two exceptions: [`check`](Self::check) finds bad indices, and the stream may be
-    /// captured.
+    /// Those of [`take_along_dim`], with two exceptions: [`check`](Self::check) finds bad indices, and the stream may
+    /// be captured.
     pub fn enqueue<'a, T: DeviceData, X: Index>(
         &mut self,
         table: impl IntoView<'a, Element = T>,
@@ -137,8 +137,8 @@ impl TakeAlongDim {
         }
     }
 
-    /// Waits for the enqueued element gathers, and reports an index that was outside of its table. Of several such indices
-    /// since the last check, it reports one with the lowest position.
+    /// Waits for the enqueued element gathers, and reports an index that was outside of its table. Of several such
+    /// indices since the last check, it reports one with the lowest position.
     ///
     /// # Errors
     /// [`Error::IndexMissed`] if there was such an index; an error if the stream is being captured.
@@ -300,9 +300,9 @@ impl<T: DeviceData> Operation<'_, T> {
         let [rows, columns] = self.args.extent.map(|extent| extent as usize);
         let blocks = rows.div_ceil(tile_rows) * columns.div_ceil(tile_columns);
         let (table, output) = (self.table, self.output);
-        // SAFETY: the views are those of the operands, in elements of the same size, whose alignment was checked. The operands
-        // have the extents that the arguments say, and the kernel checks the indices. The output is borrowed mutably and
-        // overlaps nothing else.
+        // SAFETY: the views are those of the operands, in elements of the same size, whose alignment was checked. The
+        // operands have the extents that the arguments say, and the kernel checks the indices. The output is borrowed
+        // mutably and overlaps nothing else.
         unsafe {
             let from = View::<U>::from_raw(table.device(), table.address(), table.len())?;
             let to = ViewMut::<U>::from_raw(output.device(), output.address(), output.len())?;

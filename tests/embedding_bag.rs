@@ -1,5 +1,5 @@
-//! `embedding_bag` against a plain loop on the host, on a GPU if there is one: types, row lengths, bags by offsets and of
-//! a fixed length, weights, and indices that are no rows of the table.
+//! `embedding_bag` against a plain loop on the host, on a GPU if there is one: types, row lengths, bags by offsets and
+//! of a fixed length, weights, and indices that are no rows of the table.
 
 use cutlet::{
     Bags, Device, EmbeddingBag, Error, Index, Matrix, MatrixMut, OutOfRange, PooledElement,

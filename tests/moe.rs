@@ -215,3 +215,29 @@ fn extents_are_checked() {
     let said = said.unwrap_err().to_string();
     assert!(said.contains("3 of 2 experts were asked for"), "{said}");
 }
+
+#[test]
+fn a_graph_routes_the_choices_of_its_run() {
+    let stream = Device::auto().stream().unwrap();
+    let mut choices = stream.upload(&[0i32, 1, 2]).unwrap();
+    let x = stream.upload(&[1.0f32, 10.0, 100.0]).unwrap();
+    let mut permuted = stream.zeroed::<f32>(3).unwrap();
+    let mut rows = MoeRows::new(&stream, 3, 1, 3).unwrap();
+    let captured = stream.capture(|_| {
+        rows.route(&choices)?;
+        rows.permute(
+            Matrix::row_major(&x, 3, 1)?,
+            MatrixMut::row_major(&mut permuted, 3, 1)?,
+        )
+    });
+    let graph = captured.unwrap();
+    for (chosen, expected) in [
+        ([2, 1, 0], [100.0, 10.0, 1.0]),
+        ([1, 0, 0], [10.0, 100.0, 1.0]),
+    ] {
+        stream.copy_from_host(&chosen, &mut choices).unwrap();
+        // SAFETY: the rows and the buffers live past the download.
+        unsafe { graph.launch(&stream).unwrap() };
+        assert_eq!(stream.download(&permuted).unwrap(), expected);
+    }
+}

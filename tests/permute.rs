@@ -1,5 +1,5 @@
-//! `permute` against a plain loop on the host, on a GPU if there is one: ranks, widths, orders of modes, padding, and layouts
-//! that are refused.
+//! `permute` against a plain loop on the host, on a GPU if there is one: ranks, widths, orders of modes, padding, and
+//! layouts that are refused.
 
 use cutlet::{Device, DeviceData, permute};
 use cutlet_layout_core::{Layout, layout};

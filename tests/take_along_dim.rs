@@ -1,5 +1,5 @@
-//! `take_along_dim` against a plain loop on the host, on a GPU if there is one: all widths, dimensions, index types, and
-//! indices outside of the table.
+//! `take_along_dim` against a plain loop on the host, on a GPU if there is one: all widths, dimensions, index types,
+//! and indices outside of the table.
 
 use cutlet::{Device, DeviceData, Error, Index, OutOfRange, TakeAlongDim, take_along_dim};
 

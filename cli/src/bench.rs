@@ -63,8 +63,8 @@ enum What {
     Gemm(RunArgs),
     /// Gather: rows of a table by an index, against a copy of as many contiguous bytes.
     Gather(RunArgs),
-    /// Scatter, scatter-add, embedding bags, elements by an index, transposes and a mixture of experts' rows, each against
-    /// a copy of as many contiguous bytes.
+    /// Scatter, scatter-add, embedding bags, elements by an index, transposes and a mixture of experts' rows, each
+    /// against a copy of as many contiguous bytes.
     Movement(RunArgs),
     /// All of these.
     All(RunArgs),

@@ -197,7 +197,8 @@ mod ptx {
                 let words = words(values);
                 let mut n = 0;
                 while n < N {
-                    // SAFETY: as promised by the caller. The words of a bf16 are those of an f32 without its lower half.
+                    // SAFETY: as promised by the caller. The words of a bf16 are those of an f32 without its lower
+                    // half.
                     unsafe {
                         let at = to.offset(n as i64);
                         let word = *words.as_slice().get_unchecked(n);

@@ -1,5 +1,5 @@
-//! The examples of CUTLASS's notebook on composed layouts, with the texts that it prints, and the tensor of a composed layout
-//! that it leaves for the future.
+//! The examples of CUTLASS's notebook on composed layouts, with the texts that it prints, and the tensor of a composed
+//! layout that it leaves for the future.
 
 use cutlet_layout_core::{
     ComposedLayout, IntTuple, Layout, Named, Swizzle, ValueTensor, identity, layout, shape, tile,
@@ -54,8 +54,11 @@ fn lookup(c: &IntTuple) -> IntTuple {
     i64::from(OFFSETS[c.leaf(0).value() as usize]).into()
 }
 
-fn gather_layout() -> ComposedLayout<Named<fn(&IntTuple) -> IntTuple>> {
-    let inner: fn(&IntTuple) -> IntTuple = lookup;
+/// A function from coordinates to coordinates.
+type Function = fn(&IntTuple) -> IntTuple;
+
+fn gather_layout() -> ComposedLayout<Named<Function>> {
+    let inner: Function = lookup;
     ComposedLayout::new(
         Named::new("inner", inner),
         shape!(0),

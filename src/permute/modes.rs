@@ -65,7 +65,8 @@ impl Modes {
     pub fn of(source: &Layout, destination: &Layout) -> Result<Modes> {
         if source.shape() != destination.shape() {
             return refuse(format!(
-                "the source's layout {source} and the destination's {destination} have different shapes; give the same shape"
+                "the source's layout {source} and the destination's {destination} have different shapes; \
+                 give the same shape"
             ));
         }
         let leaves = 0..source.num_leaves();
@@ -82,11 +83,11 @@ impl Modes {
         for mode in &modes {
             if mode.to < beyond {
                 return refuse(format!(
-                    "modes of the destination's layout {destination} overlap; each stride must reach beyond the modes with \
-                     smaller ones"
+                    "modes of the destination's layout {destination} overlap; each stride must reach beyond the modes \
+                     with smaller ones"
                 ));
             }
-            beyond = (mode.extent - 1) * mode.to + beyond;
+            beyond += (mode.extent - 1) * mode.to;
         }
         Ok(Modes(merged(modes)))
     }
@@ -181,8 +182,8 @@ impl Modes {
         });
         let (Some(matrices), 0..=REST) = (matrices.filter(|&it| it < 1 << 31), self.0.len()) else {
             return refuse(format!(
-                "the layouts have {count} modes after merging, beyond two of which there are {:?}; there may be {REST} with \
-                 2³¹ − 1 elements together",
+                "the layouts have {count} modes after merging, beyond two of which there are {:?}; there may be \
+                 {REST} with 2³¹ − 1 elements together",
                 self.0.iter().map(|mode| mode.extent).collect::<Vec<_>>()
             ));
         };

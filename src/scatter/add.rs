@@ -88,13 +88,13 @@ impl ScatterAdd {
         }
     }
 
-    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has the
-    /// same result. Sums are in f32, and rounded to the element type once.
+    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has
+    /// the same result. Sums are in f32, and rounded to the element type once.
     ///
-    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 24
-    /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once, and
-    /// each row of the source is read once. Rows with the same index are added one after the other by the same threads,
-    /// so a single index with a large part of the rows takes long.
+    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 16
+    /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,
+    /// and each row of the source is read once. Rows with the same index are added one after the other by the same
+    /// threads, so a single index with a large part of the rows takes long.
     ///
     /// ```
     /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};

@@ -5,6 +5,8 @@ mod case;
 mod expected;
 
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 
 use super::cells::Cells;
 use super::dtype::Dtype;
@@ -54,6 +56,12 @@ impl Operation {
     fn has_groups(self) -> bool {
         matches!(self, Operation::EmbeddingBag | Operation::Moe)
     }
+}
+
+/// Whether an operation has this name.
+pub fn is_operation(name: &str) -> bool {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    Operation::deserialize(name).is_ok()
 }
 
 /// A problem.
@@ -151,8 +159,8 @@ impl Problem {
         }
         if rows == 0 || table_rows == 0 || group == 0 || rows % group != 0 {
             return Err(format!(
-                "`{}` has {rows} rows in groups of {group}, and a table or experts of {table_rows}; each must be at least 1, \
-                 and groups must be whole",
+                "`{}` has {rows} rows in groups of {group}, and a table or experts of {table_rows}; each must be at \
+                 least 1, and groups must be whole",
                 operation.name()
             ));
         }

@@ -247,8 +247,8 @@ fn protocol(results: &Results) -> String {
     if results.machine.backend != "cpu" {
         text += &samples(protocol);
         text += &choice(protocol.choice);
-        text += " \"default\" is cuBLASLt's first algorithm. The baseline of a gather is a copy of as many contiguous \
-                 bytes.\n";
+        text += " \"default\" is cuBLASLt's first algorithm. The baseline of a gather or another movement is a \
+                 copy of as many contiguous bytes.\n";
     }
     if let Some(sustained) = protocol.sustained {
         let _ = writeln!(
@@ -261,7 +261,7 @@ fn protocol(results: &Results) -> String {
     text += "Before a row was timed, its output was filled with NaN, computed, and compared with the baseline's as a \
              whole and with f64 in at least 4096 entries (or all). After it was timed, outputs of a middle and the \
              last set were compared with the baseline's again. A gather's output is compared word for word with the \
-             rows that its indices ask for.\n";
+             rows that its indices ask for, and 64 rows of another movement's with sums in f64.\n";
     text
 }
 

@@ -28,3 +28,4 @@ mod collective {
 
 mod gemm;
 mod races;
+mod shared_elements;

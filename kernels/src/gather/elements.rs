@@ -20,7 +20,8 @@ pub struct ElementArgs {
     pub named_stride: i64,
     /// From the elements of the table that a group of rows names to those of the next group.
     pub group_stride: i64,
-    /// From one element of the table to the next along a row of the output: 1, or 0 if the indexed dimension is along rows.
+    /// From one element of the table to the next along a row of the output: 1, or 0 if the indexed dimension is along
+    /// rows.
     pub column_stride: i64,
     /// Rows and columns of the output.
     pub extent: Coord,

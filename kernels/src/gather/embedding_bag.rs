@@ -59,7 +59,8 @@ impl Pooling {
 }
 
 impl BagArgs {
-    /// The positions of a bag's first index and of the one after its last. Offsets that do not increase make empty bags.
+    /// The positions of a bag's first index and of the one after its last. Offsets that do not increase make empty
+    /// bags.
     ///
     /// # Safety
     /// There must be an offset for each bag and one for the end of the last, unless bags have a fixed length.

@@ -1,5 +1,5 @@
-//! Ordered scatter-add: each row of a table gets the rows of a source that name it, in the order of the source. The sum is
-//! in f32, and the same in every run.
+//! Ordered scatter-add: each row of a table gets the rows of a source that name it, in the order of the source. The sum
+//! is in f32, and the same in every run.
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{Engine, Gather, RowMajor, Tensor};
@@ -26,8 +26,8 @@ pub struct OrderedAddArgs {
     pub padding: u32,
 }
 
-/// Adds row `order[p]` of the source to row `keys[p]` of the table, for all sorted positions `p` whose key is a row. The
-/// owner of a row is the first position with its key.
+/// Adds row `order[p]` of the source to row `keys[p]` of the table, for all sorted positions `p` whose key is a row.
+/// The owner of a row is the first position with its key.
 ///
 /// # Safety
 /// Source, keys, order and table must have these extents. The keys are sorted.
@@ -62,7 +62,8 @@ unsafe fn ordered_add<S: Owners, T: Float + Default>(
     let at = i64::from(key) * args.ld_table + i64::from(column);
     // SAFETY: the key is a row of the table, which belongs to this owner.
     let sum = unsafe { Tensor::new(table.offset(at), RowMajor::new([1, columns], 0)) }
-        .partition::<S::Row>(0u32);
+        // The other columns after the thread's own are those of other threads.
+        .partition_partial::<S::Row>(0u32);
     let mut sums = sum.load(T::default()).map(|_, value| value.to_f32());
 
     let mut begin = first;

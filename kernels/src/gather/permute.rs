@@ -1,5 +1,5 @@
-//! Permute: a copy between two layouts of the same shape. It goes through shared memory if their innermost modes differ, so
-//! that reads and writes are coalesced.
+//! Permute: a copy between two layouts of the same shape. It goes through shared memory if their innermost modes
+//! differ, so that reads and writes are coalesced.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads, thread_idx,
@@ -135,8 +135,8 @@ const fn shared<S: Square, T>() -> u32 {
     (<S::Tile as StaticLayout>::SIZE * size_of::<T>()) as u32
 }
 
-/// Copies a tile whose columns are innermost in the source, and whose rows are in the destination. Each block copies one
-/// tile.
+/// Copies a tile whose columns are innermost in the source, and whose rows are in the destination. Each block copies
+/// one tile.
 ///
 /// # Safety
 /// Source and destination must have these layouts.

@@ -1,4 +1,5 @@
-//! Routing of a mixture of experts: the experts of each token, and the token of each row when rows are sorted by expert.
+//! Routing of a mixture of experts: the experts of each token, and the token of each row when rows are sorted by
+//! expert.
 
 use core::f32::consts::LOG2_E;
 

@@ -1,8 +1,8 @@
 //! Sorting: the positions of keys in the order of the keys, equal keys in the order of their positions.
 //!
-//! It is a radix sort: a stable counting sort of one digit of the keys after the other, the lowest digit first. Keys are
-//! rows of a table, so that a table of up to 2¹⁶ rows takes two digits. Each digit takes three launches: [`sort_count`],
-//! [`sort_scan`], [`sort_place`]. The result does not depend on the order in which blocks run.
+//! It is a radix sort: a stable counting sort of one digit of the keys after the other, the lowest digit first. Keys
+//! are rows of a table, so that a table of up to 2¹⁶ rows takes two digits. Each digit takes three launches:
+//! [`sort_count`], [`sort_scan`], [`sort_place`]. The result does not depend on the order in which blocks run.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, Shared, SharedMemory, WARP_SIZE, atomic_add, ballot, block_idx,
@@ -73,8 +73,8 @@ pub struct KeyArgs {
     pub out_of_range: OutOfRange,
 }
 
-/// Makes a key of each index: the row of the table, or `table_rows` if there is no such row. Writes the position of each
-/// key as well.
+/// Makes a key of each index: the row of the table, or `table_rows` if there is no such row. Writes the position of
+/// each key as well.
 ///
 /// # Safety
 /// Indices, keys and positions must have this extent, and `first_miss` one element.

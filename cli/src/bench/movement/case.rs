@@ -31,10 +31,8 @@ enum Plan {
     Add(ScatterAdd),
     Bag(EmbeddingBag),
     Take(TakeAlongDim),
-    Permute {
-        from: Layout,
-        to: Layout,
-    },
+    /// The layouts of source and target.
+    Permute(Box<[Layout; 2]>),
     Moe {
         rows: Box<MoeRows>,
         weights: Buffer<f32>,
@@ -183,7 +181,9 @@ impl<'a, T: Element> MovementCase<'a, T> {
             Some(Plan::Take(plan)) => {
                 plan.enqueue(source, &[table_rows, columns], 0, indices, target)?;
             }
-            Some(Plan::Permute { from, to }) => permute(stream, source, from, target, to)?,
+            Some(Plan::Permute(layouts)) => {
+                permute(stream, source, &layouts[0], target, &layouts[1])?;
+            }
             Some(Plan::Moe {
                 rows: plan,
                 weights,
@@ -274,10 +274,9 @@ impl Plan {
             Operation::ScatterAddInOrder => Plan::Add(ScatterAdd::new(stream)?.in_order()),
             Operation::EmbeddingBag => Plan::Bag(EmbeddingBag::new(stream, Pooling::Sum)?),
             Operation::TakeAlongDim => Plan::Take(TakeAlongDim::new(stream)?),
-            Operation::Permute => Plan::Permute {
-                from: matrix([columns, 1]),
-                to: matrix([1, rows]),
-            },
+            Operation::Permute => {
+                Plan::Permute(Box::new([matrix([columns, 1]), matrix([1, rows])]))
+            }
             Operation::Moe => {
                 let (tokens, top_k) = (problem.groups(), problem.group);
                 // Each token's sum is the token.

@@ -1,4 +1,5 @@
-//! Gathers and other movements: speed by the size of a row, with a line for each distribution of indices and one for a copy.
+//! Gathers and other movements: speed by the size of a row, with a line for each distribution of indices and one for a
+//! copy.
 
 use plotters::backend::DrawingBackend;
 

@@ -31,7 +31,7 @@ use crate::bench::error::{Error, Result};
 use crate::bench::family::{Family, Row};
 use crate::bench::gather::{self, Gather};
 use crate::bench::gemm::{self, Gemm};
-use crate::bench::movement::Movement;
+use crate::bench::movement::{self, Movement};
 use crate::bench::statistics::Spread;
 use crate::bench::telemetry::Telemetry;
 use serde::Deserialize;
@@ -312,7 +312,12 @@ fn row(cells: &Cells) -> Result<Row, String> {
     let mut row = match cells.text("family") {
         gemm::NAME => Gemm.row(&Gemm.problem(cells)?),
         gather::NAME => Gather.row(&Gather.problem(cells)?),
-        _ => Movement.row(&Movement.problem(cells)?),
+        name if movement::is_operation(name) => Movement.row(&Movement.problem(cells)?),
+        other => {
+            return Err(format!(
+                "family is `{other}`, not `gemm`, `gather` or an operation of the suite `movement`"
+            ));
+        }
     };
     row.label = cells.text("label").to_string();
     row.apart = flag(cells, "apart")?;
