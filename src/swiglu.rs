@@ -24,16 +24,18 @@ impl GatedElement for f32 {}
 impl GatedElement for f16 {}
 impl GatedElement for bf16 {}
 
+/// How many tiles cover an output of these extents.
+type TilesOf = fn([i32; 2]) -> [u32; 2];
 /// A kernel of the operation.
 type SwigluKernel<T> = Kernel<(Global<T>, GlobalMut<T>, Extents)>;
 
 mod sealed {
-    use super::{DeviceData, SwigluKernel};
+    use super::{DeviceData, SwigluKernel, TilesOf};
 
     /// The kernels for an element type.
     pub trait Kernels: DeviceData {
         /// The kernel for rows at multiples of 16 bytes, and the tile of its output.
-        fn aligned() -> (&'static SwigluKernel<Self>, fn([i32; 2]) -> [u32; 2]);
+        fn aligned() -> (&'static SwigluKernel<Self>, TilesOf);
         /// The kernel for any rows.
         fn any() -> &'static SwigluKernel<Self>;
     }
@@ -42,7 +44,7 @@ mod sealed {
 macro_rules! kernels {
     ($($element:ty: $aligned:ident in $shape:ty, $any:ident;)+) => {$(
         impl sealed::Kernels for $element {
-            fn aligned() -> (&'static SwigluKernel<Self>, fn([i32; 2]) -> [u32; 2]) {
+            fn aligned() -> (&'static SwigluKernel<Self>, TilesOf) {
                 (&$aligned, tiles::<<$shape as Shape>::Output>)
             }
             fn any() -> &'static SwigluKernel<Self> {
@@ -118,10 +120,7 @@ pub fn swiglu<T: GatedElement>(
         && (2 * columns).is_multiple_of(WIDEST / size_of::<T>());
     let (kernel, tiles_of) = match aligned {
         true => T::aligned(),
-        false => (
-            T::any(),
-            tiles::<<Ones as Shape>::Output> as fn([i32; 2]) -> [u32; 2],
-        ),
+        false => (T::any(), tiles::<<Ones as Shape>::Output> as TilesOf),
     };
     let [down, across] = tiles_of([rows as i32, columns as i32]);
     let Some(blocks) = down.checked_mul(across).filter(|&it| it <= i32::MAX as u32) else {

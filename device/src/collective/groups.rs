@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::{ClusterShape, KTilesOf, WorkTile};
-use crate::{DeviceData, Global, block_idx, cluster_rank, grid_dim};
+use crate::{DeviceData, Global, block_idx, cluster_rank, grid_dim, uniform};
 
 /// The products of a launch: a batch of equal ones, or groups of rows whose sizes are in device memory.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,30 @@ impl Groups {
             first_row,
             rows: end - first_row,
         }
+    }
+
+    /// The group of the running block, which is number `first` and as many more as its index along y, where A has `rows`
+    /// rows.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn of_block(&self, first: u32, rows: i32) -> Group {
+        // SAFETY: as promised by the caller.
+        unsafe { self.get(first + block_idx().y.get(), rows) }
+    }
+
+    /// The same as [`of_block`](Self::of_block), but one lane says which group it is. So the compiler does not know that
+    /// the answer is the same, and holds nothing of an earlier one in registers.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get). All threads of the warp must take part.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn of_block_anew(&self, first: u32, rows: i32) -> Group {
+        // SAFETY: as promised by the caller.
+        unsafe { self.get(first + uniform(block_idx().y.get()), rows) }
     }
 
     /// Elements from the first of A, B and C to the group's, where rows of A and of C are so many elements apart.

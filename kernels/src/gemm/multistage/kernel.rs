@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
-use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx, uniform};
+use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
@@ -33,10 +33,9 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);
     let [m, n, k] = args.extents;
-    // SAFETY: the launcher promises a size for each group.
-    let group_of = |y: u32| unsafe { args.groups.get(args.first_group + y, m) };
     let row_strides = [args.strides_a[0], args.strides_c[0]];
-    let group = group_of(block_idx().y.get());
+    // SAFETY: the launcher promises a size for each group.
+    let group = unsafe { args.groups.of_block(args.first_group, m) };
     let m = group.rows;
     if row >= tiles::<TileOfC<C>>([m, n])[0] {
         return;
@@ -100,9 +99,10 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     cp_async_wait::<0>();
     sync_threads();
 
-    // The group once more, so that nothing of C and of the epilogue holds registers during the loop. One lane answers for
-    // all, so that the compiler does not know that the answer is the same.
-    let group = group_of(uniform(block_idx().y.get()));
+    // The group once more, so that nothing of C and of the epilogue holds registers during the loop.
+    //
+    // SAFETY: as above.
+    let group = unsafe { args.groups.of_block_anew(args.first_group, args.extents[0]) };
     let [_, _, to_c] = args.groups.offsets(group, row_strides);
     let (c, epilogue) = (c.offset(to_c), epilogue.of_group(group, to_c));
     let place = Place {
