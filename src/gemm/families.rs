@@ -65,3 +65,12 @@ families! {
     f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
     i8 => i32: sm80::ToOwnType(sm80::I8);
 }
+
+/// What an H200's driver states as [`Device::memory_rate`].
+const H200_MEMORY_RATE: f64 = 18.81;
+
+/// Bytes that the device's memory brings each multiprocessor in a clock, as its driver states it; those of an H200 if it
+/// states none.
+fn memory_rate(device: &Device) -> f64 {
+    device.memory_rate().unwrap_or(H200_MEMORY_RATE)
+}

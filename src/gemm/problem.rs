@@ -14,7 +14,7 @@ use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::operand::Operand;
 use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
-use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
+use crate::{Error, MAX_EXTENT, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
 #[derive(Debug)]
@@ -141,6 +141,12 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
                 "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
             ));
         }
+        if counts[0] > MAX_EXTENT {
+            return refuse(format!(
+                "there are {} products; a batch has at most {MAX_EXTENT}",
+                counts[0]
+            ));
+        }
         if epilogue.residual.is_some() {
             return refuse("a batch has no residual; use C, and `beta`".to_string());
         }
@@ -172,6 +178,11 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
         let count = b.count();
+        if count > MAX_EXTENT {
+            return refuse(format!(
+                "there are {count} groups; give at most {MAX_EXTENT}"
+            ));
+        }
         if epilogue.residual.is_some() {
             return refuse("a grouped product has no residual; use C, and `beta`".to_string());
         }

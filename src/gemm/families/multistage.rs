@@ -9,11 +9,11 @@ use cutlet_kernels::gemm::multistage::MultistageArgs;
 use cutlet_kernels::gemm::multistage::instance::{self, Read};
 use cutlet_layout_core::{Divisor, Raster};
 
+use super::memory_rate;
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
-use crate::gemm::tune::model::memory_rate;
 use crate::{Matrix, Order, Result};
 
 /// The arguments of a kernel whose C has elements `O`.

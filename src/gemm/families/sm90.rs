@@ -37,7 +37,7 @@ use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune;
-use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT, memory_rate};
+use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT};
 use crate::gemm::tune::table::Table;
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
@@ -180,7 +180,6 @@ fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
         lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
         bytes_c: size_of::<D>(),
         allows_fixup: false,
-        memory_rate: memory_rate(stream.device()),
         // With k = 0, zeros are multiplied.
         ..CostInput::plain([m, n, k.max(1)], stream.device().multiprocessors())
     }
