@@ -9,7 +9,7 @@
 //! let square = Operand { major: Major::Row, leading: 512 };
 //! let (m, n, k) = (512, 512, 512);
 //! let (a, b, c) = (square, square, square);
-//! let problem = Problem { m, n, k, a, b, c, alpha: 1.0, beta: 0.0 };
+//! let problem = Problem { m, n, k, a, b, c, alpha: 1.0, beta: 0.0, batch: 1 };
 //!
 //! let cublas = Cublas::new(&stream)?;
 //! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
