@@ -360,18 +360,28 @@ where
 {
     let stream = Device::auto().stream().unwrap();
     let plain = Case { precision, ..PLAIN };
-    for orders in ORDERS
+    let on_gpu = stream.device().compute_capability().is_some();
+    for (nth_orders, orders) in ORDERS
         .map(|a| ORDERS.map(|b| ORDERS.map(|c| [a, b, c])))
         .as_flattened()
         .as_flattened()
+        .iter()
+        .enumerate()
     {
-        for (extents, memory) in [
+        for (nth, (extents, memory)) in [
             ([67, 69, 45], PLAIN.memory),
             ([80, 112, 45], PLAIN.memory),
             ([66, 70, 45], [2, 0, 0]),
             ([67, 69, 45], [1, 2, 0]),
             ([67, 69, 45], [16, 0, 1]),
-        ] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            // The CPU backend has two of the five for each order, in turns: all would take minutes.
+            if !on_gpu && (nth + nth_orders) % 5 >= 2 {
+                continue;
+            }
             let factors = [3.0, if orders[2] == RowMajor { 0.0 } else { -2.0 }];
             check::<T, D>(
                 &stream,
@@ -435,6 +445,7 @@ where
     D: Number,
 {
     let stream = Device::auto().stream().unwrap();
+    let on_gpu = stream.device().compute_capability().is_some();
     let activation = Some(activation);
     for (bias, residual, c) in [
         (Some(RowMajor), None, RowMajor),
@@ -448,6 +459,10 @@ where
             ([33, 41, 21], [1, 0, 1]),
             ([9, 12, 2100], PLAIN.memory),
         ] {
+            // The CPU backend splits k with one epilogue that reads old elements, and with one that does not.
+            if !on_gpu && extents[2] > 1000 && c == ColMajor {
+                continue;
+            }
             let factors = [2.0, 3.0];
             let case = Case {
                 extents,

@@ -39,7 +39,7 @@ usage: cargo xtask <task>
                   wgmma
     playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
                   they are there
-    package       packages every published crate as for a registry, with PTX, and builds the packages
+    package       packages every published crate as for a registry, with PTX, and compiles the packages
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
