@@ -193,3 +193,13 @@ impl<'a, T: DeviceData> MatrixBatch<'a, T> {
         }
     }
 }
+
+impl<'a, T: DeviceData> MatrixBatchMut<'a, T> {
+    /// A matrix that `count` products share, of which each writes rows of its own.
+    pub(crate) fn shared(matrix: MatrixMut<'a, T>, count: usize) -> Self {
+        Self {
+            first: matrix,
+            repeats: Repeats { count, stride: 0 },
+        }
+    }
+}

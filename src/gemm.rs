@@ -28,7 +28,7 @@ pub use precision::Precision;
 
 use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
-use problem::Problem;
+use problem::{Problem, Sizes};
 use registry::{Family, Fused, Launch};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
@@ -246,7 +246,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
         let problem = self.problem(stream, alpha, a, b, beta, c)?;
-        Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
+        self.run_problem(stream, problem)
     }
 
     /// [`run`](Self::run) for each of a batch of products, in one launch: see [`gemm_batched`]. A bias is the same for all
@@ -264,7 +264,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixBatchMut<'_, D>,
     ) -> Result<()> {
         let problem = Problem::batched(stream, alpha, a, b, beta, c, self.epilogue)?;
-        self.run_problem(stream, problem)
+        self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
     /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts.
@@ -311,9 +311,11 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        let ends = ends.into_view();
-        let problem = Problem::grouped(stream, alpha, a, ends, b, beta, c, self.epilogue)?;
-        self.run_problem(stream, problem)
+        let sizes = Sizes::Ends(ends.into_view());
+        let a = MatrixBatch::repeated(a, b.count());
+        let c = MatrixBatchMut::shared(c, b.count());
+        let problem = Problem::grouped(stream, alpha, a, b, beta, c, self.epilogue, sizes)?;
+        self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
     /// [`run_batched`](Self::run_batched) with the first `rows[g]` rows of each A and C. The others are padding, which is
@@ -332,9 +334,9 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: T::Factor,
         c: MatrixBatchMut<'_, D>,
     ) -> Result<()> {
-        let rows = rows.into_view();
-        let problem = Problem::masked(stream, alpha, a, rows, b, beta, c, self.epilogue)?;
-        self.run_problem(stream, problem)
+        let sizes = Sizes::Counts(rows.into_view());
+        let problem = Problem::grouped(stream, alpha, a, b, beta, c, self.epilogue, sizes)?;
+        self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
     /// Plans and launches a problem.
@@ -343,7 +345,6 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         stream: &Stream,
         problem: Problem<'_, T, D>,
     ) -> Result<()> {
-        let problem = problem.in_precision(self.precision)?;
         Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
     }
 

@@ -69,8 +69,9 @@ families! {
 /// What an H200's driver states as [`Device::memory_rate`].
 const H200_MEMORY_RATE: f64 = 18.81;
 
-/// Bytes that the device's memory brings each multiprocessor in a clock, as its driver states it; those of an H200 if it
-/// states none.
+/// Bytes that the device's memory brings all multiprocessors in a clock, as its driver states it. If it states nothing,
+/// each of them has as many as an H200's.
 fn memory_rate(device: &Device) -> f64 {
-    device.memory_rate().unwrap_or(H200_MEMORY_RATE)
+    let rate = device.memory_rate().unwrap_or(H200_MEMORY_RATE);
+    rate * f64::from(device.multiprocessors())
 }

@@ -75,10 +75,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             if left == right {
                 return Ok(());
             }
-            Err(Error::Extents {
-                operation: "gemm",
-                found: format!("{what} are {left} and {right}; make them agree"),
-            })
+            refuse(format!("{what} are {left} and {right}; make them agree"))
         };
         agree("the rows of A and C", a.rows(), c.rows())?;
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
@@ -120,12 +117,14 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixBatchMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
-        let problem = Self::batched_in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
+        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, Sizes::None)?;
         Ok(problem.with_row_major_c())
     }
 
-    /// As [`batched`](Self::batched), with the operands in the caller's orders.
-    fn batched_in_given_orders(
+    /// The problems of groups of rows: a batch, of which each A and C has rows of its own. C must be row-major, because
+    /// groups have rows. Refuses other sizes than one for each B, and what [`batched`](Self::batched) refuses.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    pub fn grouped(
         stream: &Stream,
         alpha: T::Factor,
         a: MatrixBatch<'a, T>,
@@ -133,106 +132,71 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         beta: T::Factor,
         c: MatrixBatchMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
+        sizes: Sizes<'a>,
+    ) -> Result<Self> {
+        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes)?;
+        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes {
+            in_stream("gemm", stream, "the sizes of groups", sizes)?;
+            if sizes.len() != problem.groups.count {
+                return refuse(format!(
+                    "there are {} sizes of groups, and {} matrices B; make them agree",
+                    sizes.len(),
+                    problem.groups.count
+                ));
+            }
+        }
+        if problem.c.order() != Order::RowMajor {
+            return refuse("C is column-major, and groups have rows; make C row-major".to_string());
+        }
+        Ok(problem)
+    }
+
+    /// The problems of groups, with the operands in the caller's orders.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
+    fn in_groups(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'a, T>,
+        b: MatrixBatch<'a, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+        sizes: Sizes<'a>,
     ) -> Result<Self> {
         let counts = [a.count(), b.count(), c.count()];
-        if counts.iter().any(|&count| count != counts[0]) {
+        let [count, ..] = counts;
+        if counts != [count; 3] {
             let [a, b, c] = counts;
             return refuse(format!(
                 "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
             ));
         }
-        if counts[0] > MAX_EXTENT {
+        let (products, whole) = match sizes {
+            Sizes::Ends(_) => ("groups", "a grouped product"),
+            Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
+        };
+        if count > MAX_EXTENT {
             return refuse(format!(
-                "there are {} products; a batch has at most {MAX_EXTENT}",
-                counts[0]
+                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
             ));
         }
         if epilogue.residual.is_some() {
-            return refuse("a batch has no residual; use C, and `beta`".to_string());
+            return refuse(format!("{whole} has no residual; use C, and `beta`"));
         }
         let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        let groups = match c.count() {
-            1 => Groups::ONE,
-            count => Groups {
-                count,
-                strides: [a.stride(), b.stride(), c.stride()],
-                sizes: Sizes::None,
-            },
+        let strides = match count {
+            // There is no next one.
+            1 => [0; 3],
+            _ => [a.stride(), b.stride(), c.stride()],
+        };
+        let groups = Groups {
+            count,
+            strides,
+            sizes,
         };
         let (a, b, c) = (a.first, b.first, c.first);
         let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)?;
         Ok(Problem { groups, ..problem })
-    }
-
-    /// The problems of groups of A's and C's rows, each with a B of its own. Refuses what [`new`](Self::new) refuses, and
-    /// other sizes than one for each B.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
-    pub fn grouped(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'a, T>,
-        ends: View<'a, i32>,
-        b: MatrixBatch<'a, T>,
-        beta: T::Factor,
-        c: MatrixMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-    ) -> Result<Self> {
-        let count = b.count();
-        if count > MAX_EXTENT {
-            return refuse(format!(
-                "there are {count} groups; give at most {MAX_EXTENT}"
-            ));
-        }
-        if epilogue.residual.is_some() {
-            return refuse("a grouped product has no residual; use C, and `beta`".to_string());
-        }
-        let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        let groups = Groups {
-            count,
-            strides: [0, b.stride(), 0],
-            sizes: Sizes::Ends(ends),
-        };
-        let problem = Self::checked(stream, alpha, a, b.first, beta, c, epilogue, addresses)?;
-        problem.with_sizes(stream, groups)
-    }
-
-    /// The problems of a batch in which each A and C has a number of rows of its own.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
-    pub fn masked(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: MatrixBatch<'a, T>,
-        rows: View<'a, i32>,
-        b: MatrixBatch<'a, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-    ) -> Result<Self> {
-        let problem = Self::batched_in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
-        let groups = Groups {
-            sizes: Sizes::Counts(rows),
-            ..problem.groups
-        };
-        problem.with_sizes(stream, groups)
-    }
-
-    /// The problem with groups that have sizes. Its C must be row-major, because the groups are of rows.
-    fn with_sizes(self, stream: &Stream, groups: Groups<'a>) -> Result<Self> {
-        let (Sizes::Ends(sizes) | Sizes::Counts(sizes)) = groups.sizes else {
-            return Ok(self);
-        };
-        in_stream("gemm", stream, "the sizes of groups", sizes)?;
-        if sizes.len() != groups.count {
-            return refuse(format!(
-                "there are {} sizes of groups, and {} matrices B; make them agree",
-                sizes.len(),
-                groups.count
-            ));
-        }
-        if self.c.order() != Order::RowMajor {
-            return refuse("C is column-major, and groups have rows; make C row-major".to_string());
-        }
-        Ok(Problem { groups, ..self })
     }
 
     /// The problem in this precision. Refuses a precision that the operands' type does not have.

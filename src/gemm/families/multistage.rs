@@ -204,9 +204,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
                 extents: [extents[0], extents[1], k],
                 groups: problem.groups,
                 multiprocessors: stream.device().multiprocessors() as usize,
-                memory_rate: OF_MEMORY_RATE
-                    * memory_rate(stream.device())
-                    * f64::from(stream.device().multiprocessors()),
+                memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()),
                 bytes: size_of::<T>(),
                 strided: transposed,
                 speed: peak * instance.speed,

@@ -59,17 +59,24 @@ pub trait Staging: core::marker::Copy + 'static {
     unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held;
 
     /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there: accesses of which `holds`
-    /// is true for the first value, and zeros in place of the others.
+    /// is true for the first value, and zeros in place of the others. What a thread holds is zero already where it has read
+    /// nothing.
     ///
     /// # Safety
     /// As [`fetch`](Self::fetch). No thread may use the stage.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn put(
         held: Self::Held,
         from: &Accesses<Self>,
         holds: impl Fn(usize) -> bool,
         to: StageTile<Self>,
         thread: ThreadIdx,
-    );
+    ) {
+        let _ = holds;
+        // SAFETY: as promised by the caller.
+        unsafe { Self::put_part(held, from, to, thread) };
+    }
 
     /// [`put`](Self::put) of the part of a k-tile that is in the matrix, and zeros beyond.
     ///

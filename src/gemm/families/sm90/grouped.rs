@@ -105,15 +105,14 @@ impl Estimate {
             Sizes::Ends(_) => m as f64 / count as f64,
             _ => m as f64,
         };
-        let multiprocessors = f64::from(stream.device().multiprocessors());
         Estimate {
             rows,
             columns: n as f64,
             length: k.max(1) as f64,
             groups: count as f64,
             is_ragged: problem.groups.have_sizes(),
-            multiprocessors,
-            memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()) * multiprocessors,
+            multiprocessors: f64::from(stream.device().multiprocessors()),
+            memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()),
         }
     }
 

@@ -72,19 +72,6 @@ where
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn put(
-        held: Self::Held,
-        from: &Accesses<Self>,
-        _: impl Fn(usize) -> bool,
-        to: StageTile<Self>,
-        thread: ThreadIdx,
-    ) {
-        // SAFETY: as promised by the caller. What the thread holds is zero where it has read nothing.
-        unsafe { Self::put_part(held, from, to, thread) };
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn put_part(
         held: Self::Held,
         _: &Accesses<Self>,
@@ -148,19 +135,6 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
             }
         });
         held
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn put(
-        held: Self::Held,
-        from: &Accesses<Self>,
-        _: impl Fn(usize) -> bool,
-        to: StageTile<Self>,
-        thread: ThreadIdx,
-    ) {
-        // SAFETY: as promised by the caller. What the thread holds is zero where it has read nothing.
-        unsafe { Self::put_part(held, from, to, thread) };
     }
 
     #[inline(always)]

@@ -24,18 +24,7 @@ pub struct VectorThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
     for VectorThreads<W, J, L, THREADS>
 {
-    const LAYOUT: Layout = {
-        let Lines {
-            along,
-            vectors,
-            at_a_time,
-            ..
-        } = lines::<W, J, L>(THREADS);
-        Layout::concat(&[
-            Layout::static_basis_mode(vectors, W::VALUES as i64, along),
-            Layout::static_basis_mode(at_a_time, 1, 1 - along),
-        ])
-    };
+    const LAYOUT: Layout = lines::<W, J, L>(THREADS).threads(W::VALUES as i64);
     type Storage<V: Copy> = [V; THREADS];
 }
 
@@ -46,18 +35,7 @@ pub struct VectorValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
     for VectorValues<W, J, L, THREADS>
 {
-    const LAYOUT: Layout = {
-        let Lines {
-            along,
-            count,
-            at_a_time,
-            ..
-        } = lines::<W, J, L>(THREADS);
-        Layout::concat(&[
-            Layout::static_basis_mode(W::VALUES as i64, 1, along),
-            Layout::static_basis_mode(count / at_a_time, at_a_time, 1 - along),
-        ])
-    };
+    const LAYOUT: Layout = lines::<W, J, L>(THREADS).values(W::VALUES as i64, 1);
     type Storage<V: Copy> = [V; 256];
 }
 
@@ -73,21 +51,50 @@ struct Lines {
     at_a_time: i64,
 }
 
-const fn lines<W: AccessWidth, J: Major, L: StaticLayout>(threads: usize) -> Lines {
-    let along = if J::IS_K_MAJOR { 1 } else { 0 };
-    let count = L::LAYOUT.mode(1 - along).size();
-    let vectors = L::LAYOUT.mode(along).size() / W::VALUES as i64;
-    let at_a_time = least(threads as i64 / vectors, count);
-    assert!(
-        at_a_time >= 1 && count % at_a_time == 0,
-        "the threads of a block copy a number of lines at a time that divides those of a stage"
-    );
-    Lines {
-        along,
-        vectors,
-        count,
-        at_a_time,
+impl Lines {
+    /// The lines of a stage of layout `L`, of whose lines so many vectors are copied at a time.
+    const fn new<J: Major, L: StaticLayout>(vectors: i64, threads: usize) -> Self {
+        let along = along::<J>();
+        let count = L::LAYOUT.mode(1 - along).size();
+        let at_a_time = least(threads as i64 / vectors, count);
+        assert!(
+            at_a_time >= 1 && count % at_a_time == 0,
+            "the threads of a block copy a number of lines at a time that divides those of a stage"
+        );
+        Self {
+            along,
+            vectors,
+            count,
+            at_a_time,
+        }
     }
+
+    /// The threads, of which neighbours have vectors of so many elements of a line.
+    const fn threads(&self, width: i64) -> Layout {
+        Layout::concat(&[
+            Layout::static_basis_mode(self.vectors, width, self.along),
+            Layout::static_basis_mode(self.at_a_time, 1, 1 - self.along),
+        ])
+    }
+
+    /// A thread's values: `count` of a line, `stride` elements apart, and so on through the lines.
+    const fn values(&self, count: i64, stride: i64) -> Layout {
+        Layout::concat(&[
+            Layout::static_basis_mode(count, stride, self.along),
+            Layout::static_basis_mode(self.count / self.at_a_time, self.at_a_time, 1 - self.along),
+        ])
+    }
+}
+
+/// The major direction, along which lines run.
+const fn along<J: Major>() -> usize {
+    if J::IS_K_MAJOR { 1 } else { 0 }
+}
+
+/// The lines of a stage that are copied in vectors: all vectors of a line at a time.
+const fn lines<W: AccessWidth, J: Major, L: StaticLayout>(threads: usize) -> Lines {
+    let vectors = length::<J, L>() / W::VALUES as i64;
+    Lines::new::<J, L>(vectors, threads)
 }
 
 const fn least(a: i64, b: i64) -> i64 {
@@ -112,18 +119,7 @@ pub struct ElementThreads<J, L, const THREADS: usize>(PhantomData<(J, L)>);
 impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
     for ElementThreads<J, L, THREADS>
 {
-    const LAYOUT: Layout = {
-        let Lines {
-            along,
-            vectors,
-            at_a_time,
-            ..
-        } = element_lines::<J, L>(THREADS);
-        Layout::concat(&[
-            Layout::static_basis_mode(vectors, 1, along),
-            Layout::static_basis_mode(at_a_time, 1, 1 - along),
-        ])
-    };
+    const LAYOUT: Layout = element_lines::<J, L>(THREADS).threads(1);
     type Storage<V: Copy> = [V; THREADS];
 }
 
@@ -135,35 +131,24 @@ impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
     for ElementValues<J, L, THREADS>
 {
     const LAYOUT: Layout = {
-        let Lines {
-            along,
-            vectors,
-            count,
-            at_a_time,
-        } = element_lines::<J, L>(THREADS);
-        Layout::concat(&[
-            Layout::static_basis_mode(L::LAYOUT.mode(along).size() / vectors, vectors, along),
-            Layout::static_basis_mode(count / at_a_time, at_a_time, 1 - along),
-        ])
+        let lines = element_lines::<J, L>(THREADS);
+        lines.values(length::<J, L>() / lines.vectors, lines.vectors)
     };
     type Storage<V: Copy> = [V; 256];
 }
 
-/// The lines of a stage, whose elements are copied one by one: `vectors` of a line at a time.
+/// The elements of a line of a stage.
+const fn length<J: Major, L: StaticLayout>() -> i64 {
+    L::LAYOUT.mode(along::<J>()).size()
+}
+
+/// The lines of a stage, whose elements are copied one by one.
 const fn element_lines<J: Major, L: StaticLayout>(threads: usize) -> Lines {
-    let along = if J::IS_K_MAJOR { 1 } else { 0 };
-    let count = L::LAYOUT.mode(1 - along).size();
-    let length = L::LAYOUT.mode(along).size();
+    let length = length::<J, L>();
     let vectors = least(if J::IS_K_MAJOR { 16 } else { 32 }, length);
-    let at_a_time = least(threads as i64 / vectors, count);
     assert!(
-        at_a_time >= 1 && count % at_a_time == 0 && length % vectors == 0,
-        "the threads of a block copy a number of lines at a time that divides those of a stage"
+        length % vectors == 0,
+        "the threads of a block copy a number of elements at a time that divides those of a line"
     );
-    Lines {
-        along,
-        vectors,
-        count,
-        at_a_time,
-    }
+    Lines::new::<J, L>(vectors, threads)
 }
