@@ -1,39 +1,15 @@
 //! Batches and groups of products against a plain loop, on a GPU if there is one: every type, orders, distances, sizes of
 //! groups, epilogues and graphs. Elements are −1, 0 and 1, so that every sum is exact.
 
+mod convert;
+
+use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Bias, Buffer, Device, DeviceData, Element, Error, Gemm, Matrix, MatrixBatch,
-    MatrixBatchMut, MatrixMut, Order, Result, Stream, gemm_batched,
+    Activation, Bias, Buffer, Device, Element, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
+    MatrixMut, Order, Result, Stream, gemm_batched,
 };
 use half::{bf16, f16};
-
-/// An element type that holds small whole numbers.
-trait Number: DeviceData {
-    fn of(number: i32) -> Self;
-    fn number(self) -> f64;
-}
-
-macro_rules! number {
-    ($($type:ty: $of:expr, $number:expr;)+) => {$(
-        impl Number for $type {
-            fn of(number: i32) -> Self {
-                $of(number)
-            }
-            fn number(self) -> f64 {
-                $number(self)
-            }
-        }
-    )+};
-}
-number! {
-    f32: |it| it as f32, f64::from;
-    f64: f64::from, |it| it;
-    bf16: |it| bf16::from_f32(it as f32), f64::from;
-    f16: |it| f16::from_f32(it as f32), f64::from;
-    i8: |it| it as i8, f64::from;
-    i32: |it| it, f64::from;
-}
 
 /// What C has where nothing writes it.
 const UNTOUCHED: i32 = 77;
@@ -80,8 +56,8 @@ fn small(len: usize, seed: u64) -> Vec<i32> {
     (0..len).map(|_| random.i32(-1..=1)).collect()
 }
 
-fn upload<T: Number>(stream: &Stream, numbers: &[i32]) -> Result<Buffer<T>> {
-    let elements: Vec<T> = numbers.iter().map(|&number| T::of(number)).collect();
+fn upload<T: Convert>(stream: &Stream, numbers: &[i32]) -> Result<Buffer<T>> {
+    let elements: Vec<T> = numbers.iter().map(|&number| T::of(number.into())).collect();
     Ok(stream.upload(&elements)?)
 }
 
@@ -127,9 +103,9 @@ impl Case {
 }
 
 /// Computes the case and compares all of C, with the elements between its matrices.
-fn check<T: Element<D> + Number, D: Number>(stream: &Stream, case: Case)
+fn check<T: Element<D> + Convert, D: Convert>(stream: &Stream, case: Case)
 where
-    T::Factor: Number,
+    T::Factor: Convert,
 {
     let Case {
         count,
@@ -165,10 +141,10 @@ where
     let Place { order, ld, stride } = at_c;
     gemm_batched(
         stream,
-        T::Factor::of(alpha),
+        T::Factor::of(alpha.into()),
         batch(&a, at_a, m, k),
         batch(&b, at_b, k, n),
-        T::Factor::of(beta),
+        T::Factor::of(beta.into()),
         MatrixBatchMut::strided(&mut c, count, stride, m, n, order, ld).unwrap(),
     )
     .unwrap();
@@ -185,9 +161,9 @@ where
     );
 }
 
-fn check_type<T: Element<D> + Number, D: Number>(largest: usize)
+fn check_type<T: Element<D> + Convert, D: Convert>(largest: usize)
 where
-    T::Factor: Number,
+    T::Factor: Convert,
 {
     let stream = Device::auto().stream().unwrap();
     check::<T, D>(&stream, PLAIN);
@@ -364,9 +340,9 @@ fn ranges(ends: &[i32], rows: usize) -> Vec<core::ops::Range<usize>> {
         .collect()
 }
 
-fn check_groups<T: Element<D> + Number, D: Number>(stream: &Stream, groups: &Groups<'_>)
+fn check_groups<T: Element<D> + Convert, D: Convert>(stream: &Stream, groups: &Groups<'_>)
 where
-    T::Factor: Number,
+    T::Factor: Convert,
 {
     let Groups {
         ends,
@@ -404,11 +380,11 @@ where
     }
     gemm.run_grouped(
         stream,
-        T::Factor::of(1),
+        T::Factor::of(1.0),
         Matrix::row_major(&a, m, k).unwrap(),
         &ends_there,
         MatrixBatch::packed(&b, ends.len(), k, n, b_order).unwrap(),
-        T::Factor::of(beta),
+        T::Factor::of(beta.into()),
         MatrixMut::row_major(&mut c, m, n).unwrap(),
     )
     .unwrap();
@@ -421,9 +397,9 @@ where
     assert_eq!(found, expected, "{ends:?} of {m}×{n}×{k}");
 }
 
-fn check_groups_of<T: Element<D> + Number, D: Number>()
+fn check_groups_of<T: Element<D> + Convert, D: Convert>()
 where
-    T::Factor: Number,
+    T::Factor: Convert,
 {
     let stream = Device::auto().stream().unwrap();
     for (ends, extents) in [
@@ -478,9 +454,9 @@ fn groups_of_i8() {
 }
 
 /// Rows beyond a matrix' own number are neither read nor written.
-fn check_masked<T: Element<T> + Number>()
+fn check_masked<T: Element<T> + Convert>()
 where
-    T::Factor: Number,
+    T::Factor: Convert,
 {
     let stream = Device::auto().stream().unwrap();
     let ([m, n, k], counts) = ([70, 40, 32], [0, 70, 33, -1, 99, 64]);
@@ -503,11 +479,11 @@ where
     Gemm::new()
         .run_masked(
             &stream,
-            T::Factor::of(1),
+            T::Factor::of(1.0),
             MatrixBatch::packed(&a, count, m, k, RowMajor).unwrap(),
             &stream.upload(&counts).unwrap(),
             MatrixBatch::packed(&b, count, k, n, RowMajor).unwrap(),
-            T::Factor::of(0),
+            T::Factor::of(0.0),
             MatrixBatchMut::packed(&mut c, count, m, n, RowMajor).unwrap(),
         )
         .unwrap();

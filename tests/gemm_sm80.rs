@@ -2,8 +2,10 @@
 //! type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and everything
 //! that is fused.
 
+mod convert;
 mod rounding;
 
+use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Device, DeviceData, Element, Gemm, Matrix, MatrixMut, Operand, Order,
@@ -12,29 +14,19 @@ use cutlet::{
 use half::{bf16, f16};
 
 /// A number of a type that matrices or factors have.
-trait Number: DeviceData + Default + PartialEq + std::fmt::Debug {
+trait Number: Convert + Default + PartialEq + std::fmt::Debug {
     /// Half of the distance between 1 and the next number.
     const ROUNDING: f64;
-    fn of(value: f64) -> Self;
-    fn number(self) -> f64;
     /// A number that must not reach C.
     fn poison() -> Self;
     /// A random number. Integers have all of their range.
-    fn random(random: &mut fastrand::Rng) -> Self {
-        Self::of(2.0 * random.f64() - 1.0)
-    }
+    fn random(random: &mut fastrand::Rng) -> Self;
 }
 
 macro_rules! number {
-    ($($type:ty: $rounding:expr, poison $poison:expr, random $random:expr, of $of:expr, to $to:expr;)+) => {$(
+    ($($type:ty: $rounding:expr, poison $poison:expr, random $random:expr;)+) => {$(
         impl Number for $type {
             const ROUNDING: f64 = $rounding;
-            fn of(value: f64) -> Self {
-                $of(value)
-            }
-            fn number(self) -> f64 {
-                $to(self)
-            }
             fn poison() -> Self {
                 $poison
             }
@@ -48,13 +40,12 @@ fn between<T: Number>(random: &mut fastrand::Rng) -> T {
     T::of(2.0 * random.f64() - 1.0)
 }
 number! {
-    bf16: 1.0 / 256.0, poison bf16::NAN, random between, of bf16::from_f64, to bf16::to_f64;
-    f16: 1.0 / 2048.0, poison f16::NAN, random between, of f16::from_f64, to f16::to_f64;
-    f32: f32::EPSILON as f64 / 2.0, poison f32::NAN, random between, of |it| it as f32, to f64::from;
-    f64: f64::EPSILON / 2.0, poison f64::NAN, random between, of |it| it, to |it| it;
-    i8: 0.0, poison i8::MIN, random |random: &mut fastrand::Rng| random.i8(..), of |it| it as i8, to f64::from;
-    i32: 0.0, poison 0x7EAD_BEEF, random |random: &mut fastrand::Rng| random.i32(-1000..1000), of |it| it as i32,
-        to f64::from;
+    bf16: 1.0 / 256.0, poison bf16::NAN, random between;
+    f16: 1.0 / 2048.0, poison f16::NAN, random between;
+    f32: f32::EPSILON as f64 / 2.0, poison f32::NAN, random between;
+    f64: f64::EPSILON / 2.0, poison f64::NAN, random between;
+    i8: 0.0, poison i8::MIN, random |random: &mut fastrand::Rng| random.i8(..);
+    i32: 0.0, poison 0x7EAD_BEEF, random |random: &mut fastrand::Rng| random.i32(-1000..1000);
 }
 
 /// A matrix on the host.

@@ -1,9 +1,10 @@
 //! A stack overflow ends the process, and names kernel, block and thread.
 #![cfg(target_os = "linux")]
 
+mod apart;
+
 use std::hint::black_box;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use cutlet_simt::{LaunchSpec, block_idx, launch, sync_threads, thread_idx};
 
@@ -16,29 +17,15 @@ const SPEC: LaunchSpec<'static> = LaunchSpec {
     overlap_previous: false,
 };
 
-/// Set in the process that a test starts, in which its kernel overflows the stack.
-const INSIDE: &str = "CUTLET_TEST_OVERFLOWS";
-
-/// Runs this program again, for the given test alone. `None` in the process that this starts.
+/// Runs the given test again in a process of its own, in which its kernel overflows the stack.
 fn run_apart(test: &str) -> Option<Output> {
-    if std::env::var_os(INSIDE).is_some() {
-        return None;
-    }
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output();
-    Some(output.unwrap())
+    apart::run_apart(test, &[])
 }
 
 #[track_caller]
 fn assert_overflow(output: &Output) {
-    assert_eq!(output.status.signal(), Some(libc::SIGABRT));
-    let text = String::from_utf8_lossy(&output.stderr);
     let expected = "kernel `deep`, block (2, 0, 0), thread (3, 4, 0): stack overflow";
-    assert!(text.contains(expected), "{text}");
-    assert!(text.contains("CUTLET_SIMT_STACK_KIB"), "{text}");
+    apart::assert_aborted(output, &[expected, "CUTLET_SIMT_STACK_KIB"]);
 }
 
 /// Calls `recurse` in one thread. The others wait for it.

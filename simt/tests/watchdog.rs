@@ -1,12 +1,14 @@
 //! Launches without progress end, and a panic that ends the process names its thread.
 #![cfg(unix)]
 
+mod apart;
+
 use std::hint::black_box;
-use std::os::unix::process::ExitStatusExt;
 use std::panic::catch_unwind;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Mutex;
 
+use apart::assert_aborted;
 use cutlet_simt::{
     LaunchSpec, MemoryAccess, Running, SimtError, Stopped, access_shared, barrier_sync, block_idx,
     launch, mbarrier_init, mbarrier_wait, sync_threads, sync_warp, thread_idx,
@@ -21,30 +23,9 @@ const SPEC: LaunchSpec<'static> = LaunchSpec {
     overlap_previous: false,
 };
 
-/// Set in the process that a test starts.
-const INSIDE: &str = "CUTLET_TEST_STUCK";
-
-/// Runs this program again with a short limit, for the given test alone. `None` in the process that this starts.
+/// Runs the given test again in a process of its own, with a short limit.
 fn run_apart(test: &str) -> Option<Output> {
-    if std::env::var_os(INSIDE).is_some() {
-        return None;
-    }
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .env("CUTLET_SIMT_WATCHDOG_SECONDS", "0.3")
-        .output();
-    Some(output.unwrap())
-}
-
-#[track_caller]
-fn assert_aborted(output: &Output, parts: &[&str]) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{text}");
-    for part in parts {
-        assert!(text.contains(part), "`{part}` is not in: {text}");
-    }
+    apart::run_apart(test, &[("CUTLET_SIMT_WATCHDOG_SECONDS", "0.3")])
 }
 
 fn chosen() -> bool {

@@ -1,0 +1,32 @@
+//! Tests in a process of their own, which ends by an abort.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+/// Set in the process that a test starts.
+const INSIDE: &str = "CUTLET_TEST_APART";
+
+/// Runs this program again with these environment variables, for the given test alone. `None` in the process that this
+/// starts.
+pub fn run_apart(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
+    if std::env::var_os(INSIDE).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .envs(variables.iter().copied())
+        .output();
+    Some(output.unwrap())
+}
+
+/// Fails unless the process aborted with a message that has all of these parts.
+#[track_caller]
+pub fn assert_aborted(output: &Output, parts: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
