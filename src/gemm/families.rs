@@ -12,6 +12,8 @@ use cutlet_host::Device;
 
 use super::registry::Family;
 use super::sealed::Families;
+use super::tune::model::DeviceSpeed;
+use super::tune::table::H200;
 
 /// A family of GEMM kernels for element types. [`Gemm::families`](super::Gemm::families) lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +68,16 @@ families! {
     i8 => i32: sm80::ToOwnType(sm80::I8);
 }
 
-/// What an H200's driver states as [`Device::memory_rate`].
-const H200_MEMORY_RATE: f64 = 18.81;
+/// What estimates need to know of a device. If its driver states no rate of the memory, it is an H200's.
+fn speed(device: &Device) -> DeviceSpeed {
+    DeviceSpeed {
+        multiprocessors: device.multiprocessors(),
+        memory_rate: device.memory_rate().unwrap_or(H200.memory_rate),
+    }
+}
 
-/// Bytes that the device's memory brings all multiprocessors in a clock, as its driver states it. If it states nothing,
-/// each of them has as many as an H200's.
+/// Bytes that the device's memory brings all multiprocessors in a clock, as its driver states it.
 fn memory_rate(device: &Device) -> f64 {
-    let rate = device.memory_rate().unwrap_or(H200_MEMORY_RATE);
-    rate * f64::from(device.multiprocessors())
+    let speed = speed(device);
+    speed.memory_rate * f64::from(speed.multiprocessors)
 }
