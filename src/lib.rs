@@ -28,8 +28,9 @@ pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_ba
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
-    Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
-    gemm_batched,
+    Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
+    KernelFamily, Operand, Plan, Precision, ProblemKey, Tuning, TuningEntry, gemm, gemm_batched,
+    recorded_problems,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
