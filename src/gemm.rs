@@ -381,6 +381,26 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         Plan::new(stream, &problem, self.choice)
     }
 
+    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None for
+    /// k = 0 and for a C without elements, which are not tuned. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn problem_key<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<Option<ProblemKey>> {
+        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
+        Ok(match problem.is_empty() {
+            true => None,
+            false => ProblemKey::of(&problem, T::TYPES),
+        })
+    }
+
     /// The checked problem of these operands.
     fn problem<'p, T: Operand>(
         &self,

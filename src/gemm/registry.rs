@@ -108,9 +108,9 @@ pub fn plan<T: Operand, D: DeviceData>(
         Choice::Named(name) => Some(name),
         Choice::Tuned | Choice::Estimated => None,
     };
-    let (fastest, mut refusals) = fastest(families, stream, problem, kernel)?;
-    let all_refuse = refusals.len() == families.len();
-    match (fastest, refusals.pop()) {
+    let mut found = fastest(families, stream, problem, kernel)?;
+    let all_refuse = found.refusals.len() == families.len();
+    match (found.fastest, found.refusals.pop()) {
         (Some(planned), _) => Ok(planned.into()),
         (None, Some(refusal)) if all_refuse => Err(refusal),
         (None, _) if problem.groups.have_sizes() => Err(Error::Arithmetic {
@@ -146,33 +146,43 @@ fn tuned<T: Operand, D: DeviceData>(
     problem: &Problem<'_, T, D>,
 ) -> Option<Planned<T, D>> {
     let kernel = installed::kernel_for(stream.device(), types, problem)?;
-    let (planned, _) = fastest(families, stream, problem, Some(&kernel)).ok()?;
-    planned
+    let found = fastest(families, stream, problem, Some(&kernel));
+    found.ok()?.fastest
 }
 
-/// The plan of the family that estimates the least time, and the refusals of families that the device cannot run. With
-/// a name, only the kernel of this name is a candidate.
+/// What the families say to a problem.
+struct Found<T: Operand, D: DeviceData> {
+    /// The plan of the family that estimates the least time.
+    fastest: Option<Planned<T, D>>,
+    /// Those of families that the device cannot run.
+    refusals: Vec<Error>,
+}
+
+/// Asks all families. With a name, only the kernel of this name is a candidate.
 fn fastest<T: Operand, D: DeviceData>(
     families: &'static [&'static dyn Family<T, D>],
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
-) -> Result<(Option<Planned<T, D>>, Vec<Error>)> {
-    let mut fastest: Option<Planned<T, D>> = None;
-    let mut refusals = Vec::new();
+) -> Result<Found<T, D>> {
+    let mut found = Found {
+        fastest: None,
+        refusals: Vec::new(),
+    };
     for family in families {
         if let Err(error) = family.supports(stream.device()) {
-            refusals.push(error);
+            found.refusals.push(error);
             continue;
         }
         let Some(planned) = family.plan(stream, problem, kernel)? else {
             continue;
         };
+        let fastest = &mut found.fastest;
         if fastest.as_ref().is_none_or(|it| planned.clocks < it.clocks) {
-            fastest = Some(planned);
+            *fastest = Some(planned);
         }
     }
-    Ok((fastest, refusals))
+    Ok(found)
 }
 
 /// The products of a batch, one after the other, where no kernel computes all of them.
