@@ -6,7 +6,7 @@ use std::{env, fs, process};
 
 use cutlet::{
     Activation, Bias, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, ProblemKey, Stream,
-    Tuning, TuningEntry,
+    Tuning, TuningEntry, recorded_problems,
 };
 
 /// A path of its own for each call.
@@ -219,4 +219,48 @@ fn a_file_is_loaded_as_it_was_saved_and_a_missing_one_is_an_error() {
     let error = Tuning::load(&path).unwrap_err();
     assert!(matches!(error, Error::TuningFile { .. }));
     assert!(error.to_string().contains("reading it failed"), "{error}");
+}
+
+/// The problem of the process that [`a_file_of_the_environment_counts`] starts.
+const OF_CHILD: [usize; 3] = [88, 96, 104];
+
+/// Runs in a process of its own, because variables are read once. Without the variable, it has nothing to test.
+#[test]
+fn child_with_a_file_of_the_environment() {
+    if env::var_os(Tuning::VARIABLE).is_none() {
+        return;
+    }
+    let stream = Device::cpu().stream().unwrap();
+    println!("kernel: {}", kernel_of(Gemm::new(), &stream, OF_CHILD));
+    println!(
+        "estimated: {}",
+        kernel_of(Gemm::new().untuned(), &stream, OF_CHILD)
+    );
+}
+
+#[test]
+fn a_file_of_the_environment_counts_and_problems_are_recorded() {
+    let stream = Device::cpu().stream().unwrap();
+    let (file, recorded) = (path(), path());
+    let kernel = another_kernel(&stream, OF_CHILD);
+    tuning(key(OF_CHILD), kernel).save(&file).unwrap();
+    let child = process::Command::new(env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "child_with_a_file_of_the_environment",
+            "--nocapture",
+        ])
+        .env(Tuning::VARIABLE, &file)
+        .env("CUTLET_RECORD", &recorded)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    assert!(child.status.success(), "{said}");
+    assert!(said.contains(&format!("kernel: {kernel}\n")), "{said}");
+    assert!(!said.contains(&format!("estimated: {kernel}\n")), "{said}");
+    // Its GEMMs with a named kernel, or an estimated one, are not recorded.
+    assert_eq!(recorded_problems(&recorded).unwrap(), [key(OF_CHILD)]);
+    for path in [file, recorded] {
+        fs::remove_file(path).unwrap();
+    }
 }

@@ -261,7 +261,7 @@ fn enter(tuning: &mut Tuning, problem: ProblemKey, measured: &Measured) {
         true => tuning.insert(TuningEntry {
             problem,
             kernel: measured.fastest.0.clone(),
-            microseconds: measured.fastest.1,
+            microseconds: (measured.fastest.1 * 1e3).round() / 1e3,
         }),
         false => tuning.remove(&problem),
     }

@@ -247,7 +247,7 @@ fn a_damaged_or_missing_file_is_said_once_and_gemms_run() {
     for (file, expected) in [
         (
             &file,
-            "line 7: precision is `rough`, which is none of exact, tf32, 3xtf32",
+            "line 8: precision is `rough`, which is none of exact, tf32, 3xtf32",
         ),
         (&missing, "reading it failed"),
     ] {
@@ -258,7 +258,7 @@ fn a_damaged_or_missing_file_is_said_once_and_gemms_run() {
         assert!(said.contains(expected), "{said}");
     }
     let out = format!("--backend cpu --shapes 2x2x2 --out {}", file.display());
-    assert_refused(&cutlet(&format!("tune {out}"), &[]), "line 7: precision is");
+    assert_refused(&cutlet(&format!("tune {out}"), &[]), "line 8: precision is");
 }
 
 #[test]

@@ -260,8 +260,9 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
 
     /// Brings the C of set 0 and what follows it to what they were before the first run.
     fn restore(&mut self) -> Result<()> {
+        let old = self.old.slice(..self.of_c.stride)?;
         let c = self.c.slice_mut(..self.of_c.stride)?;
-        Ok(self.setting.stream.copy(&self.old, c)?)
+        Ok(self.setting.stream.copy(old, c)?)
     }
 
     /// What is wrong with the C of set 0, if anything.

@@ -32,11 +32,13 @@ const PRIME: u64 = 0x0100_0000_01b3;
 /// FNV-1a over words of eight bytes, which takes an eighth of its time over bytes. The length is hashed last, so that
 /// the padding of the last word and the end of a text count.
 fn hashed(hash: u64, text: &str) -> u64 {
-    let words = text.as_bytes().chunks(8).map(|bytes| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    });
+    let (words, rest) = text.as_bytes().as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words
+        .iter()
+        .chain([&last])
+        .map(|word| u64::from_le_bytes(*word));
     let words = words.chain([text.len() as u64]);
     words.fold(hash, |hash, word| {
         // High bits of a word reach low bits of the hash by the rotation alone.
