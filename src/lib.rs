@@ -45,6 +45,11 @@ pub use take_along_dim::{TakeAlongDim, take_along_dim};
 #[doc = include_str!("../docs/README.md")]
 struct Guide;
 
+/// The page on tuning, whose Rust blocks run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tuning.md")]
+struct TuningPage;
+
 /// The page on moving rows and elements, whose Rust blocks run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/movement.md")]

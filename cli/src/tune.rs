@@ -226,29 +226,29 @@ impl Tuner<'_> {
         let Some(measured) = Measured::new(estimated, &times[0], &others) else {
             return Ok(Outcome::LeftOut("it has no kernel instances".to_string()));
         };
-        self.recheck(case, &times, &measured)?;
-        Ok(Outcome::Measured {
-            key,
-            measured: Box::new(measured),
+        Ok(match self.recheck(case, &times, &measured)? {
+            Some(found) => Outcome::Failed(found),
+            None => Outcome::Measured {
+                key,
+                measured: Box::new(measured),
+            },
         })
     }
 
-    /// Has the fastest kernel compute C again in the way that was timed, and checks it.
+    /// Has the fastest kernel compute C again in the way that was timed. Returns what is wrong, if anything.
     fn recheck(
         &mut self,
         case: &mut dyn Case,
         times: &[Times],
         measured: &Measured,
-    ) -> Result<(), Error> {
-        let is_fastest = |it: &&Times| case.contestants()[it.contestant].name == measured.fastest.0;
-        let Some(fastest) = times.iter().find(is_fastest) else {
-            return Ok(());
+    ) -> Result<Option<String>, Error> {
+        let (fastest, _) = &measured.fastest;
+        let is_fastest = |it: &&Times| case.contestants()[it.contestant].name == *fastest;
+        let Some(times) = times.iter().find(is_fastest) else {
+            return Ok(None);
         };
-        self.timer.run_as_timed(case, fastest)?;
-        match case.recheck(fastest.contestant)?.wrong {
-            None => Ok(()),
-            Some(wrong) => Err(Error::file("checking a kernel", wrong)),
-        }
+        self.timer.run_as_timed(case, times)?;
+        Ok(case.recheck(times.contestant)?.wrong)
     }
 }
 

@@ -35,7 +35,7 @@ use problem_key::ProblemKey;
 /// tuning.insert(TuningEntry {
 ///     problem: "operands=f32 c=f32 precision=exact m=8 n=24 k=16 a=row b=row alignments=64,32,32 beta=0 bias=none \
 ///               residual=none activation=none".parse()?,
-///     kernel: "gemm_f32_64x64_kn".to_string(),
+///     kernel: "f32_64x64_kn".to_string(),
 ///     microseconds: 3.5,
 /// });
 /// # let path = std::env::temp_dir().join(format!("cutlet-doc-{}.tuning", std::process::id()));
@@ -53,7 +53,7 @@ use problem_key::ProblemKey;
 ///     0.0,
 ///     MatrixMut::row_major(&mut c, 8, 24)?,
 /// )?;
-/// println!("{:?} computes it", plan.kernel());
+/// assert_eq!(plan.kernel(), Some("f32_64x64_kn"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

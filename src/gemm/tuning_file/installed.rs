@@ -10,12 +10,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use cutlet_device::DeviceData;
 use cutlet_host::Device;
 
+use super::problem_key::ProblemKey;
 use super::recorder::Recorder;
-use super::{DeviceRates, TunedDevice, Tuning, model_name};
+use super::{Tuning, model_name};
 use crate::gemm::element_type::ElementType;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
-use crate::gemm::tuning_file::problem_key::ProblemKey;
 
 /// The tunings and the recorder of the process.
 struct Process {
@@ -29,13 +29,10 @@ struct Process {
 
 static PROCESS: LazyLock<Process> = LazyLock::new(Process::from_environment);
 
-/// The kernels of a tuning by problem.
+/// A tuning, with its kernels by problem.
 struct Table {
-    device: TunedDevice,
-    rates: DeviceRates,
-    kernels: HashMap<ProblemKey, Arc<str>>,
-    /// What a device of another kind is told.
     of: Tuning,
+    kernels: HashMap<ProblemKey, Arc<str>>,
 }
 
 impl Process {
@@ -54,7 +51,9 @@ impl Process {
         if let Some(path) = env::var_os(Tuning::VARIABLE) {
             match Tuning::load(path) {
                 Ok(tuning) => process.install(tuning),
-                Err(error) => tell(format!("{error}; until then, the file is ignored")),
+                Err(error) => tell(format!(
+                    "{error}; it is ignored, and kernels are chosen by estimates"
+                )),
             }
         }
         process
@@ -68,8 +67,6 @@ impl Process {
         let entries = tuning.entries.iter();
         let kernels = entries.map(|entry| (entry.problem, Arc::from(entry.kernel.as_str())));
         let table = Table {
-            device: tuning.device.clone(),
-            rates: tuning.rates,
             kernels: kernels.collect(),
             of: tuning,
         };
@@ -88,7 +85,7 @@ impl Process {
         let mut of_device = tables
             .iter()
             .rev()
-            .filter(|table| table.device.is(device))
+            .filter(|table| table.of.device.is(device))
             .peekable();
         if of_device.peek().is_none() {
             self.tell_mismatch(device, &tables);
@@ -139,7 +136,7 @@ pub fn kernel_for<T: Operand, D: DeviceData>(
 /// The rate of the device's memory that was measured, in 10⁹ bytes a second, if it was.
 pub fn memory_gigabytes(device: &Device) -> Option<f64> {
     match PROCESS.is_tuned() {
-        true => PROCESS.find(device, |table| table.rates.memory_gigabytes),
+        true => PROCESS.find(device, |table| table.of.rates.memory_gigabytes),
         false => None,
     }
 }
