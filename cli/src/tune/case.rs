@@ -421,3 +421,104 @@ fn tolerance(key: &ProblemKey) -> f64 {
     };
     of_c.tolerance(k).max(of_products.tolerance(k))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutlet::Device;
+
+    /// A key of these types, with other words in place of some.
+    fn key(types: &str, other: &[(&str, &str)]) -> ProblemKey {
+        let mut line = format!(
+            "{types} precision=exact m=20 n=24 k=32 a=row b=col alignments=32,32,32 beta=0 bias=none residual=none \
+             activation=none"
+        );
+        for (from, to) in other {
+            assert!(line.contains(from), "{line}");
+            line = line.replace(from, to);
+        }
+        line.parse().unwrap()
+    }
+
+    /// Asserts that the estimated kernel is right at a problem, and that a C that was not computed is not.
+    fn assert_checked<T: Element<D> + Fill, D: Stored + Fill>(key: &ProblemKey) {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        let mut case = KeyCase::<T, D>::new(key, &setting).unwrap();
+        let (found, _) = case.plan().unwrap();
+        assert_eq!(found, Some(*key));
+        assert_eq!(case.fault(0).unwrap(), None, "{key}");
+        assert_eq!(case.recheck(0).unwrap().wrong, None);
+        case.restore().unwrap();
+        let wrong = case.wrong("nobody").unwrap();
+        assert!(
+            wrong.is_some_and(|wrong| wrong.starts_with("nobody against f64: ")),
+            "{key}"
+        );
+        // The first element after C.
+        assert_eq!(case.fault(0).unwrap(), None);
+        let end = case.of_c.elements(0).end;
+        let zero = case.setting.stream.zeroed::<D>(1).unwrap();
+        let after = case.c.slice_mut(end..end + 1).unwrap();
+        setting.stream.copy(&zero, after).unwrap();
+        let wrong = case.wrong("somebody").unwrap();
+        assert_eq!(
+            wrong.as_deref(),
+            Some("somebody wrote past the end of C"),
+            "{key}"
+        );
+    }
+
+    #[test]
+    fn every_kind_of_problem_is_set_up_as_its_key_says_and_checked() {
+        let f32_ = "operands=f32 c=f32";
+        for other in [
+            &[][..],
+            &[("beta=0", "beta=1")],
+            &[("beta=0", "beta=other"), ("residual=none", "residual=col")],
+            &[
+                ("bias=none", "bias=rows"),
+                ("activation=none", "activation=silu"),
+            ],
+            &[
+                ("a=row b=col", "a=col b=row"),
+                ("bias=none", "bias=columns"),
+            ],
+            &[("alignments=32,32,32", "alignments=4,16,8")],
+            &[
+                ("exact", "3xtf32"),
+                ("alignments=32,32,32", "alignments=128,64,4"),
+            ],
+            &[
+                ("m=20", "m=1"),
+                ("alignments=32,32,32", "alignments=128,32,4"),
+            ],
+        ] {
+            assert_checked::<f32, f32>(&key(f32_, other));
+        }
+        let beta = [("beta=0", "beta=other")];
+        assert_checked::<f32, f16>(&key("operands=f32 c=f16", &beta));
+        assert_checked::<i8, i32>(&key("operands=i8 c=i32", &beta));
+        assert_checked::<f64, f64>(&key("operands=f64 c=f64", &beta));
+    }
+
+    #[test]
+    fn keys_that_no_matrices_have_are_left_out() {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        for (key, expected) in [
+            (
+                key("operands=f32 c=i32", &[]),
+                "no kernel multiplies f32 into i32",
+            ),
+            (
+                key(
+                    "operands=f32 c=f32",
+                    &[("alignments=32,32,32", "alignments=2,32,32")],
+                ),
+                "no matrices of f32 have alignments of [2, 32, 32] bytes",
+            ),
+        ] {
+            let found = set_up(&key, &setting).unwrap().err();
+            assert_eq!(found.as_deref(), Some(expected));
+        }
+    }
+}
