@@ -79,12 +79,11 @@ fn shapes_are_tuned_and_added_to_the_file() {
         let command = format!("tune --backend cpu --rounds 5 --dtype f32,tf32 --shapes {shapes}");
         printed(&cutlet(&format!("{command} --out {}", file.display()), &[]))
     };
-    let said = tune("16x32x32,5x7x9");
+    let said = tune("16x32x32");
     for expected in [
         "f32 16x32x32 nt ",
         "f32 16x32x32 nt in tf32 ",
-        "f32 5x7x9 nt ",
-        "4 problems measured",
+        "2 problems measured",
         " 0 failed",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
@@ -109,7 +108,7 @@ fn shapes_are_tuned_and_added_to_the_file() {
         microseconds: 1.0,
     });
     tuning.save(&file).unwrap();
-    tune("16x32x32");
+    tune("5x7x9");
     let tuning = Tuning::load(&file).unwrap();
     assert!(tuning.entries().iter().any(|entry| entry.problem == other));
 }

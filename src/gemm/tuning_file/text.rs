@@ -13,6 +13,7 @@
 //! operands=bf16 c=bf16 … activation=none kernel=bf16_128x256x64_2x1_pingpong microseconds=183.2
 //! ```
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -97,10 +98,10 @@ pub fn read(text: &str, path: &Path) -> Result<Tuning> {
         rates,
         entries: Vec::new(),
     };
+    let mut known = HashSet::new();
     while let Some(line) = lines.next() {
         let entry = entry(line).map_err(|found| lines.refused(restore(found)))?;
-        let mut known = tuning.entries.iter();
-        if known.any(|known| known.problem == entry.problem) {
+        if !known.insert(entry.problem) {
             let twice = "the problem has another entry above; remove one of them";
             return Err(lines.refused(twice.to_string()));
         }
