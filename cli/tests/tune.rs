@@ -260,6 +260,19 @@ fn a_damaged_or_missing_file_is_said_once_and_gemms_run() {
 }
 
 #[test]
+fn nothing_fails_where_the_line_cannot_be_written() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+        .args(GEMM.split_whitespace())
+        .env(Tuning::VARIABLE, path("none.tuning"))
+        .env("CUTLET_RECORD", Path::new("/nowhere/problems"))
+        .stderr(full.expect("Linux has the device"))
+        .output()
+        .expect("the command starts");
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
+
+#[test]
 fn the_devices_rates_are_stored() {
     let file = file_with("rates.tuning", "some_kernel");
     let command = format!("tune --device --backend cpu --out {}", file.display());
