@@ -1,9 +1,9 @@
 //! GEMM: from the matrices of a call to the launch of a kernel.
 //!
 //! [`gemm`] makes a [`problem`] and checks it. The [`registry`] asks the [`families`] of kernels for the element types,
-//! each of which [tunes](tune) its choice of a kernel. A kernel of a [`tuning_file`] is chosen before theirs. The result
-//! is a [`Plan`], which is launched. [`epilogue`] describes what is fused with the product. If a kernel cannot fuse it, a
-//! second kernel makes C of the GEMM's [`partials`].
+//! each of which [tunes](tune) its choice of a kernel. A kernel of a [`tuning_file`] is chosen before theirs. The
+//! result is a [`Plan`], which is launched. [`epilogue`] describes what is fused with the product. If a kernel cannot
+//! fuse it, a second kernel makes C of the GEMM's [`partials`].
 
 mod element_type;
 mod epilogue;
@@ -381,8 +381,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         Plan::new(stream, &problem, self.choice)
     }
 
-    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None for
-    /// k = 0 and for a C without elements, which are not tuned. No element is read or written.
+    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None
+    /// for k = 0 and for a C without elements, which are not tuned. No element is read or written.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -18,8 +18,7 @@ fn path() -> PathBuf {
 
 /// The key of a packed, row-major product of f32.
 fn key([m, n, k]: [usize; 3]) -> ProblemKey {
-    let alignment = |columns: usize| 1 << ((columns * 4) | 128).trailing_zeros();
-    let [a, b, c]: [usize; 3] = [k, n, n].map(alignment);
+    let [a, b, c] = [k, n, n].map(|columns| ProblemKey::alignment(4 * columns));
     let line = format!(
         "operands=f32 c=f32 precision=exact m={m} n={n} k={k} a=row b=row alignments={a},{b},{c} beta=0 bias=none \
          residual=none activation=none"

@@ -165,7 +165,8 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    /// Tunes problems one after the other. The file is written after each, so that a run that is cut short leaves a file.
+    /// Tunes problems one after the other. The file is written after each, so that a run that is cut short leaves
+    /// one.
     fn tune(
         &mut self,
         problems: &Problems,

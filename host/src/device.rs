@@ -177,8 +177,8 @@ impl Device {
         self.inner.memory_rate
     }
 
-    /// The highest clock of the GPU's multiprocessors in Hz, as the driver states it; `None` on the CPU, and if the driver
-    /// does not say.
+    /// The highest clock of the GPU's multiprocessors in Hz, as the driver states it; `None` on the CPU, and if the
+    /// driver does not say.
     pub fn highest_clock(&self) -> Option<f64> {
         self.inner.highest_clock
     }

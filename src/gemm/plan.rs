@@ -67,8 +67,8 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         })
     }
 
-    /// The name of the kernel instance that multiplies. None if C has no elements, and for batches that several launches
-    /// compute.
+    /// The name of the kernel instance that multiplies. None if C has no elements, and for batches that several
+    /// launches compute.
     pub fn kernel(&self) -> Option<&'static str> {
         self.chosen.as_ref()?.kernel
     }

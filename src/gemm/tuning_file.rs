@@ -221,7 +221,7 @@ impl Tuning {
         self.rates = rates;
     }
 
-    /// Why this program would ignore the entries on a device: they are of another device or version. None if they count.
+    /// Why this program ignores the entries on a device: they are of another device or version. None if they count.
     pub fn mismatch(&self, device: &Device) -> Option<String> {
         self.other_version().or_else(|| self.other_device(device))
     }

@@ -1,5 +1,5 @@
-//! A problem of a tuning file, set up on a device: the kernel that is estimated to be the fastest and all kernel instances
-//! are its contestants.
+//! A problem of a tuning file, set up on a device. Its contestants are the kernel that is estimated to be the fastest,
+//! and all kernel instances.
 
 use std::rc::Rc;
 
@@ -77,8 +77,8 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
     }))
 }
 
-/// Whether the matrices of a key have the alignments that were asked for. Those of a vector may be larger: a vector is a
-/// single run, in either order.
+/// Whether the matrices of a key have the alignments that were asked for. Those of a vector may be larger: a vector is
+/// a single run, in either order.
 fn is_aligned_as(found: &ProblemKey, asked: &ProblemKey) -> bool {
     let [m, n, k] = asked.extents;
     let of_operands = [[m, k], [k, n], [m, n]].into_iter();

@@ -1,11 +1,11 @@
 //! Where the matrices of an operand lie: one after the other in a buffer, each with the alignment of a key.
 
-use cutlet::Order;
+use cutlet::{Order, ProblemKey};
 
 /// Matrices begin at multiples of this many elements, and so do buffers.
 const APART: usize = 256;
 /// The widest alignment that keys tell apart, in bytes.
-const WIDEST: usize = 128;
+const WIDEST: usize = ProblemKey::WIDEST_ALIGNMENT;
 /// Elements after each matrix, which must not be written.
 pub const GUARD: usize = 256;
 
@@ -31,8 +31,7 @@ impl Operand {
             Order::ColMajor => (rows, columns),
         };
         let unit = (alignment / bytes).max(1);
-        let is_exact =
-            |ld: usize| ((ld * bytes) | WIDEST).trailing_zeros() == alignment.trailing_zeros();
+        let is_exact = |ld: usize| ProblemKey::alignment(ld * bytes) == alignment;
         let aligned = run.next_multiple_of(unit);
         let (ld, offset) = match count {
             // A single run has any leading dimension. Its start alone is aligned.
@@ -81,8 +80,8 @@ mod tests {
                     let set = of.elements(1);
                     assert!(set.end + GUARD <= 2 * of.stride && set.start >= of.stride);
                     let ld = if rows == 1 { 0 } else { of.ld };
-                    let all = (set.start * bytes) | (ld * bytes) | WIDEST;
-                    assert_eq!(1 << all.trailing_zeros(), alignment, "{of:?}");
+                    let all = (set.start * bytes) | (ld * bytes);
+                    assert_eq!(ProblemKey::alignment(all), alignment, "{of:?}");
                 }
             }
         }

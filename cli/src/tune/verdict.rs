@@ -8,8 +8,8 @@ use crate::bench::Epilogue;
 use crate::bench::protocol::Times;
 use crate::bench::statistics::{Spread, Verdict};
 
-/// A kernel must be faster than the estimated one by this factor. The fastest of many kernels seems a little faster than
-/// it is.
+/// A kernel must be faster than the estimated one by this factor. The fastest of many kernels seems a little faster
+/// than it is.
 const LEAST_GAIN: f64 = 1.01;
 
 /// What was measured at a problem.
@@ -23,7 +23,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Compares the estimated kernel with the fastest of the others, whose names are given. None if there are no others.
+    /// Compares the estimated kernel with the fastest of the others, each with its name. None if there are no others.
     pub fn new(
         estimated: &str,
         times_of_estimated: &Times,

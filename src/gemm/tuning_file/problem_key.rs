@@ -13,9 +13,6 @@ use crate::gemm::precision::Precision;
 use crate::gemm::problem::{BetaKind, Problem};
 use crate::{MAX_EXTENT, Order};
 
-/// The widest alignment that is told apart, in bytes: a cache line.
-const WIDEST: usize = 128;
-
 /// What the fastest kernel for a GEMM depends on. Two GEMMs with the same key are the same problem to a tuning file.
 ///
 /// C is row-major. A GEMM with a column-major C is the GEMM of the transposed matrices: Cᵀ = Bᵀ·Aᵀ.
@@ -56,6 +53,15 @@ pub struct ProblemKey {
 }
 
 impl ProblemKey {
+    /// The widest alignment that is told apart, in bytes: a cache line.
+    pub const WIDEST_ALIGNMENT: usize = 128;
+
+    /// The largest power of two, at most [`WIDEST_ALIGNMENT`](Self::WIDEST_ALIGNMENT), that divides a number of bytes:
+    /// the alignment of runs that start at multiples of it.
+    pub fn alignment(bytes: usize) -> usize {
+        1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
+    }
+
     /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows and for a product
     /// with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
@@ -66,7 +72,9 @@ impl ProblemKey {
         if k == 0 || !problem.groups.are_one() {
             return None;
         }
-        let ld_bytes = |ld: usize, bytes: usize| ld.wrapping_mul(bytes) as u64;
+        let alignment = |address: u64, ld: usize, bytes: usize| {
+            ProblemKey::alignment(address as usize | ld.wrapping_mul(bytes))
+        };
         let (a, b, of_c) = (&problem.a, &problem.b, &problem.c);
         Some(ProblemKey {
             operands,
@@ -75,9 +83,9 @@ impl ProblemKey {
             extents: [m, n, k],
             orders: [a.order(), b.order()],
             alignments: [
-                alignment(a.view.address() | ld_bytes(a.ld(), size_of::<T>())),
-                alignment(b.view.address() | ld_bytes(b.ld(), size_of::<T>())),
-                alignment(of_c.view.address() | ld_bytes(of_c.ld(), size_of::<D>())),
+                alignment(a.view.address(), a.ld(), size_of::<T>()),
+                alignment(b.view.address(), b.ld(), size_of::<T>()),
+                alignment(of_c.view.address(), of_c.ld(), size_of::<D>()),
             ],
             beta: BetaKind::of(problem.beta),
             bias: problem.epilogue.bias.map(|bias| bias.along),
@@ -139,12 +147,6 @@ impl FromStr for ProblemKey {
     }
 }
 
-/// The largest power of two, at most [`WIDEST`], that divides a number.
-fn alignment(number: u64) -> usize {
-    let bounded = number | WIDEST as u64;
-    1 << bounded.trailing_zeros()
-}
-
 /// The value of the next word, which is `name=value`.
 pub(super) fn value<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Result<&'a str, String> {
     let word = words
@@ -188,12 +190,13 @@ fn alignments(words: &mut SplitWhitespace<'_>) -> Result<[usize; 3], String> {
     let found = value(words, "alignments")?;
     let read = |text: &str| {
         let bytes: usize = text.parse().ok()?;
-        (bytes.is_power_of_two() && bytes <= WIDEST).then_some(bytes)
+        (bytes.is_power_of_two() && bytes <= ProblemKey::WIDEST_ALIGNMENT).then_some(bytes)
     };
     let all: Option<Vec<usize>> = found.split(',').map(read).collect();
     all.and_then(|all| all.try_into().ok()).ok_or_else(|| {
         format!(
-            "alignments is `{found}`, which is not three powers of two up to {WIDEST}, as `128,128,16`"
+            "alignments is `{found}`, which is not three powers of two up to {}, as `128,128,16`",
+            ProblemKey::WIDEST_ALIGNMENT
         )
     })
 }
@@ -205,7 +208,10 @@ mod tests {
     #[test]
     fn an_alignment_is_a_power_of_two_of_at_most_a_cache_line() {
         let numbers = [0, 1, 2, 6, 48, 128, 256, 4096 + 64];
-        assert_eq!(numbers.map(alignment), [128, 1, 2, 2, 16, 128, 128, 64]);
+        assert_eq!(
+            numbers.map(ProblemKey::alignment),
+            [128, 1, 2, 2, 16, 128, 128, 64]
+        );
     }
 
     /// A key whose fields are drawn at random.

@@ -1,5 +1,5 @@
-//! The text of a tuning file: lines of the header, then a line for each entry. Reading is strict, so that a damaged file
-//! is noticed.
+//! The text of a tuning file: lines of the header, then a line for each entry. Reading is strict, so that a damaged
+//! file is noticed.
 //!
 //! ```text
 //! # written by `cutlet tune`

@@ -6,9 +6,6 @@ use super::Problem;
 use super::types::element_bytes;
 use crate::bench::dtype::Dtype;
 
-/// The widest alignment that keys tell apart, in bytes.
-const WIDEST: usize = 128;
-
 impl Problem {
     /// The key of the problem's packed matrices, or why no tuning file has the problem.
     pub fn key(&self) -> Result<ProblemKey, String> {
@@ -43,7 +40,7 @@ impl Problem {
             precision,
             extents: [m, n, k],
             orders,
-            alignments: runs.map(|bytes| 1 << (bytes | WIDEST).trailing_zeros()),
+            alignments: runs.map(ProblemKey::alignment),
             beta: BetaKind::Zero,
             bias: epilogue.bias.then_some(BiasAlong::Columns),
             residual: None,
