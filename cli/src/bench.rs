@@ -2,30 +2,30 @@
 
 mod canvas;
 mod cells;
-mod check;
+pub mod check;
 mod compare;
-mod dtype;
+pub mod dtype;
 mod error;
-mod family;
+pub mod family;
 mod fresh;
 mod gather;
-mod gemm;
+pub mod gemm;
 mod machine;
 mod movement;
-mod nvml;
+pub mod nvml;
 mod plots;
 mod positive;
-mod protocol;
-mod random;
+pub mod protocol;
+pub mod random;
 mod report;
 mod results;
 mod run;
-mod setting;
-mod statistics;
+pub mod setting;
+pub mod statistics;
 mod stopwatch;
-mod suite;
+pub mod suite;
 mod table;
-mod telemetry;
+pub mod telemetry;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub use error::Error;
 use error::Result;
 pub use gemm::Epilogue;
 use plots::Target;
-use protocol::{CHOICE, GRAPH_BELOW, Protocol, Sustained};
+use protocol::{Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
 pub use statistics::Spread;
@@ -223,18 +223,11 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
 fn protocol(args: &RunArgs, device: &Device) -> Protocol {
     let on_gpu = device.backend() == Kind::Gpu;
     Protocol {
-        rounds: args.rounds as usize,
-        sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
-        sample_runs: if on_gpu { 32 } else { 1 },
-        rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
-        rest_samples: if on_gpu { 2.0 } else { 0.0 },
-        scaled_for_activations: true,
-        graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
-        choice: on_gpu.then_some(CHOICE),
         sustained: (args.sustained && on_gpu).then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,
         }),
+        ..Protocol::bursts(args.rounds as usize, on_gpu)
     }
 }
 

@@ -12,6 +12,7 @@ mod normal;
 mod output;
 mod scatter;
 mod timed;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ enum Command {
     Gather(gather::GatherArgs),
     Scatter(scatter::ScatterArgs),
     Bench(bench::BenchArgs),
+    Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
     Doctor(doctor::DoctorArgs),
 }
@@ -62,6 +64,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Gather(args) => gather::run(args),
         Command::Scatter(args) => scatter::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),
     }

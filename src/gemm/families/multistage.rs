@@ -58,6 +58,7 @@ pub fn to_own_type<T: Elements, O: Output<Acc = T::Factor>>(
     };
     let kernel = candidate.load(stream)?;
     Ok(Some(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks,
         launch: match candidate.splits {
             1 => Box::new(Direct(kernel)),
@@ -82,6 +83,7 @@ pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::F
         return Ok(None);
     };
     Ok(Some(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks + SECOND_KERNEL,
         launch: Box::new(ByPartials(candidate.load(stream)?)),
     }))
@@ -175,6 +177,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
 ) -> Option<Candidate<T, O>> {
     let (m, n, k) = problem.extents();
     let [a, b] = operands(problem);
+    let memory_rate = OF_MEMORY_RATE * memory_rate(stream.device());
     let mut fastest: Option<Candidate<T, O>> = None;
     for transposed in [false, true] {
         // Groups have rows, not columns.
@@ -204,7 +207,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
                 extents: [extents[0], extents[1], k],
                 groups: problem.groups,
                 multiprocessors: stream.device().multiprocessors() as usize,
-                memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()),
+                memory_rate,
                 bytes: size_of::<T>(),
                 strided: transposed,
                 speed: peak * instance.speed,

@@ -300,6 +300,7 @@ fn plain<T: Sixteen>(
     };
     match fastest(stream, &kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
+            kernel: candidate.instance.kernel.name(),
             clocks: candidate.clocks,
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
@@ -328,6 +329,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
             if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
         {
             Ok(Some(Planned {
+                kernel: candidate.instance.kernel.name(),
                 clocks: candidate.clocks,
                 launch: Box::new(FusedLaunch {
                     kernel: Prepared::new(stream, &PTX, candidate, input)?,
@@ -368,6 +370,7 @@ fn to_f32<T: Sixteen>(
         _ => Box::new(SecondKernel(prepared)),
     };
     Ok(Some(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks,
         launch,
     }))
@@ -406,6 +409,7 @@ fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     input: CostInput,
 ) -> Result<Planned<T, D>> {
     Ok(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks,
         launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
     })

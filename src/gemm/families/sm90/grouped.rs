@@ -62,6 +62,7 @@ pub fn grouped<T: Sixteen>(
         reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
     };
     Ok(Some(Planned {
+        kernel: instance.kernel.name(),
         clocks,
         launch: Box::new(launch),
     }))
