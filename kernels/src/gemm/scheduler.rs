@@ -57,20 +57,6 @@ pub struct GroupOrigin {
     pub is_followed: bool,
 }
 
-impl GroupOrigin {
-    /// How many rows further on its tiles of A are, and in which matrix of A's map.
-    #[inline(always)]
-    pub(super) fn in_a(self) -> (i32, i32) {
-        (self.first_row, self.nth[0])
-    }
-
-    /// The same for its tiles of B, which has no other rows before.
-    #[inline(always)]
-    pub(super) fn in_b(self) -> (i32, i32) {
-        (0, self.nth[1])
-    }
-}
-
 /// The scheduler of blocks that stay for the whole launch, in clusters of shape `C`.
 #[derive(Clone, Copy, Debug)]
 pub struct Persistent<'a, C> {

@@ -213,7 +213,11 @@ unsafe fn run<C, Epi, S, P, W>(
     let (warp, warpgroup) = (warp_idx_sync(), warpgroup_idx());
     let thread = warpgroup_thread_idx();
     block.prepare(
-        [load.map(), Some(map_b), store.map()],
+        || {
+            load.prefetch_map();
+            prefetch_tensor_map(map_b);
+            store.prefetch_map();
+        },
         P::ARRIVALS,
         args,
         &scheduler,
@@ -301,8 +305,8 @@ trait ProducerRole<C: Config> {
     /// Arrivals at a stage's barrier.
     const ARRIVALS: u32;
 
-    /// The map of A, if there is one.
-    fn map(&self) -> Option<&TensorMap>;
+    /// Fetches the map of A into a cache, if there is one.
+    fn prefetch_map(&self);
 
     /// Releases the registers that the producing warpgroup does not need.
     fn release_registers();
@@ -330,8 +334,8 @@ impl<C: Config> ProducerRole<C> for ByTma<'_> {
     const ARRIVALS: u32 = 1;
 
     #[inline(always)]
-    fn map(&self) -> Option<&TensorMap> {
-        Some(self.map_a)
+    fn prefetch_map(&self) {
+        prefetch_tensor_map(self.map_a);
     }
 
     #[inline(always)]
@@ -378,9 +382,7 @@ impl<C: Config> ProducerRole<C> for ByRows<C::Element> {
     const ARRIVALS: u32 = CopyProducer::<C::Stages, C::Cluster>::ARRIVALS;
 
     #[inline(always)]
-    fn map(&self) -> Option<&TensorMap> {
-        None
-    }
+    fn prefetch_map(&self) {}
 
     #[inline(always)]
     fn release_registers() {
@@ -420,8 +422,8 @@ impl<C: Config> ProducerRole<C> for ByRows<C::Element> {
 
 /// Where accumulators go: how a consumer stores.
 trait StoreRole<C: Config> {
-    /// The map of C, if there is one.
-    fn map(&self) -> Option<&TensorMap>;
+    /// Fetches the map of C into a cache, if there is one.
+    fn prefetch_map(&self);
 
     /// The store of a consumer.
     fn store<'a, S: TileScheduler + 'a>(
@@ -443,8 +445,8 @@ struct ToMatrix<'m, T, Epi> {
 
 impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<'_, C::Element, Epi> {
     #[inline(always)]
-    fn map(&self) -> Option<&TensorMap> {
-        Some(self.map_c)
+    fn prefetch_map(&self) {
+        prefetch_tensor_map(self.map_c);
     }
 
     #[inline(always)]
@@ -474,9 +476,7 @@ struct ToRows<T, Epi> {
 
 impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<C::Element, Epi> {
     #[inline(always)]
-    fn map(&self) -> Option<&TensorMap> {
-        None
-    }
+    fn prefetch_map(&self) {}
 
     #[inline(always)]
     fn store<'a, S: TileScheduler + 'a>(
@@ -500,7 +500,7 @@ impl<C: Config> Storage<C> {
     #[inline(always)]
     fn prepare(
         &self,
-        maps: [Option<&TensorMap>; 3],
+        prefetch_maps: impl FnOnce(),
         arrivals: u32,
         args: &Args,
         scheduler: &impl TileScheduler,
@@ -514,10 +514,7 @@ impl<C: Config> Storage<C> {
         }
         // Two warps, so that neither waits for the other one's share.
         if warp.is_first() && elect_one() {
-            let [map_a, map_b, map_c] = maps;
-            map_a.map(prefetch_tensor_map);
-            map_b.map(prefetch_tensor_map);
-            map_c.map(prefetch_tensor_map);
+            prefetch_maps();
         }
         if warp.is(1) && elect_one() {
             self.init_barriers(arrivals);

@@ -1,13 +1,12 @@
 //! The TMA loader: each block of a cluster loads its share of the k-tiles that it has in common with its neighbours, and
 //! multicasts it to them.
 
+use cutlet_device::cluster_rank;
 use cutlet_device::collective::Filling;
 use cutlet_device::sm90::{
-    CacheHint, LoadOptions, Major, Mbarrier, Multicast, SharedTile, TensorMap, TmaLayout,
-    grid_dependency_wait,
+    CacheHint, LoadOptions, Major, Multicast, TensorMap, grid_dependency_wait,
 };
-use cutlet_device::{DeviceData, cluster_rank};
-use cutlet_layout_core::{Coord, tile_origin};
+use cutlet_layout_core::tile_origin;
 
 use super::config::{Config, RingA, RingB, SharedB};
 use crate::gemm::args::TmaArgs;
@@ -18,7 +17,10 @@ use crate::gemm::scheduler::GroupOrigin;
 /// Loads k-tiles by TMA.
 pub(super) struct TmaLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
-    shares: (Share<'a>, Share<'a>),
+    maps: (&'a TensorMap, &'a TensorMap),
+    options: (LoadOptions, LoadOptions),
+    /// The block's row and column in its cluster.
+    in_cluster: (u32, u32),
     bytes: u32,
     /// K-tiles so far: blocks take turns to load a tile that does not divide among them.
     nth: u32,
@@ -29,16 +31,46 @@ impl<'a, C: Config> TmaLoader<'a, C> {
     #[inline(always)]
     pub fn new(
         rings: (RingA<C>, RingB<C>),
-        (map_a, map_b): (&'a TensorMap, &'a TensorMap),
+        maps: (&'a TensorMap, &'a TensorMap),
         args: &TmaArgs,
     ) -> Self {
+        let bytes = args.bytes_a + SharedB::<C>::BYTES;
+        let (options, in_cluster) = options::<C>(args);
         Self {
             rings,
-            shares: (Share::of_a::<C>(map_a, args), Share::of_b::<C>(map_b, args)),
-            bytes: args.bytes_a + SharedB::<C>::BYTES,
+            maps,
+            options,
+            in_cluster,
+            bytes,
             nth: 0,
         }
     }
+}
+
+/// How the running block loads its shares of A and of B, and its row and column in its cluster.
+#[inline(always)]
+pub(super) fn options<C: Config>(args: &TmaArgs) -> ((LoadOptions, LoadOptions), (u32, u32)) {
+    let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+    let to = |blocks: usize, multicast: Multicast| match blocks {
+        1 => LoadOptions::DEFAULT,
+        _ => LoadOptions::DEFAULT.multicast(multicast),
+    };
+    let rank = cluster_rank();
+    let (row, column) = (rank.row(rows, columns), rank.column(rows, columns));
+    let to_row = Multicast::every(row * columns as u32, 1, columns as u32);
+    let to_column = Multicast::every(column, columns as u32, rows as u32);
+    let (options_a, options_b) = (to(columns, to_row), to(rows, to_column));
+    let [once_a, once_b] = args.read_once;
+    // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
+    let options_a = match !C::MajorC::IS_K_MAJOR && once_a != 0 {
+        false => options_a,
+        true => options_a.hint(CacheHint::EvictFirst),
+    };
+    let options_b = options_b.hint(match once_b {
+        0 => CacheHint::EvictLast,
+        _ => CacheHint::EvictFirst,
+    });
+    ((options_a, options_b), (row, column))
 }
 
 impl<C: Config> Loader for TmaLoader<'_, C> {
@@ -65,110 +97,29 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
         let (stage, barrier) = (filling.stage(), filling.barrier());
         let from_a = tile_origin::<C::UnitA>((row, k_tile));
         let from_b = tile_origin::<C::UnitB>((column, k_tile));
-        let (in_a, in_b) = (group.map(GroupOrigin::in_a), group.map(GroupOrigin::in_b));
+        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+        let (row, column) = self.in_cluster;
         // Nothing is read before; all but the first call return at once.
         grid_dependency_wait();
         // SAFETY: the maps have these tiles' boxes, and the caller promises that the stage is empty.
         unsafe {
             let (tile_a, tile_b) = (self.rings.0.stage(stage), self.rings.1.stage(stage));
-            let (a, b) = self.shares;
-            a.load(tile_a, self.nth, from_a, in_a, barrier);
-            b.load(tile_b, self.nth, from_b, in_b, barrier);
-        }
-        self.nth += 1;
-    }
-}
-
-/// How a block loads its share of an operand's tiles, which it has in common with other blocks of its cluster.
-#[derive(Clone, Copy)]
-pub(super) struct Share<'a> {
-    map: &'a TensorMap,
-    options: LoadOptions,
-    /// Blocks that have a tile in common, and which of them this is.
-    blocks: usize,
-    block: u32,
-}
-
-impl<'a> Share<'a> {
-    /// Of A, which the blocks of a row of the cluster have in common.
-    #[inline(always)]
-    fn of_a<C: Config>(map: &'a TensorMap, args: &TmaArgs) -> Self {
-        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
-        let rank = cluster_rank();
-        let to_row = Multicast::every(rank.row(rows, columns) * columns as u32, 1, columns as u32);
-        let options = to(columns, to_row);
-        let [once, _] = args.read_once;
-        // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
-        let options = match !C::MajorC::IS_K_MAJOR && once != 0 {
-            false => options,
-            true => options.hint(CacheHint::EvictFirst),
-        };
-        Self {
-            map,
-            options,
-            blocks: columns,
-            block: rank.column(rows, columns),
-        }
-    }
-
-    /// Of B, which the blocks of a column of the cluster have in common.
-    #[inline(always)]
-    pub fn of_b<C: Config>(map: &'a TensorMap, args: &TmaArgs) -> Self {
-        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
-        let rank = cluster_rank();
-        let to_column = Multicast::every(rank.column(rows, columns), columns as u32, rows as u32);
-        let [_, once] = args.read_once;
-        let options = to(rows, to_column).hint(match once {
-            0 => CacheHint::EvictLast,
-            _ => CacheHint::EvictFirst,
-        });
-        Self {
-            map,
-            options,
-            blocks: rows,
-            block: rank.row(rows, columns),
-        }
-    }
-
-    /// Starts to load the share of the `nth` tile, which begins at `from`, or so many rows further on in the matrix with
-    /// this index in the map.
-    ///
-    /// # Safety
-    /// The map must have the tile's boxes, and the tile must not be in use.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn load<T: DeviceData, L: TmaLayout>(
-        &self,
-        tile: SharedTile<T, L, L::Swizzle>,
-        nth: u32,
-        from: Coord,
-        in_group: Option<(i32, i32)>,
-        barrier: Mbarrier,
-    ) {
-        let Self {
-            map,
-            options,
-            blocks,
-            block,
-        } = *self;
-        // SAFETY: as promised by the caller.
-        unsafe {
-            match in_group {
-                None => tile.load_multicast(blocks, block, nth, map, from, barrier, options),
-                Some((first_row, index)) => {
-                    let from = [from[0] + first_row, from[1], index];
-                    tile.load_multicast(blocks, block, nth, map, from, barrier, options);
+            let (map_a, map_b) = self.maps;
+            let (options_a, options_b) = self.options;
+            let nth = self.nth;
+            match group {
+                None => {
+                    tile_a.load_multicast(columns, column, nth, map_a, from_a, barrier, options_a);
+                    tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
+                }
+                Some(group) => {
+                    let from_a = [from_a[0] + group.first_row, from_a[1], group.nth[0]];
+                    let from_b = [from_b[0], from_b[1], group.nth[1]];
+                    tile_a.load_multicast(columns, column, nth, map_a, from_a, barrier, options_a);
+                    tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
                 }
             }
         }
-    }
-}
-
-/// How `blocks` blocks load: each for itself, or for all of them.
-#[inline(always)]
-fn to(blocks: usize, multicast: Multicast) -> LoadOptions {
-    match blocks {
-        1 => LoadOptions::DEFAULT,
-        _ => LoadOptions::DEFAULT.multicast(multicast),
+        self.nth += 1;
     }
 }

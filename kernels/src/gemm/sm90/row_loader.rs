@@ -6,13 +6,13 @@ use core::marker::PhantomData;
 use cutlet_device::Global;
 use cutlet_device::collective::{CopyProducer, Filling};
 use cutlet_device::sm80::cp_async;
-use cutlet_device::sm90::{Major, TensorMap, WarpgroupThread, grid_dependency_wait};
+use cutlet_device::sm90::{LoadOptions, Major, TensorMap, WarpgroupThread, grid_dependency_wait};
 use cutlet_layout_core::{
-    Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width, tile_origin,
+    Coord, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width, tile_origin,
 };
 
 use super::config::{Config, RingA, RingB, SharedB};
-use super::loader::Share;
+use super::loader::options;
 use crate::gather::Indices;
 use crate::gemm::args::TmaArgs;
 use crate::gemm::config::{ClusterShape, TileShape};
@@ -37,7 +37,10 @@ pub(super) struct TableOfA<T> {
 pub(super) struct RowLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
     table: TableOfA<C::Element>,
-    b: Share<'a>,
+    map_b: &'a TensorMap,
+    options_b: LoadOptions,
+    /// The block's row in its cluster.
+    in_cluster: u32,
     thread: WarpgroupThread,
     /// K-tiles so far.
     nth: u32,
@@ -59,12 +62,39 @@ impl<'a, C: Config> RowLoader<'a, C> {
                 "rows of a table are K-major, and each block copies its own"
             );
         }
+        let ((_, options_b), (in_cluster, _)) = options::<C>(args);
         Self {
             rings,
             table,
-            b: Share::of_b::<C>(map_b, args),
+            map_b,
+            options_b,
+            in_cluster,
             thread,
             nth: 0,
+        }
+    }
+}
+
+impl<C: Config> RowLoader<'_, C> {
+    /// Starts to load the block's share of a k-tile of B, which begins at `from`, or there in its group's B.
+    ///
+    /// # Safety
+    /// As [`Loader::load`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_b(&self, filling: Filling, from: Coord, group: Option<GroupOrigin>) {
+        let (tile, barrier) = (self.rings.1.stage(filling.stage()), filling.barrier());
+        let (blocks, block, nth) = (C::Cluster::M, self.in_cluster, self.nth);
+        let (map, options) = (self.map_b, self.options_b);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match group {
+                None => tile.load_multicast(blocks, block, nth, map, from, barrier, options),
+                Some(group) => {
+                    let from = [from[0], from[1], group.nth[1]];
+                    tile.load_multicast(blocks, block, nth, map, from, barrier, options);
+                }
+            }
         }
     }
 }
@@ -123,10 +153,7 @@ impl<C: Config> Loader for RowLoader<'_, C> {
         // that does not exist, of which nothing is read.
         unsafe {
             if CopyProducer::<C::Stages, C::Cluster>::loads_by_tma(self.thread) {
-                let from = tile_origin::<C::UnitB>((column, k_tile));
-                let group = group.map(GroupOrigin::in_b);
-                let tile = self.rings.1.stage(stage);
-                self.b.load(tile, self.nth, from, group, filling.barrier());
+                self.load_b(filling, tile_origin::<C::UnitB>((column, k_tile)), group);
             }
             let [_, k] = tile_origin::<C::UnitA>((0u32, k_tile));
             let tile = self.rings.0.stage(stage).tensor();
