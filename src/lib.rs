@@ -28,8 +28,8 @@ pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_ba
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
-    Activation, Bias, Element, EpiloguePlan, Gemm, KernelFamily, Operand, Plan, Precision, gemm,
-    gemm_batched,
+    Activation, Bias, Element, EpiloguePlan, Gemm, IndexedRows, KernelFamily, Operand, Plan,
+    Precision, RowIndices, gemm, gemm_batched,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};

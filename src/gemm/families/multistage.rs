@@ -53,6 +53,10 @@ pub fn to_own_type<T: Elements, O: Output<Acc = T::Factor>>(
     problem: &Problem<'_, T, O>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, O>>> {
+    // TODO rows
+    if !problem.rows.are_own() {
+        return Ok(None);
+    }
     let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
         return Ok(None);
     };
@@ -76,6 +80,10 @@ pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::F
 ) -> Result<Option<Planned<T, D>>> {
     // Partials are of one product.
     if !problem.groups.are_one() {
+        return Ok(None);
+    }
+    // TODO rows
+    if !problem.rows.are_own() {
         return Ok(None);
     }
     let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {

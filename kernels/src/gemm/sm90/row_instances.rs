@@ -3,7 +3,10 @@
 //! single products and groups.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(gemm_sm90), target_arch = "nvptx64"),
+    allow(unused_imports, unused_macros)
+)]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
 use cutlet_device::{Global, GlobalMut, instantiate};
