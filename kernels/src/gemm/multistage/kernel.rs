@@ -8,7 +8,7 @@ use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
 use super::loader::OperandLoader;
-use super::staging::Staging;
+use super::staging::{Source, Staging, StridedMajor};
 use super::store::{Place, TileOfC, store};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
@@ -20,7 +20,7 @@ use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 /// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`
 /// must have room for the partials of each split, or C for the tile's elements.
 #[inline(always)]
-pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc<C>>>(
+pub unsafe fn gemm<C, D, Epi>(
     a: Global<Element<C>>,
     b: Global<Element<C>>,
     c: GlobalMut<D>,
@@ -28,7 +28,11 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     args: MultistageArgs,
     epilogue: Epi,
     storage: Storage<C>,
-) {
+) where
+    C: Config<A: Staging<Source: StridedMajor>>,
+    D: ElementC<Acc = Acc<C>>,
+    Epi: Epilogue<Acc = Acc<C>>,
+{
     let thread = thread_idx();
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);
@@ -47,16 +51,55 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
     let first = split * args.split_k_tiles;
     let end = k_tiles.min(first + args.split_k_tiles);
+    let matrix_a = Source::<C::A>::matrix([m, k], args.strides_a);
+    let matrix_b = Source::<C::B>::matrix([n, k], args.strides_b);
     // SAFETY: as promised by the caller.
     let operands = unsafe {
         Operands::<C> {
-            a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a.first(), thread),
-            b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b.first(), thread),
+            a: OperandLoader::new(a, matrix_a, row, ring_a.first(), thread),
+            b: OperandLoader::new(b, matrix_b, column, ring_b.first(), thread),
             thread,
             end,
         }
     };
 
+    let accumulators = accumulate(&operands, first);
+
+    // The group once more, so that nothing of C and of the epilogue holds registers during the loop.
+    //
+    // SAFETY: as above.
+    let group = unsafe { args.groups.of_block_anew(args.first_group, args.extents[0]) };
+    let [_, _, to_c] = args.groups.offsets(group, row_strides);
+    let (c, epilogue) = (c.offset(to_c), epilogue.of_group(group, to_c));
+    let place = Place {
+        row,
+        column,
+        split,
+        thread,
+    };
+    // SAFETY: the launcher promises C or the partials. The stages are not used any more.
+    unsafe {
+        store::<C, D, Epi>(
+            accumulators,
+            c,
+            partials,
+            &args,
+            [group.rows, n],
+            epilogue,
+            storage.second(),
+            place,
+        )
+    };
+}
+
+/// Multiplies the k-tiles from `first` on.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) fn accumulate<C: Config>(
+    operands: &Operands<C>,
+    first: u32,
+) -> Accumulators<C::Product> {
+    let end = operands.end;
     // All stages but one are filled, or under way. The last one is filled while the first one is multiplied.
     let ahead = const { C::Stages::STAGES as u32 - 1 };
     // SAFETY: no thread uses the stages.
@@ -98,41 +141,16 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     }
     cp_async_wait::<0>();
     sync_threads();
-
-    // The group once more, so that nothing of C and of the epilogue holds registers during the loop.
-    //
-    // SAFETY: as above.
-    let group = unsafe { args.groups.of_block_anew(args.first_group, args.extents[0]) };
-    let [_, _, to_c] = args.groups.offsets(group, row_strides);
-    let (c, epilogue) = (c.offset(to_c), epilogue.of_group(group, to_c));
-    let place = Place {
-        row,
-        column,
-        split,
-        thread,
-    };
-    // SAFETY: the launcher promises C or the partials. The stages are not used any more.
-    unsafe {
-        store::<C, D, Epi>(
-            accumulators,
-            c,
-            partials,
-            &args,
-            [group.rows, n],
-            epilogue,
-            storage.second(),
-            place,
-        )
-    };
+    accumulators
 }
 
 /// The operands, and their stages.
-struct Operands<C: Config> {
-    a: OperandLoader<C::A>,
-    b: OperandLoader<C::B>,
-    thread: ThreadIdx,
+pub(super) struct Operands<C: Config> {
+    pub a: OperandLoader<C::A>,
+    pub b: OperandLoader<C::B>,
+    pub thread: ThreadIdx,
     /// The split's end among the k-tiles.
-    end: u32,
+    pub end: u32,
 }
 
 impl<C: Config> Operands<C> {
