@@ -460,7 +460,8 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
 
     /// The epilogue without the activation.
     pub(super) fn linear(&self) -> Linear<D> {
-        let extent = [self.c.rows() as i32, self.c.columns() as i32];
+        let (m, n, _) = self.extents();
+        let extent = [m as i32, n as i32];
         let mut linear = Linear::new(self.alpha, extent);
         // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
         // borrowed for the call.
