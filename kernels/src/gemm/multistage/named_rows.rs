@@ -1,17 +1,16 @@
 //! The kernel of gathered and scattered products: the rows of A, of C, or of both are those of a table that indices name.
 //! One kernel serves all of them, because rows without indices stand for themselves.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, block_idx, thread_idx};
-use cutlet_layout_core::{
-    Divide, Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue, Width, tiles,
-};
+use cutlet_device::collective::Group;
+use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed};
+use cutlet_layout_core::{Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue, Width};
 
-use super::config::{Acc, Config, Element, MultistageArgs, Storage};
-use super::kernel::{Operands, accumulate};
-use super::loader::OperandLoader;
-use super::staging::{NamedMajor, Source, Staging, StridedMajor};
-use super::store::{Fours, PassValues, Place, RowsOfPass, TileOfC, ToGlobal, each_pass};
-use crate::gemm::config::TileShape;
+use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Storage};
+use super::kernel::{RowsOf, run};
+use super::staging::{Matrix, NamedMajor, Source, Staging, Start};
+use super::store::{
+    Fours, PassValues, Place, RowsOfPass, SubtileStorage, TileOfC, ToGlobal, each_pass,
+};
 use crate::gemm::epilogue::{ElementC, Epilogue};
 use crate::gemm::named_rows::{NamedRows, RowNumbers};
 
@@ -46,65 +45,65 @@ pub unsafe fn named_rows_gemm<C, D, Epi>(
     D: ElementC<Acc = Acc<C>>,
     Epi: Epilogue<Acc = Acc<C>>,
 {
-    let thread = thread_idx();
-    let (row, column) = args.raster.tile(block_idx().x);
-    let (split, row) = args.tile_rows.div_rem(row);
-    let [m, n, k] = args.extents;
-    // SAFETY: the launcher promises a size for each group.
-    let group = unsafe { args.groups.of_block(args.first_group, m) };
-    if row >= tiles::<TileOfC<C>>([group.rows, n])[0] {
-        return;
-    }
-    // The rows of a group are found by its first one.
-    let [_, to_b, _] = args.groups.offsets(group, [0, 0]);
-
-    let (ring_a, ring_b) = storage.first();
-    let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
-    let first = split * args.split_k_tiles;
-    let end = k_tiles.min(first + args.split_k_tiles);
-    let matrix_b = Source::<C::B>::matrix([n, k], args.strides_b);
     // SAFETY: as promised by the caller.
-    let operands = unsafe {
-        let matrix_a = rows.a.matrix_of_any(group.first_row, [group.rows, k]);
-        Operands::<C> {
-            a: OperandLoader::new(a, matrix_a, row, ring_a.first(), thread),
-            b: OperandLoader::new(b.offset(to_b), matrix_b, column, ring_b.first(), thread),
-            thread,
-            end,
-        }
-    };
-    if column == 0 {
-        // SAFETY: the launcher promises an element for the report.
-        unsafe {
-            Source::<C::A>::report_misses(&rows.a, group.first_row, operands.a.start());
+    unsafe { run::<C, D, Epi, _>(a, b, c, partials, args, rows, epilogue, storage) };
+}
+
+impl<C, D> RowsOf<C, D> for NamedOperands
+where
+    C: Config<A: Staging<Source: NamedMajor>>,
+    D: ElementC,
+{
+    /// The rows of a group are found by the numbers of their indices. A residual has its rows in order.
+    #[inline(always)]
+    fn strides(&self, args: &MultistageArgs) -> [i64; 2] {
+        [0, args.strides_c[0]]
+    }
+
+    #[inline(always)]
+    unsafe fn matrix_a(&self, args: &MultistageArgs, group: Group) -> Matrix<C::A> {
+        let [_, _, k] = args.extents;
+        // SAFETY: as promised by the caller.
+        unsafe { self.a.matrix_of_any(group.first_row, [group.rows, k]) }
+    }
+
+    #[inline(always)]
+    unsafe fn report_misses(&self, group: Group, column: u32, start: &Start<C::A>) {
+        // Once for all tiles of a row.
+        if column == 0 {
+            // SAFETY: as promised by the caller.
+            unsafe { Source::<C::A>::report_misses(&self.a, group.first_row, start) };
         }
     }
-    let accumulators = accumulate(&operands, first);
 
-    // The group once more, so that nothing of C and of the epilogue holds registers during the loop.
-    //
-    // SAFETY: as above.
-    let group = unsafe { args.groups.of_block_anew(args.first_group, m) };
-    let [_, _, to_c] = args.groups.offsets(group, [0, args.strides_c[0]]);
-    let to = Destination {
-        c,
-        partials,
-        rows: rows.c,
-        first_row: group.first_row,
-        rows_of_product: group.rows,
-    };
-    let place = Place {
-        row,
-        column,
-        split,
-        thread,
-    };
-    // SAFETY: the launcher promises C or the partials. All threads have left the stages.
-    unsafe {
-        let epilogue = epilogue.of_group(group, to_c);
-        each_pass::<C::Product>(accumulators, storage.second(), thread, |pass, values| {
-            to.store::<C, _>(&args, epilogue, place, pass, values);
-        });
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: Accumulators<C::Product>,
+        c: GlobalMut<D>,
+        partials: GlobalMut<Acc<C>>,
+        args: &MultistageArgs,
+        (group, _): (Group, i64),
+        epilogue: Epi,
+        storage: SubtileStorage<C::Product>,
+        place: Place,
+    ) where
+        D: ElementC<Acc = Acc<C>>,
+    {
+        let to = Destination {
+            c,
+            partials,
+            rows: self.c,
+            first_row: group.first_row,
+            rows_of_product: group.rows,
+        };
+        // SAFETY: as promised by the caller.
+        unsafe {
+            each_pass::<C::Product>(accumulators, storage, place.thread, |pass, values| {
+                to.store::<C, _>(args, epilogue, place, pass, values);
+            });
+        }
     }
 }
 
