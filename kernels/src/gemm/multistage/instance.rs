@@ -42,13 +42,16 @@ pub struct Read {
     pub in_whole_vectors: bool,
 }
 
+/// The types of a kernel's operands, of C and of its epilogue.
+pub type Types<T, D, Epi> = PhantomData<fn() -> (T, D, Epi)>;
+
 /// A kernel with arguments `A`, and what its configuration says.
 #[derive(Debug)]
 pub struct Instance<T: 'static, D: ElementC, Epi: 'static, A: 'static = Arguments<T, D, Epi>> {
     /// The kernel.
     pub kernel: &'static Kernel<A>,
     /// The types of its operands, of C and of its epilogue.
-    pub of: PhantomData<fn() -> (T, D, Epi)>,
+    pub of: Types<T, D, Epi>,
     /// How it reads A and B.
     pub reads: [Read; 2],
     /// Rows and columns of a block's tile of C, and the k of a k-tile.

@@ -59,7 +59,7 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
             workspace,
             epilogue,
         };
-        run::<C, Epi, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -101,7 +101,7 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
             workspace,
             epilogue,
         };
-        run::<C, Epi, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -143,7 +143,7 @@ pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     // SAFETY: as promised by the caller.
     unsafe {
         let scheduler = grouped::<C>(&args, &groups);
-        run::<C, Epi, _, _, _>(block, scheduler, load, map_b, store, &args)
+        run::<C, _, _, _>(block, scheduler, load, map_b, store, &args)
     };
 }
 
@@ -173,7 +173,7 @@ pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     // SAFETY: as promised by the caller.
     unsafe {
         let scheduler = grouped::<C>(&args, &groups);
-        run::<C, Epi, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -196,7 +196,7 @@ unsafe fn grouped<'a, C: Config>(args: &'a Args, groups: &'a GroupArgs) -> Group
 /// # Safety
 /// As [`gemm`], or [`grouped_gemm`].
 #[inline(always)]
-unsafe fn run<C, Epi, S, P, W>(
+unsafe fn run<C, S, P, W>(
     block: Storage<C>,
     scheduler: S,
     load: P,
@@ -205,7 +205,6 @@ unsafe fn run<C, Epi, S, P, W>(
     args: &Args,
 ) where
     C: Config,
-    Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler + Copy,
     P: ProducerRole<C>,
     W: StoreRole<C>,
