@@ -3,8 +3,8 @@
 //!
 //! `cp.async` writes in the generic proxy, and `wgmma` reads in the async proxy. A thread waits for its copies, orders the
 //! proxies by a fence, and then its warp arrives at the stage's full barrier. So the consumers' loop is the one for TMA
-//! loads, without a fence of its own. The thread waits some stages later than it copies, so that copies to several
-//! stages are in flight.
+//! loads: the fence, which is a memory barrier, would cost them a third of their speed. The thread waits some stages later
+//! than it copies, so that copies to several stages are in flight.
 
 use super::pipeline::Cursor;
 use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount};
@@ -28,14 +28,14 @@ impl<S: StageCount, C: ClusterShape> CopyProducer<S, C> {
     /// Arrivals at a stage's full barrier: the thread that announces bytes, and each warp.
     pub const ARRIVALS: u32 = 1 + WARPGROUP_WARPS;
 
-    /// Stages whose copies are in flight while the next stage is awaited. It leaves the consumers two stages: the one that
-    /// they multiply, and the next one.
+    /// Stages whose copies may be in flight when another stage is handed over. Consumers then have a stage that they
+    /// multiply, and the next one, before they release the stage that is awaited here.
     const IN_FLIGHT: u32 = {
         assert!(
             S::STAGES >= 3 && S::STAGES <= 8,
-            "a ring that threads copy to has 3 to 8 stages: two for the consumers, and one in flight"
+            "a ring that threads copy to has 3 to 8 stages: two for the consumers, and one that is filled"
         );
-        (S::STAGES / 2) as u32
+        (S::STAGES / 2 - 1) as u32
     };
 
     /// The producer at the first stage, for the running thread.
@@ -57,8 +57,11 @@ impl<S: StageCount, C: ClusterShape> CopyProducer<S, C> {
         thread.is_first()
     }
 
-    /// Waits until the next stage is empty. One thread announces that TMA will load `bytes` bytes to it. All threads then
-    /// start their copies, and call [`commit`](Self::commit).
+    /// Waits until the next stage is empty, and hands over the oldest filled stage if its copies had time to arrive. One
+    /// thread announces that TMA will load `bytes` bytes. All threads then start their copies, and call
+    /// [`commit`](Self::commit).
+    ///
+    /// The fence of a hand-over may wait for copies in flight. Here they are older than one stage's multiplication.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self, bytes: u32) -> Filling {
@@ -69,25 +72,24 @@ impl<S: StageCount, C: ClusterShape> CopyProducer<S, C> {
             full.arrive_expect_tx(bytes);
         }
         self.at.advance();
+        if self.filled > Self::IN_FLIGHT {
+            match Self::IN_FLIGHT {
+                0 => cp_async_wait::<0>(),
+                1 => cp_async_wait::<1>(),
+                2 => cp_async_wait::<2>(),
+                _ => cp_async_wait::<3>(),
+            }
+            self.hand_over();
+        }
         Filling::new(stage, full)
     }
 
-    /// Closes the group of the copies to the stage that was acquired last, and hands over a stage whose copies have had
-    /// some time to arrive.
+    /// Closes the group of the copies to the stage that was acquired last.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn commit(&mut self) {
         cp_async_commit();
         self.filled += 1;
-        if self.filled > Self::IN_FLIGHT {
-            match Self::IN_FLIGHT {
-                1 => cp_async_wait::<1>(),
-                2 => cp_async_wait::<2>(),
-                3 => cp_async_wait::<3>(),
-                _ => cp_async_wait::<4>(),
-            }
-            self.hand_over();
-        }
     }
 
     /// Hands the oldest filled stage over to the consumers. The thread has waited for its copies.
