@@ -8,6 +8,7 @@
 mod element_type;
 mod epilogue;
 mod families;
+mod indexed_rows;
 mod operand;
 mod partials;
 mod plan;
@@ -26,6 +27,7 @@ pub use cutlet_kernels::gemm::epilogue::BiasAlong;
 pub use element_type::ElementType;
 pub use epilogue::{Activation, Bias};
 pub use families::{EpiloguePlan, KernelFamily};
+pub use indexed_rows::{IndexedRows, RowIndices};
 pub use operand::Operand;
 pub use plan::Plan;
 pub use precision::Precision;
@@ -36,6 +38,7 @@ pub use tuning_file::{DeviceRates, Tuning, TuningEntry};
 
 use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
+use indexed_rows::Rows;
 use problem::{Problem, Sizes};
 use registry::{Choice, Chosen, Family, Fused};
 
@@ -331,7 +334,36 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         let sizes = Sizes::Ends(ends.into_view());
         let a = MatrixBatch::repeated(a, b.count());
         let c = MatrixBatchMut::shared(c, b.count());
-        let problem = Problem::grouped(stream, alpha, a, b, beta, c, self.epilogue, sizes)?;
+        let epilogue = self.epilogue;
+        let problem = Problem::grouped(stream, alpha, a, b, beta, c, epilogue, sizes, Rows::Own)?;
+        self.run_problem(stream, problem.in_precision(self.precision)?)
+    }
+
+    /// [`run_grouped`](Self::run_grouped) whose row `r` of A is the row of `table` that `rows` names, as in
+    /// [`run_gathered`](Self::run_gathered): the experts' products of tokens, of which no copy sorted by expert is needed.
+    ///
+    /// # Errors
+    /// As [`run_grouped`](Self::run_grouped) and [`run_gathered`](Self::run_gathered).
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are BLAS's, the groups and the rows"
+    )]
+    pub fn run_grouped_gathered<'e, T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        table: Matrix<'_, T>,
+        rows: RowIndices<'_>,
+        ends: impl IntoView<'e, Element = i32>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<()> {
+        let sizes = Sizes::Ends(ends.into_view());
+        let a = MatrixBatch::repeated(table, b.count());
+        let c = MatrixBatchMut::shared(c, b.count());
+        let (epilogue, rows) = (self.epilogue, Rows::OfA(rows));
+        let problem = Problem::grouped(stream, alpha, a, b, beta, c, epilogue, sizes, rows)?;
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
@@ -352,7 +384,103 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixBatchMut<'_, D>,
     ) -> Result<()> {
         let sizes = Sizes::Counts(rows.into_view());
-        let problem = Problem::grouped(stream, alpha, a, b, beta, c, self.epilogue, sizes)?;
+        let epilogue = self.epilogue;
+        let problem = Problem::grouped(stream, alpha, a, b, beta, c, epilogue, sizes, Rows::Own)?;
+        self.run_problem(stream, problem.in_precision(self.precision)?)
+    }
+
+    /// `C = activation(alpha·A·B + beta·R + bias)`, where row `r` of A is the row of `table` that the index number `r` of
+    /// `rows` names. The rows are read from the table, without a copy of A in memory.
+    ///
+    /// The table and C are row-major. An index that is no row of the table is never used as an address:
+    /// [`IndexedRows::out_of_range`] says what becomes of its row.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let table = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
+    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let indices = stream.upload(&[1i32, 0, 1])?;
+    /// let mut c = stream.zeroed::<f32>(3 * 2)?;
+    /// let mut rows = IndexedRows::new(&stream)?;
+    /// Gemm::new().run_gathered(
+    ///     &stream,
+    ///     1.0,
+    ///     Matrix::row_major(&table, 2, 2)?,
+    ///     rows.by(&indices)?,
+    ///     Matrix::row_major(&b, 2, 2)?,
+    ///     0.0,
+    ///     MatrixMut::row_major(&mut c, 3, 2)?,
+    /// )?;
+    /// rows.check()?;
+    /// assert_eq!(stream.download(&c)?, [3.0, 40.0, 1.0, 20.0, 3.0, 40.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). Also if there is not an index for each row of C, or the table or C is column-major.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
+    pub fn run_gathered<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        table: Matrix<'_, T>,
+        rows: RowIndices<'_>,
+        b: Matrix<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<()> {
+        let (epilogue, rows) = (self.epilogue, Rows::OfA(rows));
+        let problem = Problem::with_rows(stream, alpha, table, b, beta, c, epilogue, rows)?;
+        self.run_problem(stream, problem.in_precision(self.precision)?)
+    }
+
+    /// `table[rows[r]] = activation(alpha·(A·B)[r] + beta·table[rows[r]] + bias)` for each row `r` of the product, without
+    /// a copy of the product in memory. Rows of the table that no index names keep their elements.
+    ///
+    /// A and the table are row-major. If several indices are the same and `beta` is 0, each element of their row comes from
+    /// one of the product's rows. With another `beta`, all indices must be different, because the products do not see
+    /// each other's sums. An index that is no row of the table is never used as an address.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut, OutOfRange};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
+    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let indices = stream.upload(&[2i64, 7])?;
+    /// let mut table = stream.upload(&[5.0f32; 3 * 2])?;
+    /// let rows = IndexedRows::new(&stream)?.out_of_range(OutOfRange::Skip);
+    /// Gemm::new().run_scattered(
+    ///     &stream,
+    ///     1.0,
+    ///     Matrix::row_major(&a, 2, 2)?,
+    ///     Matrix::row_major(&b, 2, 2)?,
+    ///     1.0,
+    ///     MatrixMut::row_major(&mut table, 3, 2)?,
+    ///     rows.by(&indices)?,
+    /// )?;
+    /// assert_eq!(stream.download(&table)?, [5.0, 5.0, 5.0, 5.0, 6.0, 25.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). Also if there is not an index for each row of A, if A or the table is column-major, if there
+    /// is a residual, or if the table has another type than the kernels write: that of A, or `i32` for `i8`.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
+    pub fn run_scattered<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: T::Factor,
+        table: MatrixMut<'_, D>,
+        rows: RowIndices<'_>,
+    ) -> Result<()> {
+        let (epilogue, rows) = (self.epilogue, Rows::OfC(rows));
+        let problem = Problem::with_rows(stream, alpha, a, b, beta, table, epilogue, rows)?;
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 

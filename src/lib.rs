@@ -29,8 +29,8 @@ pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
-    KernelFamily, Operand, Plan, Precision, ProblemKey, Tuning, TuningEntry, gemm, gemm_batched,
-    recorded_problems,
+    IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey, RowIndices, Tuning,
+    TuningEntry, gemm, gemm_batched, recorded_problems,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};

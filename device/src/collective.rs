@@ -4,7 +4,7 @@
 //! | topic | types |
 //! |---|---|
 //! | which tiles a block computes | [`PersistentTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Cluster`] |
-//! | stages of tiles in shared memory | [`Pipeline`], [`Stages`], [`TileRing`] |
+//! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
 //! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
@@ -12,6 +12,7 @@
 
 mod cluster_reduce;
 mod cluster_shape;
+mod copy_producer;
 mod fixup;
 mod fragment_words;
 mod groups;
@@ -24,6 +25,7 @@ mod tile_ring;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape};
+pub use copy_producer::CopyProducer;
 pub use fixup::{ArrivalCounters, Fixup};
 pub use groups::{Group, GroupedTileScheduler, Groups, SizesAre};
 pub use ordered_barrier::OrderedBarrier;

@@ -16,19 +16,30 @@
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod elements;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod embedding_bag;
 mod indices;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod ordered_add;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod owners;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod permute;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod routing;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod rows;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod scatter;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod scatter_add;
 pub mod shapes;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod sorting;
 
+pub(crate) use args::report_miss;
 pub use args::{OutOfRange, RowArgs};
 pub use indices::Indices;
 pub use shapes::Shape;
@@ -37,6 +48,7 @@ pub use shapes::Shape;
 ///
 /// Two blocks on a multiprocessor allow 128 registers. No instance needs as many, but told so, the assembler does not
 /// spill to have more blocks.
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 macro_rules! row_instances {
     ($operation:ident: $($(#[$doc:meta])* $name:ident = $shape:ident, $unit:ty;)+) => {
         cutlet_device::instantiate! {$(
@@ -52,4 +64,5 @@ macro_rules! row_instances {
         )+}
     };
 }
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 use row_instances;

@@ -3,10 +3,10 @@
 //! | seam | file | implementations |
 //! |---|---|---|
 //! | which tiles a block computes | [`scheduler`] | persistent, in clusters, with splits |
-//! | how operands reach shared memory | [`loader`] | TMA with multicast |
+//! | how operands reach shared memory | [`loader`] | TMA with multicast; rows that indices name, by `cp.async` |
 //! | how accumulators are computed | [`mainloop`] | `wgmma` |
 //! | what is applied to them | [`epilogue`] | types that compose |
-//! | how C is written | [`store`] | TMA, vectors, partial output, fixup |
+//! | how C is written | [`store`] | TMA, vectors, partial output, fixup; rows that indices name |
 //!
 //! [`sm90`] is the family for Hopper's tensor cores. Two families share one kernel, [`multistage`]: [`sm80`] for tensor
 //! cores from Ampere on, and [`simt`] for CUDA cores. [`config`] has the types that a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial output, a second
@@ -20,6 +20,7 @@ pub mod epilogue_pass;
 pub mod loader;
 pub mod mainloop;
 pub mod multistage;
+pub mod named_rows;
 pub mod scheduler;
 pub mod simt;
 pub mod sm80;

@@ -6,7 +6,6 @@
 #![no_std]
 
 pub mod fill;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod gather;
 pub mod gemm;
 pub mod repack;

@@ -103,6 +103,15 @@ impl Bounds {
         Self { rest }
     }
 
+    /// The same check for an offset that is `columns` further on.
+    #[inline(always)]
+    fn moved_along_rows(&self, columns: i32) -> Self {
+        let [rows, rest] = self.rest;
+        Self {
+            rest: [rows, rest.wrapping_sub(columns)],
+        }
+    }
+
     #[inline(always)]
     fn hold(&self, coord: Coord) -> bool {
         coord[0] < self.rest[0] && coord[1] < self.rest[1]

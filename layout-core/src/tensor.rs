@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::coverage::{assert_at_most_once, assert_exact};
-use crate::inner::{Bound, Inner, MatrixInner};
+use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex};
 use crate::partition::AccessWidth;
 use crate::tile::{Extents, matrix_extents};
 use crate::{
@@ -450,6 +450,41 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
             let to = to.engine.offset(to.bound.index(v));
             f(from, to, self.bound.count(v, Self::WIDTH));
         });
+    }
+}
+
+impl<E: Engine, X: Engine<Element: RowIndex>, C: ThreadValue> Partition<E, Gather<X>, C> {
+    /// The thread's share of the tile that begins `columns` further on in the same rows, which is not negative. The
+    /// indices of the rows are not read again, so that a loop over a row's tiles reads each index once.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Gather, L, Tensor, Tv};
+    ///
+    /// type Row = Tv<L!(2:1@0), L!(2:1@1)>; // two threads, two neighbours of a row each
+    ///
+    /// let table = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]; // 2×5
+    /// let indices = [1i32, 0];
+    /// // SAFETY: there is an index for each row, and the rows that they name lie in the table.
+    /// let rows = unsafe {
+    ///     let inner = Gather::new(indices.as_ptr(), [2, 5], 2, 5);
+    ///     Tensor::new(table.as_ptr(), inner)
+    /// };
+    /// let first = rows.local_tile::<L!((2, 2):(1@0, 1@1))>((0, 0)).partition::<Row>(0u32);
+    /// let [second, third] = [2, 4].map(|columns| first.moved_along_rows(columns).load(-1));
+    /// assert_eq!([second.get(0), second.get(1)], [7, 8]);
+    /// assert_eq!([third.get(0), third.get(1)], [9, -1]); // the row ends
+    /// ```
+    #[inline(always)]
+    pub fn moved_along_rows(&self, columns: i32) -> Self {
+        debug_assert!(
+            columns >= 0,
+            "tiles of the same rows lie behind one another"
+        );
+        Self {
+            engine: self.engine.offset(columns as i64),
+            bound: self.bound.moved_along_rows(columns),
+            layout: PhantomData,
+        }
     }
 }
 

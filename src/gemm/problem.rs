@@ -11,6 +11,7 @@ use cutlet_kernels::gemm::epilogue::{
 };
 
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
+use super::indexed_rows::{Rows, RowsShape};
 use super::operand::Operand;
 use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
@@ -27,6 +28,7 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
     pub groups: Groups<'a>,
+    pub rows: Rows<'a>,
 }
 
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
@@ -56,7 +58,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
         let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)
+        Self::checked(stream, alpha, a, b, beta, c, epilogue, Rows::Own, addresses)
     }
 
     /// The problem of the operands that have these addresses.
@@ -69,6 +71,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         beta: T::Factor,
         c: MatrixMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
+        rows: Rows<'a>,
         [addresses_a, addresses_b, addresses_c]: [Range<u64>; 3],
     ) -> Result<Self> {
         let agree = |what: &str, left: usize, right: usize| {
@@ -77,7 +80,24 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             }
             refuse(format!("{what} are {left} and {right}; make them agree"))
         };
-        agree("the rows of A and C", a.rows(), c.rows())?;
+        let m = match &rows {
+            Rows::Own => {
+                agree("the rows of A and C", a.rows(), c.rows())?;
+                c.rows()
+            }
+            Rows::OfA(rows) => {
+                agree("the indices and the rows of C", rows.len(), c.rows())?;
+                c.rows()
+            }
+            Rows::OfC(rows) => {
+                agree("the rows of A and the indices", a.rows(), rows.len())?;
+                a.rows()
+            }
+        };
+        if let Rows::OfA(rows) | Rows::OfC(rows) = &rows {
+            rows.in_stream(stream)?;
+            disjoint("gemm", "the indices", rows.addresses(), addresses_c.clone())?;
+        }
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
         agree("the columns of B and C", b.columns(), c.columns())?;
         in_stream("gemm", stream, "A", a.view)?;
@@ -86,7 +106,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         epilogue.in_stream(stream)?;
         disjoint("gemm", "A", addresses_a, addresses_c.clone())?;
         disjoint("gemm", "B", addresses_b, addresses_c.clone())?;
-        epilogue.check(c.rows(), c.columns(), addresses_c)?;
+        epilogue.check(m, c.columns(), addresses_c)?;
         epilogue.check_arithmetic::<T::Factor>()?;
 
         // With k = 0 the product is 0, even if alpha is infinite or NaN.
@@ -104,7 +124,31 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: Precision::Exact,
             epilogue,
             groups: Groups::ONE,
+            rows,
         })
+    }
+
+    /// The problem in which the rows of a table, A or C, are named by indices. All three matrices but B must be row-major,
+    /// because rows are copied. Refuses a residual of a scattered product, and what [`new`](Self::new) refuses.
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
+    pub fn with_rows(
+        stream: &Stream,
+        alpha: T::Factor,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        beta: T::Factor,
+        c: MatrixMut<'a, D>,
+        epilogue: EpilogueArgs<'a, D>,
+        rows: Rows<'a>,
+    ) -> Result<Self> {
+        check_orders(a.order(), c.order())?;
+        if matches!(rows, Rows::OfC(_)) && epilogue.residual.is_some() {
+            return refuse(
+                "a scattered product has no residual; use the table, and `beta`".to_string(),
+            );
+        }
+        let addresses = [a.addresses(), b.addresses(), c.addresses()];
+        Self::checked(stream, alpha, a, b, beta, c, epilogue, rows, addresses)
     }
 
     /// The problems of a batch. Refuses batches of different lengths, and what [`new`](Self::new) refuses.
@@ -117,7 +161,8 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixBatchMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
     ) -> Result<Self> {
-        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, Sizes::None)?;
+        let (sizes, rows) = (Sizes::None, Rows::Own);
+        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes, rows)?;
         Ok(problem.with_row_major_c())
     }
 
@@ -133,8 +178,12 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixBatchMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
         sizes: Sizes<'a>,
+        rows: Rows<'a>,
     ) -> Result<Self> {
-        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes)?;
+        if !rows.are_own() {
+            check_orders(a.first.order(), c.first.order())?;
+        }
+        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes, rows)?;
         if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
             if sizes.len() != problem.groups.count {
@@ -162,6 +211,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         c: MatrixBatchMut<'a, D>,
         epilogue: EpilogueArgs<'a, D>,
         sizes: Sizes<'a>,
+        rows: Rows<'a>,
     ) -> Result<Self> {
         let counts = [a.count(), b.count(), c.count()];
         let [count, ..] = counts;
@@ -195,7 +245,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             sizes,
         };
         let (a, b, c) = (a.first, b.first, c.first);
-        let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, addresses)?;
+        let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, rows, addresses)?;
         Ok(Problem { groups, ..problem })
     }
 
@@ -229,12 +279,17 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
 
     /// (m, n, k).
     pub fn extents(&self) -> (usize, usize, usize) {
-        (self.c.rows(), self.c.columns(), self.a.columns())
+        let m = match self.rows {
+            Rows::Own | Rows::OfA(_) => self.c.rows(),
+            Rows::OfC(_) => self.a.rows(),
+        };
+        (m, self.c.columns(), self.a.columns())
     }
 
-    /// Whether C has no elements.
+    /// Whether the product has no elements.
     pub fn is_empty(&self) -> bool {
-        self.c.rows() == 0 || self.c.columns() == 0 || self.groups.count == 0
+        let (m, n, _) = self.extents();
+        m == 0 || n == 0 || self.groups.count == 0
     }
 
     /// The part of the problem that a plan depends on.
@@ -251,7 +306,19 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: self.precision,
             epilogue: self.epilogue.shape(),
             groups: self.groups.shape(),
+            rows: self.rows.shape(),
         }
+    }
+}
+
+/// Refuses a table, or the other matrix beside B, that is column-major.
+fn check_orders(a: Order, c: Order) -> Result<()> {
+    match [a, c] {
+        [Order::RowMajor, Order::RowMajor] => Ok(()),
+        _ => refuse(
+            "the rows of a table are copied, and A or C is column-major; make both row-major"
+                .to_string(),
+        ),
     }
 }
 
@@ -357,6 +424,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
                 extents: self.c.extents,
             },
             groups: Groups::ONE,
+            rows: Rows::Own,
             alpha: self.alpha,
             beta: self.beta,
             precision: self.precision,
@@ -392,7 +460,8 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
 
     /// The epilogue without the activation.
     pub(super) fn linear(&self) -> Linear<D> {
-        let extent = [self.c.rows() as i32, self.c.columns() as i32];
+        let (m, n, _) = self.extents();
+        let extent = [m as i32, n as i32];
         let mut linear = Linear::new(self.alpha, extent);
         // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
         // borrowed for the call.
@@ -445,6 +514,7 @@ pub struct ProblemShape {
     precision: Precision,
     epilogue: EpilogueShape,
     groups: GroupsShape,
+    rows: RowsShape,
 }
 
 impl ProblemShape {
@@ -485,6 +555,11 @@ impl fmt::Display for ProblemShape {
             ", beta {beta}, {} products, {}",
             self.precision, self.epilogue
         )?;
+        match self.rows {
+            RowsShape::Own => {}
+            RowsShape::OfA(_) => write!(f, ", rows of A by indices")?,
+            RowsShape::OfC(_) => write!(f, ", rows of C by indices")?,
+        }
         let GroupsShape {
             count,
             strides: [a, b, c],

@@ -113,6 +113,10 @@ pub fn plan<T: Operand, D: DeviceData>(
     match (found.fastest, found.refusals.pop()) {
         (Some(planned), _) => Ok(planned.into()),
         (None, Some(refusal)) if all_refuse => Err(refusal),
+        (None, _) if !problem.rows.are_own() && kernel.is_none() => Err(Error::Arithmetic {
+            asked: "a product with rows of a table".to_string(),
+            found: "no kernel has it for these element types; use a table of A's type, of i32 for i8",
+        }),
         (None, _) if problem.groups.have_sizes() => Err(Error::Arithmetic {
             asked: "a product of groups whose rows are known on the device".to_string(),
             found: "no kernel has it for these element types; use a C of A's type, of i32 for i8",

@@ -74,8 +74,9 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
         shared.take_storage()
     }
 
-    /// Initialises the barriers. `producers` threads of a block announce bytes for each stage: usually one thread.
-    /// `consumers` warpgroups of each block release each stage.
+    /// Initialises the barriers. `producers` threads of a block arrive for each stage: usually one thread, which announces
+    /// bytes, or [`CopyProducer::ARRIVALS`](super::CopyProducer::ARRIVALS). `consumers` warpgroups of each block release
+    /// each stage.
     ///
     /// One thread of the block calls it. Then all threads of the block meet at a barrier, or all threads of the cluster
     /// if it has more than one block, before any thread uses the pipeline.
@@ -117,28 +118,28 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
     }
 
     #[inline(always)]
-    fn full(self, stage: u32) -> Mbarrier {
+    pub(super) fn full(self, stage: u32) -> Mbarrier {
         Mbarrier::from_shared(self.full.offset(stage as i64))
     }
 
     #[inline(always)]
-    fn empty(self, stage: u32) -> Mbarrier {
+    pub(super) fn empty(self, stage: u32) -> Mbarrier {
         Mbarrier::from_shared(self.empty.offset(stage as i64))
     }
 }
 
 /// A stage, and the parity of the phase to wait for.
 #[derive(Clone, Copy, Debug)]
-struct Cursor<S> {
-    stage: u32,
-    parity: u32,
+pub(super) struct Cursor<S> {
+    pub(super) stage: u32,
+    pub(super) parity: u32,
     stages: PhantomData<S>,
 }
 
 impl<S: StageCount> Cursor<S> {
     /// The first stage.
     #[inline(always)]
-    const fn first(parity: u32) -> Self {
+    pub(super) const fn first(parity: u32) -> Self {
         Self {
             stage: 0,
             parity,
@@ -154,7 +155,7 @@ impl<S: StageCount> Cursor<S> {
     }
 
     #[inline(always)]
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.stage += 1;
         if self.stage == S::STAGES as u32 {
             self.stage = 0;
@@ -220,10 +221,7 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
         let full = self.pipeline.full(stage);
         full.arrive_expect_tx(bytes);
         self.at.advance();
-        Filling {
-            stage: StageIdx(stage),
-            full,
-        }
+        Filling::new(stage, full)
     }
 
     /// Waits until consumers have released every stage that this producer has filled.
@@ -250,6 +248,15 @@ pub struct Filling {
 }
 
 impl Filling {
+    /// The filling of a stage whose full barrier is `full`.
+    #[inline(always)]
+    pub(super) const fn new(stage: u32, full: Mbarrier) -> Self {
+        Self {
+            stage: StageIdx(stage),
+            full,
+        }
+    }
+
     /// The index of the stage.
     #[inline(always)]
     pub const fn stage(&self) -> StageIdx {

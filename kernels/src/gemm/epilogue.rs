@@ -20,7 +20,7 @@ pub use activation::{
 };
 pub use bias::{ColumnBias, RowBias};
 pub use element::{Accumulator, ElementC};
-pub use fused::{BiasAlong, Fused, Linear};
+pub use fused::{BiasAlong, Fused, FusedWithOld, Linear};
 pub(in crate::gemm) use operands::COLUMNS;
 pub use operands::EpilogueOperands;
 pub use residual::Residual;

@@ -7,6 +7,7 @@
 //! | [`staging`] | how an operand's k-tiles lie in shared memory, and which thread copies what |
 //! | `loader` | the copies |
 //! | `kernel` | the kernel |
+//! | `named_rows` | the kernel for rows of tables |
 //! | `store` | from accumulators to C, through shared memory |
 //! | [`instance`] | what the host knows of a kernel |
 //!
@@ -17,8 +18,10 @@ pub mod config;
 pub mod instance;
 mod kernel;
 mod loader;
+mod named_rows;
 pub mod staging;
 mod store;
 
 pub use config::{Config, MultistageArgs, Product, Storage};
 pub use kernel::gemm;
+pub use named_rows::{NamedOperands, named_rows_gemm};

@@ -7,10 +7,11 @@
 //! |---|---|
 //! | `config` | what a kernel's type says |
 //! | `product` | multiply-adds over a stage |
-//! | [`instances`] | the kernels that the library launches |
+//! | [`instances`], [`row_instances`] | the kernels that the library launches |
 
 mod config;
 pub mod instances;
 mod product;
+pub mod row_instances;
 
-pub use config::{Lanes, Reads, Simt, ThreadTile, Transposed, Unaligned, Warps};
+pub use config::{Lanes, Named, Reads, Simt, ThreadTile, Transposed, Unaligned, Warps};

@@ -8,11 +8,12 @@
 //! | `config` | what a kernel's type says |
 //! | [`arithmetic`] | how a warp loads and multiplies blocks, for each element type |
 //! | `product` | the blocks of a warp |
-//! | [`instances`] | the kernels that the library launches |
+//! | [`instances`], [`row_instances`] | the kernels that the library launches |
 
 pub mod arithmetic;
 mod config;
 pub mod instances;
 mod product;
+pub mod row_instances;
 
-pub use config::{Blocks, Reads, Sm80, Unaligned, Warps, Words};
+pub use config::{Blocks, Named, Reads, Sm80, Unaligned, Warps, Words};

@@ -5,11 +5,14 @@
 //! | `config` | what a kernel's type says |
 //! | `kernel` | the roles of a block's warpgroups |
 //! | `loader` | TMA loads with multicast |
+//! | `row_loader` | copies of named rows of A, beside TMA loads of B |
 //! | `mainloop` | `wgmma` over the pipeline's stages |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
-//! | [`instance`], [`instances`], [`grouped_instances`] | what the host knows of a kernel, and the kernels that the library launches |
+//! | `row_store` | from accumulators to named rows of C |
+//! | [`instance`] | what the host knows of a kernel |
+//! | [`instances`], [`grouped_instances`], [`row_instances`] | the kernels that the library launches |
 
 mod config;
 mod epilogue_subtiles;
@@ -21,8 +24,11 @@ mod kernel;
 mod loader;
 mod mainloop;
 mod partial_output;
+pub mod row_instances;
+mod row_loader;
+mod row_store;
 mod store;
 
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::{gemm, grouped_gemm};
+pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm};

@@ -23,6 +23,9 @@ pub trait Store {
         accumulators: Self::Accumulators,
         prepared: Self::Prepared,
     );
+
+    /// Waits until the block's memory may be given up.
+    fn drain(self);
 }
 
 /// How accumulators are written in f32 where C would be, if they are.

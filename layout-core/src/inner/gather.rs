@@ -121,7 +121,7 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
         BoundGather {
             rows,
             bounds,
-            first_row: offset[0] as i64,
+            origin: offset,
         }
     }
 }
@@ -145,10 +145,28 @@ struct Row {
 pub struct BoundGather<L: StaticLayout> {
     rows: Fragment<Row, L>,
     bounds: Bounds,
-    first_row: i64,
+    origin: Coord,
 }
 
 impl<L: StaticLayout> BoundGather<L> {
+    /// The coordinate of value `v` in the gathered matrix; it may lie beyond the extents.
+    #[inline(always)]
+    pub fn coordinate(&self, v: usize) -> Coord {
+        let of_value = coordinate::<L>(v);
+        [self.origin[0] + of_value[0], self.origin[1] + of_value[1]]
+    }
+
+    /// The same values `columns` further on, for an engine that is moved as far.
+    #[inline(always)]
+    pub(crate) fn moved_along_rows(&self, columns: i32) -> Self {
+        let [row, column] = self.origin;
+        Self {
+            bounds: self.bounds.moved_along_rows(columns),
+            origin: [row, column + columns],
+            ..*self
+        }
+    }
+
     /// Calls `f(r)` for each row `r` of the values that lies inside the extents, but whose table entry names no row of
     /// the source.
     #[inline(always)]
@@ -157,7 +175,7 @@ impl<L: StaticLayout> BoundGather<L> {
             let coord = coordinate::<L>(v);
             let reads_index = const { &FirstOfRow::<L>::TABLE }[v] as usize == v;
             if reads_index && self.bounds.hold(coord) && !self.rows.get(v).exists {
-                f(self.first_row + coord[0] as i64);
+                f(self.origin[0] as i64 + coord[0] as i64);
             }
         });
     }

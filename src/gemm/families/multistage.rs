@@ -2,14 +2,17 @@
 
 use std::num::NonZeroU32;
 
-use cutlet_device::{DeviceData, GlobalMut};
+use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
 use cutlet_host::{Function, LaunchArgs, Stream};
-use cutlet_kernels::gemm::epilogue::Fused;
-use cutlet_kernels::gemm::multistage::MultistageArgs;
-use cutlet_kernels::gemm::multistage::instance::{self, Read};
+use cutlet_kernels::gather::OutOfRange;
+use cutlet_kernels::gemm::epilogue::{Accumulator, Fused, FusedWithOld, Scale, Then};
+use cutlet_kernels::gemm::multistage::instance::{self, NamedArguments, Read};
+use cutlet_kernels::gemm::multistage::{MultistageArgs, NamedOperands};
+use cutlet_kernels::gemm::named_rows::NamedRows;
 use cutlet_layout_core::{Divisor, Raster};
 
 use super::memory_rate;
+use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
@@ -20,15 +23,26 @@ use crate::{Matrix, Order, Result};
 type Arguments<T, O> = instance::Arguments<T, O, Fused<O>>;
 /// A kernel whose C has elements `O`.
 pub type Instance<T, O> = instance::Instance<T, O, Fused<O>>;
+/// A kernel for rows of tables.
+pub type NamedInstance<T, O> =
+    instance::Instance<T, O, FusedWithOld<O>, NamedArguments<T, O, FusedWithOld<O>>>;
+
+/// The kernels of a family for operands `T` and a C of `O`.
+pub struct Kernels<T: Elements, O: Output<Acc = T::Factor>> {
+    /// Those for matrices.
+    pub plain: &'static [Instance<T, O>],
+    /// Those for rows of tables.
+    pub named: &'static [NamedInstance<T, O>],
+}
 
 /// Bytes of the widest access.
 const WIDEST: usize = 16;
 /// Rows of tiles that blocks visit together, so that their reads hit the L2 cache.
 const GROUP: u32 = 8;
 
-/// An instance, and how it is launched.
-pub struct Candidate<T: Elements, O: Output<Acc = T::Factor>> {
-    instance: &'static Instance<T, O>,
+/// An instance `I`, and how it is launched.
+struct Candidate<I: 'static> {
+    instance: &'static I,
     /// Whether it computes Cᵀ = Bᵀ·Aᵀ.
     transposed: bool,
     /// K-tiles of a split.
@@ -37,69 +51,87 @@ pub struct Candidate<T: Elements, O: Output<Acc = T::Factor>> {
     clocks: f64,
 }
 
-impl<T: Elements, O: Output<Acc = T::Factor>> Clone for Candidate<T, O> {
+impl<I> Clone for Candidate<I> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T: Elements, O: Output<Acc = T::Factor>> Copy for Candidate<T, O> {}
+impl<I> Copy for Candidate<I> {}
 
 /// Plans a C of the type that the kernels write: with the fastest of the instances, or with the one of this name. A
 /// multiprocessor's peak is `peak` products in a clock.
 pub fn to_own_type<T: Elements, O: Output<Acc = T::Factor>>(
-    instances: &'static [Instance<T, O>],
+    kernels: Kernels<T, O>,
     peak: f64,
     stream: &Stream,
     problem: &Problem<'_, T, O>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, O>>> {
-    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
-        return Ok(None);
-    };
-    let kernel = candidate.load(stream)?;
-    Ok(Some(Planned {
-        kernel: candidate.instance.kernel.name(),
-        clocks: candidate.clocks,
-        launch: match candidate.splits {
-            1 => Box::new(Direct(kernel)),
-            _ => Box::new(ByPartials(kernel)),
-        },
-    }))
+    if !problem.rows.are_own() {
+        let candidate = choose(kernels.named, peak, stream, problem, kernel);
+        return planned(candidate, stream, |kernel| match kernel.candidate.splits {
+            1 => Box::new(DirectNamed(kernel)),
+            _ => Box::new(PartialsNamed(kernel)),
+        });
+    }
+    let candidate = choose(kernels.plain, peak, stream, problem, kernel);
+    planned(candidate, stream, |kernel| match kernel.candidate.splits {
+        1 => Box::new(Direct(kernel)),
+        _ => Box::new(ByPartials(kernel)),
+    })
 }
 
 /// Plans a C of any type: a second kernel makes it.
 pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>>(
-    instances: &'static [Instance<T, O>],
+    kernels: Kernels<T, O>,
     peak: f64,
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, D>>> {
-    // Partials are of one product.
-    if !problem.groups.are_one() {
+    // Partials are of one product, whose rows are in order.
+    if !problem.groups.are_one() || matches!(problem.rows, Rows::OfC(_)) {
         return Ok(None);
     }
-    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
-        return Ok(None);
+    let planned = match problem.rows.are_own() {
+        true => {
+            let candidate = choose(kernels.plain, peak, stream, problem, kernel);
+            planned(candidate, stream, |kernel| {
+                Box::new(ByPartials(kernel)) as _
+            })?
+        }
+        false => {
+            let candidate = choose(kernels.named, peak, stream, problem, kernel);
+            planned(candidate, stream, |kernel| {
+                Box::new(PartialsNamed(kernel)) as _
+            })?
+        }
     };
-    Ok(Some(Planned {
-        kernel: candidate.instance.kernel.name(),
-        clocks: candidate.clocks + SECOND_KERNEL,
-        launch: Box::new(ByPartials(candidate.load(stream)?)),
+    Ok(planned.map(|it| Planned {
+        clocks: it.clocks + SECOND_KERNEL,
+        ..it
     }))
 }
 
-impl<T: Elements, O: Output<Acc = T::Factor>> Candidate<T, O> {
-    /// Loads the kernel.
-    fn load(self, stream: &Stream) -> Result<Multistage<T, O>> {
-        let function = stream
-            .device()
-            .load(&cutlet_kernels::PTX, self.instance.kernel)?;
-        Ok(Multistage {
+/// Loads a candidate's kernel and plans its launch.
+fn planned<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs, D: DeviceData>(
+    candidate: Option<Candidate<instance::Instance<T, O, Epi, A>>>,
+    stream: &Stream,
+    launch: impl FnOnce(Multistage<instance::Instance<T, O, Epi, A>, A>) -> Box<dyn Launch<T, D>>,
+) -> Result<Option<Planned<T, D>>> {
+    let Some(candidate) = candidate else {
+        return Ok(None);
+    };
+    let kernel = candidate.instance.kernel;
+    let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
+    Ok(Some(Planned {
+        kernel: kernel.name(),
+        clocks: candidate.clocks,
+        launch: launch(Multistage {
             function,
-            candidate: self,
-        })
-    }
+            candidate,
+        }),
+    }))
 }
 
 /// The names of the instances for operands of these orders.
@@ -168,20 +200,20 @@ fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand
 }
 
 /// The fastest way to launch an instance.
-fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
-    instances: &'static [Instance<T, O>],
+fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
+    instances: &'static [instance::Instance<T, O, Epi, A>],
     peak: f64,
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
-) -> Option<Candidate<T, O>> {
+) -> Option<Candidate<instance::Instance<T, O, Epi, A>>> {
     let (m, n, k) = problem.extents();
     let [a, b] = operands(problem);
     let memory_rate = OF_MEMORY_RATE * memory_rate(stream.device());
-    let mut fastest: Option<Candidate<T, O>> = None;
+    let mut fastest: Option<Candidate<_>> = None;
     for transposed in [false, true] {
-        // Groups have rows, not columns.
-        if transposed && problem.groups.have_sizes() {
+        // Groups, and tables, have rows, not columns.
+        if transposed && (problem.groups.have_sizes() || !problem.rows.are_own()) {
             continue;
         }
         let (operands, extents) = match transposed {
@@ -206,6 +238,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, D: DeviceData>(
                 blocks: instance.blocks as usize,
                 extents: [extents[0], extents[1], k],
                 groups: problem.groups,
+                is_split: problem.groups.are_one() && !matches!(problem.rows, Rows::OfC(_)),
                 multiprocessors: stream.device().multiprocessors() as usize,
                 memory_rate,
                 bytes: size_of::<T>(),
@@ -238,6 +271,8 @@ struct Estimate<'a> {
     extents: [usize; 3],
     /// The products.
     groups: Groups<'a>,
+    /// Whether k may be split: the partials of one product, whose rows are in order, can be added.
+    is_split: bool,
     multiprocessors: usize,
     /// Bytes that memory brings in a clock.
     memory_rate: f64,
@@ -284,11 +319,10 @@ impl Estimate<'_> {
     fn ways(&self) -> impl Iterator<Item = usize> {
         let (tiles, k_tiles) = (self.tiles(), self.k_tiles());
         let at_a_time = self.multiprocessors * self.blocks;
-        // The splits of one product alone can be added.
-        let few = 1..=if self.groups.are_one() { 8 } else { 1 };
+        let is_split = self.is_split;
+        let few = 1..=if is_split { 8 } else { 1 };
         let filling = (1..=6).map(move |rounds| rounds * at_a_time / 2 / tiles);
-        let are_one = self.groups.are_one();
-        let splits = few.chain(filling.filter(move |&splits| splits > 8 && are_one));
+        let splits = few.chain(filling.filter(move |&splits| splits > 8 && is_split));
         splits
             .map(move |splits| k_tiles.div_ceil(splits.min(MOST_SPLITS)).max(1))
             .take_while(move |&split_k_tiles| split_k_tiles >= LEAST_K_TILES.min(k_tiles).max(1))
@@ -322,44 +356,100 @@ impl Estimate<'_> {
 }
 
 /// A kernel writes C.
-struct Direct<T: Elements, O: Output<Acc = T::Factor>>(Multistage<T, O>);
+struct Direct<T: Elements, O: Output<Acc = T::Factor>>(Multistage<Instance<T, O>, Arguments<T, O>>);
 
 impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, O>) -> Result<()> {
         let Direct(kernel) = self;
         let mut problem = kernel.oriented(problem);
-        let c = &problem.c;
-        let in_fours = problem.reads_pairs()
-            && c.order() == Order::RowMajor
-            && c.starts_runs_at(4 * size_of::<O>())
-            && problem.groups.strides[2].is_multiple_of(4)
-            && c.columns().is_multiple_of(4);
         let args = MultistageArgs {
-            strides_c: c.strides(),
-            in_fours: in_fours.into(),
             is_identity: problem.is_product_alone().into(),
-            ..kernel.args(&problem)
+            ..kernel.args_to_c(&problem)
         };
         let fused = problem.fused();
         let nowhere = GlobalMut::from_ptr(std::ptr::null_mut());
         let (a, b) = (problem.a.view, problem.b.view);
-        for first_group in (0..problem.groups.count as u32).step_by(MOST_GROUPS as usize) {
-            let args = MultistageArgs {
-                first_group,
-                ..args
-            };
-            let groups = (problem.groups.count as u32 - first_group).min(MOST_GROUPS);
+        kernel.each_launch(args, |groups, args| {
             let c = &mut problem.c.view;
             // SAFETY: the matrices and sizes were checked against their memory. C overlaps neither A nor B, and is
             // borrowed mutably.
-            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, fused))? };
-        }
-        Ok(())
+            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, fused)) }
+        })
+    }
+}
+
+/// A kernel for rows of tables writes C.
+struct DirectNamed<T: Elements, O: Output<Acc = T::Factor>>(NamedKernel<T, O>);
+
+/// A kernel for rows of tables, and how it is launched.
+type NamedKernel<T, O> = Multistage<NamedInstance<T, O>, NamedArguments<T, O, FusedWithOld<O>>>;
+
+impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for DirectNamed<T, O> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, O>) -> Result<()> {
+        let DirectNamed(kernel) = self;
+        let args = kernel.args_to_c(&problem);
+        let rows = named_operands(&problem);
+        let fused = fused_with_old(&mut problem);
+        let nowhere = GlobalMut::from_ptr(std::ptr::null_mut());
+        let (a, b) = (problem.a.view, problem.b.view);
+        kernel.each_launch(args, |groups, args| {
+            let c = &mut problem.c.view;
+            // SAFETY: as in `Direct`. There is an index for each row of the product, and the kernel compares each index with
+            // the table.
+            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, rows, fused)) }
+        })
+    }
+}
+
+/// The rows of the problem's A and C. Rows that no indices name stand for themselves.
+fn named_operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> NamedOperands {
+    let (a, c) = (&problem.a, &problem.c);
+    let own = |rows: usize, ld: usize| NamedRows {
+        indices: Global::from_ptr(std::ptr::null()),
+        first_miss: GlobalMut::from_ptr(std::ptr::null_mut()),
+        table_rows: rows as i64,
+        ld: ld as i64,
+        wide_indices: 0,
+        out_of_range: OutOfRange::SKIP,
+    };
+    let (rows_a, rows_c) = match &problem.rows {
+        Rows::Own => (None, None),
+        Rows::OfA(rows) => (Some(rows), None),
+        Rows::OfC(rows) => (None, Some(rows)),
+    };
+    let named = |rows: Option<&RowIndices<'_>>, count: usize, ld: usize| match rows {
+        None => own(count, ld),
+        Some(rows) => rows.named(count, ld),
+    };
+    NamedOperands {
+        a: named(rows_a, a.rows(), a.ld()),
+        c: named(rows_c, c.rows(), c.ld()),
+    }
+}
+
+/// The whole epilogue of a problem in which the store finds the old elements of C. A residual is found by its rows.
+fn fused_with_old<T: Elements, O: Output<Acc = T::Factor>>(
+    problem: &mut Problem<'_, T, O>,
+) -> FusedWithOld<O> {
+    let (alpha, beta) = (problem.alpha, problem.beta);
+    problem.alpha = T::Factor::ONE;
+    let mut of_old = T::Factor::ZERO;
+    if problem.epilogue.residual.is_none() {
+        (of_old, problem.beta) = (beta, T::Factor::ZERO);
+    }
+    Then {
+        first: Scale {
+            alpha,
+            beta: of_old,
+        },
+        second: problem.fused(),
     }
 }
 
 /// A kernel writes partials, and a second kernel makes C of them.
-struct ByPartials<T: Elements, O: Output<Acc = T::Factor>>(Multistage<T, O>);
+struct ByPartials<T: Elements, O: Output<Acc = T::Factor>>(
+    Multistage<Instance<T, O>, Arguments<T, O>>,
+);
 
 impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch<T, D>
     for ByPartials<T, O>
@@ -367,15 +457,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
         let ByPartials(kernel) = self;
         let problem = kernel.oriented(problem);
-        let (m, n, _) = problem.extents();
-        let splits = kernel.candidate.splits as u32;
-        let mut partials = Partials::new(stream, [m, n.next_multiple_of(4)], splits)?;
-        let [_, ld] = partials.extent;
-        let args = MultistageArgs {
-            partial_ld: ld as i64,
-            split_stride: (m * ld) as i64,
-            ..kernel.args(&problem)
-        };
+        let (mut partials, args) = kernel.partials(stream, &problem)?;
         let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
         let (a, b) = (problem.a.view, problem.b.view);
         let to = partials.elements.view_mut();
@@ -389,19 +471,99 @@ impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch
     }
 }
 
-/// A kernel, and how it is launched.
-struct Multistage<T: Elements, O: Output<Acc = T::Factor>> {
-    function: Function<Arguments<T, O>>,
-    candidate: Candidate<T, O>,
+/// A kernel writes partials of rows of a table, and a second kernel makes C of them.
+struct PartialsNamed<T: Elements, O: Output<Acc = T::Factor>>(NamedKernel<T, O>);
+
+impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch<T, D>
+    for PartialsNamed<T, O>
+{
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+        let PartialsNamed(kernel) = self;
+        let (mut partials, args) = kernel.partials(stream, &problem)?;
+        let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
+        let (a, b) = (problem.a.view, problem.b.view);
+        let to = partials.elements.view_mut();
+        let rows = named_operands(&problem);
+        let identity = Then {
+            first: Scale::ONE,
+            second: Fused::identity(),
+        };
+        // SAFETY: as in `ByPartials`. There is an index for each row of the product, and the kernel compares each index with
+        // the table.
+        unsafe {
+            let all = (a, b, nowhere, to, args, rows, identity);
+            kernel.launch(stream, 1, args, all)?;
+        }
+        // SAFETY: the partials have C's extents.
+        unsafe { partials.finish(stream, problem) }
+    }
 }
 
-impl<T: Elements, O: Output<Acc = T::Factor>> Multistage<T, O> {
+/// A kernel with arguments `A` of an instance `I`, and how it is launched.
+struct Multistage<I: 'static, A: KernelArgs> {
+    function: Function<A>,
+    candidate: Candidate<I>,
+}
+
+impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
+    Multistage<instance::Instance<T, O, Epi, A>, A>
+{
     /// The problem as the kernel solves it.
     fn oriented<'a, D: DeviceData>(&self, problem: Problem<'a, T, D>) -> Problem<'a, T, D> {
         match self.candidate.transposed {
             true => problem.transposed(),
             false => problem,
         }
+    }
+
+    /// The arguments for an oriented problem whose C the kernel writes.
+    fn args_to_c(&self, problem: &Problem<'_, T, O>) -> MultistageArgs {
+        let c = &problem.c;
+        let in_fours = problem.reads_pairs()
+            && c.order() == Order::RowMajor
+            && c.starts_runs_at(4 * size_of::<O>())
+            && problem.groups.strides[2].is_multiple_of(4)
+            && c.columns().is_multiple_of(4);
+        MultistageArgs {
+            strides_c: c.strides(),
+            in_fours: in_fours.into(),
+            ..self.args(problem)
+        }
+    }
+
+    /// Partials for an oriented problem, and the arguments of the launch that writes them.
+    fn partials<D: DeviceData>(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, T, D>,
+    ) -> Result<(Partials<T::Factor>, MultistageArgs)> {
+        let (m, n, _) = problem.extents();
+        let splits = self.candidate.splits as u32;
+        let partials = Partials::new(stream, [m, n.next_multiple_of(4)], splits)?;
+        let [_, ld] = partials.extent;
+        let args = MultistageArgs {
+            partial_ld: ld as i64,
+            split_stride: (m * ld) as i64,
+            ..self.args(problem)
+        };
+        Ok((partials, args))
+    }
+
+    /// Calls `launch` with as many groups as a grid can have, and the arguments for them, until all are launched.
+    fn each_launch(
+        &self,
+        args: MultistageArgs,
+        mut launch: impl FnMut(u32, MultistageArgs) -> Result<()>,
+    ) -> Result<()> {
+        let count = args.groups.count;
+        for first_group in (0..count).step_by(MOST_GROUPS as usize) {
+            let args = MultistageArgs {
+                first_group,
+                ..args
+            };
+            launch((count - first_group).min(MOST_GROUPS), args)?;
+        }
+        Ok(())
     }
 
     /// The arguments for an oriented problem, except for where the result goes.
@@ -444,7 +606,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Multistage<T, O> {
         stream: &Stream,
         groups: u32,
         args: MultistageArgs,
-        all: impl LaunchArgs<Arguments<T, O>>,
+        all: impl LaunchArgs<A>,
     ) -> Result<()> {
         // SAFETY: as promised by the caller.
         unsafe { stream.launch(&self.function, (args.raster.size(), groups), all)? };

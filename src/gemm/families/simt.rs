@@ -2,8 +2,9 @@
 
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::gemm::simt::instances::F32;
+use cutlet_kernels::gemm::simt::row_instances;
 
-use super::multistage;
+use super::multistage::{self, Kernels};
 use crate::Order;
 use crate::Result;
 use crate::gemm::partials::Output;
@@ -39,7 +40,11 @@ macro_rules! family {
                 problem: &Problem<'_, f32, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<Planned<f32, $c>>> {
-                multistage::$plan(F32, PEAK, stream, problem, kernel)
+                let kernels = Kernels {
+                    plain: F32,
+                    named: row_instances::F32,
+                };
+                multistage::$plan(kernels, PEAK, stream, problem, kernel)
             }
         }
     };

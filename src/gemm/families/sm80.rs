@@ -1,10 +1,10 @@
 //! GEMM on tensor cores from Ampere on, by `mma.sync`. A C of another type than the kernels write takes an epilogue pass.
 
 use cutlet_host::{Device, Stream};
-use cutlet_kernels::gemm::sm80::instances;
+use cutlet_kernels::gemm::sm80::{instances, row_instances};
 use half::{bf16, f16};
 
-use super::multistage::{self, Instance};
+use super::multistage::{self, Instance, Kernels, NamedInstance};
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::precision::Precision;
@@ -56,10 +56,13 @@ pub trait Arithmetic: Sync + 'static {
 
     /// The kernels.
     fn instances() -> &'static [Instance<Self::Operand, Self::Own>];
+
+    /// The kernels for rows of tables, if the arithmetic has some.
+    fn named() -> &'static [NamedInstance<Self::Operand, Self::Own>];
 }
 
 macro_rules! arithmetic {
-    ($($(#[$doc:meta])* $name:ident: $operand:ty => $own:ty, $instances:ident, at $peak:literal,
+    ($($(#[$doc:meta])* $name:ident: $operand:ty => $own:ty, $instances:ident, $named:expr, at $peak:literal,
         for $precisions:expr, $for:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug)]
@@ -75,24 +78,28 @@ macro_rules! arithmetic {
             fn instances() -> &'static [Instance<$operand, $own>] {
                 instances::$instances
             }
+
+            fn named() -> &'static [NamedInstance<$operand, $own>] {
+                $named
+            }
         }
     )+};
 }
 arithmetic! {
     /// bf16.
-    Bf16: bf16 => bf16, BF16, at 1.0, for [Precision::Exact], AmpereAndLater;
+    Bf16: bf16 => bf16, BF16, row_instances::BF16, at 1.0, for [Precision::Exact], AmpereAndLater;
     /// f16.
-    F16: f16 => f16, F16, at 1.0, for [Precision::Exact], AmpereAndLater;
+    F16: f16 => f16, F16, row_instances::F16, at 1.0, for [Precision::Exact], AmpereAndLater;
     /// f32 that is rounded to tf32.
-    Tf32: f32 => f32, TF32, at 0.5, for [Precision::Tf32], AmpereAndLater;
+    Tf32: f32 => f32, TF32, &[], at 0.5, for [Precision::Tf32], AmpereAndLater;
     /// f32 as the sum of two tf32.
-    Tf32x3: f32 => f32, TF32X3, at 0.5, for [Precision::Tf32, Precision::Tf32x3], AmpereAndLater;
+    Tf32x3: f32 => f32, TF32X3, &[], at 0.5, for [Precision::Tf32, Precision::Tf32x3], AmpereAndLater;
     /// f64.
-    F64: f64 => f64, F64, at 0.0625, for [Precision::Exact], AmpereAndLater;
+    F64: f64 => f64, F64, row_instances::F64, at 0.0625, for [Precision::Exact], AmpereAndLater;
     /// f64 on Hopper.
-    F64OnHopper: f64 => f64, F64_SM90, at 0.0625, for [Precision::Exact], Hopper;
+    F64OnHopper: f64 => f64, F64_SM90, &[], at 0.0625, for [Precision::Exact], Hopper;
     /// i8.
-    I8: i8 => i32, I8, at 2.0, for [Precision::Exact], AmpereAndLater;
+    I8: i8 => i32, I8, row_instances::I8, at 2.0, for [Precision::Exact], AmpereAndLater;
 }
 
 /// C of the type that the kernels write.
@@ -138,7 +145,11 @@ macro_rules! family {
                 match $r::PRECISIONS.contains(&problem.precision) {
                     true => {
                         let peak = $r::PEAK * peak(stream.device());
-                        multistage::$plan($r::instances(), peak, stream, problem, kernel)
+                        let kernels = Kernels {
+                            plain: $r::instances(),
+                            named: $r::named(),
+                        };
+                        multistage::$plan(kernels, peak, stream, problem, kernel)
                     },
                     false => Ok(None),
                 }

@@ -9,6 +9,7 @@ mod epilogue_plan;
 mod fixup;
 mod grouped;
 mod launch;
+mod named_rows;
 mod prefetch;
 mod sm_affinity;
 mod tma_operand;
@@ -25,6 +26,9 @@ use cutlet_kernels::gemm::sm90::grouped_instances::{GROUPED_BF16, GROUPED_F16};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
+};
+use cutlet_kernels::gemm::sm90::row_instances::{
+    GATHERED_BF16, GATHERED_F16, SCATTERED_BF16, SCATTERED_F16,
 };
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
@@ -45,6 +49,7 @@ pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use grouped::GroupedInstance;
 use launch::{Prepared, To, Workspace};
+use named_rows::{GatheredInstance, ScatteredInstance};
 use tma_operand::TmaOperand;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
@@ -61,6 +66,10 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     fn plain() -> &'static [Instance<Self>];
     /// The kernels for groups.
     fn grouped() -> &'static [GroupedInstance<Self>];
+    /// The kernels that gather A.
+    fn gathered() -> &'static [GatheredInstance<Self>];
+    /// The kernels that scatter C.
+    fn scattered() -> &'static [ScatteredInstance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
     /// The epilogue that computes GELU.
@@ -75,7 +84,7 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $plain:ident, $grouped:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
+    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Sixteen for $element {
             fn plain() -> &'static [Instance<Self>] {
@@ -83,6 +92,12 @@ macro_rules! sixteen {
             }
             fn grouped() -> &'static [GroupedInstance<Self>] {
                 $grouped
+            }
+            fn gathered() -> &'static [GatheredInstance<Self>] {
+                $gathered
+            }
+            fn scattered() -> &'static [ScatteredInstance<Self>] {
+                $scattered
             }
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
                 $linear
@@ -100,8 +115,8 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, GROUPED_BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, GROUPED_F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
+    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
+    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
 /// The family's name.
@@ -201,7 +216,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, names $names:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -237,6 +252,9 @@ macro_rules! family {
                 problem: &Problem<'_, $t, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<Planned<$t, $c>>> {
+                if !problem.rows.are_own() {
+                    return $rows(stream, problem, kernel);
+                }
                 if !problem.groups.are_one() {
                     return $groups(stream, problem, kernel);
                 }
@@ -251,15 +269,15 @@ macro_rules! family {
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type, grouped::grouped, names candidates
+    ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, names candidates
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), names plain_candidates
+    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), names plain_candidates
+    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
 }
 
 /// Plans a C of the operands' type.

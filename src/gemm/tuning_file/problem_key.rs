@@ -62,14 +62,14 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows and for a product
+    /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows, for rows that indices name, and for a product
     /// with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        if k == 0 || !problem.groups.are_one() {
+        if k == 0 || !problem.groups.are_one() || !problem.rows.are_own() {
             return None;
         }
         let alignment = |address: u64, ld: usize, bytes: usize| {

@@ -6,7 +6,8 @@ use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
 use super::{
-    Accumulator, AnyActivation, ColumnBias, ElementC, Epilogue, Pair, Residual, RowBias, Then,
+    Accumulator, AnyActivation, ColumnBias, ElementC, Epilogue, Pair, Residual, RowBias, Scale,
+    Then,
 };
 
 /// Whether the bias of a [`Linear`] has a number for each row or for each column of C.
@@ -20,6 +21,9 @@ pub enum BiasAlong {
 
 /// Everything that can be fused with a product. Its parts are chosen at run time.
 pub type Fused<T> = Then<Linear<T>, AnyActivation<<T as ElementC>::Acc>>;
+
+/// [`Fused`] after `alpha · acc + beta · old`: for a C whose old elements only the store finds.
+pub type FusedWithOld<T> = Then<Scale<<T as ElementC>::Acc>, Fused<T>>;
 
 impl<T: ElementC> Fused<T> {
     /// Leaves accumulators unchanged.

@@ -6,7 +6,7 @@ use cutlet_device::collective::Groups;
 use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadIdx};
 use cutlet_layout_core::{Divisor, Fixed, Fragment, Raster, StaticLayout, Tensor, ThreadValue};
 
-use super::staging::Staging;
+use super::staging::{Staging, StridedMajor};
 use super::store::SubtileStorage;
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::Accumulator;
@@ -22,7 +22,7 @@ pub trait Config: Copy + 'static {
     /// How A goes through shared memory.
     type A: Staging;
     /// How B goes through shared memory.
-    type B: Staging<Element = <Self::A as Staging>::Element>;
+    type B: Staging<Element = <Self::A as Staging>::Element, Source: StridedMajor>;
     /// The stages of the ring.
     type Stages: StageCount;
     /// How a stage is multiplied.

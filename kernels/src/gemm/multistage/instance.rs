@@ -1,8 +1,11 @@
 //! What the host knows of a multistage kernel: how to choose it, and how to launch it.
 
+use core::marker::PhantomData;
+
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 
 use super::config::{Config, MultistageArgs};
+use super::named_rows::NamedOperands;
 use super::staging::Staging;
 use crate::gemm::config::TileShape;
 use crate::gemm::epilogue::ElementC;
@@ -17,6 +20,17 @@ pub type Arguments<T, D, Epi> = (
     Epi,
 );
 
+/// The arguments of a kernel for rows of tables: those of any kernel, and the rows.
+pub type NamedArguments<T, D, Epi> = (
+    Global<T>,
+    Global<T>,
+    GlobalMut<D>,
+    GlobalMut<<D as ElementC>::Acc>,
+    MultistageArgs,
+    NamedOperands,
+    Epi,
+);
+
 /// How a kernel reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
@@ -28,11 +42,16 @@ pub struct Read {
     pub in_whole_vectors: bool,
 }
 
-/// A kernel, and what its configuration says.
+/// The types of a kernel's operands, of C and of its epilogue.
+pub type Types<T, D, Epi> = PhantomData<fn() -> (T, D, Epi)>;
+
+/// A kernel with arguments `A`, and what its configuration says.
 #[derive(Debug)]
-pub struct Instance<T: 'static, D: ElementC, Epi: 'static> {
+pub struct Instance<T: 'static, D: ElementC, Epi: 'static, A: 'static = Arguments<T, D, Epi>> {
     /// The kernel.
-    pub kernel: &'static Kernel<Arguments<T, D, Epi>>,
+    pub kernel: &'static Kernel<A>,
+    /// The types of its operands, of C and of its epilogue.
+    pub of: Types<T, D, Epi>,
     /// How it reads A and B.
     pub reads: [Read; 2],
     /// Rows and columns of a block's tile of C, and the k of a k-tile.
@@ -43,19 +62,16 @@ pub struct Instance<T: 'static, D: ElementC, Epi: 'static> {
     pub speed: f64,
 }
 
-impl<T: DeviceData, D: ElementC, Epi> Instance<T, D, Epi> {
+impl<T: DeviceData, D: ElementC, Epi, A> Instance<T, D, Epi, A> {
     /// The instance of a kernel with this configuration, of which a multiprocessor runs `blocks` blocks at the same time,
     /// at `speed`.
-    pub const fn new<C: Config>(
-        kernel: &'static Kernel<Arguments<T, D, Epi>>,
-        blocks: u32,
-        speed: f64,
-    ) -> Self
+    pub const fn new<C: Config>(kernel: &'static Kernel<A>, blocks: u32, speed: f64) -> Self
     where
         C::A: Staging<Element = T>,
     {
         Self {
             kernel,
+            of: PhantomData,
             reads: [C::A::READ, C::B::READ],
             tile: [C::Tile::M as u32, C::Tile::N as u32, C::Tile::K as u32],
             blocks,

@@ -2,14 +2,15 @@
 
 use core::marker::PhantomData;
 
+use cutlet_device::collective::Group;
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
 use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
 use super::loader::OperandLoader;
-use super::staging::Staging;
-use super::store::{Place, TileOfC, store};
+use super::staging::{Matrix, Source, Staging, Start, StridedMajor};
+use super::store::{Place, SubtileStorage, TileOfC, store};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 
@@ -20,7 +21,7 @@ use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 /// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`
 /// must have room for the partials of each split, or C for the tile's elements.
 #[inline(always)]
-pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc<C>>>(
+pub unsafe fn gemm<C, D, Epi>(
     a: Global<Element<C>>,
     b: Global<Element<C>>,
     c: GlobalMut<D>,
@@ -28,12 +29,134 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     args: MultistageArgs,
     epilogue: Epi,
     storage: Storage<C>,
-) {
+) where
+    C: Config<A: Staging<Source: StridedMajor>>,
+    D: ElementC<Acc = Acc<C>>,
+    Epi: Epilogue<Acc = Acc<C>>,
+{
+    // SAFETY: as promised by the caller.
+    unsafe { run::<C, D, Epi, _>(a, b, c, partials, args, OwnRows, epilogue, storage) };
+}
+
+/// Which rows of memory are those of A and of C.
+pub(super) trait RowsOf<C: Config, D: ElementC>: Copy {
+    /// Elements from one row of A, and of C, to the next, if a group's rows are found by its first one.
+    fn strides(&self, args: &MultistageArgs) -> [i64; 2];
+
+    /// The rows of A that are a group's, as (m, k).
+    ///
+    /// # Safety
+    /// They must exist.
+    unsafe fn matrix_a(&self, args: &MultistageArgs, group: Group) -> Matrix<C::A>;
+
+    /// Reports rows of A that do not exist, for a block that computes a tile of this column.
+    ///
+    /// # Safety
+    /// There must be memory for the report.
+    unsafe fn report_misses(&self, group: Group, column: u32, start: &Start<C::A>);
+
+    /// Applies the epilogue to the thread's accumulators, and writes C or partials. The group's C begins `to_c` elements
+    /// after the first one.
+    ///
+    /// # Safety
+    /// There must be memory for them. No thread may use shared memory for anything else.
+    #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+    unsafe fn store<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: Accumulators<C::Product>,
+        c: GlobalMut<D>,
+        partials: GlobalMut<Acc<C>>,
+        args: &MultistageArgs,
+        group: (Group, i64),
+        epilogue: Epi,
+        storage: SubtileStorage<C::Product>,
+        place: Place,
+    ) where
+        D: ElementC<Acc = Acc<C>>;
+}
+
+/// The rows of A and C in their order.
+#[derive(Clone, Copy)]
+struct OwnRows;
+
+impl<C, D> RowsOf<C, D> for OwnRows
+where
+    C: Config<A: Staging<Source: StridedMajor>>,
+    D: ElementC,
+{
+    #[inline(always)]
+    fn strides(&self, args: &MultistageArgs) -> [i64; 2] {
+        [args.strides_a[0], args.strides_c[0]]
+    }
+
+    #[inline(always)]
+    unsafe fn matrix_a(&self, args: &MultistageArgs, group: Group) -> Matrix<C::A> {
+        let [_, _, k] = args.extents;
+        Source::<C::A>::matrix([group.rows, k], args.strides_a)
+    }
+
+    #[inline(always)]
+    unsafe fn report_misses(&self, _: Group, _: u32, _: &Start<C::A>) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store<Epi: Epilogue<Acc = Acc<C>>>(
+        &self,
+        accumulators: Accumulators<C::Product>,
+        c: GlobalMut<D>,
+        partials: GlobalMut<Acc<C>>,
+        args: &MultistageArgs,
+        (group, to_c): (Group, i64),
+        epilogue: Epi,
+        storage: SubtileStorage<C::Product>,
+        place: Place,
+    ) where
+        D: ElementC<Acc = Acc<C>>,
+    {
+        let [_, n, _] = args.extents;
+        let (c, extent) = (c.offset(to_c), [group.rows, n]);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            store::<C, D, Epi>(
+                accumulators,
+                c,
+                partials,
+                args,
+                extent,
+                epilogue,
+                storage,
+                place,
+            )
+        };
+    }
+}
+
+/// [`gemm`] of these rows.
+///
+/// # Safety
+/// As [`gemm`]. The rows must exist.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub(super) unsafe fn run<C, D, Epi, R>(
+    a: Global<Element<C>>,
+    b: Global<Element<C>>,
+    c: GlobalMut<D>,
+    partials: GlobalMut<Acc<C>>,
+    args: MultistageArgs,
+    rows: R,
+    epilogue: Epi,
+    storage: Storage<C>,
+) where
+    C: Config,
+    D: ElementC<Acc = Acc<C>>,
+    Epi: Epilogue<Acc = Acc<C>>,
+    R: RowsOf<C, D>,
+{
     let thread = thread_idx();
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);
     let [m, n, k] = args.extents;
-    let row_strides = [args.strides_a[0], args.strides_c[0]];
+    let row_strides = rows.strides(&args);
     // SAFETY: the launcher promises a size for each group.
     let group = unsafe { args.groups.of_block(args.first_group, m) };
     let m = group.rows;
@@ -47,15 +170,18 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     let k_tiles = (k as u32).div_ceil(const { C::Tile::K as u32 });
     let first = split * args.split_k_tiles;
     let end = k_tiles.min(first + args.split_k_tiles);
+    let matrix_b = Source::<C::B>::matrix([n, k], args.strides_b);
     // SAFETY: as promised by the caller.
     let operands = unsafe {
         Operands::<C> {
-            a: OperandLoader::new(a, [m, k], args.strides_a, row, ring_a.first(), thread),
-            b: OperandLoader::new(b, [n, k], args.strides_b, column, ring_b.first(), thread),
+            a: OperandLoader::new(a, rows.matrix_a(&args, group), row, ring_a.first(), thread),
+            b: OperandLoader::new(b, matrix_b, column, ring_b.first(), thread),
             thread,
             end,
         }
     };
+    // SAFETY: as promised by the caller.
+    unsafe { rows.report_misses(group, column, operands.a.start()) };
 
     // All stages but one are filled, or under way. The last one is filled while the first one is multiplied.
     let ahead = const { C::Stages::STAGES as u32 - 1 };
@@ -104,7 +230,7 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     // SAFETY: as above.
     let group = unsafe { args.groups.of_block_anew(args.first_group, args.extents[0]) };
     let [_, _, to_c] = args.groups.offsets(group, row_strides);
-    let (c, epilogue) = (c.offset(to_c), epilogue.of_group(group, to_c));
+    let epilogue = epilogue.of_group(group, to_c);
     let place = Place {
         row,
         column,
@@ -113,12 +239,12 @@ pub unsafe fn gemm<C: Config, D: ElementC<Acc = Acc<C>>, Epi: Epilogue<Acc = Acc
     };
     // SAFETY: the launcher promises C or the partials. The stages are not used any more.
     unsafe {
-        store::<C, D, Epi>(
+        rows.store(
             accumulators,
             c,
             partials,
             &args,
-            [group.rows, n],
+            (group, to_c),
             epilogue,
             storage.second(),
             place,

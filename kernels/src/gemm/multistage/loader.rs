@@ -5,15 +5,17 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::{Global, Shared, ThreadIdx};
-use cutlet_layout_core::{Bound, Coord, Fixed, Layout, StaticLayout, Tensor, ThreadValue};
+use cutlet_device::{Shared, ThreadIdx};
+use cutlet_layout_core::{Bound, Fixed, Layout, MatrixInner, StaticLayout, Tensor, ThreadValue};
 
 use super::config::{StageTile, stage_elements};
-use super::staging::{Accesses, Staging};
+use super::staging::{Accesses, GlobalMajor, Matrix, Operand, Staging, Start};
 
 /// Copies k-tiles of an operand.
 pub(super) struct OperandLoader<S: Staging> {
-    matrix: Tensor<Global<S::Element>, S::Matrix>,
+    matrix: Tensor<Operand<S>, Matrix<S>>,
+    /// What the thread keeps of its accesses.
+    start: Start<S>,
     /// The tile's index along mn.
     tile: u32,
     /// The k-tiles of the matrix.
@@ -26,23 +28,25 @@ impl<S: Staging> OperandLoader<S> {
     /// A loader of the operand's tile `tile` along mn, into the stages of `ring`.
     ///
     /// # Safety
-    /// The operand must have these extents (mn, k) and strides, and be aligned for the copies. Shared memory must have
-    /// room for the stages.
+    /// The operand must lie like this matrix of (mn, k), and be aligned for the copies. Shared memory must have room for
+    /// the stages.
     #[inline(always)]
     pub unsafe fn new(
-        operand: Global<S::Element>,
-        extent: Coord,
-        strides: [i64; 2],
+        operand: Operand<S>,
+        matrix: Matrix<S>,
         tile: u32,
         ring: Shared<S::Element>,
         thread: ThreadIdx,
     ) -> Self {
+        let [_, k] = matrix.extent();
+        // SAFETY: as promised by the caller.
+        let matrix = unsafe { Tensor::new(operand, matrix) };
         Self {
-            // SAFETY: as promised by the caller.
-            matrix: unsafe { Tensor::new(operand, S::matrix(extent, strides)) },
+            matrix,
+            start: S::Source::start::<_, KTile<S>, S::Copy>(&matrix, tile, thread),
             tile,
             // A matrix without k has a k-tile of zeros.
-            k_tiles: (extent[1] as u32)
+            k_tiles: (k as u32)
                 .max(1)
                 .div_ceil(const { S::Layout::LAYOUT.mode(1).size() as u32 }),
             ring,
@@ -73,9 +77,14 @@ impl<S: Staging> OperandLoader<S> {
     /// The thread's accesses to the k-tile that is number `along_k` along k.
     #[inline(always)]
     fn accesses_at(&self, along_k: u32) -> Accesses<S> {
-        self.matrix
-            .local_tile::<KTile<S>>((self.tile, along_k))
-            .partition::<S::Copy>(self.thread)
+        let tile = (self.tile, along_k);
+        S::Source::accesses::<_, KTile<S>, _>(&self.start, &self.matrix, tile, self.thread)
+    }
+
+    /// The thread's accesses to the k-tile at k = 0.
+    #[inline(always)]
+    pub fn start(&self) -> &Start<S> {
+        &self.start
     }
 
     /// Whether the thread copies anything.

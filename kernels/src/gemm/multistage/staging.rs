@@ -10,8 +10,8 @@
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, ThreadIdx};
 use cutlet_layout_core::{
-    ColMajor, Coord, MatrixInner, Partition, RowMajor, StaticLayout, StaticSwizzle, Strided,
-    ThreadValue,
+    ColMajor, Coord, Engine, MatrixInner, Partition, RowMajor, StaticLayout, StaticSwizzle,
+    Strided, Tensor, ThreadValue,
 };
 use half::{bf16, f16};
 
@@ -20,10 +20,12 @@ use super::instance::Read;
 
 mod direct;
 mod held;
+mod named_rows;
 mod threads;
 
 pub use direct::{Copies, Direct, Elements, OfBytes, OfElements, Vectors};
 pub use held::{Loads, Transposed};
+pub use named_rows::{NamedKMajor, NamedMajor};
 
 /// How an operand goes through shared memory. Coordinates are (mn, k).
 pub trait Staging: core::marker::Copy + 'static {
@@ -31,8 +33,8 @@ pub trait Staging: core::marker::Copy + 'static {
     type Element: DeviceData;
     /// Which coordinate is consecutive in shared memory.
     type Major: Major;
-    /// The operand in global memory.
-    type Matrix: MatrixInner;
+    /// How the operand lies in global memory.
+    type Source: GlobalMajor;
     /// From (mn, k) to an index in a stage, before the swizzle.
     type Layout: StaticLayout;
     /// The swizzle of a stage.
@@ -41,9 +43,6 @@ pub trait Staging: core::marker::Copy + 'static {
     type Copy: ThreadValue;
     /// What the host knows of it.
     const READ: Read;
-
-    /// The operand of `extent` = (mn, k), with the strides of both.
-    fn matrix(extent: Coord, strides: [i64; 2]) -> Self::Matrix;
 
     /// What a thread holds of a k-tile on its way through registers: `()` if it goes directly.
     type Held: core::marker::Copy;
@@ -91,8 +90,17 @@ pub trait Staging: core::marker::Copy + 'static {
 }
 
 /// A thread's accesses to a k-tile in global memory.
-pub type Accesses<S> =
-    Partition<Global<<S as Staging>::Element>, <S as Staging>::Matrix, <S as Staging>::Copy>;
+pub type Accesses<S> = Partition<Operand<S>, Matrix<S>, <S as Staging>::Copy>;
+
+/// How an operand lies in global memory.
+pub type Source<S> = <S as Staging>::Source;
+/// An operand's memory.
+pub type Operand<S> = Global<<S as Staging>::Element>;
+/// How it lies there.
+pub type Matrix<S> = <<S as Staging>::Source as GlobalMajor>::Matrix;
+/// What a thread keeps of its accesses from one k-tile to the next.
+pub type Start<S> =
+    <<S as Staging>::Source as GlobalMajor>::Start<Operand<S>, <S as Staging>::Copy>;
 
 /// A stage's layout, which says what is consecutive.
 pub trait StageLayout: StaticLayout {
@@ -102,18 +110,62 @@ pub trait StageLayout: StaticLayout {
 
 /// A [`Major`], and the matrix that has it in global memory.
 pub trait GlobalMajor: Major {
-    /// The matrix: (mn, k) with one of the strides 1.
+    /// The matrix, of (mn, k).
     type Matrix: MatrixInner;
+    /// Storage of something for each of a thread's values. It must be exact where rows are named.
+    type Values<V: core::marker::Copy>: core::marker::Copy;
+    /// What a thread keeps of its accesses by `C` from one k-tile to the next.
+    type Start<E: Engine, C: ThreadValue>: core::marker::Copy;
 
+    /// Finds what is kept, of tiles of `T` with this index along mn.
+    fn start<E: Engine, T: StaticLayout, C: ThreadValue>(
+        matrix: &Tensor<E, Self::Matrix>,
+        tile: u32,
+        thread: ThreadIdx,
+    ) -> Self::Start<E, C>;
+
+    /// The thread's accesses to the tile at `tile` = (mn, k), in units of `T`.
+    fn accesses<E: Engine, T: StaticLayout, C: ThreadValue>(
+        start: &Self::Start<E, C>,
+        matrix: &Tensor<E, Self::Matrix>,
+        tile: (u32, u32),
+        thread: ThreadIdx,
+    ) -> Partition<E, Self::Matrix, C>;
+}
+
+/// A [`GlobalMajor`] of matrices with strides, one of which is 1.
+pub trait StridedMajor: GlobalMajor {
     /// The operand of `extent` = (mn, k), with the strides of both.
     fn matrix(extent: Coord, strides: [i64; 2]) -> Self::Matrix;
 }
 
-macro_rules! global_major {
+macro_rules! strided_major {
     ($major:ident: $matrix:ident, ld $ld:literal) => {
         impl GlobalMajor for $major {
             type Matrix = $matrix;
+            type Values<V: core::marker::Copy> = [V; 256];
+            type Start<E: Engine, C: ThreadValue> = ();
 
+            #[inline(always)]
+            fn start<E: Engine, T: StaticLayout, C: ThreadValue>(
+                _: &Tensor<E, $matrix>,
+                _: u32,
+                _: ThreadIdx,
+            ) {
+            }
+
+            #[inline(always)]
+            fn accesses<E: Engine, T: StaticLayout, C: ThreadValue>(
+                (): &(),
+                matrix: &Tensor<E, $matrix>,
+                tile: (u32, u32),
+                thread: ThreadIdx,
+            ) -> Partition<E, $matrix, C> {
+                matrix.local_tile::<T>(tile).partition::<C>(thread)
+            }
+        }
+
+        impl StridedMajor for $major {
             #[inline(always)]
             fn matrix(extent: Coord, strides: [i64; 2]) -> $matrix {
                 Strided::new(extent, strides[$ld])
@@ -121,8 +173,8 @@ macro_rules! global_major {
         }
     };
 }
-global_major!(KMajor: RowMajor, ld 0);
-global_major!(MnMajor: ColMajor, ld 1);
+strided_major!(KMajor: RowMajor, ld 0);
+strided_major!(MnMajor: ColMajor, ld 1);
 
 /// An element type that threads copy to shared memory.
 pub trait StagedElement: DeviceData {

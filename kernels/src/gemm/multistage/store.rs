@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::{GlobalMut, Shared, SharedStorage, ThreadIdx, sync_warp, uniform};
 use cutlet_layout_core::{
-    AccessWidth, AnyStrides, Coord, Fixed, Layout, RowMajor, StaticLayout, Tensor, ThreadValue,
-    Width,
+    AccessWidth, AnyStrides, Coord, Fixed, Fragment, Layout, RowMajor, StaticLayout, Tensor,
+    ThreadValue, Width,
 };
 
 use super::config::{Acc, Accumulators, Config, MultistageArgs, Product};
@@ -31,7 +31,7 @@ const PADDING: usize = 8;
 /// Neighbours in a row that a thread stores together.
 const FOUR: usize = 4;
 /// Accesses to such neighbours.
-type Fours<P> = <<P as Product>::Acc as Accumulator>::Fours;
+pub(super) type Fours<P> = <<P as Product>::Acc as Accumulator>::Fours;
 /// Rows of which a thread stores such neighbours in one pass.
 const ROWS: usize = 4;
 
@@ -60,7 +60,7 @@ impl<P: Product> SharedStorage for SubtileStorage<P> {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub(super) unsafe fn store<C, D, Epi>(
-    mut accumulators: Accumulators<C::Product>,
+    accumulators: Accumulators<C::Product>,
     c: GlobalMut<D>,
     partials: GlobalMut<Acc<C>>,
     args: &MultistageArgs,
@@ -96,32 +96,9 @@ pub(super) unsafe fn store<C, D, Epi>(
         c.0.local_tile::<TileOfC<C>>(tile),
         c.1.local_tile::<TileOfC<C>>(tile),
     );
-    let SubtileStorage(subtiles) = storage;
-    // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler does not
-    // know how often they run.
-    for subtile in 0..uniform(C::Product::SUBTILES as u32) {
-        // SAFETY: the block's shared memory has room for a subtile of each warp.
-        let to = unsafe { Tensor::new(subtiles, Fixed::<Subtiles<C::Product>>::new()) };
-        to.partition::<ToShared<C::Product>>(thread)
-            .store_with(|v| accumulators.get(v));
-        accumulators = accumulators.moved_up(ToShared::<C::Product>::VALUES);
-        sync_warp();
-        for pass in 0..uniform(const { Pass::<C::Product>::COUNT as u32 }) {
-            let first = i64::from(pass) * const { Pass::<C::Product>::ELEMENTS as i64 };
-            // SAFETY: as above. The last pass ends with the subtile.
-            let from = unsafe {
-                Tensor::new(
-                    subtiles.offset(first),
-                    Fixed::<PassOfSubtiles<C::Product>>::new(),
-                )
-            };
-            let values = from
-                .partition_partial::<FromShared<C::Product>>(thread)
-                .load(Acc::<C>::ZERO);
-            let rows = (
-                subtile * const { Pass::<C::Product>::COUNT as u32 } + pass,
-                0u32,
-            );
+    // SAFETY: as promised by the caller.
+    unsafe {
+        each_pass::<C::Product>(accumulators, storage, thread, |rows, values| {
             if args.partial_ld > 0 {
                 let to = partials.local_tile::<RowsOfPass<C>>(rows);
                 to.partition_partial::<ToGlobal<C::Product, Fours<C::Product>>>(thread)
@@ -141,6 +118,42 @@ pub(super) unsafe fn store<C, D, Epi>(
                     to.store(&values.map(|v, acc| D::narrow(epilogue.apply(acc, None, at(v)))));
                 }
             }
+        });
+    }
+}
+
+/// Calls `store(rows, values)` for each pass: with the tile of C's rows that it has, in units of [`RowsOfPass`], and the
+/// thread's accumulators of them, which are neighbours in rows.
+///
+/// # Safety
+/// The block's shared memory must have room for a subtile of each warp, and no thread may use it for anything else.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) unsafe fn each_pass<P: Product>(
+    mut accumulators: Accumulators<P>,
+    SubtileStorage(subtiles): SubtileStorage<P>,
+    thread: ThreadIdx,
+    store: impl Fn((u32, u32), Fragment<P::Acc, PassValues<P>>),
+) {
+    // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler does not
+    // know how often they run.
+    for subtile in 0..uniform(P::SUBTILES as u32) {
+        // SAFETY: as promised by the caller.
+        let to = unsafe { Tensor::new(subtiles, Fixed::<Subtiles<P>>::new()) };
+        to.partition::<ToShared<P>>(thread)
+            .store_with(|v| accumulators.get(v));
+        accumulators = accumulators.moved_up(ToShared::<P>::VALUES);
+        sync_warp();
+        for pass in 0..uniform(const { Pass::<P>::COUNT as u32 }) {
+            let first = i64::from(pass) * const { Pass::<P>::ELEMENTS as i64 };
+            // SAFETY: as above. The last pass ends with the subtile.
+            let from =
+                unsafe { Tensor::new(subtiles.offset(first), Fixed::<PassOfSubtiles<P>>::new()) };
+            let values = from
+                .partition_partial::<FromShared<P>>(thread)
+                .load(P::Acc::ZERO);
+            let rows = subtile * const { Pass::<P>::COUNT as u32 } + pass;
+            store((rows, 0u32), values);
         }
         sync_warp();
     }
@@ -274,7 +287,7 @@ impl<P: Product> StaticLayout for PassValues<P> {
 
 /// The rows of a pass over all of the tile's columns.
 #[derive(Clone, Copy)]
-struct RowsOfPass<C>(PhantomData<C>);
+pub(super) struct RowsOfPass<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for RowsOfPass<C> {
     const LAYOUT: Layout = Layout::concat(&[
@@ -286,7 +299,7 @@ impl<C: Config> StaticLayout for RowsOfPass<C> {
 
 /// Thread-value layout of a pass in C, where each warp has a rectangle.
 #[derive(Clone, Copy)]
-struct ToGlobal<P, W>(PhantomData<(P, W)>);
+pub(super) struct ToGlobal<P, W>(PhantomData<(P, W)>);
 
 impl<P: Product, W: AccessWidth> ThreadValue for ToGlobal<P, W> {
     type Thr = ToGlobalThreads<P>;
@@ -295,7 +308,7 @@ impl<P: Product, W: AccessWidth> ThreadValue for ToGlobal<P, W> {
 }
 
 #[derive(Clone, Copy)]
-struct ToGlobalThreads<P>(PhantomData<P>);
+pub(super) struct ToGlobalThreads<P>(PhantomData<P>);
 
 impl<P: Product> StaticLayout for ToGlobalThreads<P> {
     const LAYOUT: Layout = Layout::concat(&[

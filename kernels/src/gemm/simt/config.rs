@@ -8,7 +8,9 @@ use cutlet_layout_core::{Layout, NoSwizzle, StaticLayout, StaticSwizzle};
 use super::product::{Along, Count, MultiplyAdd, Neighbours};
 use crate::gemm::config::{StageCount, Tile};
 use crate::gemm::multistage::Config;
-use crate::gemm::multistage::staging::{self, Elements, StageLayout, Staging, Vectors};
+use crate::gemm::multistage::staging::{
+    self, Elements, NamedKMajor, StageLayout, Staging, StridedMajor, Vectors,
+};
 
 /// The configuration of a kernel: how A and B are read (`JA`, `JB`: see [`Reads`]), the
 /// block's tile, the stages, a thread's tile, and how many threads a warp and warps a block have in both directions.
@@ -58,9 +60,14 @@ pub struct Transposed;
 #[derive(Clone, Copy, Debug)]
 pub struct Unaligned<J>(PhantomData<J>);
 
+/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES` elements of
+/// a k-tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<R, const VALUES: usize>(PhantomData<R>);
+
 macro_rules! reads {
-    ($($reads:ty: $staging:ty;)+) => {$(
-        impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize, const THREADS: usize>
+    ($([$($values:tt)*] $reads:ty: $staging:ty;)+) => {$(
+        impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize, const THREADS: usize $($values)*>
             Reads<MN, K, LANES, COUNT, THREADS> for $reads
         {
             type Staging = $staging;
@@ -68,11 +75,13 @@ macro_rules! reads {
     )+};
 }
 reads! {
-    KMajor: Vectors<16, f32, KMajor, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
-    MnMajor: Vectors<16, f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
-    Transposed: staging::Transposed<LinesAlongMn<MN, K, GROUP>, THREADS>;
-    Unaligned<KMajor>: Elements<f32, KMajor, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
-    Unaligned<MnMajor>: Elements<f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
+    [] KMajor: Vectors<16, f32, KMajor, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
+    [] MnMajor: Vectors<16, f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
+    [] Transposed: staging::Transposed<LinesAlongMn<MN, K, GROUP>, THREADS>;
+    [] Unaligned<KMajor>: Elements<f32, KMajor, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
+    [, const VALUES: usize] Named<KMajor, VALUES>: Vectors<16, f32, NamedKMajor<VALUES>, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
+    [, const VALUES: usize] Named<Unaligned<KMajor>, VALUES>: Elements<f32, NamedKMajor<VALUES>, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
+    [] Unaligned<MnMajor>: Elements<f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
 }
 
 /// A stage with a line of k for each row, or column. The lines that a warp's threads read at the same time are
@@ -162,7 +171,7 @@ impl<
     >
 where
     JA: Reads<M, K, LM, TM, THREADS>,
-    JB: Reads<N, K, LN, TN, THREADS>,
+    JB: Reads<N, K, LN, TN, THREADS, Staging: Staging<Source: StridedMajor>>,
     St: StageCount,
     Count<TM>: Neighbours,
     Count<TN>: Neighbours,

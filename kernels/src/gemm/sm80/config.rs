@@ -9,7 +9,9 @@ use super::arithmetic::{Arithmetic, Lines};
 use super::product::WarpProduct;
 use crate::gemm::config::{StageCount, Tile};
 use crate::gemm::multistage::Config;
-use crate::gemm::multistage::staging::{self, Copies, Direct, OfBytes, StagedElement, Staging};
+use crate::gemm::multistage::staging::{
+    self, Copies, Direct, NamedKMajor, OfBytes, StagedElement, Staging, StridedMajor,
+};
 
 /// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's tile,
 /// the stages, the warps of a block, and the blocks of a warp.
@@ -98,13 +100,18 @@ pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: u
 #[derive(Clone, Copy, Debug)]
 pub struct Unaligned<J>(PhantomData<J>);
 
+/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES` elements of
+/// a k-tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<R, const VALUES: usize>(PhantomData<R>);
+
 /// An operand of elements of less than 4 bytes whose lines start at multiples of 4 bytes, and whose major direction is `J`.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<J>(PhantomData<J>);
 
 macro_rules! reads {
-    ($($reads:ty: along $major:ident, by $copies:ty, lines along $lines:ty;)+) => {$(
-        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize> Reads<I, MN, K, THREADS>
+    ($([$($values:tt)*] $reads:ty: along $major:ty, by $copies:ty, lines along $lines:ty;)+) => {$(
+        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
             for $reads
         where
             $lines: Lines<I>,
@@ -121,8 +128,8 @@ macro_rules! reads {
             type Lines = $lines;
         }
     )+};
-    ($($reads:ty: along $major:ident, lines along $lines:ty;)+) => {$(
-        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize> Reads<I, MN, K, THREADS>
+    ($([$($values:tt)*] $reads:ty: along $major:ty, lines along $lines:ty;)+) => {$(
+        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
             for $reads
         where
             $lines: Lines<I>,
@@ -138,14 +145,16 @@ macro_rules! reads {
     )+};
 }
 reads! {
-    KMajor: along KMajor, by OfBytes<16>, lines along KMajor;
-    MnMajor: along MnMajor, by OfBytes<16>, lines along MnMajor;
-    Words<KMajor>: along KMajor, by OfBytes<4>, lines along KMajor;
-    Words<MnMajor>: along MnMajor, by OfBytes<4>, lines along I::LinesOfMn;
+    [] KMajor: along KMajor, by OfBytes<16>, lines along KMajor;
+    [] MnMajor: along MnMajor, by OfBytes<16>, lines along MnMajor;
+    [, const VALUES: usize] Named<KMajor, VALUES>: along NamedKMajor<VALUES>, by OfBytes<16>, lines along KMajor;
+    [] Words<KMajor>: along KMajor, by OfBytes<4>, lines along KMajor;
+    [] Words<MnMajor>: along MnMajor, by OfBytes<4>, lines along I::LinesOfMn;
 }
 reads! {
-    Unaligned<KMajor>: along KMajor, lines along KMajor;
-    Unaligned<MnMajor>: along MnMajor, lines along I::LinesOfMn;
+    [] Unaligned<KMajor>: along KMajor, lines along KMajor;
+    [, const VALUES: usize] Named<Unaligned<KMajor>, VALUES>: along NamedKMajor<VALUES>, lines along KMajor;
+    [] Unaligned<MnMajor>: along MnMajor, lines along I::LinesOfMn;
 }
 
 impl<
@@ -165,7 +174,7 @@ impl<
 where
     I: Arithmetic,
     JA: Reads<I, M, K, THREADS>,
-    JB: Reads<I, N, K, THREADS>,
+    JB: Reads<I, N, K, THREADS, Staging: Staging<Source: StridedMajor>>,
     St: StageCount,
 {
     type Tile = Tile<M, N, K>;

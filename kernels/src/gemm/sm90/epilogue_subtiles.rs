@@ -19,13 +19,15 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{Float, GlobalMut, Shared, SharedStorage, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Coord, E, Fragment, L, Layout, RowMajor, StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv,
-    WgmmaC, each, tiles,
+    Coord, E, EngineMut, Fragment, Gather, L, Layout, MatrixInner, RowMajor, StaticLayout,
+    StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
 use super::config::{Acc, Config};
+use crate::gather::Indices;
 use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{self, Epilogue, EpilogueOperands};
+use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupOrigin, WARP_ROWS};
 
 /// Columns of a consumer's subtiles that have room at a time, in `left` bytes of shared memory for all consumers: 128, or
@@ -162,20 +164,18 @@ pub(super) type AtomRows<C> =
 
 /// The epilogue subtiles of an M atom.
 #[derive(Clone, Copy)]
-pub struct EpilogueSubtiles<'a, C: Config> {
+pub struct EpilogueSubtiles<C: Config> {
     /// Room for those on their way, the consumer's own.
     buffer: SubtileBuffer<C>,
     /// Where they go. TMA uses the coordinates alone.
     rows: AtomRows<C>,
     /// Where this tile's own rows and columns begin. The tile before stores those before them.
     own: Coord,
-    /// The tensor map of C.
-    map: &'a TensorMap,
     /// Who is running.
     thread: WarpgroupThread,
 }
 
-impl<'a, C: Config> EpilogueSubtiles<'a, C> {
+impl<C: Config> EpilogueSubtiles<C> {
     /// Subtiles that have room in the buffer.
     const STAGED: usize = C::STAGED_COLUMNS / C::EPI_N;
 
@@ -185,14 +185,12 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
         buffer: SubtileBuffer<C>,
         rows: AtomRows<C>,
         own: Coord,
-        map: &'a TensorMap,
         thread: WarpgroupThread,
     ) -> Self {
         Self {
             buffer,
             rows,
             own,
-            map,
             thread,
         }
     }
@@ -223,7 +221,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
         }
     }
 
-    /// `C = epilogue(accumulators)` by TMA, where the epilogue does not read old C. The stores may still be under way
+    /// `C = epilogue(accumulators)` by TMA and this map, where the epilogue does not read old C. The stores may still be under way
     /// afterwards. In a group, `rows` are those of its C.
     ///
     /// # Safety
@@ -232,6 +230,7 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(super) unsafe fn store_by_tma<Epi: Epilogue<Acc = Acc<C>>>(
         &self,
+        map: &TensorMap,
         accumulators: &mut AtomFragment<C::Mma>,
         epilogue: Epi,
         operands: EpilogueOperands<Epi>,
@@ -292,10 +291,10 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
                     let is_own = subtile as i32 >= first_own;
                     let to = [if is_own { row } else { below }, column];
                     match group {
-                        None => tile.store_part::<4, 2>(self.thread.warp(), self.map, to),
+                        None => tile.store_part::<4, 2>(self.thread.warp(), map, to),
                         Some(group) => {
                             let to = [to[0] + group.first_row, to[1], group.nth[2]];
-                            tile.store_part::<4, 3>(self.thread.warp(), self.map, to);
+                            tile.store_part::<4, 3>(self.thread.warp(), map, to);
                         }
                     }
                     tma_store_commit();
@@ -328,22 +327,27 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
         }
     }
 
-    /// `C = epilogue(accumulators, C)` without TMA. Old C is read only if the epilogue reads it.
+    /// `to = epilogue(accumulators, to)` without TMA, where `to` is memory for the rows. Old elements are read only if the
+    /// epilogue reads them.
     ///
     /// # Safety
-    /// No other thread may use the rows and the buffer.
+    /// No other thread may use `to`, unless its engine allows it, and the buffer.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(super) unsafe fn update<Epi: Epilogue<Acc = Acc<C>>>(
+    pub(super) unsafe fn update<Epi: Epilogue<Acc = Acc<C>>, Eng, I>(
         &self,
+        to: &Tensor<Eng, I, C::AtomC>,
         accumulators: &mut AtomFragment<C::Mma>,
         epilogue: Epi,
-    ) {
+    ) where
+        Eng: EngineMut<Element = C::Element>,
+        I: MatrixInner,
+    {
         let Self { rows, thread, .. } = *self;
         let SubtileBuffer(buffer) = self.buffer;
         let [_, inside] = tiles::<TurnC>([64, rows.extent()[1] - rows.origin()[1]]);
         let turns = inside.min(const { (C::Tile::N / TURN) as u32 });
-        let tile_c = |turn: u32| rows.local_tile::<TurnC>((0u32, turn));
+        let tile_c = |turn: u32| to.local_tile::<TurnC>((0u32, turn));
         let old_of = |turn: u32| {
             tile_c(turn)
                 .partition::<TurnLines>(thread)
@@ -361,7 +365,9 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
             unsafe {
                 let in_shared = tile.tensor();
                 let lines = in_shared.partition::<TurnLines>(thread);
-                let places = tile_c(turn).partition::<TurnOwners>(thread);
+                let places = rows
+                    .local_tile::<TurnC>((0u32, turn))
+                    .partition::<TurnOwners>(thread);
                 let at = |v| places.bound().coordinate(v);
                 if epilogue.reads_old() {
                     // C is read in lines. Old elements meet their accumulators in shared memory.
@@ -390,6 +396,57 @@ impl<'a, C: Config> EpilogueSubtiles<'a, C> {
             }
             *accumulators = accumulators.moved_up(TurnValues::SIZE);
         }
+    }
+
+    /// Stores accumulators, after the epilogue, to the named rows `to`, 16 bytes at a time.
+    ///
+    /// # Safety
+    /// The table's rows must begin at multiples of 16 bytes, and have a multiple of 16 bytes. No other thread may use
+    /// them, unless the engine allows it, and the buffer.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn scatter<Eng: EngineMut<Element = C::Element>>(
+        &self,
+        to: &Tensor<Eng, Gather<Indices>, C::AtomC>,
+        accumulators: &AtomFragment<C::Mma>,
+    ) {
+        // The indices are read once.
+        let to = to
+            .local_tile::<C::SubtileC>((0u32, 0u32))
+            .partition::<Rows<C>>(self.thread);
+        for nth in 0..const { C::Tile::N / C::EPI_N } {
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
+            // and another's; the rest as promised by the caller.
+            unsafe {
+                if nth >= Self::STAGED {
+                    sync_warp();
+                }
+                let tile = self.shared(nth);
+                store_accumulator::<C::Mma, _, _, _>(tile, 0u32, nth, self.thread, accumulators);
+                sync_warp();
+                tile.tensor()
+                    .partition::<Rows<C>>(self.thread)
+                    .copy_to(&to.moved_along_rows((nth * C::EPI_N) as i32));
+            }
+        }
+        sync_warp();
+    }
+
+    /// Reports the named rows that do not exist. The matrix begins with the index number `first`.
+    ///
+    /// # Safety
+    /// As [`NamedRows::report_misses`].
+    #[inline(always)]
+    pub(super) unsafe fn report_misses<Eng: EngineMut<Element = C::Element>>(
+        &self,
+        to: &Tensor<Eng, Gather<Indices>, C::AtomC>,
+        names: &NamedRows,
+        first: i32,
+    ) {
+        let columns = to.local_tile::<TurnC>((0u32, 0u32));
+        let lines = columns.partition::<TurnLines>(self.thread);
+        // SAFETY: as promised by the caller.
+        unsafe { names.report_misses(first, lines.bound()) };
     }
 }
 

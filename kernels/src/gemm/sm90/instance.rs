@@ -3,12 +3,13 @@
 use core::marker::PhantomData;
 
 use cutlet_device::sm90::{Major, TensorMap, TmaBox};
-use cutlet_device::{GlobalMut, Kernel};
+use cutlet_device::{Global, GlobalMut, Kernel};
 
 use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, writes_partials};
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
+use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
 use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
@@ -34,6 +35,32 @@ pub type GroupedArguments<T, Epi> = (
     Args,
     Epi,
     GroupArgs,
+);
+
+/// The arguments of a kernel with a gathered A: the table, maps of B and C, C, the arguments, the epilogue, the groups, the
+/// rows of the table, and its columns.
+pub type GatheredArguments<T, Epi> = (
+    Global<T>,
+    TensorMap,
+    TensorMap,
+    GlobalMut<T>,
+    Args,
+    Epi,
+    GroupArgs,
+    NamedRows,
+    i32,
+);
+
+/// The arguments of a kernel with a scattered C: maps of A and B, the table, the arguments, the epilogue, the groups, and the
+/// rows of the table.
+pub type ScatteredArguments<T, Epi> = (
+    TensorMap,
+    TensorMap,
+    GlobalMut<T>,
+    Args,
+    Epi,
+    GroupArgs,
+    NamedRows,
 );
 
 /// A kernel with arguments `A`, and what its configuration says.

@@ -1,26 +1,30 @@
 //! The kernel: `C = epilogue(A·B)`, by the roles of a block's warpgroups.
 //!
 //! One thread of the first warpgroup is the *producer*: it loads k-tiles of A and B by TMA into the stages of a pipeline.
-//! The other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
+//! If the rows of A are those of a table that indices name, all threads of that warpgroup copy them. The other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
 //! stores. A block stays for the whole launch, and the tile scheduler deals out its work tiles.
 
-use cutlet_device::collective::{ClusterReduce, Pipeline};
+use cutlet_device::collective::{ClusterReduce, CopyProducer};
 use cutlet_device::sm90::{
     Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
-    prefetch_tensor_map, tma_store_wait_read, warpgroup_idx, warpgroup_thread_idx,
+    prefetch_tensor_map, warpgroup_idx, warpgroup_thread_idx,
 };
-use cutlet_device::{GlobalMut, WarpIdx, cluster_rank, lane_idx, sync_threads, warp_idx_sync};
+use cutlet_device::{Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, warp_idx_sync};
 
 use super::config::{Acc, Config, Storage, Values};
+use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::TmaLoader;
 use super::mainloop::WgmmaMainloop;
+use super::row_loader::{RowLoader, TableOfA};
+use super::row_store::RowStore;
 use super::store::TileStore;
 use crate::gemm::args::Args;
-use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, StageCount, TileShape};
+use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
-use crate::gemm::loader::Loader;
+use crate::gemm::loader::{Loader, StageFiller};
 use crate::gemm::mainloop::Mainloop;
+use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, TileScheduler};
 use crate::gemm::store::Store;
 
@@ -49,9 +53,13 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
     // SAFETY: as promised by the caller.
     unsafe {
-        run::<C, Epi, _>(
-            block, scheduler, map_a, map_b, map_c, c, workspace, &args, epilogue,
-        )
+        let store = ToMatrix {
+            c,
+            map_c,
+            workspace,
+            epilogue,
+        };
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -84,20 +92,103 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
         );
     }
     let () = C::CHECK;
-    let rows = args.output.extent[0];
     // SAFETY: as promised by the caller.
     unsafe {
-        let scheduler = Grouped::<C::Cluster>::new(
-            &args.scheduler,
-            &groups,
-            rows,
-            const { C::Tile::M as u32 },
-            C::TILE_IN_UNITS,
-        );
-        run::<C, Epi, _>(
-            block, scheduler, map_a, map_b, map_c, c, workspace, &args, epilogue,
-        )
+        let scheduler = grouped::<C>(&args, &groups);
+        let store = ToMatrix {
+            c,
+            map_c,
+            workspace,
+            epilogue,
+        };
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
+}
+
+/// [`grouped_gemm`] whose row `r` of A is the row of a table that the index number `r` names.
+///
+/// # Safety
+/// As [`grouped_gemm`]. The table must have the columns of A, and rows that begin at multiples of 16 bytes. There must be
+/// an index for each row of A, and an element for the report.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
+    table: Global<C::Element>,
+    map_b: &TensorMap,
+    map_c: &TensorMap,
+    c: GlobalMut<C::Element>,
+    args: Args,
+    epilogue: Epi,
+    groups: GroupArgs,
+    rows: NamedRows,
+    k: i32,
+    block: Storage<C>,
+) {
+    let () = C::CHECK;
+    let [count, _] = args.output.extent;
+    let load = ByRows {
+        table: TableOfA {
+            elements: table,
+            rows,
+            count,
+            k,
+        },
+    };
+    let store = ToMatrix {
+        c,
+        map_c,
+        workspace: GlobalMut::from_ptr(core::ptr::null_mut()),
+        epilogue,
+    };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let scheduler = grouped::<C>(&args, &groups);
+        run::<C, _, _, _>(block, scheduler, load, map_b, store, &args)
+    };
+}
+
+/// [`grouped_gemm`] that writes row `r` of the product to the row of a table that the index number `r` names.
+///
+/// # Safety
+/// As [`grouped_gemm`]. The table must have the columns of C. TMA could store it if `args` says so. There must be an index
+/// for each row of the product, and an element for the report.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
+    map_a: &TensorMap,
+    map_b: &TensorMap,
+    table: GlobalMut<C::Element>,
+    args: Args,
+    epilogue: Epi,
+    groups: GroupArgs,
+    rows: NamedRows,
+    block: Storage<C>,
+) {
+    let () = C::CHECK;
+    let store = ToRows {
+        table,
+        rows,
+        epilogue,
+    };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let scheduler = grouped::<C>(&args, &groups);
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+    };
+}
+
+/// The scheduler of groups.
+///
+/// # Safety
+/// As [`grouped_gemm`].
+#[inline(always)]
+unsafe fn grouped<'a, C: Config>(args: &'a Args, groups: &'a GroupArgs) -> Grouped<'a, C::Cluster> {
+    let [rows, _] = args.output.extent;
+    let tile_rows = const { C::Tile::M as u32 };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        Grouped::<C::Cluster>::new(&args.scheduler, groups, rows, tile_rows, C::TILE_IN_UNITS)
+    }
 }
 
 /// The roles of a block, which computes the scheduler's work tiles.
@@ -105,88 +196,68 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 /// # Safety
 /// As [`gemm`], or [`grouped_gemm`].
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
-unsafe fn run<C: Config, Epi: Epilogue<Acc = Acc<C>>, S: TileScheduler + Copy>(
+unsafe fn run<C, S, P, W>(
     block: Storage<C>,
     scheduler: S,
-    map_a: &TensorMap,
+    load: P,
     map_b: &TensorMap,
-    map_c: &TensorMap,
-    c: GlobalMut<C::Element>,
-    workspace: GlobalMut<f32>,
+    store: W,
     args: &Args,
-    epilogue: Epi,
-) {
+) where
+    C: Config,
+    S: TileScheduler + Copy,
+    P: ProducerRole<C>,
+    W: StoreRole<C>,
+{
     let (warp, warpgroup) = (warp_idx_sync(), warpgroup_idx());
     let thread = warpgroup_thread_idx();
     block.prepare(
-        [map_a, map_b, map_c],
+        || {
+            load.prefetch_map();
+            prefetch_tensor_map(map_b);
+            store.prefetch_map();
+        },
+        P::ARRIVALS,
         args,
         &scheduler,
         (warp, warpgroup, thread),
     );
 
     if warpgroup.is_first() {
-        match C::Consumers::WARPGROUPS {
-            1 => {}
-            2 => decrease_registers::<40>(),
-            _ => decrease_registers::<32>(),
-        }
-        if warp.is_first() && elect_one() {
-            let loader = TmaLoader::<C>::new(block.rings, (map_a, map_b), &args.tma);
-            produce(block.pipeline, &scheduler, loader);
-        }
+        P::release_registers();
+        load.produce(block, &scheduler, map_b, args, (warp, thread));
         return;
     }
 
-    match C::Consumers::WARPGROUPS {
-        1 => {}
-        2 => increase_registers::<232>(),
-        _ => increase_registers::<160>(),
-    }
+    P::request_registers();
     let consumer = warpgroup.after(1);
     let mainloop =
         WgmmaMainloop::<C>::new(block.rings, block.pipeline.consumer(), consumer, thread);
-    let store = TileStore::<C, Epi, _>::new(
-        c,
-        map_c,
-        workspace,
-        args,
-        epilogue,
-        scheduler,
-        block.buffers.of(consumer),
-        (consumer, thread),
-    );
+    let buffer = block.buffers.of(consumer);
+    let store = store.store(args, scheduler, buffer, (consumer, thread));
     // SAFETY: where two blocks have the same tile, both consumers of each add the accumulators of every tile.
     let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
     consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, thread);
-    // The block's memory must stay until TMA has read it.
-    if !TileStore::<C, Epi, S>::THREADS_STORE && lane_idx().is_first() {
-        tma_store_wait_read::<0>();
-    }
 }
 
 /// The producer: loads the k-tiles of every work tile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn produce<St: StageCount, Cl: ClusterShape, S: TileScheduler>(
-    pipeline: Pipeline<St, Cl>,
+fn produce<S: TileScheduler>(
+    mut producer: impl StageFiller,
     scheduler: &S,
     mut loader: impl Loader,
 ) {
-    let mut producer = pipeline.producer();
     let k_tiles = scheduler.k_tiles();
     let mut backwards = false;
     for work in scheduler.work_tiles() {
         let group = S::IS_GROUPED.then(|| scheduler.origin(work));
+        let tile = loader.tile(scheduler.begin(work), group);
         for k_tile in work.k_tiles(k_tiles, backwards) {
-            // A short ring has no stage to spare for pairs.
-            let filling = match St::STAGES < 8 {
-                true => producer.acquire(loader.bytes()),
-                false => producer.acquire_in_pairs(loader.bytes()),
-            };
+            let filling = producer.acquire(loader.bytes());
             // SAFETY: the producer waited until the stage is empty.
-            unsafe { loader.load(filling, scheduler.begin(work), k_tile, group) };
+            unsafe { loader.load(filling, &tile, scheduler.begin(work), k_tile, group) };
+            producer.commit();
         }
         backwards = !backwards;
     }
@@ -225,6 +296,198 @@ fn consume<C, S, M, St>(
     if C::Cluster::K > 1 {
         reduce.drain();
     }
+    store.drain();
+}
+
+/// How A reaches the stages: what the producing warpgroup does.
+trait ProducerRole<C: Config> {
+    /// Arrivals at a stage's barrier.
+    const ARRIVALS: u32;
+
+    /// Fetches the map of A into a cache, if there is one.
+    fn prefetch_map(&self);
+
+    /// Releases the registers that the producing warpgroup does not need.
+    fn release_registers();
+
+    /// Requests them for the consumers.
+    fn request_registers();
+
+    /// Loads the k-tiles of all work tiles. All threads of the warpgroup call it.
+    fn produce<S: TileScheduler>(
+        self,
+        block: Storage<C>,
+        scheduler: &S,
+        map_b: &TensorMap,
+        args: &Args,
+        who: (WarpIdx, WarpgroupThread),
+    );
+}
+
+/// TMA loads A, for one thread.
+struct ByTma<'a> {
+    map_a: &'a TensorMap,
+}
+
+impl<C: Config> ProducerRole<C> for ByTma<'_> {
+    const ARRIVALS: u32 = 1;
+
+    #[inline(always)]
+    fn prefetch_map(&self) {
+        prefetch_tensor_map(self.map_a);
+    }
+
+    #[inline(always)]
+    fn release_registers() {
+        match C::Consumers::WARPGROUPS {
+            1 => {}
+            2 => decrease_registers::<40>(),
+            _ => decrease_registers::<32>(),
+        }
+    }
+
+    #[inline(always)]
+    fn request_registers() {
+        match C::Consumers::WARPGROUPS {
+            1 => {}
+            2 => increase_registers::<232>(),
+            _ => increase_registers::<160>(),
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn produce<S: TileScheduler>(
+        self,
+        block: Storage<C>,
+        scheduler: &S,
+        map_b: &TensorMap,
+        args: &Args,
+        (warp, _): (WarpIdx, WarpgroupThread),
+    ) {
+        if warp.is_first() && elect_one() {
+            let loader = TmaLoader::<C>::new(block.rings, (self.map_a, map_b), &args.tma);
+            produce(block.pipeline.producer(), scheduler, loader);
+        }
+    }
+}
+
+/// All threads of the warpgroup copy named rows of A.
+struct ByRows<T> {
+    table: TableOfA<T>,
+}
+
+impl<C: Config> ProducerRole<C> for ByRows<C::Element> {
+    const ARRIVALS: u32 = CopyProducer::<C::Stages, C::Cluster>::ARRIVALS;
+
+    #[inline(always)]
+    fn prefetch_map(&self) {}
+
+    #[inline(always)]
+    fn release_registers() {
+        const {
+            assert!(
+                C::Consumers::WARPGROUPS <= 2,
+                "the producer has 56 registers"
+            )
+        };
+        if C::Consumers::WARPGROUPS == 2 {
+            decrease_registers::<56>();
+        }
+    }
+
+    #[inline(always)]
+    fn request_registers() {
+        if C::Consumers::WARPGROUPS == 2 {
+            increase_registers::<224>();
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn produce<S: TileScheduler>(
+        self,
+        block: Storage<C>,
+        scheduler: &S,
+        map_b: &TensorMap,
+        args: &Args,
+        (_, thread): (WarpIdx, WarpgroupThread),
+    ) {
+        let loader = RowLoader::<C>::new(block.rings, self.table, map_b, &args.tma, thread);
+        let producer = CopyProducer::new(block.pipeline, thread);
+        produce(producer, scheduler, loader);
+    }
+}
+
+/// Where accumulators go: how a consumer stores.
+trait StoreRole<C: Config> {
+    /// Fetches the map of C into a cache, if there is one.
+    fn prefetch_map(&self);
+
+    /// The store of a consumer.
+    fn store<'a, S: TileScheduler + 'a>(
+        &'a self,
+        args: &'a Args,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a;
+}
+
+/// To C.
+struct ToMatrix<'m, T, Epi> {
+    c: GlobalMut<T>,
+    map_c: &'m TensorMap,
+    workspace: GlobalMut<f32>,
+    epilogue: Epi,
+}
+
+impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<'_, C::Element, Epi> {
+    #[inline(always)]
+    fn prefetch_map(&self) {
+        prefetch_tensor_map(self.map_c);
+    }
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        &'a self,
+        args: &'a Args,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        let Self {
+            c,
+            map_c,
+            workspace,
+            epilogue,
+        } = *self;
+        TileStore::<C, Epi, S>::new(c, map_c, workspace, args, epilogue, scheduler, buffer, who)
+    }
+}
+
+/// To rows of a table that indices name.
+struct ToRows<T, Epi> {
+    table: GlobalMut<T>,
+    rows: NamedRows,
+    epilogue: Epi,
+}
+
+impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<C::Element, Epi> {
+    #[inline(always)]
+    fn prefetch_map(&self) {}
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        &'a self,
+        args: &'a Args,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        let table = (self.table, self.rows);
+        RowStore::<C, Epi, S>::new(table, args, self.epilogue, scheduler, buffer, who)
+    }
 }
 
 /// The accumulators of a consumer's thread.
@@ -236,7 +499,8 @@ impl<C: Config> Storage<C> {
     #[inline(always)]
     fn prepare(
         &self,
-        maps: [&TensorMap; 3],
+        prefetch_maps: impl FnOnce(),
+        arrivals: u32,
         args: &Args,
         scheduler: &impl TileScheduler,
         (warp, warpgroup, thread): (WarpIdx, WarpgroupIdx, WarpgroupThread),
@@ -249,13 +513,10 @@ impl<C: Config> Storage<C> {
         }
         // Two warps, so that neither waits for the other one's share.
         if warp.is_first() && elect_one() {
-            let [map_a, map_b, map_c] = maps;
-            prefetch_tensor_map(map_a);
-            prefetch_tensor_map(map_b);
-            prefetch_tensor_map(map_c);
+            prefetch_maps();
         }
         if warp.is(1) && elect_one() {
-            self.init_barriers();
+            self.init_barriers(arrivals);
         }
         if clustered {
             cluster_arrive_relaxed();
@@ -282,9 +543,10 @@ impl<C: Config> Storage<C> {
         }
     }
 
-    /// Prepares the barriers of the pipeline, of the cluster reduction and of the slot.
+    /// Prepares the barriers of the pipeline, whose stages are full after `arrivals` arrivals, of the cluster reduction and of
+    /// the slot.
     #[inline(always)]
-    fn init_barriers(&self) {
+    fn init_barriers(&self, arrivals: u32) {
         let releases = if C::Consumers::ARE_COOPERATIVE {
             C::Consumers::WARPGROUPS as u32
         } else {
@@ -292,7 +554,7 @@ impl<C: Config> Storage<C> {
         };
         // SAFETY: no thread uses the barriers before the cluster has met.
         unsafe {
-            self.pipeline.init(1, releases);
+            self.pipeline.init(arrivals, releases);
             if C::Cluster::K > 1 {
                 self.dsmem.buffer().init();
             }

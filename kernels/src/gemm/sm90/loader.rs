@@ -35,48 +35,61 @@ impl<'a, C: Config> TmaLoader<'a, C> {
         args: &TmaArgs,
     ) -> Self {
         let bytes = args.bytes_a + SharedB::<C>::BYTES;
-        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
-        let to = |blocks: usize, multicast: Multicast| match blocks {
-            1 => LoadOptions::DEFAULT,
-            _ => LoadOptions::DEFAULT.multicast(multicast),
-        };
-        let rank = cluster_rank();
-        let (row, column) = (rank.row(rows, columns), rank.column(rows, columns));
-        let to_row = Multicast::every(row * columns as u32, 1, columns as u32);
-        let to_column = Multicast::every(column, columns as u32, rows as u32);
-        let (options_a, options_b) = (to(columns, to_row), to(rows, to_column));
-        let [once_a, once_b] = args.read_once;
-        // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
-        let options_a = match !C::MajorC::IS_K_MAJOR && once_a != 0 {
-            false => options_a,
-            true => options_a.hint(CacheHint::EvictFirst),
-        };
-        let options_b = options_b.hint(match once_b {
-            0 => CacheHint::EvictLast,
-            _ => CacheHint::EvictFirst,
-        });
+        let (options, in_cluster) = options::<C>(args);
         Self {
             rings,
             maps,
-            options: (options_a, options_b),
-            in_cluster: (row, column),
+            options,
+            in_cluster,
             bytes,
             nth: 0,
         }
     }
 }
 
+/// How the running block loads its shares of A and of B, and its row and column in its cluster.
+#[inline(always)]
+pub(super) fn options<C: Config>(args: &TmaArgs) -> ((LoadOptions, LoadOptions), (u32, u32)) {
+    let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+    let to = |blocks: usize, multicast: Multicast| match blocks {
+        1 => LoadOptions::DEFAULT,
+        _ => LoadOptions::DEFAULT.multicast(multicast),
+    };
+    let rank = cluster_rank();
+    let (row, column) = (rank.row(rows, columns), rank.column(rows, columns));
+    let to_row = Multicast::every(row * columns as u32, 1, columns as u32);
+    let to_column = Multicast::every(column, columns as u32, rows as u32);
+    let (options_a, options_b) = (to(columns, to_row), to(rows, to_column));
+    let [once_a, once_b] = args.read_once;
+    // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
+    let options_a = match !C::MajorC::IS_K_MAJOR && once_a != 0 {
+        false => options_a,
+        true => options_a.hint(CacheHint::EvictFirst),
+    };
+    let options_b = options_b.hint(match once_b {
+        0 => CacheHint::EvictLast,
+        _ => CacheHint::EvictFirst,
+    });
+    ((options_a, options_b), (row, column))
+}
+
 impl<C: Config> Loader for TmaLoader<'_, C> {
+    type OfTile = ();
+
     #[inline(always)]
     fn bytes(&self) -> u32 {
         self.bytes
     }
 
     #[inline(always)]
+    fn tile(&self, _: (u32, u32), _: Option<GroupOrigin>) {}
+
+    #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load(
         &mut self,
         filling: Filling,
+        (): &(),
         (row, column): (u32, u32),
         k_tile: u32,
         group: Option<GroupOrigin>,

@@ -1,8 +1,10 @@
 //! The store: a consumer's accumulators go to C, to partial output, or through the fixup.
 
 use cutlet_device::collective::{Fixup, WorkTile};
-use cutlet_device::sm90::{AccumulatorLayout, Major, TensorMap, WarpgroupIdx, WarpgroupThread};
-use cutlet_device::{GlobalMut, uniform};
+use cutlet_device::sm90::{
+    AccumulatorLayout, Major, TensorMap, WarpgroupIdx, WarpgroupThread, tma_store_wait_read,
+};
+use cutlet_device::{GlobalMut, lane_idx, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 
 use super::config::{Acc, Config, Values, runs_fixup, writes_partials};
@@ -43,7 +45,7 @@ where
 {
     /// Whether a consumer's threads store C themselves instead of TMA. A consumer that is alone in its block mostly has one
     /// tile, and nothing to multiply while TMA stores.
-    pub const THREADS_STORE: bool =
+    const THREADS_STORE: bool =
         C::Consumers::WARPGROUPS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE;
 
     /// The store of a consumer.
@@ -200,15 +202,15 @@ where
         };
         let own = tile_origin::<C::TileC>((work.row, work.column));
         let rows = self.atom_rows(&tile, nth);
-        let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.map, self.thread);
+        let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.thread);
         // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this consumer's,
         // and so is the buffer.
         unsafe {
             if self.updates {
-                subtiles.update(accumulators, epilogue);
+                subtiles.update(&rows, accumulators, epilogue);
             } else if let Some(left) = group.and_then(|group| self.last_rows(&rows, group)) {
                 if left > 0 {
-                    subtiles.after_tma().update(accumulators, epilogue);
+                    subtiles.after_tma().update(&rows, accumulators, epilogue);
                 }
             } else {
                 let operands = match nth {
@@ -221,7 +223,7 @@ where
                     }
                     C::MajorC::store(&subtiles, accumulators);
                 } else {
-                    subtiles.store_by_tma(accumulators, epilogue, operands, group);
+                    subtiles.store_by_tma(self.map, accumulators, epilogue, operands, group);
                 }
             }
         }
@@ -278,6 +280,14 @@ where
                 }
                 self.write(work, nth, accumulators, prepared);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn drain(self) {
+        // TMA reads it.
+        if !Self::THREADS_STORE && lane_idx().is_first() {
+            tma_store_wait_read::<0>();
         }
     }
 }

@@ -28,48 +28,74 @@ pub fn grouped<T: Sixteen>(
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
 ) -> Result<Option<Planned<T, T>>> {
+    if !fits(problem) {
+        return Ok(None);
+    }
+    let Some(chosen) = choose(stream, problem, T::grouped(), kernel) else {
+        return Ok(None);
+    };
+    let launch = GroupedLaunch {
+        function: stream.device().load(&PTX, chosen.instance.kernel)?,
+        chosen,
+    };
+    Ok(Some(Planned {
+        kernel: launch.chosen.instance.kernel.name(),
+        clocks: launch.chosen.clocks,
+        launch: Box::new(launch),
+    }))
+}
+
+/// Whether 16 bytes of the operands can be read at a time, as TMA does, and nothing is fused.
+pub fn fits<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
     let [stride_a, stride_b, _] = problem.groups.strides;
     let is_read = |matrix: &Matrix<'_, T>, stride: usize| {
         let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
         let aligned = (stride * size_of::<T>()).is_multiple_of(TMA_UNIT);
         has_elements && aligned && matrix.starts_runs_at(TMA_UNIT)
     };
-    if !(problem.epilogue.are_none()
-        && is_read(&problem.a, stride_a)
-        && is_read(&problem.b, stride_b))
-    {
-        return Ok(None);
-    }
+    let (a, b) = (&problem.a, &problem.b);
+    problem.epilogue.are_none() && is_read(a, stride_a) && is_read(b, stride_b)
+}
+
+/// A kernel for groups that is chosen, with arguments `A`.
+pub struct Chosen<T: 'static, A: 'static> {
+    pub instance: &'static Instance<T, Scale, A>,
+    pub blocks: u32,
+    /// The estimated time.
+    pub clocks: f64,
+    reads_b_once: bool,
+}
+
+/// The fastest of these kernels for the problem, or the one of this name.
+pub fn choose<T: Sixteen, A>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    instances: &'static [Instance<T, Scale, A>],
+    kernel: Option<&str>,
+) -> Option<Chosen<T, A>> {
     let (a, b) = (problem.a.order(), problem.b.order());
     let estimate = Estimate::new(stream, problem);
-    let candidates = of_orders(T::grouped(), a, b, kernel).into_iter();
+    let candidates = of_orders(instances, a, b, kernel).into_iter();
     let overwrites = problem.beta == 0.0 && stores_c(problem) && !problem.groups.have_sizes();
     let fastest = candidates
         .filter(|instance| overwrites || !instance.overwrites_only)
         .filter(|instance| estimate.tiles(instance) < MOST_TILES)
         .map(|instance| (estimate.clocks(instance), instance))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
-    let Some((clocks, instance)) = fastest else {
-        return Ok(None);
-    };
+    let (clocks, instance) = fastest?;
     let clusters = estimate.tiles(instance) / instance.tiles_of_cluster() as f64;
     let multiprocessors = stream.device().multiprocessors();
     let at_a_time = f64::from(multiprocessors / instance.blocks_of_cluster());
-    let launch = GroupedLaunch {
-        function: stream.device().load(&PTX, instance.kernel)?,
+    Some(Chosen {
         instance,
         blocks: clusters.min(at_a_time) as u32 * instance.blocks_of_cluster(),
-        reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
-    };
-    Ok(Some(Planned {
-        kernel: instance.kernel.name(),
         clocks,
-        launch: Box::new(launch),
-    }))
+        reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
+    })
 }
 
 /// Whether TMA can store each C.
-fn stores_c<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
+pub fn stores_c<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
     let [.., stride] = problem.groups.strides;
     tma_stores(&problem.c) && (stride * size_of::<T>()).is_multiple_of(TMA_UNIT)
 }
@@ -118,7 +144,7 @@ impl Estimate {
     }
 
     /// Tiles of whole clusters. Groups of several sizes end in a part of a tile, mostly about half of one.
-    fn tiles<T>(&self, instance: &GroupedInstance<T>) -> f64 {
+    fn tiles<T, A>(&self, instance: &Instance<T, Scale, A>) -> f64 {
         let [rows, columns] = instance.cluster_tile().map(|extent| extent as f64);
         let down = match self.is_ragged {
             true => (self.rows / rows + 0.5).max(1.0),
@@ -129,7 +155,7 @@ impl Estimate {
     }
 
     /// The estimated time.
-    fn clocks<T>(&self, instance: &GroupedInstance<T>) -> f64 {
+    fn clocks<T, A>(&self, instance: &Instance<T, Scale, A>) -> f64 {
         let [rows, columns] = instance.tile.map(f64::from);
         // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
         let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
@@ -158,34 +184,65 @@ impl Estimate {
 /// A kernel that is chosen and loaded.
 struct GroupedLaunch<T: TensorMapElement> {
     function: Function<GroupedArguments<T, Scale>>,
-    instance: &'static GroupedInstance<T>,
-    blocks: u32,
-    reads_b_once: bool,
+    chosen: Chosen<T, GroupedArguments<T, Scale>>,
 }
 
 impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
-        let Self { instance, .. } = *self;
-        let (m, n, k) = problem.extents();
-        let groups = &problem.groups;
-        let stacks = Stacks::of(groups);
-        let scale = Scale {
-            alpha: problem.alpha,
-            beta: problem.beta,
-        };
+        let instance = self.chosen.instance;
+        let stacks = Stacks::of(&problem.groups);
         let [box_a, box_b, box_c] = instance.boxes;
         let map_a = stacks.map(0, problem.a.view, &problem.a.extents, box_a)?;
         let map_b = stacks.map(1, problem.b.view, &problem.b.extents, box_b)?;
         let c = &problem.c;
-        let stores_c = stores_c(&problem);
         // An unused map may be any map.
-        let map_c = match stores_c {
+        let map_c = match stores_c(&problem) {
             true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
             false => map_a,
         };
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C overlaps neither A nor B and
+        // is borrowed mutably. There is a size for each group, if there are any.
+        unsafe {
+            let all = (
+                map_a,
+                map_b,
+                map_c,
+                pointer_mut(c.view.address()),
+                pointer_mut(0),
+                self.chosen.args(&problem),
+                scale(&problem),
+                self.chosen.group_args(&problem),
+            );
+            stream.launch(&self.function, self.chosen.config(), all)?;
+        }
+        Ok(())
+    }
+}
+
+/// The problem's factors.
+pub fn scale<T: Sixteen>(problem: &Problem<'_, T>) -> Scale {
+    Scale {
+        alpha: problem.alpha,
+        beta: problem.beta,
+    }
+}
+
+impl<T: Sixteen, A> Chosen<T, A> {
+    /// The grid.
+    pub fn config(&self) -> LaunchConfig {
+        LaunchConfig {
+            grid: self.blocks.into(),
+            overlap_previous: true,
+        }
+    }
+
+    /// The arguments of a launch besides maps, matrices and groups.
+    pub fn args(&self, problem: &Problem<'_, T>) -> Args {
+        let Self { instance, .. } = *self;
+        let (m, n, k) = problem.extents();
+        let [box_a, ..] = instance.boxes;
         let k_tiles = (k as u32).div_ceil(instance.tile_k);
-        let [_, cluster_columns] = instance.cluster_tile();
-        let args = Args {
+        Args {
             scheduler: SchedulerArgs {
                 affinity: SmAffinity::NONE,
                 raster: raster([m, n], instance.tile, instance.cluster),
@@ -197,7 +254,7 @@ impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
             prefetch: [Prefetch::NOTHING; 2],
             output: OutputArgs {
                 arrivals: ArrivalCounters::NONE,
-                ldc: c.ld() as i64,
+                ldc: problem.c.ld() as i64,
                 partial: PartialOutput::NONE,
                 partial_extent: [0, 0],
                 extent: [m as i32, n as i32],
@@ -205,42 +262,31 @@ impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
             tma: TmaArgs {
                 bytes_a: instance.bytes_a(box_a.extent[1]),
                 read_once: [0, self.reads_b_once.into()],
-                stores_c: stores_c.into(),
+                stores_c: stores_c(problem).into(),
             },
-        };
-        let group_args = GroupArgs {
-            groups: device_groups(groups),
-            stacked: stacks.0.map(|(count, _)| (count > 1).into()),
-            columns: n.div_ceil(cluster_columns) as u32,
-        };
-        let config = LaunchConfig {
-            grid: self.blocks.into(),
-            overlap_previous: true,
-        };
-        // SAFETY: the maps describe the matrices, which were checked against their memory. C overlaps neither A nor B and
-        // is borrowed mutably. There is a size for each group, if there are any.
-        unsafe {
-            let all = (
-                map_a,
-                map_b,
-                map_c,
-                pointer_mut(c.view.address()),
-                pointer_mut(0),
-                args,
-                scale,
-                group_args,
-            );
-            stream.launch(&self.function, config, all)?;
         }
-        Ok(())
+    }
+
+    /// The groups, for the kernel.
+    pub fn group_args(&self, problem: &Problem<'_, T>) -> GroupArgs {
+        let [_, cluster_columns] = self.instance.cluster_tile();
+        let (_, n, _) = problem.extents();
+        GroupArgs {
+            groups: device_groups(&problem.groups),
+            stacked: Stacks::of(&problem.groups)
+                .0
+                .map(|(count, _)| (count > 1).into()),
+            columns: n.div_ceil(cluster_columns) as u32,
+        }
     }
 }
 
 /// How many matrices the maps of A, B and C have, and elements from one to the next.
-struct Stacks([(usize, usize); 3]);
+pub struct Stacks([(usize, usize); 3]);
 
 impl Stacks {
-    fn of(groups: &Groups<'_>) -> Self {
+    /// Those of these groups.
+    pub fn of(groups: &Groups<'_>) -> Self {
         let stack = |stride: usize| match stride {
             0 => (1, 0),
             _ => (groups.count, stride),
@@ -249,7 +295,7 @@ impl Stacks {
     }
 
     /// The map of A, B or C.
-    fn map<T: TensorMapElement>(
+    pub fn map<T: TensorMapElement>(
         &self,
         operand: usize,
         view: View<'_, T>,

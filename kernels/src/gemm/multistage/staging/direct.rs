@@ -3,9 +3,8 @@
 use core::marker::PhantomData;
 
 use cutlet_device::sm80::{cp_async, cp_async_zfill};
-use cutlet_device::sm90::Major;
 use cutlet_device::{Global, Shared, ThreadIdx};
-use cutlet_layout_core::{AccessWidth, Coord, StaticLayout, StaticSwizzle, ThreadValue, Width};
+use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, Width};
 use half::{bf16, f16};
 
 use super::threads::{ElementCopy, VectorCopy};
@@ -37,7 +36,7 @@ where
 {
     type Element = T;
     type Major = L::Major;
-    type Matrix = J::Matrix;
+    type Source = J;
     type Layout = L;
     type Swizzle = W;
     type Copy = P::Threads<J, L, THREADS>;
@@ -46,11 +45,6 @@ where
         bytes: P::BYTES,
         in_whole_vectors: !J::IS_K_MAJOR && P::BYTES > size_of::<T>(),
     };
-
-    #[inline(always)]
-    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
-        J::matrix(extent, strides)
-    }
 
     type Held = ();
 
@@ -90,7 +84,7 @@ where
 /// What one copy of [`Direct`] moves.
 pub trait Copies<T>: core::marker::Copy + 'static {
     /// Thread-value layout by which threads copy a k-tile.
-    type Threads<J: Major, L: StaticLayout, const THREADS: usize>: ThreadValue;
+    type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize>: ThreadValue;
     /// The bytes that it moves.
     const BYTES: usize;
 
@@ -114,7 +108,7 @@ pub struct OfBytes<const BYTES: usize>;
 macro_rules! of_bytes {
     ($($bytes:literal: $($element:ty)*;)+) => {$($(
         impl Copies<$element> for OfBytes<$bytes> {
-            type Threads<J: Major, L: StaticLayout, const THREADS: usize> =
+            type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
                 VectorCopy<Width<{ $bytes / size_of::<$element>() }>, J, L, THREADS>;
             const BYTES: usize = $bytes;
 
@@ -147,7 +141,7 @@ pub struct OfElements;
 macro_rules! of_elements {
     ($($element:ty)*) => {$(
         impl Copies<$element> for OfElements {
-            type Threads<J: Major, L: StaticLayout, const THREADS: usize> =
+            type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
                 ElementCopy<J, L, THREADS>;
             const BYTES: usize = size_of::<$element>();
 

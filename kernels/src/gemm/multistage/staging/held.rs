@@ -5,9 +5,7 @@ use core::marker::PhantomData;
 
 use cutlet_device::sm90::{KMajor, MnMajor};
 use cutlet_device::{DeviceData, ThreadIdx};
-use cutlet_layout_core::{
-    Coord, NoSwizzle, RowMajor, StaticLayout, StaticSwizzle, Tv, Width, each,
-};
+use cutlet_layout_core::{NoSwizzle, StaticLayout, StaticSwizzle, Tv, Width, each};
 
 use super::threads::{ElementCopy, ElementValues, VectorCopy, VectorThreads, VectorValues};
 use super::{Accesses, GlobalMajor, StageLayout, Staging};
@@ -31,7 +29,7 @@ where
 {
     type Element = T;
     type Major = L::Major;
-    type Matrix = J::Matrix;
+    type Source = J;
     type Layout = L;
     type Swizzle = W;
     type Copy = ElementCopy<J, L, THREADS>;
@@ -40,11 +38,6 @@ where
         bytes: size_of::<T>(),
         in_whole_vectors: false,
     };
-
-    #[inline(always)]
-    fn matrix(extent: Coord, strides: [i64; 2]) -> J::Matrix {
-        J::matrix(extent, strides)
-    }
 
     type Held = [T; MOST_LOADS];
 
@@ -93,7 +86,7 @@ const MOST_HELD: usize = 8;
 impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     type Element = f32;
     type Major = MnMajor;
-    type Matrix = RowMajor;
+    type Source = KMajor;
     type Layout = L;
     type Swizzle = NoSwizzle;
     type Copy = VectorCopy<Width<4>, KMajor, L, THREADS>;
@@ -102,11 +95,6 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
         bytes: 16,
         in_whole_vectors: true,
     };
-
-    #[inline(always)]
-    fn matrix(extent: Coord, strides: [i64; 2]) -> RowMajor {
-        KMajor::matrix(extent, strides)
-    }
 
     type Held = [[f32; 4]; MOST_HELD];
 

@@ -2,14 +2,15 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::Major;
 use cutlet_layout_core::{AccessWidth, Layout, StaticLayout, ThreadValue, Width};
+
+use super::GlobalMajor;
 
 /// The thread-value layout of [`Vectors`](super::Vectors): threads go along a line, then to the next line.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorCopy<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> ThreadValue
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
     for VectorCopy<W, J, L, THREADS>
 {
     type Thr = VectorThreads<W, J, L, THREADS>;
@@ -21,22 +22,22 @@ impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> ThreadValu
 #[derive(Clone, Copy, Debug)]
 pub struct VectorThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
     for VectorThreads<W, J, L, THREADS>
 {
     const LAYOUT: Layout = lines::<W, J, L>(THREADS).threads(W::VALUES as i64);
     type Storage<V: Copy> = [V; THREADS];
 }
 
-/// The values of a [`VectorCopy`]. They are never in registers.
+/// The values of a [`VectorCopy`].
 #[derive(Clone, Copy, Debug)]
 pub struct VectorValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
     for VectorValues<W, J, L, THREADS>
 {
     const LAYOUT: Layout = lines::<W, J, L>(THREADS).values(W::VALUES as i64, 1);
-    type Storage<V: Copy> = [V; 256];
+    type Storage<V: Copy> = J::Values<V>;
 }
 
 /// The lines of a stage, which run along the major direction.
@@ -53,7 +54,7 @@ struct Lines {
 
 impl Lines {
     /// The lines of a stage of layout `L`, of whose lines so many vectors are copied at a time.
-    const fn new<J: Major, L: StaticLayout>(vectors: i64, threads: usize) -> Self {
+    const fn new<J: GlobalMajor, L: StaticLayout>(vectors: i64, threads: usize) -> Self {
         let along = along::<J>();
         let count = L::LAYOUT.mode(1 - along).size();
         let at_a_time = least(threads as i64 / vectors, count);
@@ -87,12 +88,12 @@ impl Lines {
 }
 
 /// The major direction, along which lines run.
-const fn along<J: Major>() -> usize {
+const fn along<J: GlobalMajor>() -> usize {
     if J::IS_K_MAJOR { 1 } else { 0 }
 }
 
 /// The lines of a stage that are copied in vectors: all vectors of a line at a time.
-const fn lines<W: AccessWidth, J: Major, L: StaticLayout>(threads: usize) -> Lines {
+const fn lines<W: AccessWidth, J: GlobalMajor, L: StaticLayout>(threads: usize) -> Lines {
     let vectors = length::<J, L>() / W::VALUES as i64;
     Lines::new::<J, L>(vectors, threads)
 }
@@ -106,7 +107,9 @@ const fn least(a: i64, b: i64) -> i64 {
 #[derive(Clone, Copy, Debug)]
 pub struct ElementCopy<J, L, const THREADS: usize>(PhantomData<(J, L)>);
 
-impl<J: Major, L: StaticLayout, const THREADS: usize> ThreadValue for ElementCopy<J, L, THREADS> {
+impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
+    for ElementCopy<J, L, THREADS>
+{
     type Thr = ElementThreads<J, L, THREADS>;
     type Val = ElementValues<J, L, THREADS>;
     type Width = Width<1>;
@@ -116,34 +119,34 @@ impl<J: Major, L: StaticLayout, const THREADS: usize> ThreadValue for ElementCop
 #[derive(Clone, Copy, Debug)]
 pub struct ElementThreads<J, L, const THREADS: usize>(PhantomData<(J, L)>);
 
-impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
     for ElementThreads<J, L, THREADS>
 {
     const LAYOUT: Layout = element_lines::<J, L>(THREADS).threads(1);
     type Storage<V: Copy> = [V; THREADS];
 }
 
-/// The values of an [`ElementCopy`]. They are never in registers.
+/// The values of an [`ElementCopy`].
 #[derive(Clone, Copy, Debug)]
 pub struct ElementValues<J, L, const THREADS: usize>(PhantomData<(J, L)>);
 
-impl<J: Major, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
     for ElementValues<J, L, THREADS>
 {
     const LAYOUT: Layout = {
         let lines = element_lines::<J, L>(THREADS);
         lines.values(length::<J, L>() / lines.vectors, lines.vectors)
     };
-    type Storage<V: Copy> = [V; 256];
+    type Storage<V: Copy> = J::Values<V>;
 }
 
 /// The elements of a line of a stage.
-const fn length<J: Major, L: StaticLayout>() -> i64 {
+const fn length<J: GlobalMajor, L: StaticLayout>() -> i64 {
     L::LAYOUT.mode(along::<J>()).size()
 }
 
 /// The lines of a stage, whose elements are copied one by one.
-const fn element_lines<J: Major, L: StaticLayout>(threads: usize) -> Lines {
+const fn element_lines<J: GlobalMajor, L: StaticLayout>(threads: usize) -> Lines {
     let length = length::<J, L>();
     let vectors = least(if J::IS_K_MAJOR { 16 } else { 32 }, length);
     assert!(

@@ -1,0 +1,228 @@
+//! The loader of a gathered A: the threads of the producer warpgroup copy rows of a table that indices name, and TMA loads
+//! B.
+
+use core::marker::PhantomData;
+
+use cutlet_device::Global;
+use cutlet_device::collective::{CopyProducer, Filling};
+use cutlet_device::sm80::cp_async;
+use cutlet_device::sm90::{LoadOptions, Major, TensorMap, WarpgroupThread, grid_dependency_wait};
+use cutlet_layout_core::{
+    Coord, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width, tile_origin,
+};
+
+use super::config::{Config, RingA, RingB, SharedB};
+use super::loader::options;
+use crate::gather::Indices;
+use crate::gemm::args::TmaArgs;
+use crate::gemm::config::{ClusterShape, TileShape};
+use crate::gemm::loader::Loader;
+use crate::gemm::named_rows::NamedRows;
+use crate::gemm::scheduler::GroupOrigin;
+
+/// A table whose named rows are those of A.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableOfA<T> {
+    /// Its elements.
+    pub elements: Global<T>,
+    /// Which rows.
+    pub rows: NamedRows,
+    /// Rows of A, of all groups together.
+    pub count: i32,
+    /// Columns of the table, which are k.
+    pub k: i32,
+}
+
+/// Loads k-tiles: of A by the copies of a warpgroup's threads, of B by TMA.
+pub(super) struct RowLoader<'a, C: Config> {
+    rings: (RingA<C>, RingB<C>),
+    table: TableOfA<C::Element>,
+    map_b: &'a TensorMap,
+    options_b: LoadOptions,
+    /// The block's row in its cluster.
+    in_cluster: u32,
+    thread: WarpgroupThread,
+    /// K-tiles so far.
+    nth: u32,
+}
+
+impl<'a, C: Config> RowLoader<'a, C> {
+    /// The running thread's loader into these stages, by this map of B.
+    #[inline(always)]
+    pub fn new(
+        rings: (RingA<C>, RingB<C>),
+        table: TableOfA<C::Element>,
+        map_b: &'a TensorMap,
+        args: &TmaArgs,
+        thread: WarpgroupThread,
+    ) -> Self {
+        const {
+            assert!(
+                C::MajorA::IS_K_MAJOR && C::Cluster::N == 1 && C::Cluster::K == 1,
+                "rows of a table are K-major, and each block copies its own"
+            );
+        }
+        let ((_, options_b), (in_cluster, _)) = options::<C>(args);
+        Self {
+            rings,
+            table,
+            map_b,
+            options_b,
+            in_cluster,
+            thread,
+            nth: 0,
+        }
+    }
+}
+
+impl<C: Config> RowLoader<'_, C> {
+    /// Starts to load the block's share of a k-tile of B, which begins at `from`, or there in its group's B.
+    ///
+    /// # Safety
+    /// As [`Loader::load`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_b(&self, filling: Filling, from: Coord, group: Option<GroupOrigin>) {
+        let (tile, barrier) = (self.rings.1.stage(filling.stage()), filling.barrier());
+        let (blocks, block, nth) = (C::Cluster::M, self.in_cluster, self.nth);
+        let (map, options) = (self.map_b, self.options_b);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match group {
+                None => tile.load_multicast(blocks, block, nth, map, from, barrier, options),
+                Some(group) => {
+                    let from = [from[0], from[1], group.nth[1]];
+                    tile.load_multicast(blocks, block, nth, map, from, barrier, options);
+                }
+            }
+        }
+    }
+}
+
+/// A thread's accesses to a k-tile of named rows. They know where the rows begin.
+type RowAccesses<C> = Partition<Global<<C as Config>::Element>, Gather<Indices>, RowCopy<C>>;
+
+impl<C: Config> Loader for RowLoader<'_, C> {
+    /// The accesses to the k-tile at k = 0, so that a work tile reads each index once.
+    type OfTile = RowAccesses<C>;
+
+    #[inline(always)]
+    fn bytes(&self) -> u32 {
+        SharedB::<C>::BYTES
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn tile(&self, (row, _): (u32, u32), group: Option<GroupOrigin>) -> RowAccesses<C> {
+        let TableOfA {
+            elements,
+            rows,
+            count,
+            k,
+        } = self.table;
+        let (first, count) = match group {
+            None => (0, count),
+            Some(group) => (group.first_row, group.rows),
+        };
+        // The kernel before this one may write the indices.
+        grid_dependency_wait();
+        // SAFETY: the launcher promises an index for each row, rows that are aligned for the copies, and the report.
+        unsafe {
+            let a = Tensor::new(elements, rows.matrix(first, [count, k]));
+            let accesses = a
+                .local_tile::<C::UnitA>((row, 0u32))
+                .local_tile::<TileA<C>>((0u32, 0u32))
+                .partition::<RowCopy<C>>(self.thread);
+            rows.report_misses(first, accesses.bound());
+            accesses
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load(
+        &mut self,
+        filling: Filling,
+        rows: &RowAccesses<C>,
+        (_, column): (u32, u32),
+        k_tile: u32,
+        group: Option<GroupOrigin>,
+    ) {
+        let stage = filling.stage();
+        // SAFETY: the map has the tile's boxes, and the caller promises that the stage is empty. A bad index is of a row
+        // that does not exist, of which nothing is read.
+        unsafe {
+            if CopyProducer::<C::Stages, C::Cluster>::loads_by_tma(self.thread) {
+                self.load_b(filling, tile_origin::<C::UnitB>((column, k_tile)), group);
+            }
+            let [_, k] = tile_origin::<C::UnitA>((0u32, k_tile));
+            let tile = self.rings.0.stage(stage).tensor();
+            let to = tile.partition::<RowCopy<C>>(self.thread);
+            rows.moved_along_rows(k)
+                .each_access(&to, |from, to, count| {
+                    cp_async::<_, VECTOR>(to, from, count);
+                });
+        }
+        self.nth += 1;
+    }
+}
+
+/// Elements of a copy: 16 bytes.
+const VECTOR: usize = 8;
+
+/// The coordinates of a k-tile of A: (m, k).
+#[derive(Clone, Copy)]
+pub(super) struct TileA<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for TileA<C> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(C::Tile::M as i64, 1, 0),
+        Layout::static_basis_mode(C::Tile::K as i64, 1, 1),
+    ]);
+    type Storage<V: Copy> = [V; 256];
+}
+
+/// Which thread copies what of a k-tile of A: neighbours go along a line of 128 bytes, then to the next row.
+#[derive(Clone, Copy)]
+pub(super) struct RowCopy<C>(PhantomData<C>);
+
+impl<C: Config> RowCopy<C> {
+    /// Copies of a line.
+    const ALONG: usize = C::Tile::K / VECTOR;
+    /// Rows that the threads copy at a time.
+    const ROWS: usize = 128 / Self::ALONG;
+}
+
+impl<C: Config> ThreadValue for RowCopy<C> {
+    type Thr = RowCopyThreads<C>;
+    type Val = RowCopyValues<C>;
+    type Width = Width<VECTOR>;
+}
+
+/// The threads of a [`RowCopy`].
+#[derive(Clone, Copy)]
+pub(super) struct RowCopyThreads<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for RowCopyThreads<C> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(RowCopy::<C>::ALONG as i64, VECTOR as i64, 1),
+        Layout::static_basis_mode(RowCopy::<C>::ROWS as i64, 1, 0),
+    ]);
+    type Storage<V: Copy> = [V; 128];
+}
+
+/// The values of a [`RowCopy`].
+#[derive(Clone, Copy)]
+pub(super) struct RowCopyValues<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for RowCopyValues<C> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(VECTOR as i64, 1, 1),
+        Layout::static_basis_mode(
+            (C::Tile::M / RowCopy::<C>::ROWS) as i64,
+            RowCopy::<C>::ROWS as i64,
+            0,
+        ),
+    ]);
+    type Storage<V: Copy> = [V; 64];
+}
