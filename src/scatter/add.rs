@@ -1,7 +1,7 @@
 //! Scatter-add: rows that are added to what the table has.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{IntoView, Stream};
+use cutlet_host::{IntoView, Stream, View, ViewMut};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
@@ -91,10 +91,15 @@ impl ScatterAdd {
     /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has
     /// the same result. Sums are in f32, and rounded to the element type once.
     ///
+    /// The rows with one index are cut into pieces: 2ⁿ rows, as many as have at most 32 KiB, but from 64 to 256 of them.
+    /// The rows of the first piece are added to the table's row one after the other. Each other piece is summed alone, in the
+    /// order of the source, and its sum is added after the pieces before it. The pieces depend on the length of a row
+    /// and the rows with the index alone. So the result is the same on every device.
+    ///
     /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 16
     /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,
-    /// and each row of the source is read once. Rows with the same index are added one after the other by the same
-    /// threads, so a single index with a large part of the rows takes long.
+    /// and each row of the source is read once. With more rows than a piece has, there is scratch memory for a row of
+    /// f32 for each piece.
     ///
     /// ```
     /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
@@ -155,14 +160,14 @@ impl ScatterAdd {
         }
     }
 
-    /// Sorts the indices, and adds the rows that belong to a row of the table one after the other.
+    /// Sorts the indices, and adds the rows of each row of the table in order.
     fn enqueue_in_order<T: AddElement>(
         &mut self,
         source: Matrix<'_, T>,
         indices: IndexView<'_>,
-        mut table: MatrixMut<'_, T>,
+        table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (rows, table_rows) = (source.rows(), table.rows());
+        let (rows, table_rows, columns) = (source.rows(), table.rows(), source.columns());
         let sorted = Sorted::new(
             indices,
             rows,
@@ -176,24 +181,19 @@ impl ScatterAdd {
             ld_table: to_next_row(table_rows, table.ld()) as i64,
             rows: rows as i32,
             table_rows: table_rows as i32,
-            columns: source.columns() as i32,
-            padding: 0,
+            columns: columns as i32,
+            piece_bits: piece_bits(columns * size_of::<T>()),
         };
-        let stream = self.misses.stream();
-        let kernel = stream
-            .device()
-            .load(&cutlet_kernels::PTX, T::ordered(owners))?;
-        let grid = owners.grid::<T>(rows, source.columns());
-        let args = (
-            source.view,
-            sorted.keys(),
-            sorted.order(),
-            table.view.reborrow(),
+        OrderedAdd {
+            stream: self.misses.stream(),
+            kernels: T::ordered(owners),
+            owners,
+            source: source.view,
+            sorted: &sorted,
+            table: table.view,
             args,
-        );
-        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
-        // of the source. The table is borrowed mutably and overlaps nothing else.
-        Ok(unsafe { stream.launch(&kernel, grid, args) }?)
+        }
+        .enqueue()
     }
 
     /// Waits for the enqueued scatter-adds, and reports an index that was not a row of its table. Of several such
@@ -207,6 +207,71 @@ impl ScatterAdd {
     }
 }
 
+/// The binary logarithm of the rows of a piece, which are added one after the other: a power of two, at most 32 KiB of
+/// rows, but from 64 to 256 of them. A long piece keeps few threads busy, and short pieces have more sums.
+fn piece_bits(row_bytes: usize) -> u32 {
+    (PIECE_BYTES / row_bytes).clamp(64, 256).ilog2()
+}
+
+/// Bytes of the rows of a piece.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// An addition in order whose operands were checked.
+struct OrderedAdd<'a, T: DeviceData> {
+    stream: &'a Stream,
+    kernels: OrderedKernels<T>,
+    owners: Owners,
+    source: View<'a, T>,
+    sorted: &'a Sorted,
+    table: ViewMut<'a, T>,
+    args: OrderedAddArgs,
+}
+
+impl<T: DeviceData> OrderedAdd<'_, T> {
+    /// Enqueues the additions of keys that have several pieces, if there can be such, and then those of other keys.
+    fn enqueue(mut self) -> Result<()> {
+        let (rows, columns) = (self.args.rows as usize, self.args.columns as usize);
+        if rows > self.piece() {
+            self.enqueue_pieces()?;
+        }
+        let device = self.stream.device();
+        let add = device.load(&cutlet_kernels::PTX, self.kernels.add)?;
+        let grid = self.owners.grid::<T>(rows, columns);
+        let (keys, order) = (self.sorted.keys(), self.sorted.order());
+        let args = (self.source, keys, order, self.table.reborrow(), self.args);
+        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
+        // of the source. The table is borrowed mutably and overlaps nothing else.
+        Ok(unsafe { self.stream.launch(&add, grid, args) }?)
+    }
+
+    /// Rows of a piece.
+    fn piece(&self) -> usize {
+        1 << self.args.piece_bits
+    }
+
+    /// Enqueues the additions of keys that have several pieces.
+    fn enqueue_pieces(&mut self) -> Result<()> {
+        let (rows, columns) = (self.args.rows as usize, self.args.columns as usize);
+        let chunks = rows.div_ceil(self.piece());
+        let device = self.stream.device();
+        let sum = device.load(&cutlet_kernels::PTX, self.kernels.sum)?;
+        let fold = device.load(&cutlet_kernels::PTX, self.kernels.fold)?;
+        let grid = self.owners.grid::<T>(chunks, columns);
+        let mut partials = self.stream.scratch::<f32>(chunks * columns)?;
+        let (keys, order) = (self.sorted.keys(), self.sorted.order());
+        // SAFETY: as for the other rows. There is a row of partial sums for each chunk, and scratch memory lives until
+        // the stream's work is done.
+        unsafe {
+            let args = (self.source, keys, order, partials.view_mut(), self.args);
+            self.stream.launch(&sum, grid, args)?;
+            let (partials, table) = (partials.view(), self.table.reborrow());
+            let args = (self.source, keys, order, partials, table, self.args);
+            self.stream.launch(&fold, grid, args)?;
+        }
+        Ok(())
+    }
+}
+
 /// Names of the operands in errors.
 const NAMES: Operands = Operands {
     operation: "scatter_add",
@@ -215,7 +280,7 @@ const NAMES: Operands = Operands {
 };
 
 mod sealed {
-    use super::{DeviceData, OrderedKernel, Owners, Reach, RowKernel};
+    use super::{DeviceData, OrderedKernels, Owners, Reach, RowKernel};
 
     /// The kernels for an element type.
     pub trait Kernels: DeviceData {
@@ -226,23 +291,44 @@ mod sealed {
         fn wide(reach: Reach) -> &'static RowKernel<Self::Wide>;
         /// The kernel that adds numbers one by one.
         fn narrow(reach: Reach) -> &'static RowKernel<Self>;
-        /// The kernel that adds rows in order.
-        fn ordered(owners: Owners) -> &'static OrderedKernel<Self>;
+        /// The kernels that add rows in order.
+        fn ordered(owners: Owners) -> OrderedKernels<Self>;
     }
 }
 
-/// A kernel that adds rows in order.
-type OrderedKernel<T> = Kernel<(
-    Global<T>,
-    Global<u32>,
-    Global<i32>,
-    GlobalMut<T>,
-    OrderedAddArgs,
-)>;
+/// The kernels that add rows in order.
+#[derive(Clone, Copy)]
+pub struct OrderedKernels<T: DeviceData> {
+    /// Adds the rows of keys of a single piece.
+    add: &'static Kernel<(
+        Global<T>,
+        Global<u32>,
+        Global<i32>,
+        GlobalMut<T>,
+        OrderedAddArgs,
+    )>,
+    /// Sums later pieces.
+    sum: &'static Kernel<(
+        Global<T>,
+        Global<u32>,
+        Global<i32>,
+        GlobalMut<f32>,
+        OrderedAddArgs,
+    )>,
+    /// Adds first pieces and the sums of later ones.
+    fold: &'static Kernel<(
+        Global<T>,
+        Global<u32>,
+        Global<i32>,
+        Global<f32>,
+        GlobalMut<T>,
+        OrderedAddArgs,
+    )>,
+}
 
 macro_rules! kernels {
     ($element:ty, $wide:ty: $long16:ident $medium16:ident $short16:ident $long:ident $short:ident,
-        $ordered_long:ident $ordered_short:ident $ordered_single:ident) => {
+        $($owners:ident = $add:ident $sum:ident $fold:ident),+) => {
         impl sealed::Kernels for $element {
             type Wide = $wide;
 
@@ -261,11 +347,13 @@ macro_rules! kernels {
                 }
             }
 
-            fn ordered(owners: Owners) -> &'static OrderedKernel<$element> {
+            fn ordered(owners: Owners) -> OrderedKernels<$element> {
                 match owners {
-                    Owners::Long => &ordered_add::$ordered_long,
-                    Owners::Short => &ordered_add::$ordered_short,
-                    Owners::Single => &ordered_add::$ordered_single,
+                    $(Owners::$owners => OrderedKernels {
+                        add: &ordered_add::$add,
+                        sum: &ordered_add::$sum,
+                        fold: &ordered_add::$fold,
+                    },)+
                 }
             }
         }
@@ -273,10 +361,16 @@ macro_rules! kernels {
 }
 kernels!(f32, f32: scatter_add_f32_long16 scatter_add_f32_medium16 scatter_add_f32_short16
     scatter_add_f32_long scatter_add_f32_short,
-    ordered_add_f32_long ordered_add_f32_short ordered_add_f32_single);
+    Long = ordered_add_f32_long ordered_sum_f32_long ordered_fold_f32_long,
+    Short = ordered_add_f32_short ordered_sum_f32_short ordered_fold_f32_short,
+    Single = ordered_add_f32_single ordered_sum_f32_single ordered_fold_f32_single);
 kernels!(f16, [f16; 2]: scatter_add_f16_long16 scatter_add_f16_medium16 scatter_add_f16_short16
     scatter_add_f16_long scatter_add_f16_short,
-    ordered_add_f16_long ordered_add_f16_short ordered_add_f16_single);
+    Long = ordered_add_f16_long ordered_sum_f16_long ordered_fold_f16_long,
+    Short = ordered_add_f16_short ordered_sum_f16_short ordered_fold_f16_short,
+    Single = ordered_add_f16_single ordered_sum_f16_single ordered_fold_f16_single);
 kernels!(bf16, [bf16; 2]: scatter_add_bf16_long16 scatter_add_bf16_medium16 scatter_add_bf16_short16
     scatter_add_bf16_long scatter_add_bf16_short,
-    ordered_add_bf16_long ordered_add_bf16_short ordered_add_bf16_single);
+    Long = ordered_add_bf16_long ordered_sum_bf16_long ordered_fold_bf16_long,
+    Short = ordered_add_bf16_short ordered_sum_bf16_short ordered_fold_bf16_short,
+    Single = ordered_add_bf16_single ordered_sum_bf16_single ordered_fold_bf16_single);

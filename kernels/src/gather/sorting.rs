@@ -367,7 +367,7 @@ pub unsafe fn sort_offsets(
 /// # Safety
 /// There must be as many keys.
 #[inline(always)]
-unsafe fn keys_below(sorted_keys: Global<u32>, keys: i32, limit: u32) -> i32 {
+pub(super) unsafe fn keys_below(sorted_keys: Global<u32>, keys: i32, limit: u32) -> i32 {
     let (mut low, mut high) = (0, keys);
     while low < high {
         let middle = low + (high - low) / 2;
