@@ -11,7 +11,7 @@ use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
 
 /// The arguments of a kernel: maps of A, B and C, C, the workspace, the arguments and the epilogue.
 pub type Arguments<T, Epi> = (
@@ -184,6 +184,7 @@ impl Args {
                 splits: 1,
                 split_k_tiles: k_tiles.div_ceil(C::Cluster::K as u32),
                 k_tiles,
+                streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],
             },
             prefetch: [Prefetch::NOTHING; 2],

@@ -12,7 +12,7 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{GlobalMut, WarpIdx, cluster_rank, lane_idx, sync_threads, warp_idx_sync};
 
-use super::config::{Acc, Config, Storage, Values};
+use super::config::{Acc, Config, Storage, Values, runs_fixup};
 use super::loader::TmaLoader;
 use super::mainloop::WgmmaMainloop;
 use super::store::TileStore;
@@ -21,7 +21,7 @@ use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, StageCount, Til
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::Loader;
 use crate::gemm::mainloop::Mainloop;
-use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, TileScheduler};
+use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, StreamK, TileScheduler};
 use crate::gemm::store::Store;
 
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
@@ -46,12 +46,26 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     block: Storage<C>,
 ) {
     let () = C::CHECK;
-    let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
+    let whole = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
     // SAFETY: as promised by the caller.
     unsafe {
-        run::<C, Epi, _>(
-            block, scheduler, map_a, map_b, map_c, c, workspace, &args, epilogue,
-        )
+        if const { runs_fixup::<C, Epi>() } {
+            run::<C, Epi, _>(
+                block,
+                StreamK(whole),
+                map_a,
+                map_b,
+                map_c,
+                c,
+                workspace,
+                &args,
+                epilogue,
+            )
+        } else {
+            run::<C, Epi, _>(
+                block, whole, map_a, map_b, map_c, c, workspace, &args, epilogue,
+            )
+        }
     };
 }
 

@@ -1,6 +1,6 @@
 //! Batches and groups of products: the choice of a kernel, and its launch.
 
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
 use cutlet_device::sm90::TmaBox;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
@@ -191,6 +191,7 @@ impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
                 splits: 1,
                 split_k_tiles: k_tiles,
                 k_tiles,
+                streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],
             },
             prefetch: [Prefetch::NOTHING; 2],
