@@ -1,11 +1,11 @@
-//! The time of grouped products beside one plain product of as many rows, and of a mixture of experts, printed with
-//! `--nocapture`. Needs a GPU; build it with `--release`.
+//! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, and of a
+//! mixture of experts, printed with `--nocapture`. Needs a GPU; build it with `--release`.
 
 use std::time::Duration;
 
 use cutlet::{
-    Buffer, Device, Event, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, Result,
-    RouterWeights, Stream, swiglu, top_k,
+    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, MoeRows,
+    Order, Result, RouterWeights, Stream, swiglu, top_k,
 };
 use cutlet_not_run::not_run;
 use half::bf16;
@@ -148,6 +148,68 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// 8192 rows of a table of 32768, in random order.
+#[test]
+fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
+    let device = Device::auto();
+    if device.compute_capability() != Some((9, 0)) {
+        not_run("there is no Hopper GPU");
+        return Ok(());
+    }
+    let stream = device.stream()?;
+    let (table_rows, m, n, k) = (32_768, 8192, 8192, 8192);
+    let table = elements(&stream, table_rows * k)?;
+    let b = elements(&stream, k * n)?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut indices: Vec<i32> = (0..table_rows as i32).collect();
+    random.shuffle(&mut indices);
+    let indices = stream.upload(&indices[..m])?;
+    let mut gathered = stream.zeroed::<bf16>(m * k)?;
+    let mut c = stream.zeroed::<bf16>(m * n)?;
+    let mut of_c = stream.zeroed::<bf16>(table_rows * n)?;
+    let gemm = Gemm::new();
+    let table = Matrix::row_major(&table, table_rows, k)?;
+    let b = Matrix::col_major(&b, k, n)?;
+    let mut rows = IndexedRows::new(&stream)?;
+    let mut gather = Gather::new(&stream)?;
+    let flops = 2.0 * (m * n * k) as f64;
+    let print = |what: &str, time: Duration| {
+        let seconds = time.as_secs_f64();
+        println!(
+            "{what}: {:.1} µs, {:.0} TFLOP/s",
+            seconds * 1e6,
+            flops / seconds / 1e12
+        );
+    };
+    // Twice, because the first product warms the GPU up.
+    for _ in 0..2 {
+        let plain = time(&stream, || {
+            let a = Matrix::row_major(&gathered, m, k)?;
+            gemm.run(&stream, 1.0, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)
+        })?;
+        print("rows in order", plain);
+        let of_table = time(&stream, || {
+            let c = MatrixMut::row_major(&mut c, m, n)?;
+            gemm.run_gathered(&stream, 1.0, table, rows.by(&indices)?, b, 0.0, c)
+        })?;
+        print("gathered rows", of_table);
+        let unfused = time(&stream, || {
+            gather.enqueue(table, &indices, MatrixMut::row_major(&mut gathered, m, k)?)?;
+            let a = Matrix::row_major(&gathered, m, k)?;
+            gemm.run(&stream, 1.0, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)
+        })?;
+        print("a gather, then the product", unfused);
+        let to_table = time(&stream, || {
+            let a = Matrix::row_major(&gathered, m, k)?;
+            let c = MatrixMut::row_major(&mut of_c, table_rows, n)?;
+            gemm.run_scattered(&stream, 1.0, a, b, 0.0, c, rows.by(&indices)?)
+        })?;
+        print("scattered rows", to_table);
+    }
+    rows.check()?;
+    gather.check()
 }
 
 /// A layer of 128 experts, of which each of 8192 tokens takes eight, in a graph.

@@ -3,7 +3,7 @@
 //!
 //! | topic | types |
 //! |---|---|
-//! | which tiles a block computes | [`PersistentTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Cluster`] |
+//! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Cluster`] |
 //! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
@@ -21,6 +21,7 @@ mod pipeline;
 mod prefetch;
 mod scheduler;
 mod sm_affinity;
+mod stream_k;
 mod tile_ring;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
@@ -32,6 +33,7 @@ pub use ordered_barrier::OrderedBarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageCount, StageIdx, Stages};
 pub use prefetch::Prefetch;
 use scheduler::KTilesOf;
-pub use scheduler::{KTiles, PersistentTileScheduler, WorkTile, cluster_raster};
+pub use scheduler::{KTiles, PersistentTileScheduler, Share, WorkTile, cluster_raster};
 pub use sm_affinity::{AffinitySlot, SmAffinity};
+pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;

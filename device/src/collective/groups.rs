@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::{ClusterShape, KTilesOf, WorkTile};
+use super::{ClusterShape, KTilesOf, Share, WorkTile};
 use crate::{DeviceData, Global, block_idx, cluster_rank, grid_dim, uniform};
 
 /// The products of a launch: a batch of equal ones, or groups of rows whose sizes are in device memory.
@@ -241,7 +241,7 @@ impl<C: ClusterShape> Iterator for GroupedTileScheduler<'_, C> {
             row: row * C::M as u32 + rank.row(C::M, C::N),
             column: column * C::N as u32 + rank.column(C::M, C::N),
             k_tiles: KTilesOf::ALL,
-            split: 0,
+            share: Share::WHOLE,
             split_row: 0,
             tile: 0,
             group,

@@ -24,7 +24,7 @@ unsafe impl DeviceData for Divisor {}
 pub struct PersistentTileScheduler<C> {
     raster: Raster<Divisor>,
     splits: u32,
-    next: u32,
+    pub(super) next: u32,
     cluster: PhantomData<C>,
 }
 
@@ -41,6 +41,17 @@ impl<C: ClusterShape> PersistentTileScheduler<C> {
             next: block_idx().x.get() / Self::BLOCKS,
             cluster: PhantomData,
         }
+    }
+
+    /// The row and the column of the running block's tile, in the `nth` tile of a cluster.
+    #[inline(always)]
+    pub(super) fn tile(&self, nth: u32) -> (u32, u32) {
+        let (row, column) = self.raster.tile(nth);
+        let rank = cluster_rank();
+        (
+            row * C::M as u32 + rank.row(C::M, C::N),
+            column * C::N as u32 + rank.column(C::M, C::N),
+        )
     }
 
     /// Gives the running block the work tiles of the cluster with index `slot`. Each cluster of the launch must take a
@@ -65,21 +76,25 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
             tile -= tiles;
             split += 1;
         }
-        let (row, column) = self.raster.tile(tile);
         self.next += grid_dim().x / Self::BLOCKS;
+        let (row, column) = self.tile(tile);
         let rank = cluster_rank();
-        let row = row * C::M as u32 + rank.row(C::M, C::N);
-        let column = column * C::N as u32 + rank.column(C::M, C::N);
+        let index = tile * C::TILES as u32 + rank.part(C::TILES);
         Some(WorkTile {
             row,
             column,
             k_tiles: KTilesOf {
                 first: split * C::K as u32 + rank.part(C::K),
                 stride: self.splits * C::K as u32,
+                ..KTilesOf::ALL
             },
-            split,
             split_row: split * self.raster.tiles()[0] * C::M as u32,
-            tile: tile * C::TILES as u32 + rank.part(C::TILES),
+            tile: index,
+            share: Share {
+                nth: split,
+                count: self.splits,
+                first: index * self.splits,
+            },
             group: Group::default(),
         })
     }
@@ -102,24 +117,47 @@ pub struct WorkTile {
     pub column: u32,
     /// Its k-tiles.
     pub(super) k_tiles: KTilesOf,
-    /// The index of the split of the tile's k-tiles.
-    pub split: u32,
     /// The first row of tiles of the split in a partial output, in which the splits are stacked. Each split has the
     /// rows of whole clusters.
     pub split_row: u32,
-    /// The tile's index among all tiles of clusters, including those beyond the last row or column.
+    /// The tile's index among all tiles of clusters, including those beyond the last row or column. If there are streamed
+    /// tiles, it is the index among these.
     pub tile: u32,
+    /// Which share of the tile's k-tiles it has.
+    pub share: Share,
     /// The group that the tile is of, in a grouped product.
     pub group: Group,
+}
+
+/// A share of a tile's k-tiles. The fixup adds the partials of all shares.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Its index among the tile's shares.
+    pub nth: u32,
+    /// The tile's shares.
+    pub count: u32,
+    /// The place of the first share's partials. The others follow.
+    pub first: u32,
+}
+
+impl Share {
+    /// The whole tile.
+    pub(super) const WHOLE: Self = Self {
+        nth: 0,
+        count: 1,
+        first: 0,
+    };
 }
 
 /// Which k-tiles a work tile has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KTilesOf {
     /// The first one.
-    first: u32,
+    pub(super) first: u32,
     /// The distance from one to the next.
-    stride: u32,
+    pub(super) stride: u32,
+    /// The one after the last, if the tile has as many.
+    pub(super) end: u32,
 }
 
 impl KTilesOf {
@@ -127,6 +165,7 @@ impl KTilesOf {
     pub(super) const ALL: Self = Self {
         first: 0,
         stride: 1,
+        end: u32::MAX,
     };
 }
 
@@ -139,12 +178,12 @@ impl WorkTile {
     /// every other tile begins with k-tiles that all blocks have just read, and that are still in the cache.
     #[inline(always)]
     pub fn k_tiles(&self, k_tiles: u32, backwards: bool) -> KTiles {
-        let KTilesOf { first, stride } = self.k_tiles;
+        let KTilesOf { first, stride, end } = self.k_tiles;
         KTiles {
             next: first,
-            end: k_tiles.max(first + 1),
+            end: k_tiles.min(end).max(first + 1),
             stride,
-            backwards: backwards && stride == 1,
+            backwards: backwards && stride == 1 && end == u32::MAX,
         }
     }
 
@@ -152,7 +191,10 @@ impl WorkTile {
     /// of them.
     #[inline(always)]
     pub fn k_tile_count(&self, k_tiles: u32, most: u32) -> u32 {
-        let KTilesOf { first, stride } = self.k_tiles;
+        let KTilesOf { first, stride, end } = self.k_tiles;
+        if end != u32::MAX {
+            return end - first;
+        }
         let last = first + (most - 1) * stride;
         (most - u32::from(last >= k_tiles)).max(1)
     }

@@ -1,7 +1,9 @@
 //! What a launch passes to a kernel besides matrices and epilogue.
 
 use cutlet_device::DeviceData;
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, cluster_raster};
+use cutlet_device::collective::{
+    ArrivalCounters, Prefetch, SmAffinity, StreamedTiles, cluster_raster,
+};
 use cutlet_layout_core::{Coord, Divisor, Raster};
 
 use super::store::PartialOutput;
@@ -35,13 +37,15 @@ pub struct SchedulerArgs {
     pub split_k_tiles: u32,
     /// K-tiles of A and B.
     pub k_tiles: u32,
+    /// The tiles of clusters that are streamed. Only some kernels stream tiles, as `streams_tiles` says, and only if there are no splits.
+    pub streamed: StreamedTiles,
     /// Where edge tiles begin at most, in units of 16 rows and of an epilogue subtile's columns: edge tiles shift back to
     /// end at C's edge, because TMA is several times slower on rows out of bounds. The overlap is stored once, or twice with
     /// the same values.
     ///
     /// `u32::MAX` if tiles do not shift. They shift where TMA overwrites C, and where the partials of splits are written. A
     /// partial output of whole tiles does not shift: neighbouring tiles may go through their k-tiles in opposite directions,
-    /// and their accumulators differ in the last bits.
+    /// and their accumulators differ in the last bits. So do those of a streamed tile and of a whole one.
     pub last: [u32; 2],
 }
 

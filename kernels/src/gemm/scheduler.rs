@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use cutlet_device::DeviceData;
 use cutlet_device::collective::{
     AffinitySlot, ClusterShape, GroupedTileScheduler, Groups, PersistentTileScheduler, SizesAre,
-    WorkTile,
+    StreamKTileScheduler, WorkTile,
 };
 use cutlet_device::sm90::grid_dependency_wait;
 
@@ -124,6 +124,45 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
     #[inline(always)]
     fn origin(&self, _: WorkTile) -> GroupOrigin {
         unreachable!("there are no groups")
+    }
+}
+
+/// A [`Persistent`] scheduler that streams the last tiles, if the launch says so.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamK<'a, C>(pub Persistent<'a, C>);
+
+impl<C: ClusterShape> TileScheduler for StreamK<'_, C> {
+    type WorkTiles = StreamKTileScheduler<C>;
+    const IS_GROUPED: bool = false;
+
+    #[inline(always)]
+    fn work_tiles(&self) -> StreamKTileScheduler<C> {
+        StreamKTileScheduler::new(self.0.work_tiles(), self.0.args.streamed)
+    }
+
+    #[inline(always)]
+    fn begin(&self, work: WorkTile) -> (u32, u32) {
+        self.0.begin(work)
+    }
+
+    #[inline(always)]
+    fn k_tiles(&self) -> u32 {
+        self.0.k_tiles()
+    }
+
+    #[inline(always)]
+    fn k_tile_count(&self, work: WorkTile) -> u32 {
+        self.0.k_tile_count(work)
+    }
+
+    #[inline(always)]
+    fn claims_slot(&self) -> bool {
+        self.0.claims_slot()
+    }
+
+    #[inline(always)]
+    fn origin(&self, work: WorkTile) -> GroupOrigin {
+        self.0.origin(work)
     }
 }
 

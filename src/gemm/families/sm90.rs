@@ -530,11 +530,13 @@ impl<T: Sixteen, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
 
 #[cfg(test)]
 mod tests {
+    use cutlet_device::collective::StreamedTiles;
     use cutlet_host::Buffer;
 
     use super::*;
     use crate::Matrix;
     use crate::gemm::epilogue::EpilogueArgs;
+    use crate::gemm::tune::model::streamed_tiles;
 
     /// Small whole numbers, so that products and sums are exact.
     fn small(count: usize) -> Vec<bf16> {
@@ -542,11 +544,62 @@ mod tests {
         (0..count).map(small).collect()
     }
 
-    /// Computes C = A·B + beta·C by this instance, with this number of splits.
-    fn multiply_in_splits(
+    /// How an instance is launched.
+    #[derive(Clone, Copy)]
+    enum Way {
+        /// With this number of splits.
+        Splits(u32, OutputPath),
+        /// On this number of clusters, which stream this number of their tiles.
+        Streams { clusters: u32, tiles: u32 },
+    }
+
+    impl Way {
+        fn candidate(
+            self,
+            instance: &'static Instance<bf16>,
+            input: &CostInput,
+        ) -> Candidate<bf16, Scale> {
+            let input = input.oriented(instance);
+            let [rows, columns] = input.clusters(instance);
+            let clusters_of_tiles = rows * columns;
+            let tiles = clusters_of_tiles * instance.tiles_of_cluster() as usize;
+            let plain = Candidate {
+                instance,
+                splits: 1,
+                path: OutputPath::Fixup,
+                work_tiles: tiles,
+                streamed: StreamedTiles::NONE,
+                blocks: tiles as u32,
+                claims_slots: false,
+                clocks: 0.0,
+            };
+            match self {
+                Way::Splits(splits, path) => Candidate {
+                    splits,
+                    path,
+                    work_tiles: tiles * splits as usize,
+                    blocks: tiles as u32 * splits,
+                    ..plain
+                },
+                Way::Streams { clusters, tiles } => {
+                    let count = (tiles as usize).min(clusters_of_tiles);
+                    let first = clusters_of_tiles - count;
+                    let k_tiles = input.k_tiles(instance);
+                    Candidate {
+                        streamed: streamed_tiles(first, count, k_tiles, clusters as usize),
+                        blocks: clusters * instance.blocks_of_cluster(),
+                        ..plain
+                    }
+                }
+            }
+        }
+    }
+
+    /// Computes C = A·B + beta·C by this instance.
+    fn multiply(
         stream: &Stream,
         instance: &'static Instance<bf16>,
-        (splits, path): (u32, OutputPath),
+        way: Way,
         [a, b]: [Matrix<'_, bf16>; 2],
         beta: f32,
         c: &mut Buffer<bf16>,
@@ -554,33 +607,18 @@ mod tests {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
         let problem = Problem::new(stream, 1.0, a, b, beta, c, EpilogueArgs::default())?;
         let input = cost_input(stream, &problem);
-        let [rows, columns] = input.oriented(instance).clusters(instance);
-        let tiles = rows * columns * instance.tiles_of_cluster() as usize;
-        let work_tiles = tiles * splits as usize;
-        let candidate = Candidate {
-            instance,
-            splits,
-            path,
-            work_tiles,
-            blocks: work_tiles as u32,
-            claims_slots: false,
-            clocks: 0.0,
-        };
+        let candidate = way.candidate(instance, &input);
         Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)
     }
 
     /// Checks C of several launches, because each must leave the counters as it found them. Half of them are in a
     /// graph.
-    fn check_splits(
-        name: &str,
-        [m, n, k]: [usize; 3],
-        (splits, path): (u32, OutputPath),
-        beta: f32,
-    ) {
+    fn check_partials(name: &str, [m, n, k]: [usize; 3], way: Way, beta: f32) {
         let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
         let instance = instances.next().expect("the instance exists");
-        match path {
-            OutputPath::Fixup => assert!(instance.runs_fixup, "{name}"),
+        match way {
+            Way::Streams { .. } => assert!(instance.streams_tiles, "{name}"),
+            Way::Splits(_, OutputPath::Fixup) => assert!(instance.runs_fixup, "{name}"),
             _ => assert!(instance.writes_partials && !instance.transposed, "{name}"),
         }
         let stream = Device::auto().stream().unwrap();
@@ -598,14 +636,13 @@ mod tests {
             Matrix::col_major(&on_b, k, n).unwrap(),
         ];
         let mut on_c = stream.upload(&old).unwrap();
-        let way = (splits, path);
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();
-            multiply_in_splits(&stream, instance, way, operands, beta, &mut on_c).unwrap();
+            multiply(&stream, instance, way, operands, beta, &mut on_c).unwrap();
             assert_eq!(stream.download(&on_c).unwrap(), expected, "{name}");
         }
-        let captured = stream
-            .capture(|stream| multiply_in_splits(stream, instance, way, operands, beta, &mut on_c));
+        let captured =
+            stream.capture(|stream| multiply(stream, instance, way, operands, beta, &mut on_c));
         let graph = captured.unwrap();
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();
@@ -642,9 +679,44 @@ mod tests {
             ("bf16_128x112x64_4x1_coop_kkm", 0.0),
             ("bf16_128x96x64_1x2_coop_kkm", 0.0),
         ] {
-            check_splits(name, [70, 200, 640], (2, OutputPath::Fixup), beta);
-            check_splits(name, [129, 72, 200], (3, OutputPath::Fixup), beta);
-            check_splits(name, [30, 40, 1000], (9, OutputPath::Fixup), beta);
+            check_partials(
+                name,
+                [70, 200, 640],
+                Way::Splits(2, OutputPath::Fixup),
+                beta,
+            );
+            check_partials(
+                name,
+                [129, 72, 200],
+                Way::Splits(3, OutputPath::Fixup),
+                beta,
+            );
+            check_partials(
+                name,
+                [30, 40, 1000],
+                Way::Splits(9, OutputPath::Fixup),
+                beta,
+            );
+        }
+    }
+
+    #[test]
+    fn streamed_tiles_are_those_of_whole_ones() {
+        for (name, beta) in [
+            ("bf16_64x32x64_1x1_ws", 0.0),
+            ("bf16_64x64x64_4x1_ws", 2.0),
+            ("bf16_128x112x64_1x1_coop", -1.0),
+            ("bf16_64x80x64_4x2_ws_kkm", 0.0),
+        ] {
+            // All tiles; the last ones, after whole ones; fewer k-tiles than clusters; more tiles than clusters.
+            for (extents, clusters, tiles) in [
+                ([130, 200, 640], 5, 100),
+                ([300, 520, 200], 4, 3),
+                ([60, 72, 96], 7, 100),
+                ([260, 392, 328], 3, 100),
+            ] {
+                check_partials(name, extents, Way::Streams { clusters, tiles }, beta);
+            }
         }
     }
 
@@ -657,9 +729,24 @@ mod tests {
             ("bf16_128x112x64_1x1_coop", -1.0),
             ("bf16_192x192x64_1x2_coop3", 0.0),
         ] {
-            check_splits(name, [140, 300, 640], (2, OutputPath::SecondKernel), beta);
-            check_splits(name, [201, 202, 200], (3, OutputPath::SecondKernel), beta);
-            check_splits(name, [30, 40, 1000], (9, OutputPath::SecondKernel), beta);
+            check_partials(
+                name,
+                [140, 300, 640],
+                Way::Splits(2, OutputPath::SecondKernel),
+                beta,
+            );
+            check_partials(
+                name,
+                [201, 202, 200],
+                Way::Splits(3, OutputPath::SecondKernel),
+                beta,
+            );
+            check_partials(
+                name,
+                [30, 40, 1000],
+                Way::Splits(9, OutputPath::SecondKernel),
+                beta,
+            );
         }
     }
 }

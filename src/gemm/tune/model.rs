@@ -5,8 +5,11 @@
 //! time that memory needs. Then the last tiles are stored. All times are in clocks of a multiprocessor.
 
 use std::iter;
+use std::num::NonZeroU32;
 
+use cutlet_device::collective::StreamedTiles;
 use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_layout_core::Divisor;
 
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const TMA_UNIT: usize = 16;
@@ -45,6 +48,8 @@ pub struct CostInput {
     pub needs_second_kernel: bool,
     /// Whether blocks may run the fixup.
     pub allows_fixup: bool,
+    /// Whether the fixup may add the shares of streamed tiles.
+    pub allows_streams: bool,
     /// Whether a second kernel may add partials.
     pub allows_second_kernel: bool,
 }
@@ -69,6 +74,7 @@ impl CostInput {
             lines: [lines; 2],
             needs_second_kernel: false,
             allows_fixup: true,
+            allows_streams: true,
             allows_second_kernel: true,
         }
     }
@@ -151,6 +157,8 @@ pub struct Candidate<T: 'static, Epi: 'static> {
     pub path: OutputPath,
     /// Work tiles: tiles times splits.
     pub work_tiles: usize,
+    /// The tiles of clusters that are streamed.
+    pub streamed: StreamedTiles,
     /// Blocks of the grid: whole clusters, at most one block a multiprocessor.
     pub blocks: u32,
     /// Whether clusters claim slots by SM affinity. They do if they fill the device, and each has enough tiles for it
@@ -166,6 +174,17 @@ impl<T, Epi> Clone for Candidate<T, Epi> {
     }
 }
 impl<T, Epi> Copy for Candidate<T, Epi> {}
+
+impl<T, Epi> Candidate<T, Epi> {
+    /// Shares of tiles that the fixup may have to keep.
+    pub fn shares(&self) -> usize {
+        let clusters = self.blocks / self.instance.blocks_of_cluster();
+        match self.streamed.count {
+            0 => self.work_tiles,
+            _ => (self.streamed.shares(clusters) * self.instance.tiles_of_cluster()) as usize,
+        }
+    }
+}
 
 // The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
 // for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes.
@@ -214,6 +233,8 @@ const LAST_STORE: f64 = 0.8615;
 const RUNS: f64 = 1.632;
 /// Clocks that a block takes to write its partials and to count its arrival.
 const FIXUP: f64 = 2738.0;
+/// Shares that a cluster writes of streamed tiles, on average.
+const SHARES_OF_STREAM: f64 = 1.5;
 /// Clocks that the last block takes to read 64×64 partials of a split.
 const PARTIAL: f64 = 547.8;
 /// Clocks that a second kernel takes at least.
@@ -235,12 +256,17 @@ pub(super) fn by_model<T, Epi>(
 ) -> Option<Candidate<T, Epi>> {
     let tiled = Tiled::new(instance, input.oriented(instance));
     let mut fastest: Option<Candidate<T, Epi>> = None;
-    for (splits, path) in tiled.ways() {
+    for Way {
+        splits,
+        path,
+        streamed,
+    } in tiled.ways()
+    {
         let most = fastest.as_ref().map_or(most, |it| it.clocks);
         if memory + path.least() > most {
             continue;
         }
-        let faster = candidate(Launch::new(&tiled, splits, path), most);
+        let faster = candidate(Launch::new(&tiled, splits, path, streamed), most);
         fastest = match (fastest, faster) {
             (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
             (fastest, faster) => faster.or(fastest),
@@ -288,10 +314,41 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
         splits: launch.splits as u32,
         path: launch.path,
         work_tiles: launch.shares * launch.tiled.instance.tiles_of_cluster() as usize,
+        streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
         clocks: overlapped + besides,
     })
+}
+
+/// The tiles of clusters from `first` on, which `clusters` clusters stream.
+pub fn streamed_tiles(
+    first: usize,
+    count: usize,
+    k_tiles: usize,
+    clusters: usize,
+) -> StreamedTiles {
+    let quantum = (count * k_tiles).div_ceil(clusters);
+    StreamedTiles {
+        first: first as u32,
+        count: count as u32,
+        k_tiles: divisor(k_tiles),
+        quantum: divisor(quantum),
+    }
+}
+
+fn divisor(number: usize) -> Divisor {
+    Divisor::new(NonZeroU32::new(number as u32).unwrap_or(NonZeroU32::MIN))
+}
+
+/// A way to launch an instance.
+struct Way {
+    /// Splits of each tile's k-tiles.
+    splits: usize,
+    /// How accumulators become C.
+    path: OutputPath,
+    /// Tiles of clusters that are streamed. There are no splits then.
+    streamed: usize,
 }
 
 /// A problem as an instance solves it, independent of how the work is dealt out.
@@ -327,9 +384,9 @@ impl<T, Epi> Tiled<T, Epi> {
         }
     }
 
-    /// The ways in which the instance can be launched: the number of splits, and how accumulators become C. An instance
-    /// that computes Cᵀ cannot write the partials of several splits, which lie below one another.
-    fn ways(&self) -> impl Iterator<Item = (usize, OutputPath)> {
+    /// The ways in which the instance can be launched. An instance that computes Cᵀ cannot write the partials of several
+    /// splits, which lie below one another.
+    fn ways(&self) -> impl Iterator<Item = Way> {
         let Self {
             instance, input, ..
         } = self;
@@ -348,9 +405,43 @@ impl<T, Epi> Tiled<T, Epi> {
         let by_kernel = most.filter(|_| {
             input.allows_second_kernel && instance.writes_partials && !instance.transposed
         });
-        iter::once((1, whole))
-            .chain(by_fixup.map(|most| (most, OutputPath::Fixup)))
-            .chain(by_kernel.map(|most| (most, OutputPath::SecondKernel)))
+        let splits = |splits, path| Way {
+            splits,
+            path,
+            streamed: 0,
+        };
+        let stream = |streamed| Way {
+            splits: 1,
+            path: OutputPath::Fixup,
+            streamed,
+        };
+        let streams = input.allows_fixup && input.allows_streams && instance.streams_tiles;
+        let streamed = self
+            .streamed()
+            .into_iter()
+            .flatten()
+            .filter(move |_| streams);
+        iter::once(splits(1, whole))
+            .chain(by_fixup.map(|most| splits(most, OutputPath::Fixup)))
+            .chain(by_kernel.map(|most| splits(most, OutputPath::SecondKernel)))
+            .chain(streamed.map(stream))
+    }
+
+    /// Clusters that can run at the same time.
+    fn most_clusters(&self) -> usize {
+        let multiprocessors = self.input.device.multiprocessors;
+        clusters_at_a_time(multiprocessors, self.instance.blocks_of_cluster()).max(1) as usize
+    }
+
+    /// How many tiles of clusters to stream, if any: those that do not fill a wave, or these and a wave before.
+    fn streamed(&self) -> [Option<usize>; 2] {
+        let most = self.most_clusters();
+        let left = self.clusters % most;
+        let k_tiles = self.input.k_tiles(self.instance);
+        [left, left + most].map(|count| {
+            let is_counted = (count * k_tiles) >> 31 == 0;
+            (left > 0 && count <= self.clusters && is_counted).then_some(count)
+        })
     }
 
     /// Rows and columns of a tile.
@@ -392,6 +483,8 @@ struct Launch<'a, T: 'static, Epi: 'static> {
     /// Splits of each tile's k-tiles.
     splits: usize,
     path: OutputPath,
+    /// Tiles of clusters that are streamed.
+    streamed: usize,
     /// Shares of the work, which clusters take one after the other: each cluster of tiles once for each split.
     shares: usize,
     /// Clusters that run at the same time.
@@ -405,7 +498,7 @@ struct Launch<'a, T: 'static, Epi: 'static> {
 }
 
 impl<'a, T, Epi> Launch<'a, T, Epi> {
-    fn new(tiled: &'a Tiled<T, Epi>, splits: usize, path: OutputPath) -> Self {
+    fn new(tiled: &'a Tiled<T, Epi>, splits: usize, path: OutputPath, streamed: usize) -> Self {
         let Tiled {
             instance, input, ..
         } = tiled;
@@ -413,27 +506,53 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let k_tiles = input.k_tiles(instance);
         let splits = splits.min(k_tiles);
         let shares = tiled.clusters * splits;
-        let most_clusters =
-            clusters_at_a_time(multiprocessors, instance.blocks_of_cluster()).max(1);
-        let clusters = shares.min(most_clusters as usize);
+        let most_clusters = tiled.most_clusters();
+        let clusters = match streamed {
+            0 => shares.min(most_clusters),
+            _ => (tiled.clusters * k_tiles).min(most_clusters),
+        };
         let sharing = instance.tiles_of_cluster() as usize;
         let room_for_another = (clusters + 1) * sharing <= multiprocessors as usize;
         Self {
             tiled,
             splits,
             path,
+            streamed,
             shares,
             clusters,
             claims_slots: sharing > 1
                 && instance.is_in_line()
                 && !room_for_another
                 && shares >= TILES_FOR_SLOTS * clusters,
-            rounds: real(shares.div_ceil(clusters)),
+            rounds: match streamed {
+                0 => real(shares.div_ceil(clusters)),
+                // Of the streamed tiles, each cluster has a part of a round.
+                _ => {
+                    let quantum = (streamed * k_tiles).div_ceil(clusters);
+                    real((shares - streamed) / clusters) + real(quantum) / real(k_tiles)
+                }
+            },
             k_tiles: real(match splits * instance.cluster_k as usize {
                 1 => k_tiles,
                 shares => k_tiles.div_ceil(shares),
             }),
         }
+    }
+
+    /// The streamed tiles, as the kernel has them.
+    fn streamed_tiles(&self) -> StreamedTiles {
+        match self.streamed {
+            0 => StreamedTiles::NONE,
+            count => {
+                let k_tiles = self.tiled.input.k_tiles(self.tiled.instance);
+                streamed_tiles(self.shares - count, count, k_tiles, self.clusters)
+            }
+        }
+    }
+
+    /// K-tiles of streamed tiles that each cluster has.
+    fn quantum(&self) -> usize {
+        (self.streamed * self.tiled.input.k_tiles(self.tiled.instance)).div_ceil(self.clusters)
     }
 
     /// Blocks that run at the same time.
@@ -487,6 +606,10 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             let idle = 1.0 - active / f64::from(input.device.multiprocessors);
             FEW * idle * idle
         };
+        if self.streamed > 0 {
+            // All blocks ask until the end.
+            return bytes / input.rate() * (1.0 + longer_if(blocks));
+        }
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
         let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
@@ -527,6 +650,12 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             + match self.path {
                 OutputPath::Direct if input.c_is_partial_output => self.partial_output(),
                 OutputPath::Direct => 0.0,
+                OutputPath::Fixup if self.streamed > 0 => {
+                    // A cluster begins and ends within tiles. The last one to arrive at a tile adds the shares.
+                    let shares = self.k_tiles / real(self.quantum()) + 1.0;
+                    let add = PARTIAL * shares * self.tiled.accumulators();
+                    SHARES_OF_STREAM * FIXUP + add + self.tiled.epilogue()
+                }
                 OutputPath::Fixup => {
                     FIXUP + PARTIAL * real(self.splits) * self.tiled.accumulators()
                 }

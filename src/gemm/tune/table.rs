@@ -165,7 +165,11 @@ impl Table {
         for (device, Timed { speed, times, .. }) in timed.iter().enumerate() {
             for line in lines(times) {
                 let place = table.fastest_first.len();
-                let input = CostInput::plain(line.extents, *speed);
+                // No tiles were streamed then.
+                let input = CostInput {
+                    allows_streams: false,
+                    ..CostInput::plain(line.extents, *speed)
+                };
                 let errors = line.times.iter().filter_map(|&(name, microseconds)| {
                     let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
                     let error = (microseconds / candidate.clocks).ln() as f32;

@@ -5,14 +5,14 @@ use core::marker::PhantomData;
 use cutlet_device::sm90::{Major, TensorMap, TmaBox};
 use cutlet_device::{Global, GlobalMut, Kernel};
 
-use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, writes_partials};
+use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, streams_tiles, writes_partials};
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
 
 /// The arguments of a kernel: maps of A, B and C, C, the workspace, the arguments and the epilogue.
 pub type Arguments<T, Epi> = (
@@ -95,6 +95,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub writes_partials: bool,
     /// Whether its blocks can run the fixup.
     pub runs_fixup: bool,
+    /// Whether its blocks can stream tiles.
+    pub streams_tiles: bool,
     /// Whether C is column-major, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`. Then A, B and C stand here for Bᵀ, Aᵀ and
     /// Cᵀ.
     pub transposed: bool,
@@ -131,6 +133,7 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
             staged_subtiles: C::STAGED_COLUMNS / C::EPI_N,
             writes_partials: writes_partials::<Epi>(),
             runs_fixup: runs_fixup::<C, Epi>(),
+            streams_tiles: streams_tiles::<C, Epi>(),
             transposed: !C::MajorC::IS_K_MAJOR,
             boxes: [box_a::<C>(), box_b::<C>(), box_c::<C>()],
         }
@@ -211,6 +214,7 @@ impl Args {
                 splits: 1,
                 split_k_tiles: k_tiles.div_ceil(C::Cluster::K as u32),
                 k_tiles,
+                streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],
             },
             prefetch: [Prefetch::NOTHING; 2],

@@ -12,7 +12,7 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, warp_idx_sync};
 
-use super::config::{Acc, Config, Storage, Values};
+use super::config::{Acc, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::TmaLoader;
 use super::mainloop::WgmmaMainloop;
@@ -25,7 +25,7 @@ use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::{Loader, StageFiller};
 use crate::gemm::mainloop::Mainloop;
 use crate::gemm::named_rows::NamedRows;
-use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, TileScheduler};
+use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, StreamK, TileScheduler};
 use crate::gemm::store::Store;
 
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
@@ -50,7 +50,7 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     block: Storage<C>,
 ) {
     let () = C::CHECK;
-    let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
+    let whole = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
     // SAFETY: as promised by the caller.
     unsafe {
         let store = ToMatrix {
@@ -59,7 +59,12 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
             workspace,
             epilogue,
         };
-        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+        if const { streams_tiles::<C, Epi>() } {
+            let scheduler = StreamK(whole);
+            run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+        } else {
+            run::<C, _, _, _>(block, whole, ByTma { map_a }, map_b, store, &args)
+        }
     };
 }
 

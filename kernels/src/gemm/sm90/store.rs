@@ -76,7 +76,7 @@ where
             epilogue,
             scheduler,
             buffer,
-            fixup: Fixup::new(workspace, arrivals, C::M_ATOMS, args.scheduler.splits),
+            fixup: Fixup::new(workspace, arrivals, C::M_ATOMS),
             consumer,
             thread,
             updates,
@@ -123,10 +123,10 @@ where
     /// Whether partial output is written, or the fixup runs. One branch for both: most launches do neither, and wait for the
     /// answer.
     #[inline(always)]
-    fn has_partials(&self) -> bool {
+    fn has_partials(&self, work: WorkTile) -> bool {
         let (writes_partials, runs_fixup) =
             const { (writes_partials::<Epi>(), runs_fixup::<C, Epi>()) };
-        let has_splits = runs_fixup && self.args.scheduler.splits > 1;
+        let has_splits = runs_fixup && work.share.count > 1;
         writes_partials && has_splits | self.args.output.partial.is_some()
     }
 
@@ -175,10 +175,10 @@ where
         accumulators: &mut AtomFragment<C::Mma>,
     ) -> bool {
         let m_atom = (work.tile, m_atom::<C>(self.consumer, nth));
-        // SAFETY: the launcher promises room for the partials of each split of each M atom.
+        // SAFETY: the launcher promises room for the partials of each share of each M atom.
         unsafe {
             self.fixup
-                .add(m_atom, work.split, self.thread, accumulators)
+                .add(m_atom, work.share, self.thread, accumulators)
         }
     }
 
@@ -269,7 +269,7 @@ where
         for (nth, accumulators) in accumulators.as_mut().iter_mut().enumerate() {
             // SAFETY: as promised by the caller.
             unsafe {
-                if self.has_partials() {
+                if self.has_partials(work) {
                     if self.args.output.partial.is_some() {
                         self.write_partials(work, nth, accumulators);
                         continue;

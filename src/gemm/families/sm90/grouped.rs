@@ -1,6 +1,6 @@
 //! Batches and groups of products: the choice of a kernel, and its launch.
 
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
 use cutlet_device::sm90::TmaBox;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
@@ -159,8 +159,8 @@ impl Estimate {
         let [rows, columns] = instance.tile.map(f64::from);
         // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
         let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
-            (true, _, [128, _]) => (0.74, 400.0),
-            (true, ..) => (0.62, 300.0),
+            (true, _, [128, _]) => (0.64, 500.0),
+            (true, ..) => (0.55, 400.0),
             (_, 1, _) => (0.45, 900.0),
             (.., [_, 256]) => (0.80, 2600.0),
             _ => (0.70, 1500.0),
@@ -249,6 +249,7 @@ impl<T: Sixteen, A> Chosen<T, A> {
                 splits: 1,
                 split_k_tiles: k_tiles,
                 k_tiles,
+                streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],
             },
             prefetch: [Prefetch::NOTHING; 2],

@@ -230,7 +230,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             splits,
             split_k_tiles: k_tiles.div_ceil(splits * instance.cluster_k),
             k_tiles,
-            last: match overwrites || writes_splits {
+            streamed: self.candidate.streamed,
+            last: match (overwrites && self.candidate.streamed.count == 0) || writes_splits {
                 true => instance.last([input.m, input.n]),
                 false => [u32::MAX; 2],
             },
@@ -283,7 +284,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         counters: &FixupCounters,
     ) -> Result<()> {
         let [rows, columns] = self.candidate.instance.tile.map(|extent| extent as usize);
-        let partials = stream.scratch::<f32>(self.candidate.work_tiles * rows * columns)?;
+        let partials = stream.scratch::<f32>(self.candidate.shares() * rows * columns)?;
         let workspace = Workspace {
             partials: partials.view().address(),
             arrivals: counters.arrivals(),
