@@ -76,8 +76,8 @@ fn a_ring_filled_in_pairs_keeps_the_order() {
     check_pairs::<3>();
 }
 
-/// The threads of a warpgroup copy a row of nine tiles each to a ring of `STAGES` stages, beside TMA, which loads a second
-/// tile. Checks that each thread of the consumer finds what another thread copied, in order.
+/// The threads of a warpgroup copy a row of nine tiles each to a ring of `STAGES` stages, beside TMA, which loads a
+/// second tile. Checks that each thread of the consumer finds what another thread copied, in order.
 fn check_copies<const STAGES: usize>() {
     const K_TILES: i32 = 9;
     let matrix = Matrix::<f16>::new(64, 64 * K_TILES as usize, 5);

@@ -1,6 +1,6 @@
 //! The kernels of the family for rows of A, or of C, that are those of a table that indices name. Names are those of
-//! [`instances`](super::instances), with `rows` after the type. There are few of each type: one for each order of B that
-//! takes any alignment, and faster ones for 16-bit elements.
+//! [`instances`](super::instances), with `rows` after the type. There are few of each type: one for each order of B
+//! that takes any alignment, and faster ones for 16-bit elements.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]
@@ -30,8 +30,8 @@ macro_rules! instances {
                 use super::*;
 
                 /// The configuration.
-                pub type C = Sm80<$arithmetic, Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>,
-                    Blocks<$bm, $bn>, $threads>;
+                pub type C = Sm80<$arithmetic, Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>,
+                    Warps<$wm, $wn>, Blocks<$bm, $bn>, $threads>;
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
