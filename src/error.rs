@@ -100,6 +100,15 @@ pub enum Error {
         asked: String,
     },
 
+    /// A tuning file, or a file of recorded problems, cannot be read or written.
+    #[error("{place}: {found}")]
+    TuningFile {
+        /// The file, with the line that is wrong if it is a line.
+        place: String,
+        /// What was found, and what to do.
+        found: String,
+    },
+
     /// A plan was run on matrices of another shape than it was made for.
     #[error("gemm: a plan was made for {planned}; it was run on {found}; make a plan for each")]
     Plan {

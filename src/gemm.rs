@@ -1,10 +1,11 @@
 //! GEMM: from the matrices of a call to the launch of a kernel.
 //!
 //! [`gemm`] makes a [`problem`] and checks it. The [`registry`] asks the [`families`] of kernels for the element types,
-//! each of which [tunes](tune) its choice of a kernel. The result is a [`Plan`], which is launched. [`epilogue`]
-//! describes what is fused with the product. If a kernel cannot fuse it, a second kernel makes C of the GEMM's
-//! [`partials`].
+//! each of which [tunes](tune) its choice of a kernel. A kernel of a [`tuning_file`] is chosen before theirs. The
+//! result is a [`Plan`], which is launched. [`epilogue`] describes what is fused with the product. If a kernel cannot
+//! fuse it, a second kernel makes C of the GEMM's [`partials`].
 
+mod element_type;
 mod epilogue;
 mod families;
 mod indexed_rows;
@@ -15,24 +16,31 @@ mod precision;
 mod problem;
 mod registry;
 mod tune;
+mod tuning_file;
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Device, IntoView, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
+pub use cutlet_kernels::gemm::epilogue::BiasAlong;
+pub use element_type::ElementType;
 pub use epilogue::{Activation, Bias};
 pub use families::{EpiloguePlan, KernelFamily};
 pub use indexed_rows::{IndexedRows, RowIndices};
 pub use operand::Operand;
 pub use plan::Plan;
 pub use precision::Precision;
+pub use problem::BetaKind;
+pub use tuning_file::problem_key::ProblemKey;
+pub use tuning_file::recorder::recorded_problems;
+pub use tuning_file::{DeviceRates, Tuning, TuningEntry};
 
 use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
 use indexed_rows::Rows;
 use problem::{Problem, Sizes};
-use registry::{Family, Fused, Launch};
+use registry::{Choice, Chosen, Family, Fused};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
@@ -161,7 +169,7 @@ pub fn gemm_batched<T: Element<D>, D: DeviceData>(
 /// ```
 #[derive(Debug)]
 pub struct Gemm<'a, D: DeviceData> {
-    instance: Option<&'a str>,
+    choice: Choice<'a>,
     precision: Precision,
     epilogue: EpilogueArgs<'a, D>,
 }
@@ -170,7 +178,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// A GEMM without options, like [`gemm`].
     pub fn new() -> Self {
         Gemm {
-            instance: None,
+            choice: Choice::Tuned,
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
         }
@@ -183,7 +191,16 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
     pub fn instance(self, name: &'a str) -> Self {
         Gemm {
-            instance: Some(name),
+            choice: Choice::Named(name),
+            ..self
+        }
+    }
+
+    /// Uses the kernel instance that is estimated to be the fastest, even if a [`Tuning`] has another one for the
+    /// problem: to compare both.
+    pub fn untuned(self) -> Self {
+        Gemm {
+            choice: Choice::Estimated,
             ..self
         }
     }
@@ -474,7 +491,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         stream: &Stream,
         problem: Problem<'_, T, D>,
     ) -> Result<()> {
-        Plan::new(stream, &problem, self.instance)?.launch(stream, problem)
+        Plan::new(stream, &problem, self.choice)?.launch(stream, problem)
     }
 
     /// Makes a [`Plan`] for matrices like these. Their elements are neither read nor written.
@@ -490,7 +507,27 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<Plan<T, D>> {
         let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        Plan::new(stream, &problem, self.instance)
+        Plan::new(stream, &problem, self.choice)
+    }
+
+    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None
+    /// for k = 0 and for a C without elements, which are not tuned. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn problem_key<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<Option<ProblemKey>> {
+        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
+        Ok(match problem.is_empty() {
+            true => None,
+            false => ProblemKey::of(&problem, T::TYPES),
+        })
     }
 
     /// The checked problem of these operands.
@@ -604,18 +641,22 @@ impl Element for f64 {}
 impl Element<i32> for i8 {}
 
 mod sealed {
-    use super::{DeviceData, Family, Launch, Operand, Problem, Result, Stream, registry};
+    use super::element_type::ElementType;
+    use super::{Choice, Chosen, DeviceData, Family, Operand, Problem, Result, Stream, registry};
 
     /// The families of kernels that multiply matrices of this type into a C of `D`.
     pub trait Families<D: DeviceData>: Operand {
         fn families() -> &'static [&'static dyn Family<Self, D>];
 
+        /// This type, and `D`.
+        const TYPES: [ElementType; 2];
+
         fn plan(
             stream: &Stream,
             problem: &Problem<'_, Self, D>,
-            kernel: Option<&str>,
-        ) -> Result<Box<dyn Launch<Self, D>>> {
-            registry::plan(Self::families(), stream, problem, kernel)
+            choice: Choice<'_>,
+        ) -> Result<Chosen<Self, D>> {
+            registry::plan(Self::families(), Self::TYPES, stream, problem, choice)
         }
     }
 }

@@ -28,8 +28,9 @@ pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_ba
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
-    Activation, Bias, Element, EpiloguePlan, Gemm, IndexedRows, KernelFamily, Operand, Plan,
-    Precision, RowIndices, gemm, gemm_batched,
+    Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
+    IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey, RowIndices, Tuning,
+    TuningEntry, gemm, gemm_batched, recorded_problems,
 };
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
@@ -43,6 +44,11 @@ pub use take_along_dim::{TakeAlongDim, take_along_dim};
 #[cfg(doctest)]
 #[doc = include_str!("../docs/README.md")]
 struct Guide;
+
+/// The page on tuning, whose Rust blocks run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tuning.md")]
+struct TuningPage;
 
 /// The page on moving rows and elements, whose Rust blocks run as tests.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
 use crate::{Error, Result};
 
 /// Which direction of a matrix is contiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Rows are contiguous. The leading dimension is the distance from one row to the next.
     RowMajor,

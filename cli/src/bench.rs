@@ -2,30 +2,32 @@
 
 mod canvas;
 mod cells;
-mod check;
+pub mod check;
 mod compare;
-mod dtype;
+pub mod dtype;
 mod error;
-mod family;
+pub mod family;
 mod fresh;
 mod gather;
-mod gemm;
+pub mod gemm;
 mod machine;
+mod moe;
 mod movement;
-mod nvml;
+pub mod nvml;
 mod plots;
 mod positive;
-mod protocol;
-mod random;
+pub mod protocol;
+mod pytorch;
+pub mod random;
 mod report;
 mod results;
 mod run;
-mod setting;
-mod statistics;
+pub mod setting;
+pub mod statistics;
 mod stopwatch;
-mod suite;
+pub mod suite;
 mod table;
-mod telemetry;
+pub mod telemetry;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,7 @@ pub use error::Error;
 use error::Result;
 pub use gemm::Epilogue;
 use plots::Target;
-use protocol::{CHOICE, GRAPH_BELOW, Protocol, Sustained};
+use protocol::{Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
 pub use statistics::Spread;
@@ -66,7 +68,8 @@ enum What {
     /// Scatter, scatter-add, embedding bags, elements by an index, transposes and a mixture of experts' rows, each
     /// against a copy of as many contiguous bytes.
     Movement(RunArgs),
-    /// All of these.
+    Moe(moe::MoeArgs),
+    /// GEMM, gather and movement.
     All(RunArgs),
     /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
@@ -157,6 +160,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gemm(args) => measure(args, Families::Gemm)?,
         What::Gather(args) => measure(args, Families::Gather)?,
         What::Movement(args) => measure(args, Families::Movement)?,
+        What::Moe(args) => moe::run(args)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
         What::Report(args) => report_again(args)?,
@@ -195,6 +199,11 @@ fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
     let report = write(&results, &Output::of(&file, None, args.png))?;
     print_line(format!("\n{}", table::summary(&results)))?;
     print_line(format!("report in {}", report.display()))?;
+    if on_gpu {
+        for line in pytorch::beside(&results) {
+            print_line(line)?;
+        }
+    }
     if results.rows.iter().any(|row| row.is_bad()) {
         complain("error: rows are wrong or failed; the table says which");
         return Ok(ExitCode::FAILURE);
@@ -223,18 +232,11 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
 fn protocol(args: &RunArgs, device: &Device) -> Protocol {
     let on_gpu = device.backend() == Kind::Gpu;
     Protocol {
-        rounds: args.rounds as usize,
-        sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
-        sample_runs: if on_gpu { 32 } else { 1 },
-        rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
-        rest_samples: if on_gpu { 2.0 } else { 0.0 },
-        scaled_for_activations: true,
-        graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
-        choice: on_gpu.then_some(CHOICE),
         sustained: (args.sustained && on_gpu).then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,
         }),
+        ..Protocol::bursts(args.rounds as usize, on_gpu)
     }
 }
 

@@ -4,10 +4,11 @@ mod ptx_version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet::Gemm;
+use cutlet::{Gemm, Tuning};
 use cutlet_device::{PtxFamily, PtxLibrary};
 use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
@@ -66,7 +67,7 @@ impl Report {
         findings.extend(gpus());
         findings.push(kernels(&cutlet_kernels::PTX));
         findings.extend(gemm(&Device::auto()));
-        findings.extend([toolchain(), cublas()]);
+        findings.extend([tuning(&Device::auto()), toolchain(), cublas()]);
         Report {
             version: env!("CARGO_PKG_VERSION"),
             findings,
@@ -278,6 +279,35 @@ fn gemm(device: &Device) -> Vec<Finding> {
         }
     });
     findings.collect()
+}
+
+/// The tuning file of the environment, and whether its entries count on the device that commands use.
+fn tuning(device: &Device) -> Finding {
+    let topic = "tuning file";
+    let variable = Tuning::VARIABLE;
+    let Some(path) = std::env::var_os(variable) else {
+        return Finding::missing(
+            topic,
+            format!("{variable} is not set: kernels are chosen by estimates"),
+            format!("`cutlet tune --out FILE`, then {variable}=FILE, if a shape is slow"),
+        );
+    };
+    let path = Path::new(&path);
+    let tuning = match Tuning::load(path) {
+        Ok(tuning) => tuning,
+        Err(error) => return Finding::missing(topic, error, format!("correct {variable}")),
+    };
+    match tuning.mismatch(device) {
+        Some(mismatch) => Finding::missing(
+            topic,
+            format!("{}: {mismatch}", path.display()),
+            "tune on this device, with this version",
+        ),
+        None => {
+            let count = tuning.entries().len();
+            Finding::found(topic, format!("{} has {count} entries", path.display()))
+        }
+    }
 }
 
 /// The reduction of split-K, which is compiled for every GPU.

@@ -1,6 +1,6 @@
 //! `cutlet gemm`: one GEMM on random matrices, timed and checked.
 
-mod arithmetic;
+pub mod arithmetic;
 
 use std::fmt;
 use std::process::ExitCode;

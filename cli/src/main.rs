@@ -10,8 +10,10 @@ mod host_memory;
 mod layout;
 mod normal;
 mod output;
+mod rows;
 mod scatter;
 mod timed;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ enum Command {
     Gather(gather::GatherArgs),
     Scatter(scatter::ScatterArgs),
     Bench(bench::BenchArgs),
+    Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
     Doctor(doctor::DoctorArgs),
 }
@@ -62,6 +65,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Gather(args) => gather::run(args),
         Command::Scatter(args) => scatter::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),
     }

@@ -66,6 +66,7 @@ struct Inner {
     limits: Limits,
     multiprocessors: u32,
     memory_rate: Option<f64>,
+    highest_clock: Option<f64>,
     /// The group of each multiprocessor, measured at the first query.
     groups: OnceLock<Vec<u32>>,
     place: Place,
@@ -176,6 +177,12 @@ impl Device {
         self.inner.memory_rate
     }
 
+    /// The highest clock of the GPU's multiprocessors in Hz, as the driver states it; `None` on the CPU, and if the
+    /// driver does not say.
+    pub fn highest_clock(&self) -> Option<f64> {
+        self.inner.highest_clock
+    }
+
     /// Limits of a launch on this device.
     pub fn limits(&self) -> Limits {
         self.inner.limits
@@ -281,6 +288,7 @@ fn cpu() -> Inner {
         limits: Limits::CPU,
         multiprocessors: u32::try_from(cores).unwrap_or(u32::MAX),
         memory_rate: None,
+        highest_clock: None,
         groups: OnceLock::new(),
         place: Place::Cpu,
         modules: ModuleCache::default(),
@@ -333,6 +341,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         limits: Limits::of_gpu(&context, capability)?,
         multiprocessors,
         memory_rate: memory_rate(&context, multiprocessors)?,
+        highest_clock: highest_clock(&context)?,
         groups: OnceLock::new(),
         place: Place::Gpu(Gpu {
             context,
@@ -341,6 +350,12 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
     })
+}
+
+/// See [`Device::highest_clock`].
+fn highest_clock(context: &CudaContext) -> Result<Option<f64>> {
+    let kilohertz = attribute(context, A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
+    Ok((kilohertz > 0).then(|| f64::from(kilohertz) * 1e3))
 }
 
 /// See [`Device::memory_rate`].

@@ -7,7 +7,7 @@ use cutlet_host::{Device, Stream};
 
 use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
-use super::registry::Launch;
+use super::registry::{Choice, Chosen};
 use super::{Element, Gemm};
 use crate::{Error, Matrix, MatrixMut, Result};
 
@@ -39,7 +39,7 @@ pub struct Plan<T: Operand, D: DeviceData = T> {
     device: Device,
     shape: ProblemShape,
     /// None if C has no elements.
-    launch: Option<Box<dyn Launch<T, D>>>,
+    chosen: Option<Chosen<T, D>>,
 }
 
 impl<T: Operand, D: DeviceData> fmt::Debug for Plan<T, D> {
@@ -50,21 +50,27 @@ impl<T: Operand, D: DeviceData> fmt::Debug for Plan<T, D> {
 }
 
 impl<T: Element<D>, D: DeviceData> Plan<T, D> {
-    /// The plan for a problem: with the kernel of this name, or with the one that is estimated to be the fastest.
+    /// The plan for a problem, with the kernel that is chosen.
     pub(super) fn new(
         stream: &Stream,
         problem: &Problem<'_, T, D>,
-        kernel: Option<&str>,
+        choice: Choice<'_>,
     ) -> Result<Self> {
-        let launch = match problem.is_empty() {
+        let chosen = match problem.is_empty() {
             true => None,
-            false => Some(T::plan(stream, problem, kernel)?),
+            false => Some(T::plan(stream, problem, choice)?),
         };
         Ok(Plan {
             device: stream.device().clone(),
             shape: problem.shape(),
-            launch,
+            chosen,
         })
+    }
+
+    /// The name of the kernel instance that multiplies. None if C has no elements, and for batches that several
+    /// launches compute.
+    pub fn kernel(&self) -> Option<&'static str> {
+        self.chosen.as_ref()?.kernel
     }
 
     /// `C = activation(alpha·A·B + beta·R + bias)`, with the bias, the residual, the activation and the
@@ -98,8 +104,8 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
 
     /// Launches a problem of the plan's shape.
     pub(super) fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
-        match &self.launch {
-            Some(launch) => launch.launch(stream, problem),
+        match &self.chosen {
+            Some(chosen) => chosen.launch.launch(stream, problem),
             None => Ok(()),
         }
     }

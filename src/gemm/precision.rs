@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// | [`Tf32x3`](Self::Tf32x3) | about 22 | about that of f32 sums |
 ///
 /// A precision is a lower bound. Where no tensor cores or no kernels for them are there, products are exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Operands are multiplied as they are.
     #[default]

@@ -595,8 +595,8 @@ impl OperandShape {
 }
 
 /// The kinds of `beta` that the choice of a kernel depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BetaKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BetaKind {
     /// C is overwritten.
     Zero,
     /// C is added to.
@@ -606,7 +606,7 @@ enum BetaKind {
 }
 
 impl BetaKind {
-    fn of<F: Accumulator>(beta: F) -> Self {
+    pub(super) fn of<F: Accumulator>(beta: F) -> Self {
         match beta {
             zero if zero == F::ZERO => Self::Zero,
             one if one == F::ONE => Self::One,

@@ -4,9 +4,11 @@ use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
 
 use super::Activation;
+use super::element_type::ElementType;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
+use super::tuning_file::installed;
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
@@ -45,8 +47,21 @@ pub enum Fused {
     Something(Option<Activation>),
 }
 
+/// What chooses the kernel of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// The tunings of the process. Where they do not have the problem, the families' estimates.
+    Tuned,
+    /// The families' estimates.
+    Estimated,
+    /// The caller, by the kernel's name.
+    Named(&'a str),
+}
+
 /// A family's plan for a problem.
 pub struct Planned<T: Operand, D: DeviceData> {
+    /// The name of the kernel that multiplies.
+    pub kernel: &'static str,
     /// The estimated time, in clocks of a multiprocessor.
     pub clocks: f64,
     /// The launches.
@@ -59,31 +74,45 @@ pub trait Launch<T: Operand, D: DeviceData>: Send + Sync {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
 }
 
-/// Plans a problem with the family that estimates the least time.
-pub fn plan<T: Operand, D: DeviceData>(
-    families: &'static [&'static dyn Family<T, D>],
-    stream: &Stream,
-    problem: &Problem<'_, T, D>,
-    kernel: Option<&str>,
-) -> Result<Box<dyn Launch<T, D>>> {
-    let mut fastest: Option<Planned<T, D>> = None;
-    let (mut refusal, mut refused) = (None, 0);
-    for family in families {
-        if let Err(error) = family.supports(stream.device()) {
-            refusal = Some(error);
-            refused += 1;
-            continue;
-        }
-        let Some(planned) = family.plan(stream, problem, kernel)? else {
-            continue;
-        };
-        if fastest.as_ref().is_none_or(|it| planned.clocks < it.clocks) {
-            fastest = Some(planned);
+/// The plan that was chosen for a problem.
+pub struct Chosen<T: Operand, D: DeviceData> {
+    /// The name of the kernel that multiplies. None if several kernels do, or none.
+    pub kernel: Option<&'static str>,
+    /// The launches.
+    pub launch: Box<dyn Launch<T, D>>,
+}
+
+impl<T: Operand, D: DeviceData> From<Planned<T, D>> for Chosen<T, D> {
+    fn from(planned: Planned<T, D>) -> Self {
+        Chosen {
+            kernel: Some(planned.kernel),
+            launch: planned.launch,
         }
     }
-    match (fastest, refusal) {
-        (Some(planned), _) => Ok(planned.launch),
-        (None, Some(refusal)) if refused == families.len() => Err(refusal),
+}
+
+/// Plans a problem of these types of A and B, and of C.
+pub fn plan<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    types: [ElementType; 2],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    choice: Choice<'_>,
+) -> Result<Chosen<T, D>> {
+    if choice == Choice::Tuned
+        && let Some(tuned) = tuned(families, types, stream, problem)
+    {
+        return Ok(tuned.into());
+    }
+    let kernel = match choice {
+        Choice::Named(name) => Some(name),
+        Choice::Tuned | Choice::Estimated => None,
+    };
+    let mut found = fastest(families, stream, problem, kernel)?;
+    let all_refuse = found.refusals.len() == families.len();
+    match (found.fastest, found.refusals.pop()) {
+        (Some(planned), _) => Ok(planned.into()),
+        (None, Some(refusal)) if all_refuse => Err(refusal),
         (None, _) if !problem.rows.are_own() && kernel.is_none() => Err(Error::Arithmetic {
             asked: "a product with rows of a table".to_string(),
             found: "no kernel has it for these element types; use a table of A's type, of i32 for i8",
@@ -92,10 +121,15 @@ pub fn plan<T: Operand, D: DeviceData>(
             asked: "a product of groups whose rows are known on the device".to_string(),
             found: "no kernel has it for these element types; use a C of A's type, of i32 for i8",
         }),
-        (None, _) if !problem.groups.are_one() => Ok(Box::new(OneByOne {
-            families,
-            kernel: kernel.map(str::to_string),
-        })),
+        (None, _) if !problem.groups.are_one() => Ok(Chosen {
+            kernel: None,
+            launch: Box::new(OneByOne {
+                families,
+                types,
+                kernel: kernel.map(str::to_string),
+                is_tuned: choice == Choice::Tuned,
+            }),
+        }),
         (None, Some(refusal)) => Err(refusal),
         (None, None) if families.is_empty() => Err(Error::Device {
             asked: "gemm of element types that cutlet has no kernels for",
@@ -107,10 +141,72 @@ pub fn plan<T: Operand, D: DeviceData>(
     }
 }
 
+/// The plan with the kernel that was measured to be the fastest. None if the problem was not measured, or if the kernel
+/// does not solve it here: then the families' estimates choose, as without a tuning.
+fn tuned<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    types: [ElementType; 2],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+) -> Option<Planned<T, D>> {
+    let kernel = installed::kernel_for(stream.device(), types, problem)?;
+    let found = fastest(families, stream, problem, Some(&kernel));
+    found.ok()?.fastest
+}
+
+/// What the families say to a problem.
+struct Found<T: Operand, D: DeviceData> {
+    /// The plan of the family that estimates the least time.
+    fastest: Option<Planned<T, D>>,
+    /// Those of families that the device cannot run.
+    refusals: Vec<Error>,
+}
+
+/// Asks all families. With a name, only the kernel of this name is a candidate.
+fn fastest<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Result<Found<T, D>> {
+    let mut found = Found {
+        fastest: None,
+        refusals: Vec::new(),
+    };
+    for family in families {
+        if let Err(error) = family.supports(stream.device()) {
+            found.refusals.push(error);
+            continue;
+        }
+        let Some(planned) = family.plan(stream, problem, kernel)? else {
+            continue;
+        };
+        let fastest = &mut found.fastest;
+        if fastest.as_ref().is_none_or(|it| planned.clocks < it.clocks) {
+            *fastest = Some(planned);
+        }
+    }
+    Ok(found)
+}
+
 /// The products of a batch, one after the other, where no kernel computes all of them.
 struct OneByOne<T: Operand, D: DeviceData> {
     families: &'static [&'static dyn Family<T, D>],
+    types: [ElementType; 2],
+    /// The kernel that the caller named.
     kernel: Option<String>,
+    /// Whether tunings choose, if no kernel is named.
+    is_tuned: bool,
+}
+
+impl<T: Operand, D: DeviceData> OneByOne<T, D> {
+    fn choice(&self) -> Choice<'_> {
+        match &self.kernel {
+            Some(name) => Choice::Named(name),
+            None if self.is_tuned => Choice::Tuned,
+            None => Choice::Estimated,
+        }
+    }
 }
 
 impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
@@ -122,7 +218,7 @@ impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
             // The alignment changes from one product to the next, unless they are multiples of it apart.
             let launch = match planned.take() {
                 Some((of, launch)) if of == shape => launch,
-                _ => plan(self.families, stream, &problem, self.kernel.as_deref())?,
+                _ => plan(self.families, self.types, stream, &problem, self.choice())?.launch,
             };
             launch.launch(stream, problem)?;
             planned = Some((shape, launch));

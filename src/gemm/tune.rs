@@ -8,7 +8,7 @@ use std::ptr;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
 use model::{Candidate, CostInput, by_model};
-use table::{Neighbours, Table};
+use table::{Measured, Neighbours};
 
 /// Candidates within this factor of the fastest, by the model, are compared by the table.
 const REACH: f64 = 1.15;
@@ -18,14 +18,14 @@ const REACH: f64 = 1.15;
 pub fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     input: &CostInput,
-    table: Option<&'static Table>,
+    measured: Option<Measured>,
 ) -> Option<Candidate<T, Epi>> {
-    let Some(table) = table.filter(|table| table.applies_to(input)) else {
+    let Some(measured) = measured.filter(|measured| measured.applies_to(input)) else {
         return by_model_and_neighbours(instances, input, &Neighbours::default());
     };
-    match table.fastest(instances, input) {
+    match measured.fastest(instances, input) {
         Some(instance) => by_model(instance, input, 0.0, f64::INFINITY),
-        None => by_model_and_neighbours(instances, input, &Neighbours::new(table, input)),
+        None => by_model_and_neighbours(instances, input, &measured.near(input)),
     }
 }
 
@@ -58,14 +58,13 @@ fn by_model_and_neighbours<T, Epi>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use cutlet_kernels::gemm::sm90::instances::BF16;
 
-    use super::table::{H200, H200_MULTIPROCESSORS, Line, any_type, lines};
+    use super::table::tests::measured;
+    use super::table::{H200, any_type};
     use super::*;
-
-    fn times() -> impl Iterator<Item = Line> {
-        lines(include_str!("tune/tables/h200.txt"))
-    }
 
     /// The instances for an A and a B that are K-major or not.
     fn of_majors(k_major: [bool; 2]) -> Vec<&'static Instance<half::bf16>> {
@@ -83,7 +82,7 @@ mod tests {
             [4095, 4095, 4096],
         ] {
             // Without a table, the model alone chooses.
-            let input = CostInput::plain(extents, H200_MULTIPROCESSORS);
+            let input = CostInput::plain(extents, H200);
             let clocks = |instances: &[_]| fastest(instances, &input, None).unwrap().clocks;
             let one_by_one = BF16.iter().map(|instance| clocks(&[instance]));
             let least = one_by_one.reduce(f64::min).unwrap();
@@ -95,50 +94,69 @@ mod tests {
     #[test]
     fn the_fastest_is_chosen_where_it_was_measured() {
         let of_k_major = of_majors([true; 2]);
-        for line in times() {
-            let input = CostInput::plain(line.extents, H200_MULTIPROCESSORS);
-            assert!(
-                H200.fastest(&of_k_major, &input).is_some(),
-                "{:?}",
-                line.extents
-            );
-            let candidate = fastest(&of_k_major, &input, Some(&H200)).unwrap();
+        for (measured, speed, _, line) in measured() {
+            let input = CostInput::plain(line.extents, speed);
+            let candidate = fastest(&of_k_major, &input, Some(measured)).unwrap();
             let name = any_type(candidate.instance.kernel.name());
             let (fastest, _) = line.times[0];
             assert_eq!(name, fastest, "{:?}", line.extents);
         }
     }
 
+    /// What choices lose where the table does not have the problem itself. `cargo xtask measured --check` prints it.
     #[test]
     fn neighbours_predict_problems_that_were_not_measured() {
-        let of_k_major = of_majors([true; 2]);
-        let mut losses = [Vec::new(), Vec::new()];
-        for (place, line) in times().enumerate() {
-            let input = CostInput::plain(line.extents, H200_MULTIPROCESSORS);
-            let mut others = Neighbours::new(&H200, &input).near;
+        let mut known = [HashSet::new(), HashSet::new()];
+        for (measured, _, _, line) in measured() {
+            known[measured.device].extend(line.times.iter().map(|(name, _)| *name));
+        }
+        // Of the instances that the device knows.
+        let instances = known.map(|known| {
+            let mut instances = of_majors([true; 2]);
+            instances.retain(|it| known.contains(any_type(it.kernel.name())));
+            instances
+        });
+        let mut losses = [("H200", 0.025, Vec::new()), ("H100", 0.045, Vec::new())];
+        for (measured, speed, place, line) in measured() {
+            let input = CostInput::plain(line.extents, speed);
+            let mut others = measured.near(&input).near;
             others.retain(|(at, _)| *at != place);
-            let neighbours = Neighbours::of(&H200, others);
-            let candidate = by_model_and_neighbours(&of_k_major, &input, &neighbours).unwrap();
-            let name = any_type(candidate.instance.kernel.name());
-            // An instance that is missing in a line is slower than all others.
+            let neighbours = Neighbours::of(measured.table, others);
+            let candidate =
+                by_model_and_neighbours(&instances[measured.device], &input, &neighbours);
+            let name = any_type(candidate.unwrap().instance.kernel.name());
+            // An instance that is missing in a line is taken to be as slow as the slowest.
             let slowest = line.times.last();
             let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);
-            losses[input.lines[0] - 1].push(chosen.unwrap().1 / line.times[0].1 - 1.0);
+            losses[measured.device]
+                .2
+                .push(chosen.unwrap().1 / line.times[0].1 - 1.0);
         }
-        let [of_lines, of_any_rows] =
-            losses.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64);
-        assert!(of_lines < 0.015, "{of_lines}");
-        assert!(of_any_rows < 0.05, "{of_any_rows}");
+        for (device, most, mut losses) in losses {
+            losses.sort_by(f64::total_cmp);
+            let count = losses.len();
+            let mean = losses.iter().sum::<f64>() / count as f64;
+            let tenth = losses[count * 9 / 10];
+            println!(
+                "{device}: choices at {count} problems lose {:.1} % on average, a tenth of them {:.1} % or more, and {:.1} % \
+                 at most",
+                100.0 * mean,
+                100.0 * tenth,
+                100.0 * losses[count - 1]
+            );
+            assert!(mean < most, "{device}: {mean}");
+        }
     }
 
     #[test]
     fn in_other_orders_the_model_chooses() {
         let of_orders = of_majors([false, true]);
-        for line in times() {
-            let input = CostInput::plain(line.extents, H200_MULTIPROCESSORS);
+        for (measured, speed, _, line) in measured() {
+            let input = CostInput::plain(line.extents, speed);
             let clocks = |it: &&'static _| Some(by_model(it, &input, 0.0, f64::INFINITY)?.clocks);
             let least = of_orders.iter().filter_map(clocks).reduce(f64::min);
-            let chosen = fastest(&of_orders, &input, Some(&H200)).map(|candidate| candidate.clocks);
+            let chosen =
+                fastest(&of_orders, &input, Some(measured)).map(|candidate| candidate.clocks);
             assert_eq!(chosen, least, "{:?}", line.extents);
         }
     }

@@ -11,9 +11,9 @@ use crate::Result;
 
 /// Indices, sorted on the device. Positions with the same index stay in their order.
 ///
-/// With `n` indices of a table of `rows` rows, a digit of 8 bits at a time is sorted: `⌈log₂(rows + 1) / 8⌉` times
+/// With `n` indices of a table of `rows` rows, a digit of 9 bits at a time is sorted: `⌈log₂(rows + 1) / 9⌉` times
 /// three launches, which read and write 8 bytes for each index. The memory is scratch memory: 16 bytes for each index,
-/// and a count of 4 bytes for 16 of them.
+/// and a count of 4 bytes for 8 of them.
 pub(crate) struct Sorted {
     /// Rows of the table in increasing order. An index of no row is the number of rows, which comes last.
     keys: Scratch<u32>,
@@ -73,22 +73,24 @@ impl Sorted {
         };
         let blocks = self.len.div_ceil(Chunk::SIZE);
         let mut counts = stream.scratch::<u32>(blocks << DIGIT_BITS)?;
+        let mut totals = stream.scratch::<u32>(1 << DIGIT_BITS)?;
         let (mut keys, mut order) = (stream.scratch(self.len)?, stream.scratch(self.len)?);
         let device = stream.device();
         let count = device.load(&cutlet_kernels::PTX, &sort_count)?;
         let scan = device.load(&cutlet_kernels::PTX, &sort_scan)?;
         let place = device.load(&cutlet_kernels::PTX, &sort_place)?;
-        // SAFETY: there are as many keys and positions, before and after, in different memory, and a count for each
-        // value of a digit and each block. Scratch memory lives until the stream's work is done.
+        // SAFETY: there are as many keys and positions, before and after, in different memory, a count for each value
+        // of a digit and each block, and a total for each value. Scratch memory lives until the stream's work is done.
         unsafe {
             let counted = (self.keys.view(), counts.view_mut(), args);
             stream.launch(&count, blocks as u32, counted)?;
-            let len = (blocks << DIGIT_BITS) as i32;
-            stream.launch(&scan, 1, (counts.view_mut(), len))?;
+            let scanned = (counts.view_mut(), totals.view_mut(), args);
+            stream.launch(&scan, 1 << DIGIT_BITS, scanned)?;
             let placed = (
                 self.keys.view(),
                 self.order.view(),
                 counts.view(),
+                totals.view(),
                 keys.view_mut(),
                 order.view_mut(),
                 args,

@@ -1,11 +1,12 @@
 //! Scatter-add: rows that are added to what the table has.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
+use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
 
+use super::ordered::{OrderedAdd, OrderedKernels, piece_bits};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
     expect_no_capture, to_next_row,
@@ -88,13 +89,19 @@ impl ScatterAdd {
         }
     }
 
-    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has
-    /// the same result. Sums are in f32, and rounded to the element type once.
+    /// The same scatter-adds, which add the rows with the same index in an order that depends on the indices alone. So
+    /// each run has the same result. Sums are in f32, and rounded to the element type once.
     ///
-    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 16
+    /// The rows with one index are cut into pieces, in the order of the source. A piece has 2ⁿ rows: as many as have at
+    /// most 32 KiB, but from 64 to 256 of them. The rows of the first piece are added to the table's row one after the
+    /// other. Each other piece is summed alone, in the order of the source. Its sum is added after the pieces before it.
+    /// The pieces depend on the length of a row and on the rows with the index alone, so the result is the same on every
+    /// device. An index with at most 64 rows has the plain order of the source.
+    ///
+    /// It sorts the indices on the device first: three launches for each 9 bits of the table's number of rows, and 16
     /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,
-    /// and each row of the source is read once. Rows with the same index are added one after the other by the same
-    /// threads, so a single index with a large part of the rows takes long.
+    /// and each row of the source is read once. With more rows than a piece has, there is scratch memory for a row of
+    /// f32 for each piece.
     ///
     /// ```
     /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
@@ -155,14 +162,14 @@ impl ScatterAdd {
         }
     }
 
-    /// Sorts the indices, and adds the rows that belong to a row of the table one after the other.
+    /// Sorts the indices, and adds the rows of each row of the table in order.
     fn enqueue_in_order<T: AddElement>(
         &mut self,
         source: Matrix<'_, T>,
         indices: IndexView<'_>,
-        mut table: MatrixMut<'_, T>,
+        table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (rows, table_rows) = (source.rows(), table.rows());
+        let (rows, table_rows, columns) = (source.rows(), table.rows(), source.columns());
         let sorted = Sorted::new(
             indices,
             rows,
@@ -176,24 +183,19 @@ impl ScatterAdd {
             ld_table: to_next_row(table_rows, table.ld()) as i64,
             rows: rows as i32,
             table_rows: table_rows as i32,
-            columns: source.columns() as i32,
-            padding: 0,
+            columns: columns as i32,
+            piece_bits: piece_bits(columns * size_of::<T>()),
         };
-        let stream = self.misses.stream();
-        let kernel = stream
-            .device()
-            .load(&cutlet_kernels::PTX, T::ordered(owners))?;
-        let grid = owners.grid::<T>(rows, source.columns());
-        let args = (
-            source.view,
-            sorted.keys(),
-            sorted.order(),
-            table.view.reborrow(),
+        OrderedAdd {
+            stream: self.misses.stream(),
+            kernels: T::ordered(owners),
+            owners,
+            source: source.view,
+            sorted: &sorted,
+            table: table.view,
             args,
-        );
-        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
-        // of the source. The table is borrowed mutably and overlaps nothing else.
-        Ok(unsafe { stream.launch(&kernel, grid, args) }?)
+        }
+        .enqueue()
     }
 
     /// Waits for the enqueued scatter-adds, and reports an index that was not a row of its table. Of several such
@@ -215,7 +217,7 @@ const NAMES: Operands = Operands {
 };
 
 mod sealed {
-    use super::{DeviceData, OrderedKernel, Owners, Reach, RowKernel};
+    use super::{DeviceData, OrderedKernels, Owners, Reach, RowKernel};
 
     /// The kernels for an element type.
     pub trait Kernels: DeviceData {
@@ -226,23 +228,14 @@ mod sealed {
         fn wide(reach: Reach) -> &'static RowKernel<Self::Wide>;
         /// The kernel that adds numbers one by one.
         fn narrow(reach: Reach) -> &'static RowKernel<Self>;
-        /// The kernel that adds rows in order.
-        fn ordered(owners: Owners) -> &'static OrderedKernel<Self>;
+        /// The kernels that add rows in order.
+        fn ordered(owners: Owners) -> OrderedKernels<Self>;
     }
 }
 
-/// A kernel that adds rows in order.
-type OrderedKernel<T> = Kernel<(
-    Global<T>,
-    Global<u32>,
-    Global<i32>,
-    GlobalMut<T>,
-    OrderedAddArgs,
-)>;
-
 macro_rules! kernels {
     ($element:ty, $wide:ty: $long16:ident $medium16:ident $short16:ident $long:ident $short:ident,
-        $ordered_long:ident $ordered_short:ident $ordered_single:ident) => {
+        $($owners:ident = $add:ident $sum:ident $fold:ident),+) => {
         impl sealed::Kernels for $element {
             type Wide = $wide;
 
@@ -261,11 +254,13 @@ macro_rules! kernels {
                 }
             }
 
-            fn ordered(owners: Owners) -> &'static OrderedKernel<$element> {
+            fn ordered(owners: Owners) -> OrderedKernels<$element> {
                 match owners {
-                    Owners::Long => &ordered_add::$ordered_long,
-                    Owners::Short => &ordered_add::$ordered_short,
-                    Owners::Single => &ordered_add::$ordered_single,
+                    $(Owners::$owners => OrderedKernels {
+                        add: &ordered_add::$add,
+                        sum: &ordered_add::$sum,
+                        fold: &ordered_add::$fold,
+                    },)+
                 }
             }
         }
@@ -273,10 +268,16 @@ macro_rules! kernels {
 }
 kernels!(f32, f32: scatter_add_f32_long16 scatter_add_f32_medium16 scatter_add_f32_short16
     scatter_add_f32_long scatter_add_f32_short,
-    ordered_add_f32_long ordered_add_f32_short ordered_add_f32_single);
+    Long = ordered_add_f32_long ordered_sum_f32_long ordered_fold_f32_long,
+    Short = ordered_add_f32_short ordered_sum_f32_short ordered_fold_f32_short,
+    Single = ordered_add_f32_single ordered_sum_f32_single ordered_fold_f32_single);
 kernels!(f16, [f16; 2]: scatter_add_f16_long16 scatter_add_f16_medium16 scatter_add_f16_short16
     scatter_add_f16_long scatter_add_f16_short,
-    ordered_add_f16_long ordered_add_f16_short ordered_add_f16_single);
+    Long = ordered_add_f16_long ordered_sum_f16_long ordered_fold_f16_long,
+    Short = ordered_add_f16_short ordered_sum_f16_short ordered_fold_f16_short,
+    Single = ordered_add_f16_single ordered_sum_f16_single ordered_fold_f16_single);
 kernels!(bf16, [bf16; 2]: scatter_add_bf16_long16 scatter_add_bf16_medium16 scatter_add_bf16_short16
     scatter_add_bf16_long scatter_add_bf16_short,
-    ordered_add_bf16_long ordered_add_bf16_short ordered_add_bf16_single);
+    Long = ordered_add_bf16_long ordered_sum_bf16_long ordered_fold_bf16_long,
+    Short = ordered_add_bf16_short ordered_sum_bf16_short ordered_fold_bf16_short,
+    Single = ordered_add_bf16_single ordered_sum_bf16_single ordered_fold_bf16_single);

@@ -44,7 +44,9 @@ usage: cargo xtask <task>
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
-                reads";
+                reads
+  measured --check
+                prints what choices lose at the tables' problems, each predicted from the others";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

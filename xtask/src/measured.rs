@@ -4,27 +4,40 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::process::Outcome;
+use crate::process::{self, Outcome};
 
 /// The tables, one for each device that instances were timed on. A line has m, n and k, then instances with their
 /// microseconds.
 const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
+/// The test that predicts each problem of the tables from the others.
+const CROSS_VALIDATION: &str = "neighbours_predict_problems_that_were_not_measured";
+/// How names of instances begin that are not of the table's family, after the element type.
+const OTHER_FAMILY: &str = "mma_";
 /// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.3;
 
 /// Instances (without the element type) and their microseconds, by m, n and k.
 type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
 
-/// Adds the times in these files to the tables of their devices. A file with only some of a shape's known instances
+/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. A file with only some of a shape's known instances
 /// leaves the times of the others. They may be of another run, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
+    if results == ["--check"] {
+        return check();
+    }
     for path in results {
         let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
         println!("{path}: {added}");
     }
     Ok(())
+}
+
+/// Prints what choices among instances lose at the tables' problems, each predicted from the others.
+fn check() -> Outcome {
+    let test = format!("test --quiet --package cutlet --lib {CROSS_VALIDATION} -- --nocapture");
+    process::run(&mut process::cargo(&test))
 }
 
 /// Adds the times in results to their device's table. Returns what was added.
@@ -63,16 +76,16 @@ fn device(results: &str) -> Outcome<&str> {
     name.ok_or("it does not say which device it was measured on".into())
 }
 
-/// The path of a device's table, which is named after the last word of the device's name.
+/// The path of a device's table, which is named after a word of the device's name.
 fn table_of(device: &str) -> Outcome<String> {
-    let last_word = device.rsplit(' ').next().unwrap_or(device);
-    let table = format!("{TABLES}/{}.txt", last_word.to_lowercase());
-    match fs::exists(&table) {
-        Ok(true) => Ok(table),
-        _ => Err(format!(
-            "{device} has no table: add an empty {table}, and have `Table::of_device` return it"
-        )),
-    }
+    let mut tables = device
+        .split(' ')
+        .map(|word| format!("{TABLES}/{}.txt", word.to_lowercase()));
+    let table = tables.find(|table| matches!(fs::exists(table), Ok(true)));
+    table.ok_or(format!(
+        "{device} has no table: add an empty one to {TABLES}, named after a word of the device's name, and the device to \
+         `TIMED` in table.rs"
+    ))
 }
 
 fn read(path: &str) -> Outcome<String> {
@@ -160,6 +173,9 @@ fn found(results: &str) -> Outcome<Times> {
         let (_, name) = text("contestant")
             .split_once('_')
             .ok_or_else(|| wrong("contestant"))?;
+        if name.starts_with(OTHER_FAMILY) {
+            continue;
+        }
         let median = text("median_us").parse().ok();
         let median = median.filter(|&median: &f64| median > 0.0 && median.is_finite());
         let median = median.ok_or_else(|| wrong("median_us"))?;

@@ -65,6 +65,27 @@ impl Check {
     }
 }
 
+/// What is wrong with an output of this deviation, if anything. Its relative distance may be at most `tolerance`, and no
+/// entry may be off by eight times that share of `size`, an entry's typical size: a single wrong entry shows in the
+/// maximum, not in the mean.
+pub fn wrong(deviation: &Deviation, tolerance: f64, size: f64) -> Option<String> {
+    let most = 8.0 * tolerance * size;
+    let Deviation { relative, max, .. } = *deviation;
+    if let Some(no_numbers) = deviation.no_numbers() {
+        Some(no_numbers)
+    } else if relative > tolerance {
+        Some(format!(
+            "the relative distance is {relative:.1e}, more than {tolerance:.1e}"
+        ))
+    } else if max > most {
+        Some(format!(
+            "an entry is off by {max:.1e}, more than {most:.1e}"
+        ))
+    } else {
+        None
+    }
+}
+
 /// An element of an operand or an output.
 pub trait Number: DeviceData {
     /// Its value.

@@ -3,7 +3,8 @@
 mod baseline;
 mod case;
 mod epilogue;
-mod samples;
+mod key;
+pub mod samples;
 mod types;
 
 use clap::ValueEnum;

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_void};
 
+use cutlet::Stream;
 use serde::{Deserialize, Serialize};
 
 use super::positive::positive_or_absent;
@@ -54,8 +55,14 @@ pub struct Reading {
 }
 
 impl Nvml {
+    /// The GPU of a stream; `None` on the CPU, and if the library is missing.
+    pub fn of(stream: &Stream) -> Option<Nvml> {
+        let uuid = stream.as_cudarc()?.context().uuid().ok()?;
+        Nvml::open(uuid.bytes.map(|byte| byte as u8))
+    }
+
     /// The GPU with this UUID; `None` if the library or the GPU is missing.
-    pub fn open(uuid: [u8; 16]) -> Option<Nvml> {
+    fn open(uuid: [u8; 16]) -> Option<Nvml> {
         // SAFETY: NVIDIA's initialisers can run at any time.
         let mut libraries = FILES
             .iter()

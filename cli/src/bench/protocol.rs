@@ -67,6 +67,23 @@ pub struct Protocol {
     pub sustained: Option<Sustained>,
 }
 
+impl Protocol {
+    /// Bursts of so many rounds: on a GPU with rests between samples, on the CPU with single runs.
+    pub fn bursts(rounds: usize, on_gpu: bool) -> Protocol {
+        Protocol {
+            rounds,
+            sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
+            sample_runs: if on_gpu { 32 } else { 1 },
+            rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
+            rest_samples: if on_gpu { 2.0 } else { 0.0 },
+            scaled_for_activations: true,
+            graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
+            choice: on_gpu.then_some(CHOICE),
+            sustained: None,
+        }
+    }
+}
+
 /// How the baseline of a GEMM is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {

@@ -124,7 +124,7 @@ pub fn run(
         instances: plan.instances.clone(),
         ..Setting::new(device, plan.seed)?
     };
-    let nvml = card(&setting);
+    let nvml = Nvml::of(&setting.stream);
     let mut machine = Machine::new(&setting, nvml.as_ref());
     print_line(machine.line())?;
     if !setting.on_gpu() {
@@ -221,12 +221,6 @@ fn problems<F: Family>(
         }
     }
     Ok(problems)
-}
-
-/// The management library's view of the setting's GPU.
-fn card(setting: &Setting) -> Option<Nvml> {
-    let uuid = setting.stream.as_cudarc()?.context().uuid().ok()?;
-    Nvml::open(uuid.bytes.map(|byte| byte as u8))
 }
 
 fn progress(rows: usize) -> ProgressBar {

@@ -127,7 +127,7 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
             // SAFETY: the launcher promises a weight for each position, and the row exists.
             _ => unsafe { weights.load(first + nth as i64) },
         };
-        each_value::<S, _, _>(&rows, |column, nth, value| {
+        each_value::<S, _, _, _>(&rows, |column, nth, value| {
             let old = pooled.get(column);
             pooled.set(
                 column,

@@ -125,6 +125,7 @@ fn planned<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs, D: Devic
     let kernel = candidate.instance.kernel;
     let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
     Ok(Some(Planned {
+        kernel: kernel.name(),
         clocks: candidate.clocks,
         launch: launch(Multistage {
             function,
@@ -208,6 +209,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
 ) -> Option<Candidate<instance::Instance<T, O, Epi, A>>> {
     let (m, n, k) = problem.extents();
     let [a, b] = operands(problem);
+    let memory_rate = OF_MEMORY_RATE * memory_rate(stream.device());
     let mut fastest: Option<Candidate<_>> = None;
     for transposed in [false, true] {
         // Groups, and tables, have rows, not columns.
@@ -238,7 +240,7 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
                 groups: problem.groups,
                 is_split: problem.groups.are_one() && !matches!(problem.rows, Rows::OfC(_)),
                 multiprocessors: stream.device().multiprocessors() as usize,
-                memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()),
+                memory_rate,
                 bytes: size_of::<T>(),
                 strided: transposed,
                 speed: peak * instance.speed,

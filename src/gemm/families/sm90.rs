@@ -35,6 +35,7 @@ use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
 
 use crate::gemm::Activation;
+use crate::gemm::families::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::precision::Precision;
@@ -42,7 +43,7 @@ use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune;
 use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT};
-use crate::gemm::tune::table::Table;
+use crate::gemm::tune::table::Measured;
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
@@ -199,7 +200,7 @@ fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
         bytes_c: size_of::<D>(),
         allows_fixup: false,
         // With k = 0, zeros are multiplied.
-        ..CostInput::plain([m, n, k.max(1)], stream.device().multiprocessors())
+        ..CostInput::plain([m, n, k.max(1)], speed(stream.device()))
     }
 }
 
@@ -209,7 +210,7 @@ fn fastest<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     input: &CostInput,
 ) -> Option<Candidate<T, Epi>> {
-    tune::fastest(instances, input, Table::of_device(stream.device().name()))
+    tune::fastest(instances, input, Measured::on(stream.device().name()))
 }
 
 /// Whether TMA can store C. TMA writes units of 16 bytes of a row.
@@ -321,6 +322,7 @@ fn plain<T: Sixteen>(
     };
     match fastest(stream, &kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
+            kernel: candidate.instance.kernel.name(),
             clocks: candidate.clocks,
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
@@ -349,6 +351,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
             if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
         {
             Ok(Some(Planned {
+                kernel: candidate.instance.kernel.name(),
                 clocks: candidate.clocks,
                 launch: Box::new(FusedLaunch {
                     kernel: Prepared::new(stream, &PTX, candidate, input)?,
@@ -389,6 +392,7 @@ fn to_f32<T: Sixteen>(
         _ => Box::new(SecondKernel(prepared)),
     };
     Ok(Some(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks,
         launch,
     }))
@@ -427,6 +431,7 @@ fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     input: CostInput,
 ) -> Result<Planned<T, D>> {
     Ok(Planned {
+        kernel: candidate.instance.kernel.name(),
         clocks: candidate.clocks,
         launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
     })
@@ -638,7 +643,7 @@ mod tests {
             ("bf16_64x64x64_1x1_ws", 2.0),
             ("bf16_64x96x64_2x1_ws", 0.0),
             ("bf16_128x128x64_1x1_coop", -1.0),
-            ("bf16_128x104x64_4x1_coop_kkm", 0.0),
+            ("bf16_128x112x64_4x1_coop_kkm", 0.0),
             ("bf16_128x96x64_1x2_coop_kkm", 0.0),
         ] {
             check_splits(name, [70, 200, 640], (2, OutputPath::Fixup), beta);

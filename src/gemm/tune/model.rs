@@ -13,6 +13,15 @@ pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 128;
 
+/// What the time of a kernel depends on of its device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceSpeed {
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes that memory brings for each multiprocessor in a clock, as the driver states it.
+    pub memory_rate: f64,
+}
+
 /// What the time of a kernel depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CostInput {
@@ -28,8 +37,8 @@ pub struct CostInput {
     pub bytes_c: usize,
     /// Whether C itself is the partial output, unless a second kernel makes C.
     pub c_is_partial_output: bool,
-    /// Multiprocessors of the device.
-    pub multiprocessors: u32,
+    /// What the time depends on of the device.
+    pub device: DeviceSpeed,
     /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 if rows do not start at cache lines.
     pub lines: [usize; 2],
     /// Whether a second kernel must make C, even without splits.
@@ -42,7 +51,7 @@ pub struct CostInput {
 
 impl CostInput {
     /// The product of packed 16-bit matrices into one of the same type. A is row-major, B column-major.
-    pub fn plain([m, n, k]: [usize; 3], multiprocessors: u32) -> Self {
+    pub fn plain([m, n, k]: [usize; 3], device: DeviceSpeed) -> Self {
         // Operands that TMA cannot read are copied to rows that start at cache lines.
         let row = 2 * k;
         let lines = match row.is_multiple_of(TMA_UNIT) && !row.is_multiple_of(CACHE_LINE) {
@@ -56,7 +65,7 @@ impl CostInput {
             bytes_ab: 2,
             bytes_c: 2,
             c_is_partial_output: false,
-            multiprocessors,
+            device,
             lines: [lines; 2],
             needs_second_kernel: false,
             allows_fixup: true,
@@ -105,7 +114,7 @@ impl CostInput {
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
     pub(super) fn rate(&self) -> f64 {
-        MEMORY_RATE * f64::from(self.multiprocessors)
+        self.device.memory_rate * f64::from(self.device.multiprocessors)
     }
 }
 
@@ -158,62 +167,59 @@ impl<T, Epi> Clone for Candidate<T, Epi> {
 }
 impl<T, Epi> Copy for Candidate<T, Epi> {}
 
-// The constants are fitted to times of instances at 249 shapes on an H200. START and ONE_SUBTILE are fitted to some
-// more shapes, and the cost of a second cache line to 426.
+// The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
+// for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
-const MULTIPLY: f64 = 1.13;
+const MULTIPLY: f64 = 0.9227;
 /// Bytes that a multiprocessor gets from the L2 cache in a clock.
-const CACHE_RATE: f64 = 104.7;
+const CACHE_RATE: f64 = 93.45;
 /// The slowdown of loads whose 128 bytes lie in two cache lines.
-const SECOND_LINE: f64 = 1.65;
+const SECOND_LINE: f64 = 0.8127;
 /// The slowdown of memory for such loads.
-const SECOND_LINE_OF_MEMORY: f64 = 0.8;
+const SECOND_LINE_OF_MEMORY: f64 = 0.2572;
 /// Clocks that TMA takes for a row out of bounds.
-const OUTSIDE: f64 = 17.47;
+const OUTSIDE: f64 = 6.03;
 /// Clocks from one k-tile to the next.
-const K_TILE: f64 = 87.81;
+const K_TILE: f64 = 79.78;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
-const WITHOUT_SLOT: f64 = 22.93;
+const WITHOUT_SLOT: f64 = 9.819;
 /// Clocks from a tile's last k-tile to the next tile's first, for each 64×64 accumulators of a consumer.
-const EPILOGUE: f64 = 843.2;
+const EPILOGUE: f64 = 473.2;
 /// The slowdown of the epilogue if subtiles have 8 columns.
-const EIGHT_COLUMNS: f64 = 1.872;
+const EIGHT_COLUMNS: f64 = 0.8306;
 /// The slowdown of the epilogue if C is column-major: lines of a subtile are 32 bytes long.
-const COLUMN_MAJOR: f64 = 0.5321;
+const COLUMN_MAJOR: f64 = 0.6341;
 /// The slowdown of the epilogue if there is room for one subtile only: it must be stored before the next one.
 const ONE_SUBTILE: f64 = 0.3;
 /// The time of a ping-pong consumer's k-tiles after its first tile, relative to the first tile's.
 const PING_PONG: f64 = 0.993;
 /// Clocks for one ping-pong consumer to hand over to the other one.
-const PASS: f64 = 1017.0;
+const PASS: f64 = 665.5;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 102.2;
+const CLUSTER: f64 = 507.2;
 /// Clocks that a launch takes to start. They do not count if launches leave multiprocessors free: then one launch
 /// starts while the other one ends.
-const START: f64 = 1000.0;
+const START: f64 = 1096.0;
 /// Clocks of a cluster reduction, for each 64×64 accumulators.
-const CLUSTER_REDUCE: f64 = 2574.0;
-/// Bytes that memory brings each multiprocessor in a clock if all of them ask: an H200's. With an H100's rate, the H100's
-/// picks were worse: 1024³ 5.3 → 6.1 µs, 128×57344×8192 326 → 359 µs.
-const MEMORY_RATE: f64 = 19.82;
+const CLUSTER_REDUCE: f64 = 1675.0;
 /// Memory slowdown, times (1 − active/all multiprocessors)².
-const FEW: f64 = 2.979;
+const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
 /// not count: many blocks read the same rows at a time.
-const CACHED: f64 = 0.212;
+const CACHED: f64 = 0.1419;
 /// Memory time of the tiles that all blocks store last, relative to other bytes. Nothing is multiplied meanwhile.
-const LAST_STORE: f64 = 0.6841;
+const LAST_STORE: f64 = 0.8615;
 /// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
-const RUNS: f64 = 2.418;
+const RUNS: f64 = 1.632;
 /// Clocks that a block takes to write its partials and to count its arrival.
-const FIXUP: f64 = 2759.0;
+const FIXUP: f64 = 2738.0;
 /// Clocks that the last block takes to read 64×64 partials of a split.
-const PARTIAL: f64 = 566.5;
+const PARTIAL: f64 = 547.8;
 /// Clocks that a second kernel takes at least.
-const SECOND_KERNEL: f64 = 6891.0;
+const SECOND_KERNEL: f64 = 5019.0;
 /// Memory time to write and read the partials of several splits, relative to other bytes.
-const PARTIALS_OF_SPLITS: f64 = 0.3373;
+const PARTIALS_OF_SPLITS: f64 = 0.7955;
 /// Tiles that each cluster must have for slots to pay.
 const TILES_FOR_SLOTS: usize = 3;
 /// The most splits. With more, adding partials is more work than multiplying.
@@ -327,7 +333,7 @@ impl<T, Epi> Tiled<T, Epi> {
         let Self {
             instance, input, ..
         } = self;
-        let multiprocessors = input.multiprocessors as usize;
+        let multiprocessors = input.device.multiprocessors as usize;
         // The number of splits that makes about as many work tiles as multiprocessors, if tiles are few.
         let blocks = self.clusters * instance.blocks_of_cluster() as usize;
         let most = match 2 * blocks > multiprocessors {
@@ -403,7 +409,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let Tiled {
             instance, input, ..
         } = tiled;
-        let multiprocessors = input.multiprocessors;
+        let multiprocessors = input.device.multiprocessors;
         let k_tiles = input.k_tiles(instance);
         let splits = splits.min(k_tiles);
         let shares = tiled.clusters * splits;
@@ -478,7 +484,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let [_, read_b] = self.tiled.read;
         let bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
         let longer_if = |active: f64| {
-            let idle = 1.0 - active / f64::from(input.multiprocessors);
+            let idle = 1.0 - active / f64::from(input.device.multiprocessors);
             FEW * idle * idle
         };
         let before_last = (self.rounds - 1.0) * blocks;
@@ -514,7 +520,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         if sharing > 1 {
             besides += CLUSTER;
         }
-        if 2 * self.blocks() > input.multiprocessors as usize {
+        if 2 * self.blocks() > input.device.multiprocessors as usize {
             besides += START;
         }
         besides

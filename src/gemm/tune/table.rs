@@ -1,8 +1,8 @@
-//! Tables: measured times of kernels at some problems, on one device. They show the model's errors at these problems,
-//! and the model errs alike at nearby problems. A table corrects the model only on the device that it was measured on.
+//! The table: measured times of kernels at some problems, on some devices. They show the model's errors at these problems,
+//! and the model errs alike at nearby problems, and on devices that are alike.
 //!
 //! The correction of an instance is the average of log(time / model) over the measured problems. Nearer problems have
-//! more weight, and an error of 0 has some weight as well.
+//! more weight, and the instance's average over all problems has some weight as well.
 
 use std::array;
 use std::collections::HashMap;
@@ -12,33 +12,71 @@ use std::sync::LazyLock;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::model::{CostInput, by_model};
+use super::model::{CostInput, DeviceSpeed, by_model};
 
-/// Multiprocessors of an H200.
-pub(super) const H200_MULTIPROCESSORS: u32 = 132;
-/// The table of the H200, as `cargo xtask measured` writes it. A line has m, n and k, and instances with their times in
-/// microseconds. Instances that are missing in a line are slower by far.
-pub(super) static H200: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("tables/h200.txt"), H200_MULTIPROCESSORS));
+/// What the driver states of an H200.
+pub const H200: DeviceSpeed = DeviceSpeed {
+    multiprocessors: 132,
+    memory_rate: 18.81,
+};
+/// What the driver states of an H100 with HBM3.
+const H100: DeviceSpeed = DeviceSpeed {
+    multiprocessors: 132,
+    memory_rate: 12.83,
+};
+
+/// A device that instances were timed on.
+struct Timed {
+    /// A word of its name, as the driver states it: "NVIDIA H200".
+    name: &'static str,
+    speed: DeviceSpeed,
+    /// Lines as `cargo xtask measured` writes them: m, n and k, and instances with their times in microseconds. Instances
+    /// that are missing in a line are slower by far, or were not measured.
+    times: &'static str,
+}
+static TIMED: [Timed; 2] = [
+    Timed {
+        name: "H200",
+        speed: H200,
+        times: include_str!("tables/h200.txt"),
+    },
+    Timed {
+        name: "H100",
+        speed: H100,
+        times: include_str!("tables/h100.txt"),
+    },
+];
+/// The table of these devices.
+static HOPPER: LazyLock<Table> = LazyLock::new(|| Table::read(&TIMED));
 
 /// The distance from which on a measured problem has no weight, between the logarithms of m, n and k. A problem with
 /// half or twice as many rows has a weight of 0.6.
 const FAR: f32 = 2.0;
 /// The least weight. Problems with less are skipped, to save time.
 const LEAST_WEIGHT: f32 = 0.05;
-/// The weight of an error of 0. The problem itself, if it was measured, has a weight of 1.
-const MODEL_WEIGHT: f32 = 0.3;
+/// The weight of problems that differ in whether rows start at cache lines, relative to others.
+const OTHER_LINES: f32 = 0.3;
+/// The weight of the instance's average over all problems. The problem itself, if it was measured, has a weight of 1.
+const AVERAGE_WEIGHT: f32 = 1.0;
+/// Problems by which the average of an instance is drawn towards 0.
+const DRAWN_BY: f32 = 6.0;
+/// Rounds in which the averages of problems and of instances are found. Each is measured against the other.
+const ROUNDS: usize = 8;
 
-/// What was measured on a device.
+/// What was measured.
 pub struct Table {
-    /// The place of each problem: its index in the other fields.
-    places: HashMap<[usize; 3], usize>,
+    /// The place of each problem on each device: its index in the other fields.
+    places: HashMap<(usize, [usize; 3]), usize>,
     /// The problems' logarithms of m, of n, and of k.
     at: [Vec<f32>; 3],
+    /// Whether rows start at cache lines.
+    at_lines: Vec<bool>,
     /// The instances that were measured at each problem, the fastest first.
     fastest_first: Vec<Vec<usize>>,
-    /// For each group of [`LANES`] instances, their errors at each problem. Ends at the last group that was measured.
+    /// For each group of [`LANES`] instances, their errors at each problem.
     errors: Vec<Vec<Errors>>,
+    /// For each group, the errors of the instances on average.
+    averages: Vec<[f32; LANES]>,
 }
 
 impl fmt::Debug for Table {
@@ -59,48 +97,32 @@ struct Errors {
     known: [f32; LANES],
 }
 
-impl Table {
-    /// The table of devices of this name, if there is one.
-    pub fn of_device(name: &str) -> Option<&'static Self> {
-        // The driver's name is "NVIDIA H200".
-        name.ends_with("H200").then(|| &*H200)
-    }
+/// The model's error for an instance at a problem.
+struct Found {
+    place: usize,
+    /// The instance's index.
+    nth: usize,
+    /// log(time / model).
+    error: f32,
+}
 
-    fn read(text: &'static str, multiprocessors: u32) -> Self {
-        let names = BF16.iter().map(|it| any_type(it.kernel.name()));
-        let all: HashMap<_, _> = names.zip(BF16).collect();
-        let lines: Vec<_> = lines(text).collect();
-        let mut table = Table {
-            places: HashMap::new(),
-            at: [(); 3].map(|()| Vec::new()),
-            fastest_first: Vec::new(),
-            errors: vec![vec![Errors::default(); lines.len()]; BF16.len().div_ceil(LANES)],
-        };
-        for (place, line) in lines.into_iter().enumerate() {
-            let input = CostInput::plain(line.extents, multiprocessors);
-            let found = line.times.iter().filter_map(|&(name, microseconds)| {
-                let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
-                let error = (microseconds / candidate.clocks).ln() as f32;
-                Some((candidate.instance.nth, error))
-            });
-            let found: Vec<_> = found.collect();
-            let mean = found.iter().map(|(_, error)| error).sum::<f32>() / found.len() as f32;
-            for &(nth, error) in &found {
-                let Errors { of, known } = &mut table.errors[nth / LANES][place];
-                (of[nth % LANES], known[nth % LANES]) = (error - mean, 1.0);
-            }
-            let fastest_first = found.into_iter().map(|(nth, _)| nth).collect();
-            table.fastest_first.push(fastest_first);
-            table.places.insert(line.extents, place);
-            for (at, logarithm) in table.at.iter_mut().zip(logarithms(line.extents)) {
-                at.push(logarithm);
-            }
-        }
-        // Instances for other majors of A and B come last. They were not measured.
-        let is_known = |errors: &Vec<Errors>| errors.iter().any(|it| it.known != [0.0; LANES]);
-        let known = table.errors.iter().rposition(is_known);
-        table.errors.truncate(known.map_or(0, |last| last + 1));
-        table
+/// The table, for a device that it was measured on.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub(super) table: &'static Table,
+    /// The device's index.
+    pub(super) device: usize,
+}
+
+impl Measured {
+    /// The table for devices of this name, if it was measured there.
+    pub fn on(name: &str) -> Option<Self> {
+        let is_named = |timed: &Timed| name.split(' ').any(|word| word == timed.name);
+        let device = TIMED.iter().position(is_named);
+        device.map(|device| Self {
+            table: &HOPPER,
+            device,
+        })
     }
 
     /// Whether the table applies to the problem. Kernels were measured with a C of the operands' type and nothing fused:
@@ -109,14 +131,87 @@ impl Table {
         input.allows_fixup
     }
 
-    /// The fastest of these instances at the problem. None if none of them was measured there.
+    /// The fastest of these instances at the problem. None if none of them was measured there, on this device.
     pub fn fastest<T, Epi>(
         &self,
         instances: &[&'static Instance<T, Epi>],
         input: &CostInput,
     ) -> Option<&'static Instance<T, Epi>> {
-        let place = self.places.get(&[input.m, input.n, input.k])?;
-        self.fastest_at(*place, instances)
+        let extents = [input.m, input.n, input.k];
+        let place = self.table.places.get(&(self.device, extents))?;
+        self.table.fastest_at(*place, instances)
+    }
+
+    /// The measured problems near a problem, on any device.
+    pub fn near(&self, input: &CostInput) -> Neighbours {
+        let near = self.table.near(input);
+        Neighbours::of(self.table, near)
+    }
+}
+
+impl Table {
+    fn read(timed: &[Timed]) -> Self {
+        let mut table = Table {
+            places: HashMap::new(),
+            at: [(); 3].map(|()| Vec::new()),
+            at_lines: Vec::new(),
+            fastest_first: Vec::new(),
+            errors: Vec::new(),
+            averages: Vec::new(),
+        };
+        let names = BF16.iter().map(|it| any_type(it.kernel.name()));
+        let all: HashMap<_, _> = names.zip(BF16).collect();
+        let mut found = Vec::new();
+        for (device, Timed { speed, times, .. }) in timed.iter().enumerate() {
+            for line in lines(times) {
+                let place = table.fastest_first.len();
+                let input = CostInput::plain(line.extents, *speed);
+                let errors = line.times.iter().filter_map(|&(name, microseconds)| {
+                    let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
+                    let error = (microseconds / candidate.clocks).ln() as f32;
+                    let nth = candidate.instance.nth;
+                    Some(Found { place, nth, error })
+                });
+                let before = found.len();
+                found.extend(errors);
+                let fastest_first = found[before..].iter().map(|found| found.nth).collect();
+                table.fastest_first.push(fastest_first);
+                table.places.insert((device, line.extents), place);
+                table.at_lines.push(starts_at_lines(line.extents));
+                for (at, logarithm) in table.at.iter_mut().zip(logarithms(line.extents)) {
+                    at.push(logarithm);
+                }
+            }
+        }
+        table.enter(&found);
+        table
+    }
+
+    /// Enters the model's errors. The mean of a problem depends on which instances were measured there, and the average of
+    /// an instance on the problems where it was: each is taken of what the other one leaves.
+    fn enter(&mut self, found: &[Found]) {
+        let problems = self.fastest_first.len();
+        let instances = found.iter().map(|it| it.nth + 1).max().unwrap_or(0);
+        let mut averages = vec![0.0; instances];
+        let mut means = vec![0.0; problems];
+        for _ in 0..ROUNDS {
+            let left = found
+                .iter()
+                .map(|it| (it.place, it.error - averages[it.nth]));
+            means = mean_of_each(problems, 0.0, left);
+            let left = found.iter().map(|it| (it.nth, it.error - means[it.place]));
+            averages = mean_of_each(instances, DRAWN_BY, left);
+        }
+        let groups = instances.div_ceil(LANES);
+        self.errors = vec![vec![Errors::default(); problems]; groups];
+        for it in found {
+            let Errors { of, known } = &mut self.errors[it.nth / LANES][it.place];
+            of[it.nth % LANES] = it.error - means[it.place];
+            known[it.nth % LANES] = 1.0;
+        }
+        averages.resize(groups * LANES, 0.0);
+        let (groups, _) = averages.as_chunks::<LANES>();
+        self.averages = groups.to_vec();
     }
 
     /// The fastest of these instances at a place. None if none of them was measured there.
@@ -128,6 +223,46 @@ impl Table {
         let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
         self.fastest_first[place].iter().find_map(which)
     }
+
+    /// The places of the problems near a problem, and the weight of each.
+    fn near(&self, input: &CostInput) -> Vec<(usize, f32)> {
+        let extents = [input.m, input.n, input.k];
+        let (here, at_lines) = (logarithms(extents), starts_at_lines(extents));
+        let weight = |place: usize| {
+            let apart = array::from_fn(|i| self.at[i][place] - here[i]);
+            let [m, n, k]: [f32; 3] = apart;
+            // About e^(−square), and 0 where e^(−square) is small.
+            let weight = (1.0 - (m * m + n * n + k * k) / (FAR * FAR)).max(0.0);
+            let weight = (weight * weight) * (weight * weight);
+            match self.at_lines[place] == at_lines {
+                true => weight,
+                false => OTHER_LINES * weight,
+            }
+        };
+        let weights = (0..self.at_lines.len()).map(|place| (place, weight(place)));
+        weights
+            .filter(|(_, weight)| *weight > LEAST_WEIGHT)
+            .collect()
+    }
+}
+
+/// The mean of the numbers with each index. `zeros` of them are 0 besides.
+fn mean_of_each(count: usize, zeros: f32, numbers: impl Iterator<Item = (usize, f32)>) -> Vec<f32> {
+    let mut sums = vec![(0.0, zeros); count];
+    for (index, number) in numbers {
+        sums[index].0 += number;
+        sums[index].1 += 1.0;
+    }
+    let means = sums.into_iter().map(|(sum, count)| match count {
+        0.0 => 0.0,
+        _ => sum / count,
+    });
+    means.collect()
+}
+
+/// Whether rows of packed operands of 16 bits start at cache lines. Those that TMA cannot read are copied to rows that do.
+fn starts_at_lines(extents: [usize; 3]) -> bool {
+    CostInput::plain(extents, H200).lines == [1; 2]
 }
 
 /// A line of a table.
@@ -173,27 +308,11 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of this problem.
-    pub fn new(table: &'static Table, input: &CostInput) -> Self {
-        let here = logarithms([input.m, input.n, input.k]);
-        let weight = |((m, n), k): ((&f32, &f32), &f32)| {
-            let apart = [m - here[0], n - here[1], k - here[2]];
-            let square = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2];
-            // About e^(−square), and 0 where e^(−square) is small.
-            let weight = (1.0 - square / (FAR * FAR)).max(0.0);
-            (weight * weight) * (weight * weight)
-        };
-        let [at_m, at_n, at_k] = &table.at;
-        let weights: Vec<_> = at_m.iter().zip(at_n).zip(at_k).map(weight).collect();
-        let weights = weights.into_iter().enumerate();
-        let near = weights.filter(|(_, weight)| *weight > LEAST_WEIGHT);
-        Self::of(table, near.collect())
-    }
-
     /// The problems at these places, with these weights.
     pub(super) fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
-        let average = |errors: &Vec<Errors>| {
-            let (mut sum, mut weights) = ([0.0; LANES], [MODEL_WEIGHT; LANES]);
+        let average = |(errors, averages): (&Vec<Errors>, &[f32; LANES])| {
+            let mut sum = averages.map(|average| AVERAGE_WEIGHT * average);
+            let mut weights = [AVERAGE_WEIGHT; LANES];
             for &(place, weight) in &near {
                 let Errors { of, known } = &errors[place];
                 for lane in 0..LANES {
@@ -203,9 +322,10 @@ impl Neighbours {
             }
             array::from_fn(|lane| sum[lane] / weights[lane])
         };
+        let groups = table.errors.iter().zip(&table.averages);
         Self {
             table: Some(table),
-            errors: table.errors.iter().map(average).collect(),
+            errors: groups.map(average).collect(),
             near,
         }
     }
@@ -229,53 +349,62 @@ impl Neighbours {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn times() -> impl Iterator<Item = (Line, &'static str)> {
-        let text = include_str!("tables/h200.txt");
-        lines(text).zip(text.lines())
+    /// What was measured, by the device's speed and place.
+    pub fn measured() -> impl Iterator<Item = (Measured, DeviceSpeed, usize, Line)> {
+        let of_device = |(device, timed): (usize, &'static Timed)| {
+            let table = &*HOPPER;
+            let all = lines(timed.times);
+            all.map(move |line| (Measured { table, device }, timed.speed, line))
+        };
+        let all = TIMED.iter().enumerate().flat_map(of_device);
+        all.enumerate()
+            .map(|(place, (measured, speed, line))| (measured, speed, place, line))
     }
 
     #[test]
     fn every_line_names_existing_instances() {
-        let mut count = 0;
-        for (line, text) in times() {
-            let [m, n, k] = line.extents;
-            assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
-            assert_eq!(line.times.len(), text.split(' ').count() - 3, "{text}");
-            assert!(
-                line.times
-                    .is_sorted_by_key(|(_, microseconds)| *microseconds),
-                "{text}"
-            );
-            for (name, microseconds) in line.times {
-                assert!(
-                    BF16.iter().any(|it| any_type(it.kernel.name()) == name),
-                    "{name}: {text}"
-                );
-                assert!(microseconds > 0.0, "{text}");
+        for Timed { times, .. } in &TIMED {
+            let mut count = 0;
+            for (line, text) in lines(times).zip(times.lines()) {
+                let [m, n, k] = line.extents;
+                assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
+                assert_eq!(line.times.len(), text.split(' ').count() - 3, "{text}");
+                let microseconds = line.times.iter().map(|(_, microseconds)| *microseconds);
+                assert!(microseconds.clone().is_sorted(), "{text}");
+                for (name, microseconds) in line.times {
+                    assert!(
+                        BF16.iter().any(|it| any_type(it.kernel.name()) == name),
+                        "{name}: {text}"
+                    );
+                    assert!(microseconds > 0.0, "{text}");
+                }
+                count += 1;
             }
-            count += 1;
+            assert!(count > 50);
         }
-        assert!(count > 200);
     }
 
     #[test]
-    fn neighbours_correct_the_model_on_their_device_alone() {
+    fn neighbours_correct_the_model() {
         let instance = |name: &str| BF16.iter().find(|it| it.kernel.name() == name).unwrap();
         let factor = |extents, name| {
-            let input = CostInput::plain(extents, H200_MULTIPROCESSORS);
-            Neighbours::new(&H200, &input).factor(instance(name))
+            let input = CostInput::plain(extents, H200);
+            let measured = Measured::on("NVIDIA H200").unwrap();
+            measured.near(&input).factor(instance(name))
         };
         let (near, far) = ([520, 512, 8192], [1, 64, 1 << 24]);
         let name = "bf16_64x64x64_1x1_ws";
-        assert_ne!(factor(near, name), 1.0);
+        assert_ne!(factor(near, name), factor(far, name));
+        // Only instances for K-major operands were measured.
         assert_eq!(factor(near, "bf16_64x64x64_1x1_ws_mm"), 1.0);
-        assert_eq!(factor(far, name), 1.0);
-        assert!(Table::of_device("NVIDIA H200").is_some());
-        for other in ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "cpu"] {
-            assert!(Table::of_device(other).is_none(), "{other}");
+        for known in ["NVIDIA H200", "NVIDIA H100 80GB HBM3"] {
+            assert!(Measured::on(known).is_some(), "{known}");
+        }
+        for other in ["NVIDIA A100-SXM4-40GB", "NVIDIA H20", "cpu"] {
+            assert!(Measured::on(other).is_none(), "{other}");
         }
     }
 }

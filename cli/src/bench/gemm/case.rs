@@ -8,7 +8,7 @@ use super::baseline::Baseline;
 use super::samples::Samples;
 use super::types::{Kernel, Types};
 use super::{Problem, has_kernels};
-use crate::bench::check::{Check, Number, whole};
+use crate::bench::check::{self, Check, Number, whole};
 use crate::bench::error::Result;
 use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
 use crate::bench::random::{random, scaled};
@@ -227,22 +227,7 @@ impl<T: Types> GemmCase<'_, T> {
 
     /// What is wrong with an output of this deviation, if its relative distance may be at most `tolerance`.
     fn wrong(&self, deviation: &Deviation, tolerance: f64) -> Option<String> {
-        // A single wrong entry shows in the maximum, not in the mean.
-        let most = 8.0 * tolerance * self.problem.size();
-        let Deviation { relative, max, .. } = *deviation;
-        if let Some(no_numbers) = deviation.no_numbers() {
-            Some(no_numbers)
-        } else if relative > tolerance {
-            Some(format!(
-                "the relative distance is {relative:.1e}, more than {tolerance:.1e}"
-            ))
-        } else if max > most {
-            Some(format!(
-                "an entry is off by {max:.1e}, more than {most:.1e}"
-            ))
-        } else {
-            None
-        }
+        check::wrong(deviation, tolerance, self.problem.size())
     }
 }
 

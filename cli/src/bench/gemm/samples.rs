@@ -21,8 +21,20 @@ pub struct Samples {
     exact: Vec<f64>,
 }
 
+/// The rows of A, or the columns of B: the vectors whose products are the entries of C.
+pub struct Vectors<'a, T: DeviceData> {
+    pub elements: View<'a, T>,
+    pub count: usize,
+    /// Elements of each.
+    pub length: usize,
+    /// Whether the elements of a vector are contiguous. Otherwise, the vectors are interleaved.
+    pub contiguous: bool,
+    /// Elements from one contiguous run to the next.
+    pub ld: usize,
+}
+
 impl Samples {
-    /// Samples of the product of `a` and `b` with the problem's epilogue.
+    /// Samples of the product of packed `a` and `b` with the problem's epilogue.
     ///
     /// # Errors
     /// If the device fails.
@@ -42,22 +54,48 @@ impl Samples {
             epilogue,
             ..
         } = *problem;
-        let (row_count, column_count) = counts(m, n);
+        let packed = |elements, count, contiguous| Vectors {
+            elements,
+            count,
+            length: k,
+            contiguous,
+            ld: if contiguous { k } else { count },
+        };
+        let bias = stream.download(bias)?;
+        Samples::of(
+            stream,
+            packed(a, m, !layout.a_transposed()),
+            packed(b, n, layout.b_transposed()),
+            seed,
+            |product, [_, column]| epilogue.apply(product, bias[column].to_f64()),
+        )
+    }
+
+    /// Samples of C, whose entry at a row and a column is `entry` of the product there.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn of<T: Number>(
+        stream: &Stream,
+        a: Vectors<'_, T>,
+        b: Vectors<'_, T>,
+        seed: u64,
+        entry: impl Fn(f64, [usize; 2]) -> f64 + Sync,
+    ) -> Result<Samples> {
+        let (row_count, column_count) = counts(a.count, b.count);
         let mut random = fastrand::Rng::with_seed(seed);
         let (rows, columns) = (
-            choose(&mut random, m, row_count),
-            choose(&mut random, n, column_count),
+            choose(&mut random, a.count, row_count),
+            choose(&mut random, b.count, column_count),
         );
-        let a = runs(stream, a, &rows, [m, k], !layout.a_transposed())?;
-        let b = runs(stream, b, &columns, [n, k], layout.b_transposed())?;
-        let bias = stream.download(bias)?;
+        let (a, b) = (a.download(stream, &rows)?, b.download(stream, &columns)?);
         let exact = (0..rows.len() * columns.len())
             .into_par_iter()
-            .map(|entry| {
-                let (i, j) = (entry / columns.len(), entry % columns.len());
+            .map(|at| {
+                let (i, j) = (at / columns.len(), at % columns.len());
                 let products = a[i].iter().zip(&b[j]);
                 let product = products.map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-                epilogue.apply(product, bias[columns[j]].to_f64())
+                entry(product, [rows[i], columns[j]])
             })
             .collect();
         Ok(Samples {
@@ -67,7 +105,7 @@ impl Samples {
         })
     }
 
-    /// How far the sampled entries of a row-major `c` with `n` columns are from f64.
+    /// How far the sampled entries of a row-major `c` with this leading dimension are from f64.
     ///
     /// # Errors
     /// If the device fails.
@@ -75,11 +113,12 @@ impl Samples {
         &self,
         stream: &Stream,
         c: View<'_, T>,
-        n: usize,
+        ld: usize,
     ) -> Result<Deviation> {
+        let length = self.columns.last().map_or(0, |last| last + 1);
         let mut found = Vec::with_capacity(self.exact.len());
         for &row in &self.rows {
-            let row = stream.download(c.slice(row * n..(row + 1) * n)?)?;
+            let row = stream.download(c.slice(row * ld..row * ld + length)?)?;
             found.extend(self.columns.iter().map(|&column| row[column].to_f64()));
         }
         let exact = self.exact.iter().copied();
@@ -107,25 +146,27 @@ fn choose(random: &mut fastrand::Rng, extent: usize, count: usize) -> Vec<usize>
     chosen.into_iter().collect()
 }
 
-/// The chosen runs of a matrix that consists of `count` runs of `length` elements. Either the elements of a run are
-/// `contiguous`, or the runs are interleaved.
-fn runs<T: DeviceData>(
-    stream: &Stream,
-    matrix: View<'_, T>,
-    chosen: &[usize],
-    [count, length]: [usize; 2],
-    contiguous: bool,
-) -> Result<Vec<Vec<T>>> {
-    if contiguous {
-        let run = |&run: &usize| {
-            let elements = matrix.slice(run * length..(run + 1) * length)?;
-            Ok(stream.download(elements)?)
-        };
-        return chosen.iter().map(run).collect();
+impl<T: DeviceData> Vectors<'_, T> {
+    /// The chosen ones.
+    fn download(&self, stream: &Stream, chosen: &[usize]) -> Result<Vec<Vec<T>>> {
+        let Vectors {
+            elements,
+            count,
+            length,
+            contiguous,
+            ld,
+        } = *self;
+        if contiguous {
+            let vector = |&nth: &usize| {
+                let elements = elements.slice(nth * ld..nth * ld + length)?;
+                Ok(stream.download(elements)?)
+            };
+            return chosen.iter().map(vector).collect();
+        }
+        let all = stream.download(elements.slice(..(length - 1) * ld + count)?)?;
+        let vector = |&nth: &usize| (0..length).map(|l| all[l * ld + nth]).collect();
+        Ok(chosen.iter().map(vector).collect())
     }
-    let all = stream.download(matrix.slice(..count * length)?)?;
-    let run = |&run: &usize| (0..length).map(|l| all[l * count + run]).collect();
-    Ok(chosen.iter().map(run).collect())
 }
 
 #[cfg(test)]

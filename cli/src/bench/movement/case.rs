@@ -1,4 +1,4 @@
-//! A movement set up on a device: inputs whose elements the host can compute, indices, outputs.
+//! A movement set up on a device: random inputs, indices, outputs, and the check of an output against its inputs.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use cutlet_device::Float;
 use cutlet_layout_core::Layout;
 use half::{bf16, f16};
 
-use super::expected::{Expected, Sums};
+use super::expected::{Expected, Source, Sums};
 use super::{Operation, Problem};
 use crate::bench::check::Check;
 use crate::bench::dtype::Dtype;
@@ -222,17 +222,16 @@ impl<'a, T: Element> MovementCase<'a, T> {
     fn compare(&self, set: usize) -> Result<Check> {
         let (columns, stream) = (self.problem.columns(), &self.setting.stream);
         let target = self.target.0.slice(self.target.1.range(set))?;
-        let first = self.source.1.range(set).start as u64;
+        let source = self.source.0.slice(self.source.1.range(set))?;
         let expected = Expected {
             problem: &self.problem,
             indices: &self.indices[set].0,
-            seed: self.setting.seed,
-            first,
+            source: Source::new(stream, source),
         };
         let mut wrong = 0;
         for row in expected.rows() {
             let found = download_row(stream, target, row, columns)?;
-            let Sums { candidates, within } = expected.row::<T>(row);
+            let Sums { candidates, within } = expected.row(row)?;
             let right = |candidate: &Vec<f64>| {
                 let mut pairs = candidate.iter().zip(&found);
                 pairs
@@ -346,5 +345,58 @@ impl<T: Element> Case for MovementCase<'_, T> {
             }
         }
         Ok(check)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::family::Family;
+    use crate::bench::movement::Movement;
+    use cutlet::Device;
+
+    const ALL: &str = "operation = [\"scatter\", \"scatter-add\", \"scatter-add-in-order\", \"embedding-bag\", \
+                       \"take-along-dim\", \"permute\", \"moe\"]\nindices = [\"uniform\", \"zipf\"]\n\
+                       row_bytes = [64]\nmoved_bytes = 8192\ntable_bytes = 65536\nexperts = 4\ngroup = 2\n";
+
+    /// Runs every operation, then changes the last element of one row that is looked at: in its last bits if the
+    /// row is exact, else by more than a sum of roundings.
+    fn expect_found<T: Element>(dtype: &str, change: impl Fn(T, bool) -> T) {
+        let setting = Setting::new(&Device::cpu(), 3).unwrap();
+        let entry = format!("{ALL}dtypes = [\"{dtype}\"]");
+        let problems = Movement.problems(toml::from_str(&entry).unwrap(), &[]);
+        for problem in problems.unwrap() {
+            let mut case = MovementCase::<T>::new(&problem, &setting).unwrap();
+            assert_eq!(case.fault(0).unwrap(), None, "{problem:?}");
+            let (indices, source) = (&case.indices[0].0, case.source.0.view());
+            let expected = Expected {
+                problem: &problem,
+                indices,
+                source: Source::new(&setting.stream, source),
+            };
+            let row = expected.rows().last().unwrap();
+            let exact = expected.row(row).unwrap().within == 0.0;
+            let mut target = setting.stream.download(&case.target.0).unwrap();
+            let at = (row + 1) * problem.columns() - 1;
+            target[at] = change(target[at], exact);
+            case.target.0 = setting.stream.upload(&target).unwrap();
+            let wrong = case.compare(0).unwrap().wrong;
+            assert!(
+                wrong.is_some_and(|wrong| wrong.contains("of 64 rows")),
+                "{problem:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_row_is_found_and_right_rows_are_not() {
+        expect_found("f32", |x: f32, exact| match exact {
+            true => f32::from_bits(x.to_bits() ^ 1),
+            false => x + 0.01,
+        });
+        expect_found("bf16", |x: bf16, exact| match exact {
+            true => bf16::from_bits(x.to_bits() ^ 1),
+            false => bf16::from_f32(x.to_f32() + 40.0),
+        });
     }
 }

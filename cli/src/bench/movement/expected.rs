@@ -1,22 +1,70 @@
-//! What rows of a movement's target must be, computed on the host in f64.
+//! What rows of a movement's target must be, computed on the host in f64 from the elements that are on the device.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use cutlet::{DeviceData, Stream, View};
 use cutlet_device::Float;
-use cutlet_kernels::fill::{Random, bits};
 
 use super::{Operation, Problem};
 use crate::bench::dtype::Dtype;
+use crate::bench::error::Result;
 
 /// Rows that are looked at.
 const ROWS: usize = 64;
 
+/// Elements that are downloaded at a time: enough that many rows take few copies, and few enough for single rows.
+const BLOCK: usize = 1 << 14;
+
+/// The elements of a set's source, which are downloaded in blocks when they are asked for.
+///
+/// They are not drawn again on the host, because the host's logarithm and cosine differ from the device's in the last
+/// bits.
+pub struct Source<'a, T: DeviceData> {
+    stream: &'a Stream,
+    elements: View<'a, T>,
+    blocks: RefCell<HashMap<usize, Rc<[T]>>>,
+}
+
+impl<'a, T: DeviceData + Float> Source<'a, T> {
+    /// These elements of the stream's device.
+    pub fn new(stream: &'a Stream, elements: View<'a, T>) -> Self {
+        Source {
+            stream,
+            elements,
+            blocks: RefCell::default(),
+        }
+    }
+
+    /// The elements from `first` on.
+    fn range(&self, first: usize, len: usize) -> Result<Vec<f64>> {
+        let mut found = Vec::with_capacity(len);
+        while found.len() < len {
+            let at = first + found.len();
+            let block = self.block(at / BLOCK)?;
+            let rest = block[at % BLOCK..].iter().take(len - found.len());
+            found.extend(rest.map(|element| f64::from(element.to_f32())));
+        }
+        Ok(found)
+    }
+
+    fn block(&self, nth: usize) -> Result<Rc<[T]>> {
+        if let Some(block) = self.blocks.borrow().get(&nth) {
+            return Ok(block.clone());
+        }
+        let elements = nth * BLOCK..self.elements.len().min((nth + 1) * BLOCK);
+        let block: Rc<[T]> = self.stream.download(self.elements.slice(elements)?)?.into();
+        self.blocks.borrow_mut().insert(nth, block.clone());
+        Ok(block)
+    }
+}
+
 /// The expected target of a set.
-pub struct Expected<'a> {
+pub struct Expected<'a, T: DeviceData> {
     pub problem: &'a Problem,
     pub indices: &'a [i32],
-    /// Seed of the source.
-    pub seed: u64,
-    /// The first element of the set's source in the sequence of the seed.
-    pub first: u64,
+    pub source: Source<'a, T>,
 }
 
 /// What a row may be.
@@ -27,7 +75,7 @@ pub struct Sums {
     pub within: f64,
 }
 
-impl Expected<'_> {
+impl<T: DeviceData + Float> Expected<'_, T> {
     /// The rows of the target that are looked at.
     pub fn rows(&self) -> impl Iterator<Item = usize> {
         let Problem {
@@ -46,52 +94,42 @@ impl Expected<'_> {
     }
 
     /// What a row of the target may be.
-    pub fn row<T: Random + Float>(&self, row: usize) -> Sums {
+    ///
+    /// # Errors
+    /// If the source cannot be downloaded.
+    pub fn row(&self, row: usize) -> Result<Sums> {
         let (columns, group) = (self.problem.columns(), self.problem.group);
-        let exact = |row| Sums {
-            candidates: vec![row],
+        let exact = |candidates| Sums {
+            candidates,
             within: 0.0,
         };
-        match self.problem.operation {
-            Operation::Scatter => Sums {
-                candidates: self.named(row).map(|at| self.source::<T>(at)).collect(),
-                within: 0.0,
-            },
-            Operation::ScatterAdd | Operation::ScatterAddInOrder => {
-                let terms: Vec<_> = self.named(row).map(|at| self.source::<T>(at)).collect();
-                self.sum(&terms)
+        Ok(match self.problem.operation {
+            Operation::Scatter => {
+                let stored = self.named(row).map(|at| self.source_row(at));
+                exact(stored.collect::<Result<_>>()?)
             }
+            Operation::ScatterAdd | Operation::ScatterAddInOrder => self.sum(self.named(row))?,
             Operation::EmbeddingBag => {
                 let bag = &self.indices[row * group..(row + 1) * group];
-                let terms: Vec<_> = bag
-                    .iter()
-                    .map(|&at| self.source::<T>(at as usize))
-                    .collect();
-                self.sum(&terms)
+                self.sum(bag.iter().map(|&at| at as usize))?
             }
-            Operation::TakeAlongDim => exact(
-                (0..columns)
-                    .map(|column| {
-                        let named = self.indices[row * columns + column] as usize;
-                        self.element::<T>(named * columns + column)
-                    })
-                    .collect(),
-            ),
-            Operation::Permute => exact(
-                (row * columns..(row + 1) * columns)
-                    .map(|at| {
-                        let (column, from) = (at / self.problem.rows, at % self.problem.rows);
-                        self.element::<T>(from * columns + column)
-                    })
-                    .collect(),
-            ),
+            Operation::TakeAlongDim => exact(vec![self.elements((0..columns).map(|column| {
+                let named = self.indices[row * columns + column] as usize;
+                named * columns + column
+            }))?]),
+            Operation::Permute => {
+                let targets = row * columns..(row + 1) * columns;
+                exact(vec![self.elements(targets.map(|at| {
+                    let (column, from) = (at / self.problem.rows, at % self.problem.rows);
+                    from * columns + column
+                }))?])
+            }
             Operation::Moe => {
-                let terms = vec![self.source::<T>(row)];
-                let mut sums = self.sum(&terms);
+                let mut sums = self.sum([row].into_iter())?;
                 sums.within *= group as f64;
                 sums
             }
-        }
+        })
     }
 
     /// The positions of an index.
@@ -102,23 +140,22 @@ impl Expected<'_> {
     }
 
     /// A row of the source.
-    fn source<T: Random + Float>(&self, row: usize) -> Vec<f64> {
+    fn source_row(&self, row: usize) -> Result<Vec<f64>> {
         let columns = self.problem.columns();
-        let elements = row * columns..(row + 1) * columns;
-        elements.map(|at| self.element::<T>(at)).collect()
+        self.source.range(row * columns, columns)
     }
 
-    fn element<T: Random + Float>(&self, at: usize) -> f64 {
-        T::random(bits(self.seed, self.first + at as u64))
-            .to_f32()
-            .into()
+    /// Elements of the source at these places.
+    fn elements(&self, places: impl Iterator<Item = usize>) -> Result<Vec<f64>> {
+        places.map(|at| Ok(self.source.range(at, 1)?[0])).collect()
     }
 
     /// The sum of rows of N(0, 1), each of which may be rounded.
-    fn sum(&self, terms: &[Vec<f64>]) -> Sums {
-        let mut sum = vec![0.0; self.problem.columns()];
-        for term in terms {
-            for (sum, term) in sum.iter_mut().zip(term) {
+    fn sum(&self, rows: impl Iterator<Item = usize>) -> Result<Sums> {
+        let (mut sum, mut count) = (vec![0.0; self.problem.columns()], 0.0f64);
+        for row in rows {
+            count += 1.0;
+            for (sum, term) in sum.iter_mut().zip(self.source_row(row)?) {
                 *sum += term;
             }
         }
@@ -127,11 +164,10 @@ impl Expected<'_> {
             Dtype::F16 => 2f64.powi(-11),
             _ => 2f64.powi(-24),
         };
-        let count = terms.len() as f64;
-        Sums {
+        Ok(Sums {
             candidates: vec![sum],
             // Partial sums are below 6 √count.
             within: epsilon * 6.0 * count * count.sqrt(),
-        }
+        })
     }
 }

@@ -104,7 +104,7 @@ impl<F: Accumulator> Epilogue for AtLeast<F> {
 }
 
 /// The function that is applied last, chosen at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// [`relu`].
     Relu,

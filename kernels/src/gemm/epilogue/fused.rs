@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Whether the bias of a [`Linear`] has a number for each row or for each column of C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BiasAlong {
     /// A number for each row.
     Rows,

@@ -77,12 +77,14 @@ macro_rules! instances {
 
 instances! {
     bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_grouped_128x256x64_1x2_coop, f16_grouped_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x256x64_1x1_coop, f16_grouped_128x256x64_1x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_coop, f16_grouped_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong, f16_grouped_128x128x64_1x1_pingpong = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x128x64_1x1_pingpong, f16_grouped_64x128x64_1x1_pingpong = [K, K] Tile<64, 128>, Stages<7>, Cluster<1, 1>, PingPong;
     bf16_grouped_64x64x64_1x1_ws, f16_grouped_64x64x64_1x1_ws = [K, K] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
     bf16_grouped_128x256x64_2x1_coop_km, f16_grouped_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_grouped_128x256x64_1x2_coop_km, f16_grouped_128x256x64_1x2_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_coop_km, f16_grouped_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong_km, f16_grouped_128x128x64_1x1_pingpong_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x64x64_1x1_ws_km, f16_grouped_64x64x64_1x1_ws_km = [K, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>;

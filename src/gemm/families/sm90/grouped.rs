@@ -39,6 +39,7 @@ pub fn grouped<T: Sixteen>(
         chosen,
     };
     Ok(Some(Planned {
+        kernel: launch.chosen.instance.kernel.name(),
         clocks: launch.chosen.clocks,
         launch: Box::new(launch),
     }))
@@ -173,7 +174,10 @@ impl Estimate {
         let rounds = (self.tiles(instance) / self.multiprocessors).ceil();
         let elements = (self.rows + self.columns) * self.length + self.rows * self.columns;
         let bytes = 2.0 * elements * self.groups;
-        (rounds * tile).max(bytes / self.memory_rate) + LAUNCH
+        let (computing, memory) = (rounds * tile, bytes / self.memory_rate);
+        // They slow each other down if they take about the same time, as in the model of a single product. Where memory takes
+        // longer, that also tells the kernels apart.
+        (computing.powi(4) + memory.powi(4)).sqrt().sqrt() + LAUNCH
     }
 }
 

@@ -37,6 +37,7 @@ pub fn named_rows<T: Sixteen>(
             };
             let function = device.load(&PTX, chosen.instance.kernel)?;
             Ok(Some(Planned {
+                kernel: chosen.instance.kernel.name(),
                 clocks: chosen.clocks,
                 launch: Box::new(Gathered { function, chosen }),
             }))
@@ -47,6 +48,7 @@ pub fn named_rows<T: Sixteen>(
             };
             let function = device.load(&PTX, chosen.instance.kernel)?;
             Ok(Some(Planned {
+                kernel: chosen.instance.kernel.name(),
                 clocks: chosen.clocks,
                 launch: Box::new(Scattered { function, chosen }),
             }))

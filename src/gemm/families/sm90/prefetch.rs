@@ -83,7 +83,7 @@ fn bytes_of_row<T, Epi>(
         false => k_tiles_in(SHARED),
         true => {
             let all = input.k_tiles(instance).div_ceil(sharing) * tiles_of_block;
-            let in_time = k_tiles_in_time(all, candidate.blocks, input.multiprocessors);
+            let in_time = k_tiles_in_time(all, candidate.blocks, input.device.multiprocessors);
             k_tiles_in(if is_alone { ALONE } else { ONCE }).min(in_time)
         }
     };
@@ -108,17 +108,17 @@ mod tests {
 
     use super::*;
     use crate::gemm::tune;
-    use crate::gemm::tune::table::Table;
+    use crate::gemm::tune::table::{H200, Measured};
 
     /// The k of a k-tile.
     const K: usize = 64;
 
     /// Rows of A and B to fetch, and bytes of each row, for the K-major instance that is chosen for m, n and k.
     fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
-        let input = CostInput::plain([m, n, k], 132);
+        let input = CostInput::plain([m, n, k], H200);
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
         let k_major: Vec<_> = k_major.collect();
-        let candidate = tune::fastest(&k_major, &input, Table::of_device("NVIDIA H200")).unwrap();
+        let candidate = tune::fastest(&k_major, &input, Measured::on("NVIDIA H200")).unwrap();
         let raster = raster([m, n], candidate.instance.tile, candidate.instance.cluster);
         let rows = first_rows(&input, &candidate, raster.group());
         (rows, bytes_of_row::<bf16, _>(rows, &input, &candidate))

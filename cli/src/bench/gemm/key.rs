@@ -1,0 +1,65 @@
+//! The key of a problem: what a tuning file names it by.
+
+use cutlet::{BetaKind, BiasAlong, ElementType, Order, Precision, ProblemKey};
+
+use super::Problem;
+use super::types::element_bytes;
+use crate::bench::dtype::Dtype;
+
+impl Problem {
+    /// The key of the problem's packed matrices, or why no tuning file has the problem.
+    pub fn key(&self) -> Result<ProblemKey, String> {
+        let Problem {
+            m,
+            n,
+            k,
+            batch,
+            dtype,
+            layout,
+            epilogue,
+            ..
+        } = *self;
+        let (operands, c, precision) = types(dtype)?;
+        if batch != 1 {
+            return Err("batches are not tuned".to_string());
+        }
+        let orders @ [order_a, order_b] = layout.orders();
+        let run = |order: Order, rows: usize, columns: usize| match order {
+            Order::RowMajor => columns,
+            Order::ColMajor => rows,
+        };
+        let (of_ab, of_c) = element_bytes(dtype);
+        let runs = [
+            run(order_a, m, k) * of_ab,
+            run(order_b, k, n) * of_ab,
+            n * of_c,
+        ];
+        Ok(ProblemKey {
+            operands,
+            c,
+            precision,
+            extents: [m, n, k],
+            orders,
+            alignments: runs.map(ProblemKey::alignment),
+            beta: BetaKind::Zero,
+            bias: epilogue.bias.then_some(BiasAlong::Columns),
+            residual: None,
+            activation: epilogue.activation,
+        })
+    }
+}
+
+/// The types of A and B, and of C, and the precision.
+fn types(dtype: Dtype) -> Result<(ElementType, ElementType, Precision), String> {
+    let same = |of: ElementType| Ok((of, of, Precision::Exact));
+    match dtype {
+        Dtype::F32 => same(ElementType::F32),
+        Dtype::Tf32 => Ok((ElementType::F32, ElementType::F32, Precision::Tf32)),
+        Dtype::Tf32x3 => Ok((ElementType::F32, ElementType::F32, Precision::Tf32x3)),
+        Dtype::F16 => same(ElementType::F16),
+        Dtype::Bf16 => same(ElementType::Bf16),
+        Dtype::F64 => same(ElementType::F64),
+        Dtype::I8 => Ok((ElementType::I8, ElementType::I32, Precision::Exact)),
+        Dtype::E4m3 => Err("cutlet has no kernel for e4m3".to_string()),
+    }
+}

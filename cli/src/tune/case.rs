@@ -1,0 +1,524 @@
+//! A problem of a tuning file, set up on a device. Its contestants are the kernel that is estimated to be the fastest,
+//! and all kernel instances.
+
+use std::rc::Rc;
+
+use cutlet::{
+    BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Matrix, MatrixMut, Order, Precision,
+    ProblemKey, Stream,
+};
+use cutlet_kernels::gemm::epilogue::Accumulator;
+use half::{bf16, f16};
+
+use super::operand::{GUARD, Operand};
+use crate::bench::check::{self, Check, Number};
+use crate::bench::family::{Case, Contestant, Role};
+use crate::bench::gemm::samples::{Samples, Vectors};
+use crate::bench::random::{Fill, random, scaled};
+use crate::bench::setting::Setting;
+use crate::bench::{Dtype, Epilogue, Error};
+use crate::gemm::arithmetic::{Element, Factor, Stored};
+use crate::host_memory;
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A byte that, repeated, is a NaN in every float type and −1 in every integer type.
+const POISON: u8 = 0xff;
+
+/// A problem that can be tuned.
+pub struct TuneCase<'a> {
+    /// The key that the library gives the problem.
+    pub key: ProblemKey,
+    /// The name of the kernel that is estimated to be the fastest.
+    pub estimated: &'static str,
+    /// The contestants. The first is the estimated kernel.
+    pub case: Box<dyn Case + 'a>,
+}
+
+/// Sets a problem up, or says why it is not tuned.
+pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneCase<'a>, String>> {
+    use ElementType as Of;
+    match (key.operands, key.c) {
+        (Of::F32, Of::F32) => set_up_as::<f32, f32>(key, setting),
+        (Of::F32, Of::Bf16) => set_up_as::<f32, bf16>(key, setting),
+        (Of::F32, Of::F16) => set_up_as::<f32, f16>(key, setting),
+        (Of::Bf16, Of::F32) => set_up_as::<bf16, f32>(key, setting),
+        (Of::Bf16, Of::Bf16) => set_up_as::<bf16, bf16>(key, setting),
+        (Of::Bf16, Of::F16) => set_up_as::<bf16, f16>(key, setting),
+        (Of::F16, Of::F32) => set_up_as::<f16, f32>(key, setting),
+        (Of::F16, Of::Bf16) => set_up_as::<f16, bf16>(key, setting),
+        (Of::F16, Of::F16) => set_up_as::<f16, f16>(key, setting),
+        (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting),
+        (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting),
+        (operands, c) => Ok(Err(format!("no kernel multiplies {operands} into {c}"))),
+    }
+}
+
+fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
+    key: &ProblemKey,
+    setting: &'a Setting,
+) -> Result<Result<TuneCase<'a>, String>> {
+    let mut case = KeyCase::<T, D>::new(key, setting)?;
+    let (found, estimated) = case.plan()?;
+    let (Some(found), Some(estimated)) = (found, estimated) else {
+        return Ok(Err("it has no key".to_string()));
+    };
+    if !is_aligned_as(&found, key) {
+        return Ok(Err(format!(
+            "no matrices of {} have alignments of {:?} bytes",
+            key.operands, key.alignments
+        )));
+    }
+    case.add_instances(&found);
+    Ok(Ok(TuneCase {
+        key: found,
+        estimated,
+        case: Box::new(case),
+    }))
+}
+
+/// Whether the matrices of a key have the alignments that were asked for. Those of a vector may be larger: a vector is
+/// a single run, in either order.
+fn is_aligned_as(found: &ProblemKey, asked: &ProblemKey) -> bool {
+    let [m, n, k] = asked.extents;
+    let of_operands = [[m, k], [k, n], [m, n]].into_iter();
+    let mut alignments = of_operands.zip(found.alignments.into_iter().zip(asked.alignments));
+    alignments.all(|(extents, (found, asked))| found == asked || extents.contains(&1))
+}
+
+struct KeyCase<'a, T: Element<D>, D: Stored> {
+    setting: &'a Setting,
+    key: ProblemKey,
+    contestants: Vec<Contestant>,
+    instances: Vec<&'static str>,
+    sets: usize,
+    of_a: Operand,
+    of_b: Operand,
+    of_c: Operand,
+    a: Buffer<T>,
+    b: Buffer<T>,
+    c: Buffer<D>,
+    bias: Buffer<D>,
+    of_residual: Operand,
+    residual: Buffer<D>,
+    /// What set 0 of C holds before a run that is checked.
+    old: Buffer<D>,
+    beta: T::Factor,
+    /// The samples of set 0, once they were asked for.
+    samples: Option<Rc<Samples>>,
+}
+
+impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
+    fn new(key: &ProblemKey, setting: &'a Setting) -> Result<Self> {
+        let ([m, n, k], [order_a, order_b]) = (key.extents, key.orders);
+        let [align_a, align_b, align_c] = key.alignments;
+        let of_a = Operand::new([m, k], order_a, align_a, size_of::<T>());
+        let of_b = Operand::new([k, n], order_b, align_b, size_of::<T>());
+        let of_c = Operand::new([m, n], Order::RowMajor, align_c, size_of::<D>());
+        let order = key.residual.unwrap_or(Order::RowMajor);
+        let of_residual = Operand::new([m, n], order, align_c, size_of::<D>());
+        let bytes = (of_a.stride + of_b.stride) as u128 * size_of::<T>() as u128
+            + of_c.stride as u128 * size_of::<D>() as u128;
+        if !setting.on_gpu() {
+            // Memory of the device is memory of the host. Old C, residual and what is downloaded take more.
+            host_memory::expect(4 * bytes)?;
+        }
+        let sets = setting.sets(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let (stream, seed) = (&setting.stream, setting.seed);
+        let residuals = if key.residual.is_some() {
+            of_residual.stride
+        } else {
+            0
+        };
+        let mut case = KeyCase {
+            setting,
+            key: *key,
+            contestants: vec![Contestant {
+                name: "the estimated kernel".to_string(),
+                role: Role::Cutlet,
+            }],
+            instances: Vec::new(),
+            sets,
+            of_a,
+            of_b,
+            of_c,
+            a: scaled(stream, sets * of_a.stride, seed, scale(key))?,
+            b: random(stream, sets * of_b.stride, seed.wrapping_add(1))?,
+            c: random(stream, sets * of_c.stride, seed.wrapping_add(2))?,
+            bias: random(stream, m.max(n), seed.wrapping_add(3))?,
+            of_residual,
+            residual: random(stream, residuals, seed.wrapping_add(4))?,
+            old: random(stream, of_c.stride, seed.wrapping_add(5))?,
+            beta: T::Factor::of(match key.beta {
+                BetaKind::Zero => 0.0,
+                BetaKind::One => 1.0,
+                // The old C of a run is the C of the run before: its size must not grow.
+                BetaKind::Other => -1.0,
+            })
+            .unwrap_or(T::Factor::ZERO),
+            samples: None,
+        };
+        if !case.reads_old() {
+            stream.fill_bytes(&mut case.old, POISON)?;
+        }
+        Ok(case)
+    }
+
+    /// Whether C depends on the old C.
+    fn reads_old(&self) -> bool {
+        self.key.beta != BetaKind::Zero && self.key.residual.is_none()
+    }
+
+    /// The library's key of the problem, and the name of the kernel that is estimated to be the fastest.
+    fn plan(&mut self) -> Result<(Option<ProblemKey>, Option<&'static str>)> {
+        let stream = &self.setting.stream;
+        let residual = &self.residual;
+        let gemm = gemm(&self.key, &self.bias, residual, &self.of_residual)?.untuned();
+        let a = matrix(&self.a, &self.of_a, 0)?;
+        let b = matrix(&self.b, &self.of_b, 0)?;
+        let beta = self.beta;
+        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
+        let key = gemm.problem_key::<T>(stream, a, b, beta, c)?;
+        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
+        let plan = gemm.plan::<T>(stream, a, b, beta, c)?;
+        Ok((key, plan.kernel()))
+    }
+
+    /// Adds all kernel instances that may solve the problem. A plain kernel solves a problem with an epilogue, too,
+    /// because a second kernel applies it.
+    fn add_instances(&mut self, found: &ProblemKey) {
+        let [a, b] = found.orders;
+        let precision: Precision = found.precision;
+        let mut names = Gemm::<D>::instances::<T>(a, b, precision);
+        if found.bias.is_some() || found.residual.is_some() || found.activation.is_some() {
+            let fused = Gemm::<D>::fused_instances::<T>(a, b, precision, found.activation);
+            names.extend(fused);
+        }
+        names.sort_unstable();
+        names.dedup();
+        self.contestants.extend(names.iter().map(|name| Contestant {
+            name: (*name).to_string(),
+            role: Role::Instance,
+        }));
+        self.instances = names;
+    }
+
+    fn samples(&mut self) -> Result<Rc<Samples>> {
+        if let Some(samples) = &self.samples {
+            return Ok(samples.clone());
+        }
+        let ([m, n, k], stream) = (self.key.extents, &self.setting.stream);
+        let (of_a, of_b) = (&self.of_a, &self.of_b);
+        let rows = Vectors {
+            elements: self.a.slice(of_a.elements(0))?,
+            count: m,
+            length: k,
+            contiguous: of_a.order == Order::RowMajor,
+            ld: of_a.ld,
+        };
+        let columns = Vectors {
+            elements: self.b.slice(of_b.elements(0))?,
+            count: n,
+            length: k,
+            contiguous: of_b.order == Order::ColMajor,
+            ld: of_b.ld,
+        };
+        let bias = stream.download(&self.bias)?;
+        let (of_source, source) = match (self.key.beta, self.key.residual) {
+            (BetaKind::Zero, _) => (&self.of_c, Vec::new()),
+            (_, None) => (
+                &self.of_c,
+                stream.download(self.old.slice(self.of_c.elements(0))?)?,
+            ),
+            (_, Some(_)) => {
+                let elements = self.residual.slice(self.of_residual.elements(0))?;
+                (&self.of_residual, stream.download(elements)?)
+            }
+        };
+        let (key, beta) = (self.key, self.beta);
+        let entry = |product: f64, [row, column]: [usize; 2]| {
+            let at = match of_source.order {
+                Order::RowMajor => row * of_source.ld + column,
+                Order::ColMajor => column * of_source.ld + row,
+            };
+            let old = source.get(at).map_or(0.0, |old| old.to_f64());
+            let bias = match key.bias {
+                None => 0.0,
+                Some(BiasAlong::Rows) => bias[row].to_f64(),
+                Some(BiasAlong::Columns) => bias[column].to_f64(),
+            };
+            let sum = T::Factor::reference(T::Factor::ONE, product, beta, old, bias);
+            let activation = Epilogue {
+                bias: false,
+                activation: key.activation,
+            };
+            activation.apply(sum, 0.0)
+        };
+        let samples = Samples::of(stream, rows, columns, self.setting.seed, entry)?;
+        Ok(self.samples.insert(Rc::new(samples)).clone())
+    }
+
+    /// Brings the C of set 0 and what follows it to what they were before the first run.
+    fn restore(&mut self) -> Result<()> {
+        let old = self.old.slice(..self.of_c.stride)?;
+        let c = self.c.slice_mut(..self.of_c.stride)?;
+        Ok(self.setting.stream.copy(old, c)?)
+    }
+
+    /// What is wrong with the C of set 0, if anything.
+    fn wrong(&mut self, name: &str) -> Result<Option<String>> {
+        let samples = self.samples()?;
+        let stream = &self.setting.stream;
+        let elements = self.of_c.elements(0);
+        let c = self.c.slice(elements.clone())?;
+        let deviation = samples.deviation(stream, c, self.of_c.ld)?;
+        if let Some(wrong) = check::wrong(&deviation, tolerance(&self.key), size(&self.key)) {
+            return Ok(Some(format!("{name} against f64: {wrong}")));
+        }
+        let guard = elements.end..elements.end + GUARD;
+        let [found, before] = [
+            stream.download(self.c.slice(guard.clone())?)?,
+            stream.download(self.old.slice(guard)?)?,
+        ];
+        let mut pairs = found.iter().zip(&before);
+        let same = |(found, before): (&D, &D)| match before.is_poison() {
+            true => found.is_poison(),
+            false => found.to_f64() == before.to_f64(),
+        };
+        Ok((!pairs.all(same)).then(|| format!("{name} wrote past the end of C")))
+    }
+}
+
+impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
+    fn sets(&self) -> usize {
+        self.sets
+    }
+
+    fn contestants(&self) -> &[Contestant] {
+        &self.contestants
+    }
+
+    fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
+        let gemm = gemm(&self.key, &self.bias, &self.residual, &self.of_residual)?;
+        let gemm = match contestant {
+            0 => gemm.untuned(),
+            nth => gemm.instance(self.instances[nth - 1]),
+        };
+        let a = matrix(&self.a, &self.of_a, set)?;
+        let b = matrix(&self.b, &self.of_b, set)?;
+        let c = matrix_mut(&mut self.c, &self.of_c, set)?;
+        Ok(gemm.run::<T>(stream, T::Factor::ONE, a, b, self.beta, c)?)
+    }
+
+    fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
+        self.restore()?;
+        let stream = self.setting.stream.clone();
+        self.enqueue(&stream, contestant, 0)?;
+        let name = self.contestants[contestant].name.clone();
+        self.wrong(&name)
+    }
+
+    fn check(&mut self, contestant: usize) -> Result<Check> {
+        let mut check = Check::new(tolerance(&self.key));
+        if let Some(wrong) = self.fault(contestant)? {
+            check.fail(wrong);
+        }
+        Ok(check)
+    }
+
+    fn poison(&mut self) -> Result<()> {
+        self.restore()
+    }
+
+    fn recheck(&mut self, contestant: usize) -> Result<Check> {
+        let mut check = Check::new(tolerance(&self.key));
+        let name = format!("{}, as it was timed", self.contestants[contestant].name);
+        // How often an old C was added depends on the way of timing.
+        if !self.reads_old()
+            && let Some(wrong) = self.wrong(&name)?
+        {
+            check.fail(wrong);
+        }
+        Ok(check)
+    }
+}
+
+/// The GEMM with the options of a key.
+fn gemm<'a, D: Stored>(
+    key: &ProblemKey,
+    bias: &'a Buffer<D>,
+    residual: &'a Buffer<D>,
+    of_residual: &Operand,
+) -> Result<Gemm<'a, D>> {
+    let [m, n, _] = key.extents;
+    let mut gemm = Gemm::new().precision(key.precision);
+    gemm = match key.bias {
+        None => gemm,
+        Some(BiasAlong::Rows) => gemm.bias(Bias::rows(bias.slice(..m)?)),
+        Some(BiasAlong::Columns) => gemm.bias(Bias::columns(bias.slice(..n)?)),
+    };
+    if key.residual.is_some() {
+        gemm = gemm.residual(matrix(residual, of_residual, 0)?);
+    }
+    Ok(match key.activation {
+        Some(activation) => gemm.activation(activation),
+        None => gemm,
+    })
+}
+
+/// The matrix number `set` of an operand.
+fn matrix<'a, T: Number>(buffer: &'a Buffer<T>, of: &Operand, set: usize) -> Result<Matrix<'a, T>> {
+    let elements = buffer.slice(of.elements(set))?;
+    Ok(Matrix::with_ld(
+        elements, of.rows, of.columns, of.order, of.ld,
+    )?)
+}
+
+/// The matrix number `set` of an operand, for writing.
+fn matrix_mut<'a, T: Number>(
+    buffer: &'a mut Buffer<T>,
+    of: &Operand,
+    set: usize,
+) -> Result<MatrixMut<'a, T>> {
+    let elements = buffer.slice_mut(of.elements(set))?;
+    Ok(MatrixMut::with_ld(
+        elements, of.rows, of.columns, of.order, of.ld,
+    )?)
+}
+
+/// The factor of A's random numbers. It brings the input of an activation to about N(0, 1): far from 0, all activations
+/// are alike, and a wrong one would pass. It is a power of two, so that no digit is lost.
+fn scale(key: &ProblemKey) -> f32 {
+    let [.., k] = key.extents;
+    match (key.activation, key.operands) {
+        (None, _) | (_, ElementType::I8) => 1.0,
+        (Some(_), _) => (-0.5 * (k as f32).log2()).round().exp2(),
+    }
+}
+
+/// The typical size of an entry of C before the activation. Numbers of A and B are N(0, 1), or from −128 to 127.
+fn size(key: &ProblemKey) -> f64 {
+    let [.., k] = key.extents;
+    let added = [key.bias.is_some(), key.beta != BetaKind::Zero];
+    let added = added.iter().filter(|it| **it).count();
+    (f64::from(scale(key)).powi(2) * k as f64 + added as f64).sqrt()
+}
+
+/// The largest relative distance of a right C from its reference.
+fn tolerance(key: &ProblemKey) -> f64 {
+    let [.., k] = key.extents;
+    let of_c = match key.c {
+        ElementType::F32 => Dtype::F32,
+        ElementType::Bf16 => Dtype::Bf16,
+        ElementType::F16 => Dtype::F16,
+        ElementType::F64 => Dtype::F64,
+        ElementType::I8 | ElementType::I32 => Dtype::I8,
+    };
+    let of_products = match key.precision {
+        Precision::Exact => of_c,
+        Precision::Tf32 => Dtype::Tf32,
+        Precision::Tf32x3 => Dtype::Tf32x3,
+    };
+    of_c.tolerance(k).max(of_products.tolerance(k))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutlet::Device;
+
+    /// A key of these types, with other words in place of some.
+    fn key(types: &str, other: &[(&str, &str)]) -> ProblemKey {
+        let mut line = format!(
+            "{types} precision=exact m=20 n=24 k=32 a=row b=col alignments=32,32,32 beta=0 bias=none residual=none \
+             activation=none"
+        );
+        for (from, to) in other {
+            assert!(line.contains(from), "{line}");
+            line = line.replace(from, to);
+        }
+        line.parse().unwrap()
+    }
+
+    /// Asserts that the estimated kernel is right at a problem, and that a C that was not computed is not.
+    fn assert_checked<T: Element<D> + Fill, D: Stored + Fill>(key: &ProblemKey) {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        let mut case = KeyCase::<T, D>::new(key, &setting).unwrap();
+        let (found, _) = case.plan().unwrap();
+        assert_eq!(found, Some(*key));
+        assert_eq!(case.fault(0).unwrap(), None, "{key}");
+        assert_eq!(case.recheck(0).unwrap().wrong, None);
+        case.restore().unwrap();
+        let wrong = case.wrong("nobody").unwrap();
+        assert!(
+            wrong.is_some_and(|wrong| wrong.starts_with("nobody against f64: ")),
+            "{key}"
+        );
+        // The first element after C.
+        assert_eq!(case.fault(0).unwrap(), None);
+        let end = case.of_c.elements(0).end;
+        let zero = case.setting.stream.zeroed::<D>(1).unwrap();
+        let after = case.c.slice_mut(end..end + 1).unwrap();
+        setting.stream.copy(&zero, after).unwrap();
+        let wrong = case.wrong("somebody").unwrap();
+        assert_eq!(
+            wrong.as_deref(),
+            Some("somebody wrote past the end of C"),
+            "{key}"
+        );
+    }
+
+    #[test]
+    fn every_kind_of_problem_is_set_up_as_its_key_says_and_checked() {
+        let f32_ = "operands=f32 c=f32";
+        for other in [
+            &[][..],
+            &[("beta=0", "beta=1")],
+            &[("beta=0", "beta=other"), ("residual=none", "residual=col")],
+            &[
+                ("bias=none", "bias=rows"),
+                ("activation=none", "activation=silu"),
+            ],
+            &[
+                ("a=row b=col", "a=col b=row"),
+                ("bias=none", "bias=columns"),
+            ],
+            &[("alignments=32,32,32", "alignments=4,16,8")],
+            &[
+                ("exact", "3xtf32"),
+                ("alignments=32,32,32", "alignments=128,64,4"),
+            ],
+            &[
+                ("m=20", "m=1"),
+                ("alignments=32,32,32", "alignments=128,32,4"),
+            ],
+        ] {
+            assert_checked::<f32, f32>(&key(f32_, other));
+        }
+        let beta = [("beta=0", "beta=other")];
+        assert_checked::<f32, f16>(&key("operands=f32 c=f16", &beta));
+        assert_checked::<i8, i32>(&key("operands=i8 c=i32", &beta));
+        assert_checked::<f64, f64>(&key("operands=f64 c=f64", &beta));
+    }
+
+    #[test]
+    fn keys_that_no_matrices_have_are_left_out() {
+        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+        for (key, expected) in [
+            (
+                key("operands=f32 c=i32", &[]),
+                "no kernel multiplies f32 into i32",
+            ),
+            (
+                key(
+                    "operands=f32 c=f32",
+                    &[("alignments=32,32,32", "alignments=2,32,32")],
+                ),
+                "no matrices of f32 have alignments of [2, 32, 32] bytes",
+            ),
+        ] {
+            let found = set_up(&key, &setting).unwrap().err();
+            assert_eq!(found.as_deref(), Some(expected));
+        }
+    }
+}

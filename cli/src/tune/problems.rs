@@ -1,0 +1,93 @@
+//! The problems to tune: shapes of the command line, of a suite, or recorded from a program.
+
+use std::path::Path;
+
+use cutlet::{MAX_EXTENT, ProblemKey, recorded_problems};
+
+use crate::bench::Dtype;
+use crate::bench::family::Family;
+use crate::bench::gemm::Gemm;
+use crate::bench::suite::{Suite, SuiteError};
+
+/// Problems, each once, and lines about those that are not tuned.
+#[derive(Debug, Default)]
+pub struct Problems {
+    pub keys: Vec<ProblemKey>,
+    pub left_out: Vec<String>,
+}
+
+impl Problems {
+    /// Those of a suite in these types.
+    pub fn of_suite(suite: &Suite, dtypes: &[Dtype]) -> Result<Self, SuiteError> {
+        let mut problems = Problems::default();
+        for entry in &suite.gemm {
+            for problem in suite.problems(entry, |entry| Gemm.problems(entry, dtypes))? {
+                match problem.key() {
+                    Ok(key) => problems.add(key),
+                    Err(why) => {
+                        let id = Gemm.row(&problem).id;
+                        problems.left_out.push(format!("{id} is left out: {why}"));
+                    }
+                }
+            }
+        }
+        Ok(problems)
+    }
+
+    /// Those of a file that a process with CUTLET_RECORD wrote.
+    pub fn recorded(path: &Path) -> cutlet::Result<Self> {
+        let mut problems = Problems::default();
+        recorded_problems(path)?
+            .into_iter()
+            .for_each(|key| problems.add(key));
+        Ok(problems)
+    }
+
+    fn add(&mut self, key: ProblemKey) {
+        if !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+    }
+}
+
+/// The suite of these shapes, with a row-major A and a column-major B.
+pub fn suite_of(shapes: &[[usize; 3]]) -> Result<Suite, SuiteError> {
+    let text = format!("about = \"shapes of the command line\"\n\n[[gemm]]\nmnk = {shapes:?}\n");
+    Suite::read("--shapes", text)
+}
+
+/// Parses a shape: `4096x4096x1024` is m, n and k.
+pub fn shape(text: &str) -> Result<[usize; 3], String> {
+    let extents = text.split('x').map(|extent| match extent.parse() {
+        Ok(extent) if (1..=MAX_EXTENT).contains(&extent) => Some(extent),
+        _ => None,
+    });
+    let extents: Option<Vec<usize>> = extents.collect();
+    let shape = extents.and_then(|extents| extents.try_into().ok());
+    shape
+        .ok_or_else(|| format!("a shape is m, n and k from 1 to {MAX_EXTENT}, as `4096x4096x1024`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_has_three_extents() {
+        assert_eq!(shape("1x20x300"), Ok([1, 20, 300]));
+        for wrong in ["", "1x2", "1x2x3x4", "1x2x0", "1x2x-3", "1,2,3"] {
+            assert!(shape(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn problems_of_a_suite_are_told_from_those_that_are_not_tuned() {
+        let text = "about = \"\"\n[[gemm]]\nmnk = [[1, 2, 3], [1, 2, 3]]\n[[gemm]]\nmnk = [[1, 2, 3]]\nbatch = 2\n";
+        let suite = Suite::read("mine", text.to_string()).unwrap();
+        let problems = Problems::of_suite(&suite, &[Dtype::F32, Dtype::E4m3]).unwrap();
+        assert_eq!(problems.keys.len(), 1);
+        assert_eq!(problems.left_out.len(), 4);
+        let batch = "gemm f32 2 × 1x2x3 is left out: batches are not tuned";
+        assert!(problems.left_out.iter().any(|line| line == batch));
+    }
+}

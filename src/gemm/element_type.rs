@@ -1,0 +1,52 @@
+//! The element types of a GEMM's matrices as a value, for files that name them.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use super::tuning_file::words::Word;
+
+/// An element type of A, B or C. It prints as Rust names the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElementType {
+    /// `f32`.
+    F32,
+    /// `bf16`.
+    Bf16,
+    /// `f16`.
+    F16,
+    /// `f64`.
+    F64,
+    /// `i8`.
+    I8,
+    /// `i32`.
+    I32,
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A type of elements that has an [`ElementType`].
+pub trait HasElementType {
+    /// The type as a value.
+    const TYPE: ElementType;
+}
+
+macro_rules! has_element_type {
+    ($($element:ty: $name:ident;)+) => {$(
+        impl HasElementType for $element {
+            const TYPE: ElementType = ElementType::$name;
+        }
+    )+};
+}
+has_element_type! {
+    f32: F32;
+    bf16: Bf16;
+    f16: F16;
+    f64: F64;
+    i8: I8;
+    i32: I32;
+}

@@ -1,0 +1,149 @@
+//! The tunings of the process: what planning a GEMM looks up in them.
+//!
+//! The first look-up reads the environment variables. Without a tuning and a recorder, a look-up is two loads.
+
+use std::collections::{HashMap, HashSet};
+use std::env;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+
+use cutlet_device::DeviceData;
+use cutlet_host::Device;
+
+use super::problem_key::ProblemKey;
+use super::recorder::Recorder;
+use super::{Tuning, model_name};
+use crate::gemm::element_type::ElementType;
+use crate::gemm::operand::Operand;
+use crate::gemm::problem::Problem;
+
+/// The tunings and the recorder of the process.
+struct Process {
+    /// Whether there is a tuning.
+    is_tuned: AtomicBool,
+    tables: RwLock<Vec<Table>>,
+    recorder: Option<Recorder>,
+    /// The names of the devices for which no tuning was made, once a line said so.
+    told: Mutex<HashSet<String>>,
+}
+
+static PROCESS: LazyLock<Process> = LazyLock::new(Process::from_environment);
+
+/// A tuning, with its kernels by problem.
+struct Table {
+    of: Tuning,
+    kernels: HashMap<ProblemKey, Arc<str>>,
+}
+
+impl Process {
+    fn from_environment() -> Self {
+        let process = Process {
+            is_tuned: AtomicBool::new(false),
+            tables: RwLock::default(),
+            recorder: env::var_os(Recorder::VARIABLE).and_then(|path| {
+                let opened = Recorder::open(path.as_ref());
+                opened
+                    .map_err(|error| tell(format!("{error}; no problem is recorded")))
+                    .ok()
+            }),
+            told: Mutex::default(),
+        };
+        if let Some(path) = env::var_os(Tuning::VARIABLE) {
+            match Tuning::load(path) {
+                Ok(tuning) => process.install(tuning),
+                Err(error) => tell(format!(
+                    "{error}; it is ignored, and kernels are chosen by estimates"
+                )),
+            }
+        }
+        process
+    }
+
+    fn install(&self, tuning: Tuning) {
+        if let Some(mismatch) = tuning.other_version() {
+            tell(format!("{}: {mismatch}", tuning.place()));
+            return;
+        }
+        let entries = tuning.entries.iter();
+        let kernels = entries.map(|entry| (entry.problem, Arc::from(entry.kernel.as_str())));
+        let table = Table {
+            kernels: kernels.collect(),
+            of: tuning,
+        };
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        tables.push(table);
+        self.is_tuned.store(true, Ordering::Release);
+    }
+
+    fn is_tuned(&self) -> bool {
+        self.is_tuned.load(Ordering::Acquire)
+    }
+
+    /// What `find` finds in the latest table of the device that has it.
+    fn find<R>(&self, device: &Device, find: impl Fn(&Table) -> Option<R>) -> Option<R> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let mut of_device = tables
+            .iter()
+            .rev()
+            .filter(|table| table.of.device.is(device))
+            .peekable();
+        if of_device.peek().is_none() {
+            self.tell_mismatch(device, &tables);
+        }
+        of_device.find_map(find)
+    }
+
+    /// Says once for each kind of device that no tuning is of it.
+    fn tell_mismatch(&self, device: &Device, tables: &[Table]) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.insert(model_name(device).to_string()) {
+            return;
+        }
+        for Table { of, .. } in tables {
+            if let Some(mismatch) = of.other_device(device) {
+                tell(format!("{}: {mismatch}", of.place()));
+            }
+        }
+    }
+}
+
+/// Installs a tuning: see [`Tuning::install`].
+pub fn install(tuning: Tuning) {
+    PROCESS.install(tuning);
+}
+
+/// The name of the kernel that was measured to be the fastest for a problem of these types, if it was measured. Records
+/// the problem if the process's problems are recorded.
+pub fn kernel_for<T: Operand, D: DeviceData>(
+    device: &Device,
+    types: [ElementType; 2],
+    problem: &Problem<'_, T, D>,
+) -> Option<Arc<str>> {
+    let process = &*PROCESS;
+    if !process.is_tuned() && process.recorder.is_none() {
+        return None;
+    }
+    let key = ProblemKey::of(problem, types)?;
+    if let Some(recorder) = &process.recorder {
+        recorder.record(&key);
+    }
+    match process.is_tuned() {
+        true => process.find(device, |table| table.kernels.get(&key).cloned()),
+        false => None,
+    }
+}
+
+/// The rate of the device's memory that was measured, in 10⁹ bytes a second, if it was.
+pub fn memory_gigabytes(device: &Device) -> Option<f64> {
+    match PROCESS.is_tuned() {
+        true => PROCESS.find(device, |table| table.of.rates.memory_gigabytes),
+        false => None,
+    }
+}
+
+/// Says something on standard error.
+pub(super) fn tell(what: String) {
+    // A program without standard error computes all the same.
+    let _ = writeln!(io::stderr().lock(), "cutlet: {what}");
+}

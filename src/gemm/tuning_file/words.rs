@@ -1,0 +1,111 @@
+//! Words: how lines of a tuning file name the values of a choice.
+
+use cutlet_kernels::gemm::epilogue::{Activation, BiasAlong};
+
+use crate::Order;
+use crate::gemm::element_type::ElementType;
+use crate::gemm::precision::Precision;
+use crate::gemm::problem::BetaKind;
+
+/// A type of few values, each with a word of its own.
+pub trait Word: Copy + PartialEq + 'static {
+    /// All values with their words.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The word for this value.
+    fn word(self) -> &'static str {
+        let found = Self::WORDS.iter().find(|(_, value)| *value == self);
+        found.map_or("", |(word, _)| word)
+    }
+
+    /// The value of a word.
+    fn read(word: &str) -> Option<Self> {
+        let found = Self::WORDS.iter().find(|(known, _)| *known == word);
+        found.map(|(_, value)| *value)
+    }
+
+    /// All words.
+    fn all() -> Vec<&'static str> {
+        Self::WORDS.iter().map(|(word, _)| *word).collect()
+    }
+}
+
+impl Word for ElementType {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("f32", ElementType::F32),
+        ("bf16", ElementType::Bf16),
+        ("f16", ElementType::F16),
+        ("f64", ElementType::F64),
+        ("i8", ElementType::I8),
+        ("i32", ElementType::I32),
+    ];
+}
+
+impl Word for Precision {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("exact", Precision::Exact),
+        ("tf32", Precision::Tf32),
+        ("3xtf32", Precision::Tf32x3),
+    ];
+}
+
+impl Word for Order {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("row", Order::RowMajor), ("col", Order::ColMajor)];
+}
+
+impl Word for BetaKind {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("0", BetaKind::Zero),
+        ("1", BetaKind::One),
+        ("other", BetaKind::Other),
+    ];
+}
+
+impl Word for Option<BiasAlong> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", None),
+        ("rows", Some(BiasAlong::Rows)),
+        ("columns", Some(BiasAlong::Columns)),
+    ];
+}
+
+impl Word for Option<Order> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", None),
+        ("row", Some(Order::RowMajor)),
+        ("col", Some(Order::ColMajor)),
+    ];
+}
+
+impl Word for Option<Activation> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", None),
+        ("relu", Some(Activation::Relu)),
+        ("gelu", Some(Activation::Gelu)),
+        ("silu", Some(Activation::Silu)),
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each_value_is_its_words<W: Word + std::fmt::Debug>() {
+        for &(word, value) in W::WORDS {
+            assert_eq!((value.word(), W::read(word)), (word, Some(value)));
+        }
+        assert_eq!(W::read("nothing"), None);
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        each_value_is_its_words::<ElementType>();
+        each_value_is_its_words::<Precision>();
+        each_value_is_its_words::<Order>();
+        each_value_is_its_words::<BetaKind>();
+        each_value_is_its_words::<Option<BiasAlong>>();
+        each_value_is_its_words::<Option<Order>>();
+        each_value_is_its_words::<Option<Activation>>();
+    }
+}

@@ -1,0 +1,265 @@
+//! Tuning files: an installed entry decides which kernel runs, for exactly its problem, and only where it fits.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, process};
+
+use cutlet::{
+    Activation, Bias, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, ProblemKey, Stream,
+    Tuning, TuningEntry, recorded_problems,
+};
+
+/// A path of its own for each call.
+fn path() -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let nth = COUNT.fetch_add(1, Ordering::Relaxed);
+    env::temp_dir().join(format!("cutlet-tuning-{}-{nth}", process::id()))
+}
+
+/// The key of a packed, row-major product of f32.
+fn key([m, n, k]: [usize; 3]) -> ProblemKey {
+    let [a, b, c] = [k, n, n].map(|columns| ProblemKey::alignment(4 * columns));
+    let line = format!(
+        "operands=f32 c=f32 precision=exact m={m} n={n} k={k} a=row b=row alignments={a},{b},{c} beta=0 bias=none \
+         residual=none activation=none"
+    );
+    line.parse().unwrap()
+}
+
+/// A tuning with this kernel for a problem.
+fn tuning(problem: ProblemKey, kernel: &str) -> Tuning {
+    let mut tuning = Tuning::new(&Device::cpu());
+    tuning.insert(TuningEntry {
+        problem,
+        kernel: kernel.to_string(),
+        microseconds: 1.5,
+    });
+    tuning
+}
+
+/// The kernel that a GEMM with these options runs, whose C is checked.
+fn kernel_of(gemm: Gemm<'_, f32>, stream: &Stream, [m, n, k]: [usize; 3]) -> &'static str {
+    let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11 % 3) as f32 - 1.0);
+    let (a, b): (Vec<f32>, Vec<f32>) = (numbers(m * k).collect(), numbers(k * n).collect());
+    let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let mut on_c = stream.zeroed::<f32>(m * n).unwrap();
+    let on_a = Matrix::row_major(&on_a, m, k).unwrap();
+    let on_b = Matrix::row_major(&on_b, k, n).unwrap();
+    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
+    let plan = gemm.plan(stream, on_a, on_b, 0.0, c).unwrap();
+    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
+    gemm.run(stream, 1.0, on_a, on_b, 0.0, c).unwrap();
+    let expected = |at: usize| (0..k).map(|l| a[at / n * k + l] * b[l * n + at % n]).sum();
+    let expected: Vec<f32> = (0..m * n).map(expected).collect();
+    assert_eq!(stream.download(&on_c).unwrap(), expected);
+    plan.kernel().expect("C has elements")
+}
+
+/// A kernel that is not the estimated one for a problem.
+fn another_kernel(stream: &Stream, extents: [usize; 3]) -> &'static str {
+    let (row, estimated) = (Order::RowMajor, kernel_of(Gemm::new(), stream, extents));
+    let all = Gemm::<f32>::instances::<f32>(row, row, Precision::Exact);
+    let mut others = all.into_iter().filter(|name| *name != estimated);
+    others
+        .find(|name| {
+            let (a, b) = (
+                stream.zeroed::<f32>(64).unwrap(),
+                stream.zeroed::<f32>(64).unwrap(),
+            );
+            let mut c = stream.zeroed::<f32>(64).unwrap();
+            let [a, b] = [&a, &b].map(|of| Matrix::row_major(of, 8, 8).unwrap());
+            let c = MatrixMut::row_major(&mut c, 8, 8).unwrap();
+            Gemm::new()
+                .instance(name)
+                .plan(stream, a, b, 0.0, c)
+                .is_ok()
+        })
+        .expect("there is another kernel")
+}
+
+#[test]
+fn an_entry_decides_the_kernel_of_exactly_its_problem() {
+    let stream = Device::cpu().stream().unwrap();
+    let (extents, near) = ([40, 48, 56], [41, 48, 56]);
+    let kernel = another_kernel(&stream, extents);
+    let estimated = kernel_of(Gemm::new(), &stream, near);
+    tuning(key(extents), kernel).install();
+    assert_eq!(kernel_of(Gemm::new(), &stream, extents), kernel);
+    // Neither another extent, nor an epilogue, nor a lower precision is the problem.
+    assert_eq!(kernel_of(Gemm::new(), &stream, near), estimated);
+    let zeros = stream.zeroed::<f32>(48).unwrap();
+    let biased = Gemm::new().bias(Bias::columns(&zeros));
+    assert_ne!(kernel_of(biased, &stream, extents), kernel);
+    let (a, b) = (
+        stream.zeroed(40 * 56).unwrap(),
+        stream.zeroed(56 * 48).unwrap(),
+    );
+    let mut c = stream.zeroed::<f32>(40 * 48).unwrap();
+    let plan = Gemm::new().activation(Activation::Relu).plan::<f32>(
+        &stream,
+        Matrix::row_major(&a, 40, 56).unwrap(),
+        Matrix::row_major(&b, 56, 48).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, 40, 48).unwrap(),
+    );
+    assert_ne!(plan.unwrap().kernel(), Some(kernel));
+    // Other choices leave it out.
+    assert_ne!(kernel_of(Gemm::new().untuned(), &stream, extents), kernel);
+    let other = kernel_of(Gemm::new().untuned(), &stream, extents);
+    assert_eq!(
+        kernel_of(Gemm::new().instance(other), &stream, extents),
+        other
+    );
+    // A later tuning replaces the entry.
+    tuning(key(extents), other).install();
+    assert_eq!(kernel_of(Gemm::new(), &stream, extents), other);
+}
+
+/// C = A·B with a column-major C is Cᵀ = Bᵀ·Aᵀ.
+#[test]
+fn the_key_of_a_column_major_c_is_that_of_the_transposed_product() {
+    let stream = Device::cpu().stream().unwrap();
+    let [m, n, k] = [72, 80, 88];
+    let kernel = another_kernel(&stream, [m, n, k]);
+    tuning(key([m, n, k]), kernel).install();
+    let (a, b) = (stream.zeroed(m * k).unwrap(), stream.zeroed(k * n).unwrap());
+    let mut c = stream.zeroed::<f32>(m * n).unwrap();
+    let plan = Gemm::new().plan::<f32>(
+        &stream,
+        Matrix::row_major(&b, k, n).unwrap().transposed(),
+        Matrix::row_major(&a, m, k).unwrap().transposed(),
+        0.0,
+        MatrixMut::row_major(&mut c, m, n).unwrap().transposed(),
+    );
+    assert_eq!(plan.unwrap().kernel(), Some(kernel));
+}
+
+#[test]
+fn an_entry_whose_kernel_does_not_solve_the_problem_is_ignored() {
+    let stream = Device::cpu().stream().unwrap();
+    for (extents, kernel) in [
+        ([24, 32, 40], "a_kernel_that_is_gone"),
+        // It reads vectors, and rows of 3 elements have none.
+        ([24, 3, 5], another_kernel(&stream, [24, 32, 40])),
+    ] {
+        let estimated = kernel_of(Gemm::new(), &stream, extents);
+        tuning(key(extents), kernel).install();
+        assert_eq!(kernel_of(Gemm::new(), &stream, extents), estimated);
+    }
+}
+
+#[test]
+fn entries_of_another_version_or_device_do_not_count() {
+    let (stream, device) = (Device::cpu().stream().unwrap(), Device::cpu());
+    let extents = [56, 64, 72];
+    let kernel = another_kernel(&stream, extents);
+    let path = path();
+    let right = tuning(key(extents), kernel);
+    assert_eq!(right.mismatch(&device), None);
+    right.save(&path).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+    for (name, other, said) in [
+        (
+            "kernels=",
+            "kernels=0123456789abcdef",
+            "with kernels 0123456789abcdef, and this program has",
+        ),
+        (
+            "cutlet=",
+            "cutlet=0.0.1",
+            "it is of cutlet 0.0.1 with kernels",
+        ),
+        (
+            "device=",
+            "device=NVIDIA H200",
+            "it was made on NVIDIA H200 (",
+        ),
+        (
+            "multiprocessors=",
+            "multiprocessors=7777",
+            "it was made on cpu (7777 multiprocessors), and this is cpu (",
+        ),
+    ] {
+        fs::write(&path, text.replace(line(name), other)).unwrap();
+        let tuning = Tuning::load(&path).unwrap();
+        let mismatch = tuning.mismatch(&device).expect("it is another one");
+        assert!(mismatch.contains(said), "{mismatch}");
+        assert!(mismatch.contains("its 1 entries are ignored"), "{mismatch}");
+        assert!(tuning.merge_refusal(&device).is_some());
+        tuning.install();
+        assert_ne!(kernel_of(Gemm::new(), &stream, extents), kernel);
+    }
+    // Drivers may differ, but times of two of them are not put into one file.
+    fs::write(&path, text.replace(line("cuda="), "cuda=99.0")).unwrap();
+    let other_driver = Tuning::load(&path).unwrap();
+    assert_eq!(other_driver.mismatch(&device), None);
+    let refusal = other_driver.merge_refusal(&device).unwrap();
+    assert!(
+        refusal.contains("it was measured with CUDA 99.0"),
+        "{refusal}"
+    );
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_file_is_loaded_as_it_was_saved_and_a_missing_one_is_an_error() {
+    let path = path();
+    let mut saved = tuning(key([1, 2, 3]), "one");
+    saved.insert(TuningEntry {
+        problem: key([4, 5, 6]),
+        kernel: "two".to_string(),
+        microseconds: 0.125,
+    });
+    saved.save(&path).unwrap();
+    let loaded = Tuning::load(&path).unwrap();
+    assert_eq!(loaded.entries(), saved.entries());
+    fs::remove_file(&path).unwrap();
+    let error = Tuning::load(&path).unwrap_err();
+    assert!(matches!(error, Error::TuningFile { .. }));
+    assert!(error.to_string().contains("reading it failed"), "{error}");
+}
+
+/// The problem of the process that [`a_file_of_the_environment_counts`] starts.
+const OF_CHILD: [usize; 3] = [88, 96, 104];
+
+/// Runs in a process of its own, because variables are read once. Without the variable, it has nothing to test.
+#[test]
+fn child_with_a_file_of_the_environment() {
+    if env::var_os(Tuning::VARIABLE).is_none() {
+        return;
+    }
+    let stream = Device::cpu().stream().unwrap();
+    println!("kernel: {}", kernel_of(Gemm::new(), &stream, OF_CHILD));
+    println!(
+        "estimated: {}",
+        kernel_of(Gemm::new().untuned(), &stream, OF_CHILD)
+    );
+}
+
+#[test]
+fn a_file_of_the_environment_counts_and_problems_are_recorded() {
+    let stream = Device::cpu().stream().unwrap();
+    let (file, recorded) = (path(), path());
+    let kernel = another_kernel(&stream, OF_CHILD);
+    tuning(key(OF_CHILD), kernel).save(&file).unwrap();
+    let child = process::Command::new(env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "child_with_a_file_of_the_environment",
+            "--nocapture",
+        ])
+        .env(Tuning::VARIABLE, &file)
+        .env("CUTLET_RECORD", &recorded)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    assert!(child.status.success(), "{said}");
+    assert!(said.contains(&format!("kernel: {kernel}\n")), "{said}");
+    assert!(!said.contains(&format!("estimated: {kernel}\n")), "{said}");
+    // Its GEMMs with a named kernel, or an estimated one, are not recorded.
+    assert_eq!(recorded_problems(&recorded).unwrap(), [key(OF_CHILD)]);
+    for path in [file, recorded] {
+        fs::remove_file(path).unwrap();
+    }
+}
