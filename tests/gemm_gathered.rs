@@ -407,7 +407,7 @@ fn rows_of_i8() {
 #[test]
 fn mma_sync_has_kernels_for_16_bits() {
     for (kernel, order_b) in [
-        ("mma_bf16_rows_128x128x32_kk", ColMajor),
+        ("mma_bf16_rows_64x64x64_kk", ColMajor),
         ("mma_bf16_rows_any_kk", ColMajor),
         ("mma_bf16_rows_any_kn", RowMajor),
     ] {
