@@ -1,9 +1,10 @@
 //! A layer of a mixture of experts: each token goes through the two experts that its router likes best, and the results
-//! are added with the router's weights. How many rows each expert has stays on the device.
+//! are added with the router's weights. How many rows each expert has stays on the device. The first product reads the
+//! tokens where they are, without a copy that is sorted by expert.
 
 use cutlet::{
-    Buffer, Device, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, Result, RouterWeights,
-    Stream, View, gemm, swiglu, top_k,
+    Buffer, Device, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, OutOfRange,
+    Result, RouterWeights, Stream, gemm, swiglu, top_k,
 };
 use half::bf16;
 
@@ -47,11 +48,7 @@ fn main() -> Result<()> {
     let rows = TOKENS * TOP_K;
     let mut routed = MoeRows::new(&stream, TOKENS, TOP_K, EXPERTS)?;
     routed.route(&choices)?;
-    let mut permuted = stream.zeroed::<bf16>(rows * WIDTH)?;
-    routed.permute(on_tokens, MatrixMut::row_major(&mut permuted, rows, WIDTH)?)?;
-
-    let permuted = Matrix::row_major(&permuted, rows, WIDTH)?;
-    let results = run_experts(&stream, permuted, routed.offsets().slice(1..)?, &weights)?;
+    let results = run_experts(&stream, on_tokens, &routed, &weights)?;
 
     // The results of a token's experts are added.
     let mut sums = stream.zeroed::<bf16>(TOKENS * WIDTH)?;
@@ -104,36 +101,56 @@ fn choose(
     Ok((choices, shares))
 }
 
-/// What each expert makes of its rows, the last of which `ends` says.
+/// What each expert makes of the tokens that were routed to it.
 fn run_experts(
     stream: &Stream,
-    permuted: Matrix<'_, bf16>,
-    ends: View<'_, i32>,
+    tokens: Matrix<'_, bf16>,
+    routed: &MoeRows,
     weights: &Weights,
 ) -> Result<Buffer<bf16>> {
-    let rows = permuted.rows();
-    let multiply = |input: Matrix<'_, bf16>, weights: &[bf16], outputs: usize| {
-        let weights = stream.upload(weights)?;
-        let inputs = input.columns();
-        let experts =
-            MatrixBatch::packed(&weights, EXPERTS, outputs, inputs, Order::RowMajor)?.transposed();
-        let mut output = stream.zeroed::<bf16>(rows * outputs)?;
-        let to = MatrixMut::row_major(&mut output, rows, outputs)?;
-        Gemm::new().run_grouped(stream, 1.0, input, ends, experts, 0.0, to)?;
-        Ok::<_, cutlet::Error>(output)
-    };
-    let gates_and_ups = multiply(permuted, &weights.first, 2 * INNER)?;
+    let (rows, ends) = (routed.rows(), routed.offsets().slice(1..)?);
+    let first = stream.upload(&weights.first)?;
+    let first = experts(&first, 2 * INNER, WIDTH)?;
+    let mut gates_and_ups = stream.zeroed::<bf16>(rows * 2 * INNER)?;
+    // Rows beyond the last expert's have no token, and are not multiplied.
+    let indexed = IndexedRows::new(stream)?.out_of_range(OutOfRange::Skip);
+    Gemm::new().run_grouped_gathered(
+        stream,
+        1.0,
+        tokens,
+        indexed.by(routed.token_of_row())?,
+        ends,
+        first,
+        0.0,
+        MatrixMut::row_major(&mut gates_and_ups, rows, 2 * INNER)?,
+    )?;
+
     let mut inner = stream.zeroed::<bf16>(rows * INNER)?;
     swiglu(
         stream,
         Matrix::row_major(&gates_and_ups, rows, 2 * INNER)?,
         MatrixMut::row_major(&mut inner, rows, INNER)?,
     )?;
-    multiply(
+
+    let second = stream.upload(&weights.second)?;
+    let second = experts(&second, WIDTH, INNER)?;
+    let mut results = stream.zeroed::<bf16>(rows * WIDTH)?;
+    Gemm::new().run_grouped(
+        stream,
+        1.0,
         Matrix::row_major(&inner, rows, INNER)?,
-        &weights.second,
-        WIDTH,
-    )
+        ends,
+        second,
+        0.0,
+        MatrixMut::row_major(&mut results, rows, WIDTH)?,
+    )?;
+    Ok(results)
+}
+
+/// The experts' weights as matrices B: for each expert, a row of weights for each output.
+fn experts(weights: &Buffer<bf16>, outputs: usize, inputs: usize) -> Result<MatrixBatch<'_, bf16>> {
+    let rows = MatrixBatch::packed(weights, EXPERTS, outputs, inputs, Order::RowMajor)?;
+    Ok(rows.transposed())
 }
 
 /// ‖exact − found‖ / ‖exact‖, where `exact` computes the results of a token.

@@ -340,7 +340,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     }
 
     /// [`run_grouped`](Self::run_grouped) whose row `r` of A is the row of `table` that `rows` names, as in
-    /// [`run_gathered`](Self::run_gathered): the experts' products of tokens, of which no copy sorted by expert is needed.
+    /// [`run_gathered`](Self::run_gathered): the experts' products of tokens, of which no copy sorted by expert is
+    /// needed.
     ///
     /// # Errors
     /// As [`run_grouped`](Self::run_grouped) and [`run_gathered`](Self::run_gathered).
@@ -389,8 +390,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
-    /// `C = activation(alpha·A·B + beta·R + bias)`, where row `r` of A is the row of `table` that the index number `r` of
-    /// `rows` names. The rows are read from the table, without a copy of A in memory.
+    /// `C = activation(alpha·A·B + beta·R + bias)`, where row `r` of A is the row of `table` that the index number `r`
+    /// of `rows` names. The rows are read from the table, without a copy of A in memory.
     ///
     /// The table and C are row-major. An index that is no row of the table is never used as an address:
     /// [`IndexedRows::out_of_range`] says what becomes of its row.
@@ -436,12 +437,12 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
-    /// `table[rows[r]] = activation(alpha·(A·B)[r] + beta·table[rows[r]] + bias)` for each row `r` of the product, without
-    /// a copy of the product in memory. Rows of the table that no index names keep their elements.
+    /// `table[rows[r]] = activation(alpha·(A·B)[r] + beta·table[rows[r]] + bias)` for each row `r` of the product,
+    /// without a copy of the product in memory. Rows of the table that no index names keep their elements.
     ///
-    /// A and the table are row-major. If several indices are the same and `beta` is 0, each element of their row comes from
-    /// one of the product's rows. With another `beta`, all indices must be different, because the products do not see
-    /// each other's sums. An index that is no row of the table is never used as an address.
+    /// A and the table are row-major. If several indices are the same and `beta` is 0, each element of their row comes
+    /// from one of the product's rows. With another `beta`, all indices must be different, because the products do not
+    /// see each other's sums. An index that is no row of the table is never used as an address.
     ///
     /// ```
     /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut, OutOfRange};
@@ -466,8 +467,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run). Also if there is not an index for each row of A, if A or the table is column-major, if there
-    /// is a residual, or if the table has another type than the kernels write: that of A, or `i32` for `i8`.
+    /// As [`run`](Self::run). Also if there is not an index for each row of A, if A or the table is column-major, if
+    /// there is a residual, or if the table has another type than the kernels write: that of A, or `i32` for `i8`.
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
     pub fn run_scattered<T: Element<D>>(
         &self,

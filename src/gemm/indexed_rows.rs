@@ -13,8 +13,8 @@ use crate::rows::{Index, IndexView, Misses, OutOfRange};
 /// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like on a stream, and the report of
 /// indices that are no rows of their table.
 ///
-/// A product does not wait, and can be captured in a graph. [`check`](Self::check) waits, and reports bad indices. A graph
-/// also writes the report, so the `IndexedRows` must outlive the graph.
+/// A product does not wait, and can be captured in a graph. [`check`](Self::check) waits, and reports bad indices. A
+/// graph also writes the report, so the `IndexedRows` must outlive the graph.
 #[derive(Debug)]
 pub struct IndexedRows {
     misses: Misses,
@@ -36,8 +36,8 @@ impl IndexedRows {
 
     /// The same for products in which an index that is no row of its table means something else than an error.
     ///
-    /// With [`OutOfRange::Skip`], a gathered row counts as zeros, so that its row of C becomes `beta·C`, and a scattered
-    /// row is left out.
+    /// With [`OutOfRange::Skip`], a gathered row counts as zeros, so that its row of C becomes `beta·C`, and a
+    /// scattered row is left out.
     pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
         IndexedRows {
             out_of_range,
@@ -63,8 +63,8 @@ impl IndexedRows {
         })
     }
 
-    /// Waits for the products, and reports an index that was not a row of its table. Of several such indices since the last
-    /// check, it reports one with the lowest row of a product.
+    /// Waits for the products, and reports an index that was not a row of its table. Of several such indices since the
+    /// last check, it reports one with the lowest row of a product.
     ///
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being

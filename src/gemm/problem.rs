@@ -128,8 +128,9 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         })
     }
 
-    /// The problem in which the rows of a table, A or C, are named by indices. All three matrices but B must be row-major,
-    /// because rows are copied. Refuses a residual of a scattered product, and what [`new`](Self::new) refuses.
+    /// The problem in which the rows of a table, A or C, are named by indices. All three matrices but B must be
+    /// row-major, because rows are copied. Refuses a residual of a scattered product, and what [`new`](Self::new)
+    /// refuses.
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
     pub fn with_rows(
         stream: &Stream,

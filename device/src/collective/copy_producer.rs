@@ -1,10 +1,10 @@
 //! A producer of many threads: a warpgroup fills the stages of a pipeline by `cp.async`, while one of its threads adds
 //! loads of TMA.
 //!
-//! `cp.async` writes in the generic proxy, and `wgmma` reads in the async proxy. A thread waits for its copies, orders the
-//! proxies by a fence, and then its warp arrives at the stage's full barrier. So the consumers' loop is the one for TMA
-//! loads: the fence, which is a memory barrier, would cost them a third of their speed. The thread waits some stages later
-//! than it copies, so that copies to several stages are in flight.
+//! `cp.async` writes in the generic proxy, and `wgmma` reads in the async proxy. A thread waits for its copies, orders
+//! the proxies by a fence, and then its warp arrives at the stage's full barrier. So the consumers' loop is the one for
+//! TMA loads: the fence, which is a memory barrier, would cost them a third of their speed. The thread waits some
+//! stages later than it copies, so that copies to several stages are in flight.
 
 use super::pipeline::Cursor;
 use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount};
@@ -57,8 +57,8 @@ impl<S: StageCount, C: ClusterShape> CopyProducer<S, C> {
         thread.is_first()
     }
 
-    /// Waits until the next stage is empty, and hands over the oldest filled stage if its copies had time to arrive. One
-    /// thread announces that TMA will load `bytes` bytes. All threads then start their copies, and call
+    /// Waits until the next stage is empty, and hands over the oldest filled stage if its copies had time to arrive.
+    /// One thread announces that TMA will load `bytes` bytes. All threads then start their copies, and call
     /// [`commit`](Self::commit).
     ///
     /// The fence of a hand-over may wait for copies in flight. Here they are older than one stage's multiplication.

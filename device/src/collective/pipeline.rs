@@ -74,9 +74,9 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
         shared.take_storage()
     }
 
-    /// Initialises the barriers. `producers` threads of a block arrive for each stage: usually one thread, which announces
-    /// bytes, or [`CopyProducer::ARRIVALS`](super::CopyProducer::ARRIVALS). `consumers` warpgroups of each block release
-    /// each stage.
+    /// Initialises the barriers. `producers` threads of a block arrive for each stage: usually one thread, which
+    /// announces bytes, or [`CopyProducer::ARRIVALS`](super::CopyProducer::ARRIVALS). `consumers` warpgroups of each
+    /// block release each stage.
     ///
     /// One thread of the block calls it. Then all threads of the block meet at a barrier, or all threads of the cluster
     /// if it has more than one block, before any thread uses the pipeline.

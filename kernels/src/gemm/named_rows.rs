@@ -1,4 +1,5 @@
-//! Rows of a table that indices name, in place of the rows of A or of C: the arguments of a gathered or scattered product.
+//! Rows of a table that indices name, in place of the rows of A or of C: the arguments of a gathered or scattered
+//! product.
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
 #[cfg(not(target_arch = "nvptx64"))]
@@ -11,7 +12,8 @@ use crate::gather::{Indices, OutOfRange, report_miss};
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct NamedRows {
-    /// An index for each row of the matrix, of 32 or 64 bits. Null if each row stands for itself, where a kernel allows it.
+    /// An index for each row of the matrix, of 32 or 64 bits. Null if each row stands for itself, where a kernel allows
+    /// it.
     pub indices: Global<i32>,
     /// Where the smallest row is kept whose index is no row of the table, if such a row is an error.
     pub first_miss: GlobalMut<u64>,
@@ -21,8 +23,8 @@ pub struct NamedRows {
     pub ld: i64,
     /// Not 0 if an index has 64 bits.
     pub wide_indices: u32,
-    /// What an index outside of the table means: a row of zeros of A, and a row of C that is not stored, unless it stands
-    /// for the nearest row.
+    /// What an index outside of the table means: a row of zeros of A, and a row of C that is not stored, unless it
+    /// stands for the nearest row.
     pub out_of_range: OutOfRange,
 }
 
@@ -56,8 +58,8 @@ impl NamedRows {
             .clamped(self.out_of_range.clamps())
     }
 
-    /// Reports the rows of a thread's values whose indices are no rows of the table, if such rows are errors. The matrix
-    /// begins with the index number `first`.
+    /// Reports the rows of a thread's values whose indices are no rows of the table, if such rows are errors. The
+    /// matrix begins with the index number `first`.
     ///
     /// # Safety
     /// `first_miss` must have an element, which other threads access by atomic operations only.

@@ -394,8 +394,8 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for DirectNamed<T, O>
         let (a, b) = (problem.a.view, problem.b.view);
         kernel.each_launch(args, |groups, args| {
             let c = &mut problem.c.view;
-            // SAFETY: as in `Direct`. There is an index for each row of the product, and the kernel compares each index with
-            // the table.
+            // SAFETY: as in `Direct`. There is an index for each row of the product, and the kernel compares each index
+            // with the table.
             unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, rows, fused)) }
         })
     }
@@ -488,8 +488,8 @@ impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch
             first: Scale::ONE,
             second: Fused::identity(),
         };
-        // SAFETY: as in `ByPartials`. There is an index for each row of the product, and the kernel compares each index with
-        // the table.
+        // SAFETY: as in `ByPartials`. There is an index for each row of the product, and the kernel compares each index
+        // with the table.
         unsafe {
             let all = (a, b, nowhere, to, args, rows, identity);
             kernel.launch(stream, 1, args, all)?;

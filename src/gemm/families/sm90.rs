@@ -84,7 +84,8 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $linear:ident, $gelu:ident by $gelu_type:ident, $silu:ident,
+    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $linear:ident,
+        $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Sixteen for $element {
             fn plain() -> &'static [Instance<Self>] {
@@ -115,8 +116,10 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, LINEAR_BF16, GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, LINEAR_F16, GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
+    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, LINEAR_BF16,
+        GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
+    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, LINEAR_F16,
+        GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
 /// The family's name.
@@ -216,7 +219,8 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, names $names:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr,
+        names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;

@@ -55,8 +55,8 @@ pub(super) trait RowsOf<C: Config, D: ElementC>: Copy {
     /// There must be memory for the report.
     unsafe fn report_misses(&self, group: Group, column: u32, start: &Start<C::A>);
 
-    /// Applies the epilogue to the thread's accumulators, and writes C or partials. The group's C begins `to_c` elements
-    /// after the first one.
+    /// Applies the epilogue to the thread's accumulators, and writes C or partials. The group's C begins `to_c`
+    /// elements after the first one.
     ///
     /// # Safety
     /// There must be memory for them. No thread may use shared memory for anything else.

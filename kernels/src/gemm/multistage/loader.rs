@@ -28,8 +28,8 @@ impl<S: Staging> OperandLoader<S> {
     /// A loader of the operand's tile `tile` along mn, into the stages of `ring`.
     ///
     /// # Safety
-    /// The operand must lie like this matrix of (mn, k), and be aligned for the copies. Shared memory must have room for
-    /// the stages.
+    /// The operand must lie like this matrix of (mn, k), and be aligned for the copies. Shared memory must have room
+    /// for the stages.
     #[inline(always)]
     pub unsafe fn new(
         operand: Operand<S>,

@@ -1,5 +1,5 @@
-//! The kernel of gathered and scattered products: the rows of A, of C, or of both are those of a table that indices name.
-//! One kernel serves all of them, because rows without indices stand for themselves.
+//! The kernel of gathered and scattered products: the rows of A, of C, or of both are those of a table that indices
+//! name. One kernel serves all of them, because rows without indices stand for themselves.
 
 use cutlet_device::collective::Group;
 use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed};
@@ -27,8 +27,8 @@ pub struct NamedOperands {
 /// The block's split of its tile of the product, as [`gemm`](super::gemm). The epilogue gets the old elements of C.
 ///
 /// # Safety
-/// As [`gemm`](super::gemm), where the tables are A and C. There must be an index for each row of the product, or none, and
-/// an element for the report.
+/// As [`gemm`](super::gemm), where the tables are A and C. There must be an index for each row of the product, or none,
+/// and an element for the report.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn named_rows_gemm<C, D, Epi>(

@@ -122,8 +122,8 @@ pub(super) unsafe fn store<C, D, Epi>(
     }
 }
 
-/// Calls `store(rows, values)` for each pass: with the tile of C's rows that it has, in units of [`RowsOfPass`], and the
-/// thread's accumulators of them, which are neighbours in rows.
+/// Calls `store(rows, values)` for each pass: with the tile of C's rows that it has, in units of [`RowsOfPass`], and
+/// the thread's accumulators of them, which are neighbours in rows.
 ///
 /// # Safety
 /// The block's shared memory must have room for a subtile of each warp, and no thread may use it for anything else.
@@ -135,8 +135,8 @@ pub(super) unsafe fn each_pass<P: Product>(
     thread: ThreadIdx,
     store: impl Fn((u32, u32), Fragment<P::Acc, PassValues<P>>),
 ) {
-    // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler does not
-    // know how often they run.
+    // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler
+    // does not know how often they run.
     for subtile in 0..uniform(P::SUBTILES as u32) {
         // SAFETY: as promised by the caller.
         let to = unsafe { Tensor::new(subtiles, Fixed::<Subtiles<P>>::new()) };

@@ -60,8 +60,8 @@ pub struct Transposed;
 #[derive(Clone, Copy, Debug)]
 pub struct Unaligned<J>(PhantomData<J>);
 
-/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES` elements of
-/// a k-tile.
+/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES`
+/// elements of a k-tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<R, const VALUES: usize>(PhantomData<R>);
 
@@ -79,8 +79,10 @@ reads! {
     [] MnMajor: Vectors<16, f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
     [] Transposed: staging::Transposed<LinesAlongMn<MN, K, GROUP>, THREADS>;
     [] Unaligned<KMajor>: Elements<f32, KMajor, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
-    [, const VALUES: usize] Named<KMajor, VALUES>: Vectors<16, f32, NamedKMajor<VALUES>, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
-    [, const VALUES: usize] Named<Unaligned<KMajor>, VALUES>: Elements<f32, NamedKMajor<VALUES>, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
+    [, const VALUES: usize] Named<KMajor, VALUES>:
+        Vectors<16, f32, NamedKMajor<VALUES>, LinesAlongK<MN, K, LANES, COUNT>, SwizzleLines<K>, THREADS>;
+    [, const VALUES: usize] Named<Unaligned<KMajor>, VALUES>:
+        Elements<f32, NamedKMajor<VALUES>, LinesAlongMn<MN, K, GROUP>, NoSwizzle, THREADS>;
     [] Unaligned<MnMajor>: Elements<f32, MnMajor, LinesAlongMn<MN, K, 0>, NoSwizzle, THREADS>;
 }
 

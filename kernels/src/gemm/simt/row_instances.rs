@@ -24,8 +24,8 @@ macro_rules! instances {
             use super::*;
 
             /// The configuration.
-            pub type C = Simt<Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>, ThreadTile<$tm, $tn, $tk>, Lanes<$lm, $ln>,
-                Warps<$wm, $wn>, $threads>;
+            pub type C = Simt<Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>,
+                ThreadTile<$tm, $tn, $tk>, Lanes<$lm, $ln>, Warps<$wm, $wn>, $threads>;
 
             instantiate! {
                 /// `C = epilogue(A·B)`, with rows of tables.

@@ -100,8 +100,8 @@ pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: u
 #[derive(Clone, Copy, Debug)]
 pub struct Unaligned<J>(PhantomData<J>);
 
-/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES` elements of
-/// a k-tile.
+/// An A whose rows are those of a table that indices name, which are read as `R` says. A thread copies `VALUES`
+/// elements of a k-tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<R, const VALUES: usize>(PhantomData<R>);
 

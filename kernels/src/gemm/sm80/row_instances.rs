@@ -1,6 +1,6 @@
 //! The kernels of the family for rows of A, or of C, that are those of a table that indices name. Names are those of
-//! [`instances`](super::instances), with `rows` after the type. There are few of each type: one for each order of B that
-//! takes any alignment, and faster ones for 16-bit elements.
+//! [`instances`](super::instances), with `rows` after the type. There are few of each type: one for each order of B
+//! that takes any alignment, and faster ones for 16-bit elements.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]
@@ -30,8 +30,8 @@ macro_rules! instances {
                 use super::*;
 
                 /// The configuration.
-                pub type C = Sm80<$arithmetic, Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>,
-                    Blocks<$bm, $bn>, $threads>;
+                pub type C = Sm80<$arithmetic, Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>,
+                    Warps<$wm, $wn>, Blocks<$bm, $bn>, $threads>;
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
@@ -60,7 +60,7 @@ macro_rules! instances {
 instances! {
     /// The kernels for bf16.
     BF16 by Mma16816<bf16>, bf16 => bf16, of f32:
-    mma_bf16_rows_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
+    mma_bf16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.28;
     mma_bf16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
     mma_bf16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
 }
@@ -68,7 +68,7 @@ instances! {
 instances! {
     /// The kernels for f16.
     F16 by Mma16816<f16>, f16 => f16, of f32:
-    mma_f16_rows_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
+    mma_f16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.28;
     mma_f16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
     mma_f16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
 }

@@ -221,8 +221,8 @@ impl<C: Config> EpilogueSubtiles<C> {
         }
     }
 
-    /// `C = epilogue(accumulators)` by TMA and this map, where the epilogue does not read old C. The stores may still be under way
-    /// afterwards. In a group, `rows` are those of its C.
+    /// `C = epilogue(accumulators)` by TMA and this map, where the epilogue does not read old C. The stores may still
+    /// be under way afterwards. In a group, `rows` are those of its C.
     ///
     /// # Safety
     /// The map must describe C, with boxes of [`tma_box`]. No other thread may use the rows and the buffer.
@@ -327,8 +327,8 @@ impl<C: Config> EpilogueSubtiles<C> {
         }
     }
 
-    /// `to = epilogue(accumulators, to)` without TMA, where `to` is memory for the rows. Old elements are read only if the
-    /// epilogue reads them.
+    /// `to = epilogue(accumulators, to)` without TMA, where `to` is memory for the rows. Old elements are read only if
+    /// the epilogue reads them.
     ///
     /// # Safety
     /// No other thread may use `to`, unless its engine allows it, and the buffer.
@@ -415,8 +415,8 @@ impl<C: Config> EpilogueSubtiles<C> {
             .local_tile::<C::SubtileC>((0u32, 0u32))
             .partition::<Rows<C>>(self.thread);
         for nth in 0..const { C::Tile::N / C::EPI_N } {
-            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
-            // and another's; the rest as promised by the caller.
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's
+            // accesses and another's; the rest as promised by the caller.
             unsafe {
                 if nth >= Self::STAGED {
                     sync_warp();

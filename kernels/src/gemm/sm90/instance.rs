@@ -37,8 +37,8 @@ pub type GroupedArguments<T, Epi> = (
     GroupArgs,
 );
 
-/// The arguments of a kernel with a gathered A: the table, maps of B and C, C, the arguments, the epilogue, the groups, the
-/// rows of the table, and its columns.
+/// The arguments of a kernel with a gathered A: the table, maps of B and C, C, the arguments, the epilogue, the groups,
+/// the rows of the table, and its columns.
 pub type GatheredArguments<T, Epi> = (
     Global<T>,
     TensorMap,
@@ -51,8 +51,8 @@ pub type GatheredArguments<T, Epi> = (
     i32,
 );
 
-/// The arguments of a kernel with a scattered C: maps of A and B, the table, the arguments, the epilogue, the groups, and the
-/// rows of the table.
+/// The arguments of a kernel with a scattered C: maps of A and B, the table, the arguments, the epilogue, the groups,
+/// and the rows of the table.
 pub type ScatteredArguments<T, Epi> = (
     TensorMap,
     TensorMap,

@@ -1,7 +1,8 @@
 //! The kernel: `C = epilogue(A·B)`, by the roles of a block's warpgroups.
 //!
-//! One thread of the first warpgroup is the *producer*: it loads k-tiles of A and B by TMA into the stages of a pipeline.
-//! If the rows of A are those of a table that indices name, all threads of that warpgroup copy them. The other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
+//! One thread of the first warpgroup is the *producer*: it loads k-tiles of A and B by TMA into the stages of a
+//! pipeline. If the rows of A are those of a table that indices name, all threads of that warpgroup copy them. The
+//! other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
 //! stores. A block stays for the whole launch, and the tile scheduler deals out its work tiles.
 
 use cutlet_device::collective::{ClusterReduce, CopyProducer};
@@ -113,8 +114,8 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 /// [`grouped_gemm`] whose row `r` of A is the row of a table that the index number `r` names.
 ///
 /// # Safety
-/// As [`grouped_gemm`]. The table must have the columns of A, and rows that begin at multiples of 16 bytes. There must be
-/// an index for each row of A, and an element for the report.
+/// As [`grouped_gemm`]. The table must have the columns of A, and rows that begin at multiples of 16 bytes. There must
+/// be an index for each row of A, and an element for the report.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
@@ -155,8 +156,8 @@ pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 /// [`grouped_gemm`] that writes row `r` of the product to the row of a table that the index number `r` names.
 ///
 /// # Safety
-/// As [`grouped_gemm`]. The table must have the columns of C. TMA could store it if `args` says so. There must be an index
-/// for each row of the product, and an element for the report.
+/// As [`grouped_gemm`]. The table must have the columns of C. TMA could store it if `args` says so. There must be an
+/// index for each row of the product, and an element for the report.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
@@ -548,8 +549,8 @@ impl<C: Config> Storage<C> {
         }
     }
 
-    /// Prepares the barriers of the pipeline, whose stages are full after `arrivals` arrivals, of the cluster reduction and of
-    /// the slot.
+    /// Prepares the barriers of the pipeline, whose stages are full after `arrivals` arrivals, of the cluster reduction
+    /// and of the slot.
     #[inline(always)]
     fn init_barriers(&self, arrivals: u32) {
         let releases = if C::Consumers::ARE_COOPERATIVE {

@@ -22,8 +22,8 @@ use crate::gemm::epilogue::Scale;
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::GroupArgs;
 
-/// Kernels of an operation for an element type; under which condition they are compiled for the GPU, and which other kernels'
-/// PTX is derived from theirs.
+/// Kernels of an operation for an element type; under which condition they are compiled for the GPU, and which other
+/// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $operation:ident, $arguments:ident,
         compiled if $condition:tt, also $also:tt:

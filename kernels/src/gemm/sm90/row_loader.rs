@@ -1,5 +1,5 @@
-//! The loader of a gathered A: the threads of the producer warpgroup copy rows of a table that indices name, and TMA loads
-//! B.
+//! The loader of a gathered A: the threads of the producer warpgroup copy rows of a table that indices name, and TMA
+//! loads B.
 
 use core::marker::PhantomData;
 
@@ -149,8 +149,8 @@ impl<C: Config> Loader for RowLoader<'_, C> {
         group: Option<GroupOrigin>,
     ) {
         let stage = filling.stage();
-        // SAFETY: the map has the tile's boxes, and the caller promises that the stage is empty. A bad index is of a row
-        // that does not exist, of which nothing is read.
+        // SAFETY: the map has the tile's boxes, and the caller promises that the stage is empty. A bad index is of a
+        // row that does not exist, of which nothing is read.
         unsafe {
             if CopyProducer::<C::Stages, C::Cluster>::loads_by_tma(self.thread) {
                 self.load_b(filling, tile_origin::<C::UnitB>((column, k_tile)), group);

@@ -18,8 +18,8 @@ pub type GatheredInstance<T> = Instance<T, Scale, GatheredArguments<T, Scale>>;
 /// A kernel that scatters C.
 pub type ScatteredInstance<T> = Instance<T, Scale, ScatteredArguments<T, Scale>>;
 
-/// Plans a product of named rows with the fastest kernel, or with the one of this name. None if 16 bytes of the operands
-/// cannot be read at a time, or something is fused.
+/// Plans a product of named rows with the fastest kernel, or with the one of this name. None if 16 bytes of the
+/// operands cannot be read at a time, or something is fused.
 pub fn named_rows<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
@@ -76,9 +76,9 @@ impl<T: Sixteen> Launch<T, T> for Gathered<T> {
             true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
             false => map_b,
         };
-        // SAFETY: the maps describe the matrices, which were checked against their memory. There is an index for each row
-        // of C, and the kernel compares each index with the table. C overlaps no operand and is borrowed mutably. There is
-        // a size for each group, if there are any.
+        // SAFETY: the maps describe the matrices, which were checked against their memory. There is an index for each
+        // row of C, and the kernel compares each index with the table. C overlaps no operand and is borrowed mutably.
+        // There is a size for each group, if there are any.
         unsafe {
             let all = (
                 pointer(a.view),
