@@ -11,11 +11,13 @@ mod fresh;
 mod gather;
 mod gemm;
 mod machine;
+mod moe;
 mod movement;
 mod nvml;
 mod plots;
 mod positive;
 mod protocol;
+mod pytorch;
 mod random;
 mod report;
 mod results;
@@ -66,7 +68,8 @@ enum What {
     /// Scatter, scatter-add, embedding bags, elements by an index, transposes and a mixture of experts' rows, each
     /// against a copy of as many contiguous bytes.
     Movement(RunArgs),
-    /// All of these.
+    Moe(moe::MoeArgs),
+    /// GEMM, gather and movement.
     All(RunArgs),
     /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
@@ -157,6 +160,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gemm(args) => measure(args, Families::Gemm)?,
         What::Gather(args) => measure(args, Families::Gather)?,
         What::Movement(args) => measure(args, Families::Movement)?,
+        What::Moe(args) => moe::run(args)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
         What::Report(args) => report_again(args)?,
@@ -195,6 +199,11 @@ fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
     let report = write(&results, &Output::of(&file, None, args.png))?;
     print_line(format!("\n{}", table::summary(&results)))?;
     print_line(format!("report in {}", report.display()))?;
+    if on_gpu {
+        for line in pytorch::beside(&results) {
+            print_line(line)?;
+        }
+    }
     if results.rows.iter().any(|row| row.is_bad()) {
         complain("error: rows are wrong or failed; the table says which");
         return Ok(ExitCode::FAILURE);

@@ -23,6 +23,15 @@ impl Spread {
         }
     }
 
+    /// The spread of figures that are each a number of times smaller.
+    pub fn over(self, times: f64) -> Spread {
+        Spread {
+            median: self.median / times,
+            min: self.min / times,
+            max: self.max / times,
+        }
+    }
+
     /// Half the distance of the extremes, as a fraction of the median.
     pub fn relative(&self) -> f64 {
         (self.max - self.min) / (2.0 * self.median)

@@ -340,6 +340,7 @@ fn place<S: Owners>(keys: Global<u32>, owners: i32, columns: i32) -> Option<(i32
     (owner < owners && column < columns).then_some((owner, column))
 }
 
+/// The third kernel may have 128 registers. It needs fewer, but told so, the assembler does not spill to have more blocks.
 macro_rules! instances {
     ($($(#[$doc:meta])* $add:ident $sum:ident $fold:ident = $owners:ident, $element:ty;)+) => {
         instantiate! {$(
@@ -364,7 +365,7 @@ macro_rules! instances {
             ) = ordered_sum::<$owners, $element>;
 
             $(#[$doc])*
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, min_blocks = 2)]
             pub unsafe fn $fold(
                 source: Global<$element>,
                 keys: Global<u32>,

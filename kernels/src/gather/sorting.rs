@@ -314,7 +314,7 @@ impl PlaceMemory {
 /// # Safety
 /// There must be as many keys and values, in other memory before and after, and the scanned counts and totals of the
 /// same keys.
-#[kernel(threads = 256, shared = PlaceMemory::BYTES)]
+#[kernel(threads = 256, min_blocks = 2, shared = PlaceMemory::BYTES)]
 pub unsafe fn sort_place(
     keys: Global<u32>,
     values: Global<i32>,
@@ -336,10 +336,7 @@ pub unsafe fn sort_place(
         )
     };
     let own_keys = keys.partition::<ChunkThreads>(thread_idx());
-    let (key, value) = (
-        own_keys.load(0),
-        values.partition::<ChunkThreads>(thread_idx()).load(0),
-    );
+    let key = own_keys.load(0);
     let exists = |v| own_keys.bound().holds(v);
     // SAFETY: the counters are as many as their layout has.
     let counters = unsafe { Tensor::new(memory.counters, WarpCounters::new()) };
@@ -353,6 +350,8 @@ pub unsafe fn sort_place(
     // The place of each key among those of its warp with the same digit.
     let in_warp = key.map(|v, key| count_peers(of_warp, args.digit(key), exists(v)));
     sync_threads();
+    // Loaded no earlier, so that a thread needs fewer registers.
+    let value = values.partition::<ChunkThreads>(thread_idx()).load(0);
     let in_block = begins_in_block(&of_digit, memory.sums);
     let before_digit = scan_block(
         totals.partition::<CountOfThread>(thread_idx()).value(0, 0),

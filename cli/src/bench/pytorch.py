@@ -1,0 +1,132 @@
+"""Times PyTorch at problems of cutlet's benchmarks.
+
+Standard input has a problem a line: an operation, a number of rounds, and extents. For each way to solve a problem,
+a line is printed: the problem's number, the way, and its microseconds or why there are none, separated by tabs.
+"""
+
+import sys
+
+import torch
+
+RUNS = 8
+
+
+def median_microseconds(run, rounds):
+    """The median time of a run, over rounds of several runs."""
+    for _ in range(3):
+        run()
+    times = []
+    for _ in range(rounds):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(RUNS):
+            run()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / RUNS)
+    return sorted(times)[rounds // 2]
+
+
+def in_graph(run):
+    """A replay of the run in a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def indices_of(distribution, count, rows):
+    """Indices of a table, distributed like those of cutlet's benchmark."""
+    if distribution == "zipf":
+        ranks = (rows ** torch.rand(count, device="cuda", dtype=torch.float64)).long() - 1
+        return torch.randint(rows, (rows,), device="cuda")[ranks.clamp(0, rows - 1)]
+    if distribution == "repeated":
+        return torch.randint(rows, (1024,), device="cuda")[torch.randint(1024, (count,), device="cuda")]
+    indices = torch.randint(rows, (count,), device="cuda")
+    return indices.sort().values if distribution == "sorted" else indices
+
+
+def moved_rows(operation, dtype, distribution, row_bytes, rows, table_rows, group):
+    """The ways to move rows."""
+    dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]
+    columns = int(row_bytes) // dtype.itemsize
+    rows, table_rows, group = int(rows), int(table_rows), int(group)
+    table = torch.randn(table_rows, columns, device="cuda", dtype=dtype)
+    indices = indices_of(distribution, rows, table_rows)
+    if operation == "index_select":
+        return {operation: lambda: torch.index_select(table, 0, indices)}
+    if operation == "embedding_bag":
+        bags = indices.view(-1, group)
+        return {operation: lambda: torch.nn.functional.embedding_bag(bags, table, mode="sum")}
+    source = torch.randn(rows, columns, device="cuda", dtype=dtype)
+    move = {"index_add": table.index_add_, "index_copy": table.index_copy_}[operation]
+    return {operation: lambda: move(0, indices, source)}
+
+
+def mixture_of_experts(*extents):
+    """The ways to compute a layer of a mixture of experts."""
+    tokens, width, experts, top_k, inner = map(int, extents)
+    options = {"device": "cuda", "dtype": torch.bfloat16}
+    features = torch.randn(tokens, width, **options)
+    router = torch.randn(width, experts, **options) / width**0.5
+    first = (torch.randn(experts, 2 * inner, width, **options) / width**0.5).transpose(1, 2)
+    second = (torch.randn(experts, width, inner, **options) / inner**0.5).transpose(1, 2)
+
+    def experts_of_rows():
+        logits, choices = torch.topk((features @ router).float(), top_k, dim=1)
+        choices = choices.flatten()
+        order = torch.sort(choices, stable=True).indices
+        ones = torch.ones_like(choices, dtype=torch.int32)
+        counts = torch.zeros(experts, device="cuda", dtype=torch.int32).index_add_(0, choices, ones)
+        ends = torch.cumsum(counts, 0).to(torch.int32)
+        token_of_row = order // top_k
+        rows = features.index_select(0, token_of_row)
+        gates, ups = torch._grouped_mm(rows, first, offs=ends).chunk(2, 1)
+        gated = torch.nn.functional.silu(gates) * ups
+        results = torch._grouped_mm(gated, second, offs=ends)
+        return torch.softmax(logits, 1), order, token_of_row, results
+
+    def sum_of_copies():
+        shares, order, _, results = experts_of_rows()
+        by_token = torch.empty_like(results)
+        by_token[order] = results
+        by_token = by_token.view(tokens, top_k, width)
+        return (by_token * shares.unsqueeze(-1).to(results.dtype)).sum(1)
+
+    def index_add():
+        shares, order, token_of_row, results = experts_of_rows()
+        weighted = results * shares.flatten()[order].unsqueeze(1).to(results.dtype)
+        return torch.zeros_like(features).index_add_(0, token_of_row, weighted)
+
+    return {"_grouped_mm, sum": sum_of_copies, "_grouped_mm, index_add": index_add}
+
+
+def main():
+    problems = sys.stdin.read().splitlines()
+    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
+    for number, problem in enumerate(problems):
+        operation, rounds, *extents = problem.split()
+        runs = {}
+        try:
+            make = mixture_of_experts if operation == "moe" else lambda *it: moved_rows(operation, *it)
+            runs = make(*extents)
+        except Exception as error:
+            print(number, operation, repr(error).replace("\n", " ")[:200], sep="\t", flush=True)
+        for name, run in runs.items():
+            for way, prepare in ((name, lambda it: it), (f"{name}, in a graph", in_graph)):
+                try:
+                    outcome = f"{median_microseconds(prepare(run), int(rounds)):.2f}"
+                except Exception as error:
+                    outcome = repr(error).replace("\n", " ")[:200]
+                print(number, way, outcome, sep="\t", flush=True)
+        del runs
+        torch.cuda.empty_cache()
+
+
+main()
