@@ -10,6 +10,7 @@ mod host_memory;
 mod layout;
 mod normal;
 mod output;
+mod rows;
 mod scatter;
 mod timed;
 

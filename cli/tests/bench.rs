@@ -109,6 +109,31 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
+#[test]
+fn a_mixture_of_experts_is_timed_step_by_step_and_checked() {
+    let output = cutlet(&[
+        "bench",
+        "moe",
+        "--backend",
+        "cpu",
+        "--tokens",
+        "16",
+        "--rounds",
+        "5",
+    ]);
+    let printed = text_of(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    for words in [
+        "16 tokens",
+        "route",
+        "second product",
+        "the layer",
+        "right: 8 tokens",
+    ] {
+        assert!(printed.contains(words), "no {words} in {printed}");
+    }
+}
+
 /// The types of the tiny suite's GEMMs here: 12 rows. Its gathers are four more, and its other movements seven.
 const DTYPES: &str = "--dtype=f32,f16,bf16";
 

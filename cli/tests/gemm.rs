@@ -148,7 +148,37 @@ fn gemm_and_gather_speak_json() {
         "gather --table-rows 9 --rows 50 --row-bytes 70 --index i64 --backend cpu --check --iters 1 --json",
     );
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
-    assert_eq!(report["wrong_bytes"], 0);
+    assert_eq!(report["wrong_elements"], 0);
+}
+
+/// One index in eight is no row of the table.
+#[test]
+fn rows_out_of_range_are_left_out_or_taken_to_the_nearest_row_or_an_error() {
+    for command in [
+        "gather",
+        "scatter",
+        "scatter --add bf16",
+        "scatter --add f32 --in-order",
+    ] {
+        let run = |policy: &str| {
+            let shape = "--table-rows 9 --rows 50 --row-bytes 72 --index i64";
+            cutlet(&format!(
+                "{command} {shape} --out-of-range {policy} --backend cpu --check --iters 1 --json"
+            ))
+        };
+        for policy in ["clamp", "skip"] {
+            let printed = text(&run(policy).stdout);
+            let report: serde_json::Value = serde_json::from_str(&printed).expect("one JSON value");
+            assert_eq!(
+                report["wrong_elements"], 0,
+                "{command}, {policy}: {printed}"
+            );
+        }
+        let output = run("error");
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains("was not a row of its table"), "{command}: {complaint}");
+    }
 }
 
 #[test]

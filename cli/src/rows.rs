@@ -1,0 +1,239 @@
+//! What `cutlet gather` and `cutlet scatter` share: options, random indices, and the report of a run.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use cutlet::{Index, OutOfRange, Stream};
+use serde::Serialize;
+
+use crate::host_memory::{self, room};
+use crate::output::complain;
+use crate::timed::{TimedArgs, extent};
+
+/// Options of a command that moves rows.
+#[derive(Args, Debug)]
+pub struct RowsArgs {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 4096, value_parser = extent, allow_hyphen_values = true)]
+    pub table_rows: usize,
+    /// Rows to move, each with an index.
+    #[arg(long, default_value_t = 4096, value_parser = extent, allow_hyphen_values = true)]
+    pub rows: usize,
+    /// Bytes in a row.
+    #[arg(long, default_value_t = 2048, value_parser = extent, allow_hyphen_values = true)]
+    pub row_bytes: usize,
+    /// Type of an index.
+    #[arg(long, value_enum, default_value_t)]
+    pub index: IndexType,
+    /// Let one index in eight be no row of the table, and do this about it. Without this option, all are rows.
+    #[arg(long, value_enum)]
+    out_of_range: Option<Policy>,
+    /// Compare the whole output with what it must be.
+    #[arg(long)]
+    pub check: bool,
+    #[command(flatten)]
+    pub timed: TimedArgs,
+}
+
+/// The type of an index.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum IndexType {
+    #[default]
+    I32,
+    I64,
+}
+
+/// What becomes of a row whose index is no row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// The command ends with an error.
+    Error,
+    /// The index stands for the nearest row.
+    Clamp,
+    /// The row is left out.
+    Skip,
+}
+
+/// A type of the indices that a command draws.
+pub trait DrawnIndex: Index {
+    /// The index with this value.
+    fn of(value: i64) -> Self;
+}
+
+impl DrawnIndex for i32 {
+    fn of(value: i64) -> i32 {
+        value as i32
+    }
+}
+
+impl DrawnIndex for i64 {
+    fn of(value: i64) -> i64 {
+        value
+    }
+}
+
+/// Random indices.
+pub struct Indices<X> {
+    /// The row of the table that each index stands for; `None` if its row is left out.
+    pub picks: Vec<Option<u32>>,
+    pub indices: Vec<X>,
+}
+
+impl RowsArgs {
+    /// What an index outside of the table means.
+    pub fn out_of_range(&self) -> OutOfRange {
+        match self.out_of_range {
+            None | Some(Policy::Error) => OutOfRange::Error,
+            Some(Policy::Clamp) => OutOfRange::Clamp,
+            Some(Policy::Skip) => OutOfRange::Skip,
+        }
+    }
+
+    /// An index for each row.
+    ///
+    /// # Errors
+    /// If the host has too little memory.
+    pub fn indices<X: DrawnIndex>(
+        &self,
+        random: &mut fastrand::Rng,
+    ) -> Result<Indices<X>, host_memory::TooLittle> {
+        let (mut picks, mut indices) = (room(self.rows)?, room(self.rows)?);
+        let table_rows = self.table_rows as i64;
+        for _ in 0..self.rows {
+            let index = match self.out_of_range.is_some() && random.u8(..8) == 0 {
+                true if random.bool() => -1 - random.i64(0..4),
+                true => table_rows + random.i64(0..4),
+                false => random.i64(0..table_rows),
+            };
+            let nearest = index.clamp(0, table_rows - 1);
+            let has_row = index == nearest || self.out_of_range == Some(Policy::Clamp);
+            picks.push(has_row.then_some(nearest as u32));
+            indices.push(X::of(index));
+        }
+        Ok(Indices { picks, indices })
+    }
+
+    /// Bytes of host memory that [`indices`](Self::indices) takes.
+    pub fn bytes_of_indices<X>(&self) -> u128 {
+        self.rows as u128 * (size_of::<Option<u32>>() + size_of::<X>()) as u128
+    }
+
+    /// The report of an operation of this name, which moves each byte of the rows `times` times.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn report(
+        &self,
+        stream: &Stream,
+        operation: String,
+        seconds: f64,
+        times: usize,
+        wrong_elements: Option<usize>,
+    ) -> Result<Report, Box<dyn std::error::Error>> {
+        let bytes = self.rows * self.row_bytes;
+        let source = stream.zeroed::<u8>(bytes)?;
+        let mut target = stream.zeroed::<u8>(bytes)?;
+        let copy = self
+            .timed
+            .median(stream, || stream.copy(&source, &mut target))?;
+        Ok(Report {
+            backend: stream.device().describe().to_string(),
+            operation,
+            table_rows: self.table_rows,
+            rows: self.rows,
+            row_bytes: self.row_bytes,
+            microseconds: seconds * 1e6,
+            gigabytes_per_second: (times * bytes) as f64 / seconds / 1e9,
+            copy_gigabytes_per_second: 2.0 * bytes as f64 / copy.as_secs_f64() / 1e9,
+            wrong_elements,
+        })
+    }
+
+    /// Prints a report. The exit code says whether the output was right.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn conclude(&self, report: &Report) -> Result<ExitCode, Box<dyn std::error::Error>> {
+        self.timed.print(report)?;
+        if report.wrong_elements.is_some_and(|wrong| wrong > 0) {
+            complain("error: the output differs from what the indices ask for");
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The report of a run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    backend: String,
+    operation: String,
+    table_rows: usize,
+    rows: usize,
+    row_bytes: usize,
+    microseconds: f64,
+    /// Bytes read plus bytes written, over the time. Sums are read and written.
+    gigabytes_per_second: f64,
+    /// The speed of a copy of as many contiguous bytes.
+    copy_gigabytes_per_second: f64,
+    /// Bytes, or numbers if rows are added.
+    wrong_elements: Option<usize>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (speed, copy) = (self.gigabytes_per_second, self.copy_gigabytes_per_second);
+        writeln!(f, "backend  {}", self.backend)?;
+        writeln!(
+            f,
+            "problem  {}: {} rows of {} bytes, a table of {}",
+            self.operation, self.rows, self.row_bytes, self.table_rows
+        )?;
+        writeln!(
+            f,
+            "time     {:.1} us, {speed:.1} GB/s read and written",
+            self.microseconds
+        )?;
+        write!(
+            f,
+            "copy     {copy:.1} GB/s, this has {:.2}x its speed",
+            speed / copy
+        )?;
+        if let Some(wrong) = self.wrong_elements {
+            write!(f, "\nerror    {wrong} elements are wrong")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        rows: RowsArgs,
+    }
+
+    fn drawn(options: &str) -> Indices<i64> {
+        let words = format!("rows --table-rows 5 --rows 400 {options}");
+        let Alone { rows } = Alone::parse_from(words.split_whitespace());
+        rows.indices(&mut fastrand::Rng::with_seed(1)).unwrap()
+    }
+
+    #[test]
+    fn indices_are_rows_unless_a_policy_was_asked_for() {
+        let inside = |index: &i64| (0..5).contains(index);
+        assert!(drawn("").indices.iter().all(inside));
+        let Indices { picks, indices } = drawn("--out-of-range skip");
+        assert!(indices.contains(&-1) && indices.contains(&5));
+        let mut pairs = picks.iter().zip(&indices);
+        assert!(pairs.all(|(pick, index)| pick.is_some() == inside(index)));
+        let Indices { picks, indices } = drawn("--out-of-range clamp");
+        let nearest = indices.iter().map(|&index| Some(index.clamp(0, 4) as u32));
+        assert!(picks.into_iter().eq(nearest));
+    }
+}
