@@ -177,7 +177,10 @@ fn rows_out_of_range_are_left_out_or_taken_to_the_nearest_row_or_an_error() {
         let output = run("error");
         assert_eq!(output.status.code(), Some(2), "{command}");
         let complaint = text(&output.stderr);
-        assert!(complaint.contains("was not a row of its table"), "{command}: {complaint}");
+        assert!(
+            complaint.contains("was not a row of its table"),
+            "{command}: {complaint}"
+        );
     }
 }
 

@@ -1,11 +1,12 @@
 //! Scatter-add: rows that are added to what the table has.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{IntoView, Stream, View, ViewMut};
+use cutlet_device::DeviceData;
+use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
 
+use super::ordered::{OrderedAdd, OrderedKernels, piece_bits};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
     expect_no_capture, to_next_row,
@@ -88,8 +89,8 @@ impl ScatterAdd {
         }
     }
 
-    /// The same scatter-adds, which add the rows with the same index in the order of the source, so that each run has
-    /// the same result. Sums are in f32, and rounded to the element type once.
+    /// The same scatter-adds, which add the rows with the same index in an order that depends on the indices alone, so that
+    /// each run has the same result. Sums are in f32, and rounded to the element type once.
     ///
     /// The rows with one index are cut into pieces: 2ⁿ rows, as many as have at most 32 KiB, but from 64 to 256 of them.
     /// The rows of the first piece are added to the table's row one after the other. Each other piece is summed alone, in the
@@ -207,71 +208,6 @@ impl ScatterAdd {
     }
 }
 
-/// The binary logarithm of the rows of a piece, which are added one after the other: a power of two, at most 32 KiB of
-/// rows, but from 64 to 256 of them. A long piece keeps few threads busy, and short pieces have more sums.
-fn piece_bits(row_bytes: usize) -> u32 {
-    (PIECE_BYTES / row_bytes).clamp(64, 256).ilog2()
-}
-
-/// Bytes of the rows of a piece.
-const PIECE_BYTES: usize = 32 << 10;
-
-/// An addition in order whose operands were checked.
-struct OrderedAdd<'a, T: DeviceData> {
-    stream: &'a Stream,
-    kernels: OrderedKernels<T>,
-    owners: Owners,
-    source: View<'a, T>,
-    sorted: &'a Sorted,
-    table: ViewMut<'a, T>,
-    args: OrderedAddArgs,
-}
-
-impl<T: DeviceData> OrderedAdd<'_, T> {
-    /// Enqueues the additions of keys that have several pieces, if there can be such, and then those of other keys.
-    fn enqueue(mut self) -> Result<()> {
-        let (rows, columns) = (self.args.rows as usize, self.args.columns as usize);
-        if rows > self.piece() {
-            self.enqueue_pieces()?;
-        }
-        let device = self.stream.device();
-        let add = device.load(&cutlet_kernels::PTX, self.kernels.add)?;
-        let grid = self.owners.grid::<T>(rows, columns);
-        let (keys, order) = (self.sorted.keys(), self.sorted.order());
-        let args = (self.source, keys, order, self.table.reborrow(), self.args);
-        // SAFETY: the matrices were checked against their memory, and there is a sorted key and a position for each row
-        // of the source. The table is borrowed mutably and overlaps nothing else.
-        Ok(unsafe { self.stream.launch(&add, grid, args) }?)
-    }
-
-    /// Rows of a piece.
-    fn piece(&self) -> usize {
-        1 << self.args.piece_bits
-    }
-
-    /// Enqueues the additions of keys that have several pieces.
-    fn enqueue_pieces(&mut self) -> Result<()> {
-        let (rows, columns) = (self.args.rows as usize, self.args.columns as usize);
-        let chunks = rows.div_ceil(self.piece());
-        let device = self.stream.device();
-        let sum = device.load(&cutlet_kernels::PTX, self.kernels.sum)?;
-        let fold = device.load(&cutlet_kernels::PTX, self.kernels.fold)?;
-        let grid = self.owners.grid::<T>(chunks, columns);
-        let mut partials = self.stream.scratch::<f32>(chunks * columns)?;
-        let (keys, order) = (self.sorted.keys(), self.sorted.order());
-        // SAFETY: as for the other rows. There is a row of partial sums for each chunk, and scratch memory lives until
-        // the stream's work is done.
-        unsafe {
-            let args = (self.source, keys, order, partials.view_mut(), self.args);
-            self.stream.launch(&sum, grid, args)?;
-            let (partials, table) = (partials.view(), self.table.reborrow());
-            let args = (self.source, keys, order, partials, table, self.args);
-            self.stream.launch(&fold, grid, args)?;
-        }
-        Ok(())
-    }
-}
-
 /// Names of the operands in errors.
 const NAMES: Operands = Operands {
     operation: "scatter_add",
@@ -294,36 +230,6 @@ mod sealed {
         /// The kernels that add rows in order.
         fn ordered(owners: Owners) -> OrderedKernels<Self>;
     }
-}
-
-/// The kernels that add rows in order.
-#[derive(Clone, Copy)]
-pub struct OrderedKernels<T: DeviceData> {
-    /// Adds the rows of keys of a single piece.
-    add: &'static Kernel<(
-        Global<T>,
-        Global<u32>,
-        Global<i32>,
-        GlobalMut<T>,
-        OrderedAddArgs,
-    )>,
-    /// Sums later pieces.
-    sum: &'static Kernel<(
-        Global<T>,
-        Global<u32>,
-        Global<i32>,
-        GlobalMut<f32>,
-        OrderedAddArgs,
-    )>,
-    /// Adds first pieces and the sums of later ones.
-    fold: &'static Kernel<(
-        Global<T>,
-        Global<u32>,
-        Global<i32>,
-        Global<f32>,
-        GlobalMut<T>,
-        OrderedAddArgs,
-    )>,
 }
 
 macro_rules! kernels {

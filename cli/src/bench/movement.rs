@@ -26,7 +26,7 @@ pub enum Operation {
     Scatter,
     /// Rows are added to them by the L2 cache.
     ScatterAdd,
-    /// Rows are added to them in the order of the source.
+    /// Rows are added to them in an order that depends on the indices alone.
     ScatterAddInOrder,
     /// Rows of a table are summed, as many at a time as a group has.
     EmbeddingBag,
