@@ -89,13 +89,14 @@ impl ScatterAdd {
         }
     }
 
-    /// The same scatter-adds, which add the rows with the same index in an order that depends on the indices alone, so that
+    /// The same scatter-adds, which add the rows with the same index in an order that depends on the indices alone. So
     /// each run has the same result. Sums are in f32, and rounded to the element type once.
     ///
-    /// The rows with one index are cut into pieces: 2ⁿ rows, as many as have at most 32 KiB, but from 64 to 256 of them.
-    /// The rows of the first piece are added to the table's row one after the other. Each other piece is summed alone, in the
-    /// order of the source, and its sum is added after the pieces before it. The pieces depend on the length of a row
-    /// and the rows with the index alone. So the result is the same on every device.
+    /// The rows with one index are cut into pieces, in the order of the source. A piece has 2ⁿ rows: as many as have at
+    /// most 32 KiB, but from 64 to 256 of them. The rows of the first piece are added to the table's row one after the
+    /// other. Each other piece is summed alone, in the order of the source. Its sum is added after the pieces before it.
+    /// The pieces depend on the length of a row and on the rows with the index alone, so the result is the same on every
+    /// device. An index with at most 64 rows has the plain order of the source.
     ///
     /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 16
     /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,

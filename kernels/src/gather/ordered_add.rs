@@ -2,9 +2,10 @@
 //! indices alone. Sums are in f32, and the same in every run and on every device.
 //!
 //! The rows of the source are sorted by the row of the table that they name, its *key*. The rows of a key are cut into
-//! *pieces* of 2^[`piece_bits`](OrderedAddArgs::piece_bits) rows; the last piece may be shorter. The first piece is added to the table's
-//! row, row after row. Each later piece is summed by owners of its own, row after row. Its sum is added to the table's
-//! row after the pieces before it. So a key with most of the rows keeps many threads busy. Three kernels do it:
+//! *pieces* of 2^[`piece_bits`](OrderedAddArgs::piece_bits) rows; the last piece may be shorter. The first piece is added
+//! to the table's row, row after row. Each later piece is summed by owners of its own, row after row. Its sum is added to
+//! the table's row after the pieces before it. So a key with most of the rows keeps many threads busy. Three kernels do
+//! it:
 //!
 //! | kernel | rows |
 //! |---|---|
@@ -58,6 +59,33 @@ struct SortedRows<T: Float> {
 type Sums<S> = Fragment<f32, <<S as Owners>::Row as ThreadValue>::Val>;
 
 impl<T: Float + Default> SortedRows<T> {
+    /// The thread's owner among `owners`, with the thread's columns of the rows; nothing if there is no such owner or
+    /// column.
+    #[inline(always)]
+    fn of_owner<S: Owners>(
+        source: Global<T>,
+        keys: Global<u32>,
+        order: Global<i32>,
+        args: OrderedAddArgs,
+        owners: i32,
+    ) -> Option<(i32, Self)> {
+        // SAFETY: nothing is read through this tensor. It places the thread.
+        let [owner, column] =
+            unsafe { Tensor::new(keys, RowMajor::new([owners, args.columns], 0)) }
+                .local_tile::<S::Tile>((block_idx().x, block_idx().y))
+                .partition::<S::Columns>(thread_idx())
+                .bound()
+                .coordinate(0);
+        let rows = SortedRows {
+            source,
+            keys,
+            order,
+            args,
+            column,
+        };
+        (owner < owners && column < args.columns).then_some((owner, rows))
+    }
+
     /// The thread's columns of a row of the table.
     ///
     /// # Safety
@@ -196,15 +224,9 @@ unsafe fn ordered_add<S: Owners, T: Float + Default>(
     table: GlobalMut<T>,
     args: OrderedAddArgs,
 ) {
-    let Some((first, column)) = place::<S>(keys, args.rows, args.columns) else {
+    let Some((first, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, args.rows)
+    else {
         return;
-    };
-    let rows = SortedRows {
-        source,
-        keys,
-        order,
-        args,
-        column,
     };
     // SAFETY: the launcher promises the keys.
     let (key, is_owner) = unsafe {
@@ -237,15 +259,9 @@ unsafe fn ordered_sum<S: Owners, T: Float + Default>(
     partials: GlobalMut<f32>,
     args: OrderedAddArgs,
 ) {
-    let Some((chunk, column)) = place::<S>(keys, args.chunks(), args.columns) else {
+    let chunks = args.chunks();
+    let Some((chunk, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, chunks) else {
         return;
-    };
-    let rows = SortedRows {
-        source,
-        keys,
-        order,
-        args,
-        column,
     };
     // SAFETY: the launcher promises the keys and the rows. The chunk's row of the sums belongs to this owner.
     unsafe {
@@ -254,7 +270,7 @@ unsafe fn ordered_sum<S: Owners, T: Float + Default>(
         };
         let mut sums = Sums::<S>::filled(0.0);
         rows.add_piece::<S>(&mut sums, piece.key, piece.begin);
-        let at = i64::from(chunk) * i64::from(args.columns) + i64::from(column);
+        let at = i64::from(chunk) * i64::from(args.columns) + i64::from(rows.column);
         Tensor::new(partials.offset(at), RowMajor::new([1, rows.columns()], 0))
             .partition_partial::<S::Sum>(0u32)
             .store_with(|column| sums.get(column));
@@ -275,18 +291,12 @@ unsafe fn ordered_fold<S: Owners, T: Float + Default>(
     table: GlobalMut<T>,
     args: OrderedAddArgs,
 ) {
-    let Some((chunk, column)) = place::<S>(keys, args.chunks(), args.columns) else {
+    let chunks = args.chunks();
+    let Some((chunk, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, chunks) else {
         return;
     };
-    let rows = SortedRows {
-        source,
-        keys,
-        order,
-        args,
-        column,
-    };
-    // SAFETY: the launcher promises the keys, the rows and the sums. The key is a row of the table, which belongs to this
-    // owner.
+    // SAFETY: the launcher promises the keys, the rows and the sums. The key is a row of the table, which belongs to
+    // this owner.
     unsafe {
         let Some(piece) = rows.later_piece(chunk) else {
             return;
@@ -301,7 +311,7 @@ unsafe fn ordered_fold<S: Owners, T: Float + Default>(
         // The later pieces begin in successive chunks.
         let left = keys_below(keys, args.rows, piece.key + 1) - piece.begin;
         let later = ((left - 1) >> args.piece_bits) + 1;
-        let at = i64::from(chunk) * i64::from(args.columns) + i64::from(column);
+        let at = i64::from(chunk) * i64::from(args.columns) + i64::from(rows.column);
         let extent = [later, rows.columns()];
         let partials = RowMajor::new(extent, i64::from(args.columns));
         let partials = Tensor::new(sums_of_pieces.offset(at), partials);
@@ -328,19 +338,8 @@ impl OrderedAddArgs {
     }
 }
 
-/// The thread's owner among `owners`, and its first column, if there are such.
-#[inline(always)]
-fn place<S: Owners>(keys: Global<u32>, owners: i32, columns: i32) -> Option<(i32, i32)> {
-    // SAFETY: nothing is read through this tensor. It places the thread.
-    let [owner, column] = unsafe { Tensor::new(keys, RowMajor::new([owners, columns], 0)) }
-        .local_tile::<S::Tile>((block_idx().x, block_idx().y))
-        .partition::<S::Columns>(thread_idx())
-        .bound()
-        .coordinate(0);
-    (owner < owners && column < columns).then_some((owner, column))
-}
-
-/// The third kernel may have 128 registers. It needs fewer, but told so, the assembler does not spill to have more blocks.
+/// The third kernel may have 128 registers. It needs fewer, but told so, the assembler does not spill to have more
+/// blocks.
 macro_rules! instances {
     ($($(#[$doc:meta])* $add:ident $sum:ident $fold:ident = $owners:ident, $element:ty;)+) => {
         instantiate! {$(
