@@ -11,9 +11,9 @@ use crate::Result;
 
 /// Indices, sorted on the device. Positions with the same index stay in their order.
 ///
-/// With `n` indices of a table of `rows` rows, a digit of 8 bits at a time is sorted: `⌈log₂(rows + 1) / 8⌉` times
+/// With `n` indices of a table of `rows` rows, a digit of 9 bits at a time is sorted: `⌈log₂(rows + 1) / 9⌉` times
 /// three launches, which read and write 8 bytes for each index. The memory is scratch memory: 16 bytes for each index,
-/// and a count of 4 bytes for 16 of them.
+/// and a count of 4 bytes for 8 of them.
 pub(crate) struct Sorted {
     /// Rows of the table in increasing order. An index of no row is the number of rows, which comes last.
     keys: Scratch<u32>,

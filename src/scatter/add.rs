@@ -98,7 +98,7 @@ impl ScatterAdd {
     /// The pieces depend on the length of a row and on the rows with the index alone, so the result is the same on every
     /// device. An index with at most 64 rows has the plain order of the source.
     ///
-    /// It sorts the indices on the device first: three launches for each 8 bits of the table's number of rows, and 16
+    /// It sorts the indices on the device first: three launches for each 9 bits of the table's number of rows, and 16
     /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,
     /// and each row of the source is read once. With more rows than a piece has, there is scratch memory for a row of
     /// f32 for each piece.

@@ -1,7 +1,7 @@
 //! Sorting: the positions of keys in the order of the keys, equal keys in the order of their positions.
 //!
 //! It is a radix sort: a stable counting sort of one digit of the keys after the other, the lowest digit first. Keys
-//! are rows of a table, so that a table of up to 2¹⁶ rows takes two digits. Each digit takes three launches:
+//! are rows of a table, so that a table of less than 2¹⁸ rows takes two digits. Each digit takes three launches:
 //! [`sort_count`], [`sort_scan`], [`sort_place`]. The result does not depend on the order in which blocks run.
 
 use cutlet_device::{
@@ -17,7 +17,7 @@ use super::args::report_miss;
 use super::{Indices, OutOfRange};
 
 /// Bits of a digit.
-pub const DIGIT_BITS: u32 = 8;
+pub const DIGIT_BITS: u32 = 9;
 /// Values of a digit.
 const DIGITS: usize = 1 << DIGIT_BITS;
 /// Warps of a block.
@@ -122,8 +122,13 @@ pub unsafe fn sort_keys(
     });
 }
 
-/// A thread has the counter of one value.
-type DigitOfThread = Tv<L!(256:1@1), L!(1:1@0)>;
+/// A thread has the counters of two successive values.
+type DigitsOfThread = Tv<L!(256:2@1), L!(2:1@1)>;
+/// A number for each value of a digit.
+type OfDigits = Fixed<L!((1, 512):(512, 1))>;
+const _: () = assert!(covers_exactly::<DigitsOfThread>(tile_extent::<
+    L!((1, 512):(1@0, 1@1)),
+>()));
 /// Bytes of a block's counters.
 const COUNTERS: u32 = (DIGITS * size_of::<u32>()) as u32;
 
@@ -140,10 +145,10 @@ pub unsafe fn sort_count(keys: Global<u32>, counts: GlobalMut<u32>, args: SortAr
         (
             Tensor::new(keys, args.row()).local_tile::<Chunk>(chunk),
             Tensor::new(counts, args.counts()).local_tile::<OfBlock>((0u32, block_idx().x)),
-            Tensor::new(counters, Fixed::<L!((1, 256):(256, 1))>::new()),
+            Tensor::new(counters, OfDigits::new()),
         )
     };
-    let own = own.partition::<DigitOfThread>(thread_idx());
+    let own = own.partition::<DigitsOfThread>(thread_idx());
 
     own.store_with(|_| 0);
     sync_threads();
@@ -153,16 +158,16 @@ pub unsafe fn sort_count(keys: Global<u32>, counts: GlobalMut<u32>, args: SortAr
             atomic_add(counters, args.digit(key), 1);
         });
     sync_threads();
-    let counted = own.value(0, 0);
+    let counted = own.load(0);
     counts
-        .partition::<CountOfThread>(thread_idx())
-        .store_with(|_| counted);
+        .partition::<CountsOfThread>(thread_idx())
+        .store_with(|v| counted.get(v));
 }
 
 /// The counts of a block: a column of all counts.
-type OfBlock = L!((256, 1):(1@0, 1@1));
-/// A thread has the count of one value.
-type CountOfThread = Tv<L!(256:1@0), L!(1:1@1)>;
+type OfBlock = L!((512, 1):(1@0, 1@1));
+/// A thread has the counts of two successive values.
+type CountsOfThread = Tv<L!(256:2@0), L!(2:1@0)>;
 
 /// Counts of a value that its scanning block adds at a time.
 type Scanned = L!((1, 1024):(1@0, 1@1));
@@ -269,9 +274,9 @@ fn inclusive_scan(value: u32) -> u32 {
 }
 
 /// The counters of all warps: a row for each warp.
-type WarpCounters = Fixed<L!((8, 256):(256, 1))>;
-/// A thread has the counters of one value.
-type DigitOfAllWarps = Tv<L!(256:1@1), L!(8:1@0)>;
+type WarpCounters = Fixed<L!((8, 512):(512, 1))>;
+/// A thread has the counters of two successive values.
+type DigitsOfAllWarps = Tv<L!(256:2@1), L!((8, 2):(1@0, 1@1))>;
 /// All lanes of a warp have the beginning of their warp's counters.
 type CountersOfWarp = Tv<L!((32, 8):(0@1, 1@0)), L!(1:1@1)>;
 
@@ -332,7 +337,7 @@ pub unsafe fn sort_place(
             Tensor::new(keys, args.row()).local_tile::<Chunk>(chunk),
             Tensor::new(values, args.row()).local_tile::<Chunk>(chunk),
             Tensor::new(counts, args.counts()).local_tile::<OfBlock>((0u32, block_idx().x)),
-            Tensor::new(totals, Fixed::<L!((256, 1):(1, 256))>::new()),
+            Tensor::new(totals, Fixed::<L!((512, 1):(1, 512))>::new()),
         )
     };
     let own_keys = keys.partition::<ChunkThreads>(thread_idx());
@@ -340,28 +345,29 @@ pub unsafe fn sort_place(
     let exists = |v| own_keys.bound().holds(v);
     // SAFETY: the counters are as many as their layout has.
     let counters = unsafe { Tensor::new(memory.counters, WarpCounters::new()) };
-    let of_digit = counters.partition::<DigitOfAllWarps>(thread_idx());
+    let of_digits = counters.partition::<DigitsOfAllWarps>(thread_idx());
     let of_warp = counters
         .partition_broadcast::<CountersOfWarp>(thread_idx())
         .engine_at(0);
 
-    of_digit.store_with(|_| 0);
+    of_digits.store_with(|_| 0);
     sync_threads();
     // The place of each key among those of its warp with the same digit.
     let in_warp = key.map(|v, key| count_peers(of_warp, args.digit(key), exists(v)));
     sync_threads();
     // Loaded no earlier, so that a thread needs fewer registers.
     let value = values.partition::<ChunkThreads>(thread_idx()).load(0);
-    let in_block = begins_in_block(&of_digit, memory.sums);
-    let before_digit = scan_block(
-        totals.partition::<CountOfThread>(thread_idx()).value(0, 0),
-        memory.sums,
-    );
-    let begin = before_digit.before + counts.partition::<CountOfThread>(thread_idx()).value(0, 0);
+    let in_block = begins_in_block(&of_digits, memory.sums);
+    let total = totals.partition::<CountsOfThread>(thread_idx()).load(0);
+    let below = scan_block(total.get(0) + total.get(1), memory.sums).before;
+    let before_block = counts.partition::<CountsOfThread>(thread_idx()).load(0);
     // SAFETY: there is a shift for each value of a digit.
     unsafe { Tensor::new(memory.shifts, OfDigits::new()) }
-        .partition::<DigitOfThread>(thread_idx())
-        .store_with(|_| begin.wrapping_sub(in_block));
+        .partition::<DigitsOfThread>(thread_idx())
+        .store_with(|v| {
+            let below = if v == 0 { below } else { below + total.get(0) };
+            (below + before_block.get(v)).wrapping_sub(in_block[v])
+        });
     sync_threads();
     each::<<ChunkThreads as ThreadValue>::Val>(|v| {
         if exists(v) {
@@ -378,26 +384,28 @@ pub unsafe fn sort_place(
     unsafe { write_in_turn(&memory, &keys, sorted_keys, sorted_values, args) };
 }
 
-/// A number for each value of a digit.
-type OfDigits = Fixed<L!((1, 256):(256, 1))>;
-
 /// Replaces the counters of each value of the digit, of all warps, by where its keys begin when those of the block are
-/// sorted. Returns where those of the thread's value begin.
+/// sorted. Returns where those of the thread's two values begin.
 #[inline(always)]
 fn begins_in_block(
-    of_digit: &Partition<Shared<u32>, WarpCounters, DigitOfAllWarps>,
+    of_digits: &Partition<Shared<u32>, WarpCounters, DigitsOfAllWarps>,
     sums: Shared<u32>,
-) -> u32 {
-    let counted = of_digit.load(0);
-    let all = (0..WARPS).fold(0, |sum, warp| sum + counted.get(warp));
-    let begin = scan_block(all, sums).before;
+) -> [u32; 2] {
+    let counted = of_digits.load(0);
+    let of_value = |value: usize| {
+        let first = value * WARPS;
+        (first..first + WARPS).fold(0, |sum, v| sum + counted.get(v))
+    };
+    let (first, second) = (of_value(0), of_value(1));
+    let begin = scan_block(first + second, sums).before;
     let mut next = begin;
-    of_digit.store_with(|warp| {
+    // The warps of the first value come before those of the second.
+    of_digits.store_with(|v| {
         let this = next;
-        next += counted.get(warp);
+        next += counted.get(v);
         this
     });
-    begin
+    [begin, begin + first]
 }
 
 /// Writes the block's sorted keys and values to their places among all.
@@ -441,7 +449,7 @@ unsafe fn write_in_turn(
 #[inline(always)]
 fn count_peers(counters: Shared<u32>, digit: i64, exists: bool) -> u32 {
     let mut peers = ballot(exists);
-    each::<L!(8:1)>(|bit| {
+    each::<L!(9:1)>(|bit| {
         let has = digit >> bit & 1 != 0;
         let with = ballot(has);
         peers &= if has { with } else { !with };
