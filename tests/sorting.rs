@@ -29,13 +29,14 @@ fn counts_of_many_blocks_are_scanned() {
             stream.download(&scanned).unwrap(),
             stream.download(&totals).unwrap(),
         );
-        for value in 0..values {
+        let of_values = scanned.chunks(blocks).zip(counts.chunks(blocks));
+        for ((scanned, counts), total) in of_values.zip(totals) {
             let mut before = 0;
-            for at in value * blocks..(value + 1) * blocks {
-                assert_eq!(scanned[at], before, "count {at} of {blocks} blocks");
-                before += counts[at];
+            for (scanned, count) in scanned.iter().zip(counts) {
+                assert_eq!(*scanned, before, "{blocks} blocks");
+                before += count;
             }
-            assert_eq!(totals[value], before);
+            assert_eq!(total, before, "{blocks} blocks");
         }
     }
 }
