@@ -3,13 +3,14 @@
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::rows::{
-    gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16, gather_short1,
-    gather_short2, gather_short4, gather_short16,
+    gather_kilo16, gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16,
+    gather_page16, gather_short1, gather_short2, gather_short4, gather_short16,
 };
+use cutlet_kernels::gather::shapes;
 
 use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, Reach, RowOperation, Unit,
-    expect_no_capture,
+    expect_no_capture, tile_of,
 };
 use crate::{Matrix, MatrixMut, Result};
 
@@ -146,6 +147,15 @@ impl Gather {
             out_of_range: self.out_of_range,
         };
         let (tile, misses) = (reach.tile(), &mut self.misses);
+        match (reach.is_wide(), operation.to.columns() * size_of::<T>()) {
+            (true, 1024) => {
+                return operation.launch(&gather_kilo16, tile_of::<shapes::Kilo16>(), misses);
+            }
+            (true, 4096) => {
+                return operation.launch(&gather_page16, tile_of::<shapes::Page16>(), misses);
+            }
+            _ => {}
+        }
         match (unit, reach) {
             (_, Reach::Long16) => operation.launch(&gather_long16, tile, misses),
             (_, Reach::Medium16) => operation.launch(&gather_medium16, tile, misses),

@@ -13,7 +13,7 @@ mod sorted;
 pub use index::Index;
 pub use out_of_range::OutOfRange;
 
-pub(crate) use access::{Access, Reach, Unit, to_next_row};
+pub(crate) use access::{Access, Reach, Unit, tile_of, to_next_row};
 pub(crate) use index::IndexView;
 pub(crate) use launch::{RowKernel, RowOperation};
 pub(crate) use misses::{Misses, expect_no_capture};

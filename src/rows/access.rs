@@ -76,11 +76,11 @@ impl Reach {
     /// Rows and units of a block's tile.
     pub fn tile(self) -> [usize; 2] {
         match self {
-            Reach::Long16 => tile::<shapes::Long16>(),
-            Reach::Medium16 => tile::<shapes::Medium16>(),
-            Reach::Short16 => tile::<shapes::Short16>(),
-            Reach::Long => tile::<shapes::Long>(),
-            Reach::Short => tile::<shapes::Short>(),
+            Reach::Long16 => tile_of::<shapes::Long16>(),
+            Reach::Medium16 => tile_of::<shapes::Medium16>(),
+            Reach::Short16 => tile_of::<shapes::Short16>(),
+            Reach::Long => tile_of::<shapes::Long>(),
+            Reach::Short => tile_of::<shapes::Short>(),
         }
     }
 }
@@ -103,6 +103,7 @@ pub fn to_next_row(rows: usize, ld: usize) -> usize {
     if rows > 1 { ld } else { 0 }
 }
 
-fn tile<S: Shape>() -> [usize; 2] {
+/// Rows and units of a shape's tile.
+pub fn tile_of<S: Shape>() -> [usize; 2] {
     tile_extent::<S::Tile>().map(|extent| extent as usize)
 }

@@ -45,6 +45,10 @@ unsafe fn gather<S: Shape, T: DeviceData + Default>(
 row_instances! { gather:
     /// 16-byte accesses, rows of 2 KiB and more.
     gather_long16 = Long16, u32;
+    /// 16-byte accesses, rows of 4 KiB, each in one tile.
+    gather_page16 = Page16, u32;
+    /// 16-byte accesses, rows of 1 KiB, each in one tile.
+    gather_kilo16 = Kilo16, u32;
     /// 16-byte accesses, rows from 256 bytes.
     gather_medium16 = Medium16, u32;
     /// 16-byte accesses, short rows.

@@ -31,6 +31,14 @@ shape! {
     Long16: L!((16, 512):(1@0, 1@1)), L!((128, 2):(4@1, 1@0)), L!((4, 8):(1@1, 2@0)), 4
 }
 shape! {
+    /// Rows of 4 KiB, each in one tile, in 16-byte accesses: 8 rows by 1024 words.
+    Page16: L!((8, 1024):(1@0, 1@1)), L!(256:4@1), L!((4, 8):(1@1, 1@0)), 4
+}
+shape! {
+    /// Rows of 1 KiB, each in one tile, in 16-byte accesses: 32 rows by 256 words.
+    Kilo16: L!((32, 256):(1@0, 1@1)), L!((64, 4):(4@1, 1@0)), L!((4, 8):(1@1, 4@0)), 4
+}
+shape! {
     /// Rows from 256 bytes, in 16-byte accesses: 128 rows by 64 words.
     Medium16: L!((128, 64):(1@0, 1@1)), L!((16, 16):(4@1, 1@0)), L!((4, 8):(1@1, 16@0)), 4
 }
