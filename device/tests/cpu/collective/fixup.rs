@@ -31,10 +31,15 @@ fn check_fixup<Values: StaticLayout>(partials: &[f32], sum: f32) {
             let thread = warpgroup_thread_idx();
             let number = partials[split as usize] * (1 + atom) as f32;
             let mut accumulators = Fragment::<f32, Values>::filled(number);
-            let fixup = Fixup::new(memory, ArrivalCounters::at(words), M_ATOMS, splits);
+            let fixup = Fixup::new(memory, ArrivalCounters::at(words), M_ATOMS);
             let tile_and_atom = (atom / M_ATOMS, atom % M_ATOMS);
+            let share = Share {
+                nth: split,
+                count: splits,
+                first: atom / M_ATOMS * splits,
+            };
             // SAFETY: each block has a split of its own, and there is memory for all of them.
-            if unsafe { fixup.add(tile_and_atom, split, thread, &mut accumulators) } {
+            if unsafe { fixup.add(tile_and_atom, share, thread, &mut accumulators) } {
                 let expected = sum * (1 + atom) as f32;
                 each::<Values>(|v| assert_eq!(accumulators.get(v), expected));
                 complete[atom as usize].fetch_add(1, Relaxed);
