@@ -1,8 +1,9 @@
-//! Launches of row operations: a grid over tiles of rows, several times if rows are very long.
+//! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{View, ViewMut};
 use cutlet_kernels::gather::RowArgs;
+use cutlet_layout_core::Raster;
 
 use super::{IndexView, Misses, OutOfRange, to_next_row};
 use crate::{Matrix, MatrixMut, Result};
@@ -43,22 +44,23 @@ impl<T: DeviceData> RowOperation<'_, T> {
         let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
         let columns = units(self.to.columns());
         let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
-        // Tiles of a row are along the grid's y axis, which has a low limit: the longest rows take several launches.
-        let at_once = tile[1] * stream.device().limits().grid[1] as usize;
+        let tile_rows = self.rows.div_ceil(tile[0]);
+        let most = stream.device().limits().grid[0] as usize;
+        let at_once = tile[1] * (most / tile_rows.max(1)).max(1);
         for first in (0..columns).step_by(at_once) {
             let columns = at_once.min(columns - first);
-            let grid = (
-                self.rows.div_ceil(tile[0]) as u32,
-                columns.div_ceil(tile[1]) as u32,
-            );
+            let tiles = [tile_rows, columns.div_ceil(tile[1])].map(|count| count as u32);
+            let tiles = Raster::planned(tiles, 1);
             let args = RowArgs {
                 table_rows: self.table_rows as i64,
                 ld_from: units(to_next_row(self.from.rows(), self.from.ld())) as i64,
                 ld_to: units(to_next_row(self.to.rows(), self.to.ld())) as i64,
+                tiles,
                 rows: self.rows as i32,
                 columns: columns as i32,
                 wide_indices: self.indices.wide(),
                 out_of_range: self.out_of_range.policy(),
+                padding: 0,
             };
             let rest = |address: u64, len: usize| {
                 // A table without rows has no elements to skip.
@@ -75,7 +77,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
                 let (address, len) = rest(self.to.view.address(), self.to.view.len());
                 let to = ViewMut::<U>::from_raw(self.to.view.device(), address, len)?;
                 let args = (from, self.indices.words(), to, &mut misses.first, args);
-                stream.launch(&function, grid, args)?;
+                stream.launch(&function, tiles.size(), args)?;
             }
         }
         Ok(())

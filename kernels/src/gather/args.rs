@@ -1,7 +1,7 @@
 //! Arguments of an operation on rows: extents, the type of the indices, and what an index outside of the table means.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, atomic_min};
-use cutlet_layout_core::{BoundGather, Gather, RowMajor, StaticLayout};
+use cutlet_layout_core::{BoundGather, Divisor, Gather, Raster, RowMajor, StaticLayout};
 
 use super::Indices;
 
@@ -15,6 +15,9 @@ pub struct RowArgs {
     pub ld_from: i64,
     /// Units from one row to the next of the matrix that is written.
     pub ld_to: i64,
+    /// The tiles of these rows, one for each block: those of a row follow each other, so that blocks that run at the same
+    /// time access whole rows.
+    pub tiles: Raster<Divisor>,
     /// Rows of the matrix that is not the table: one for each index.
     pub rows: i32,
     /// Units in a row.
@@ -23,6 +26,8 @@ pub struct RowArgs {
     pub wide_indices: u32,
     /// What an index outside of the table means.
     pub out_of_range: OutOfRange,
+    /// Unused.
+    pub padding: u32,
 }
 
 /// What becomes of a row whose index is no row of the table.

@@ -6,8 +6,7 @@ use cutlet_layout_core::{Bound, Tensor};
 use super::args::report_misses;
 use super::{RowArgs, Shape, row_instances};
 
-/// Copies row `indices[r]` of the table to row `r` of the output. Each block copies one tile, and the grid's x counts
-/// tiles of rows.
+/// Copies row `indices[r]` of the table to row `r` of the output. Each block copies one tile.
 ///
 /// # Safety
 /// Table, indices and output must have these extents, and `first_miss` one element.
@@ -26,7 +25,7 @@ unsafe fn gather<S: Shape, T: DeviceData + Default>(
             Tensor::new(output, args.plain_rows(args.ld_to)),
         )
     };
-    let tile = (block_idx().x, block_idx().y);
+    let tile = args.tiles.tile(block_idx().x);
     let from = table
         .local_tile::<S::Tile>(tile)
         .partition::<S::Threads>(thread_idx());

@@ -44,7 +44,7 @@ pub(super) unsafe fn store_rows<S: Shape, E: EngineMut<Element: DeviceData + Def
             Tensor::new(table, args.named_rows(indices, args.ld_to)),
         )
     };
-    let tile = (block_idx().x, block_idx().y);
+    let tile = args.tiles.tile(block_idx().x);
     let from = source
         .local_tile::<S::Tile>(tile)
         .partition::<S::Threads>(thread_idx());
