@@ -58,6 +58,10 @@ const LEAST_WEIGHT: f32 = 0.05;
 const OTHER_LINES: f32 = 0.3;
 /// The weight of the instance's average over all problems. The problem itself, if it was measured, has a weight of 1.
 const AVERAGE_WEIGHT: f32 = 1.0;
+/// What is added to an instance's error, divided by the weight of what is known of it. Of many instances, the one with the
+/// least estimate is mostly one whose estimate is too low, and that is likelier the less is known. Left out, picks cost 1.8 %
+/// instead of 1.7 % on an H200, and 3.0 % instead of 2.7 % on an H100, where shapes were predicted from others.
+const DOUBT: f32 = 0.05;
 /// Problems by which the average of an instance is drawn towards 0.
 const DRAWN_BY: f32 = 6.0;
 /// Rounds in which the averages of problems and of instances are found. Each is measured against the other.
@@ -315,7 +319,7 @@ impl Neighbours {
     /// The problems at these places, with these weights.
     pub(super) fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
         let average = |(errors, averages): (&Vec<Errors>, &[f32; LANES])| {
-            let mut sum = averages.map(|average| AVERAGE_WEIGHT * average);
+            let mut sum = averages.map(|average| AVERAGE_WEIGHT * average + DOUBT);
             let mut weights = [AVERAGE_WEIGHT; LANES];
             for &(place, weight) in &near {
                 let Errors { of, known } = &errors[place];
@@ -348,7 +352,9 @@ impl Neighbours {
     /// instances.
     pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
         let errors = self.errors.get(instance.nth / LANES);
-        errors.map_or(1.0, |errors| f64::from(errors[instance.nth % LANES]).exp())
+        errors.map_or(f64::from(DOUBT).exp(), |errors| {
+            f64::from(errors[instance.nth % LANES]).exp()
+        })
     }
 }
 
@@ -402,8 +408,9 @@ pub(super) mod tests {
         let (near, far) = ([520, 512, 8192], [1, 64, 1 << 24]);
         let name = "bf16_64x64x64_1x1_ws";
         assert_ne!(factor(near, name), factor(far, name));
-        // Only instances for K-major operands were measured.
-        assert_eq!(factor(near, "bf16_64x64x64_1x1_ws_mm"), 1.0);
+        // Only instances for K-major operands were measured. Of the others, nothing is known at any problem.
+        let unknown = "bf16_64x64x64_1x1_ws_mm";
+        assert_eq!(factor(near, unknown), factor(far, unknown));
         for known in ["NVIDIA H200", "NVIDIA H100 80GB HBM3"] {
             assert!(Measured::on(known).is_some(), "{known}");
         }
