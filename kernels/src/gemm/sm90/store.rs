@@ -121,9 +121,12 @@ where
     }
 
     /// Whether partial output is written, or the fixup runs. One branch for both: most launches do neither, and wait for the
-    /// answer.
+    /// answer. Groups have neither.
     #[inline(always)]
     fn has_partials(&self, work: WorkTile) -> bool {
+        if S::IS_GROUPED {
+            return false;
+        }
         let (writes_partials, runs_fixup) =
             const { (writes_partials::<Epi>(), runs_fixup::<C, Epi>()) };
         let has_splits = runs_fixup && work.share.count > 1;
