@@ -26,16 +26,30 @@ struct Case {
 
 /// The median time of a launch, by events around several.
 fn time(stream: &Stream, mut launch: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let mut times = Vec::new();
+    let [time] = interleaved(stream, |_: usize| launch())?;
+    Ok(time)
+}
+
+/// The median times of `N` kinds of launches, by events around several of a kind. Kinds take turns, so that the GPU's clocks
+/// are the same for all.
+fn interleaved<const N: usize>(
+    stream: &Stream,
+    mut launch: impl FnMut(usize) -> Result<()>,
+) -> Result<[Duration; N]> {
+    let mut times = [const { Vec::new() }; N];
     for _ in 0..ROUNDS {
-        let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
-        start.record(stream)?;
-        (0..LAUNCHES).try_for_each(|_| launch())?;
-        end.record(stream)?;
-        times.push(end.elapsed_since(&start)? / LAUNCHES as u32);
+        for (kind, times) in times.iter_mut().enumerate() {
+            let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
+            start.record(stream)?;
+            (0..LAUNCHES).try_for_each(|_| launch(kind))?;
+            end.record(stream)?;
+            times.push(end.elapsed_since(&start)? / LAUNCHES as u32);
+        }
     }
-    times.sort_unstable();
-    Ok(times[ROUNDS / 2])
+    Ok(times.map(|mut times| {
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    }))
 }
 
 /// Elements that are not all alike, so that the GPU does not save power.
@@ -127,14 +141,15 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let ends = stream.upload(&ends)?;
         let (gemm, a) = (Gemm::new(), Matrix::row_major(&a, m, k)?);
-        let grouped = time(&stream, || {
-            let b = MatrixBatch::packed(&b, groups, k, n, Order::ColMajor)?;
+        let [grouped, plain] = interleaved(&stream, |kind| {
             let c = MatrixMut::row_major(&mut c, m, n)?;
-            gemm.run_grouped(&stream, 1.0, a, &ends, b, 0.0, c)
-        })?;
-        let plain = time(&stream, || {
-            let c = MatrixMut::row_major(&mut c, m, n)?;
-            gemm.run(&stream, 1.0, a, Matrix::col_major(&b, k, n)?, 0.0, c)
+            match kind {
+                0 => {
+                    let b = MatrixBatch::packed(&b, groups, k, n, Order::ColMajor)?;
+                    gemm.run_grouped(&stream, 1.0, a, &ends, b, 0.0, c)
+                }
+                _ => gemm.run(&stream, 1.0, a, Matrix::col_major(&b, k, n)?, 0.0, c),
+            }
         })?;
         let flops = 2.0 * (m * n * k) as f64;
         println!(
@@ -175,38 +190,35 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
     let mut rows = IndexedRows::new(&stream)?;
     let mut gather = Gather::new(&stream)?;
     let flops = 2.0 * (m * n * k) as f64;
-    let print = |what: &str, time: Duration| {
+    let times: [Duration; 4] = interleaved(&stream, |kind| {
+        if kind == 2 {
+            let to = MatrixMut::row_major(&mut gathered, m, k)?;
+            gather.enqueue(table, &indices, to)?;
+        }
+        let a = Matrix::row_major(&gathered, m, k)?;
+        let c = MatrixMut::row_major(&mut c, m, n)?;
+        match kind {
+            1 => gemm.run_gathered(&stream, 1.0, table, rows.by(&indices)?, b, 0.0, c),
+            3 => {
+                let c = MatrixMut::row_major(&mut of_c, table_rows, n)?;
+                gemm.run_scattered(&stream, 1.0, a, b, 0.0, c, rows.by(&indices)?)
+            }
+            _ => gemm.run(&stream, 1.0, a, b, 0.0, c),
+        }
+    })?;
+    let kinds = [
+        "rows in order",
+        "gathered rows",
+        "a gather, then the product",
+        "scattered rows",
+    ];
+    for (kind, time) in kinds.into_iter().zip(times) {
         let seconds = time.as_secs_f64();
         println!(
-            "{what}: {:.1} µs, {:.0} TFLOP/s",
+            "{kind}: {:.1} µs, {:.0} TFLOP/s",
             seconds * 1e6,
             flops / seconds / 1e12
         );
-    };
-    // Twice, because the first product warms the GPU up.
-    for _ in 0..2 {
-        let plain = time(&stream, || {
-            let a = Matrix::row_major(&gathered, m, k)?;
-            gemm.run(&stream, 1.0, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)
-        })?;
-        print("rows in order", plain);
-        let of_table = time(&stream, || {
-            let c = MatrixMut::row_major(&mut c, m, n)?;
-            gemm.run_gathered(&stream, 1.0, table, rows.by(&indices)?, b, 0.0, c)
-        })?;
-        print("gathered rows", of_table);
-        let unfused = time(&stream, || {
-            gather.enqueue(table, &indices, MatrixMut::row_major(&mut gathered, m, k)?)?;
-            let a = Matrix::row_major(&gathered, m, k)?;
-            gemm.run(&stream, 1.0, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)
-        })?;
-        print("a gather, then the product", unfused);
-        let to_table = time(&stream, || {
-            let a = Matrix::row_major(&gathered, m, k)?;
-            let c = MatrixMut::row_major(&mut of_c, table_rows, n)?;
-            gemm.run_scattered(&stream, 1.0, a, b, 0.0, c, rows.by(&indices)?)
-        })?;
-        print("scattered rows", to_table);
     }
     rows.check()?;
     gather.check()
