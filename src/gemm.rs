@@ -467,8 +467,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run). Also if there is not an index for each row of A, if A or the table is column-major, if
-    /// there is a residual, or if the table has another type than the kernels write: that of A, or `i32` for `i8`.
+    /// As [`run`](Self::run). Also if there is not an index for each row of A, if A or the table is column-major, or if
+    /// there is a residual. Also if the table has another type than the kernels write: that of A, or `i32` for `i8`.
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
     pub fn run_scattered<T: Element<D>>(
         &self,

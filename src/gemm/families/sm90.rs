@@ -683,24 +683,13 @@ mod tests {
             ("bf16_128x112x64_4x1_coop_kkm", 0.0),
             ("bf16_128x96x64_1x2_coop_kkm", 0.0),
         ] {
-            check_partials(
-                name,
-                [70, 200, 640],
-                Way::Splits(2, OutputPath::Fixup),
-                beta,
-            );
-            check_partials(
-                name,
-                [129, 72, 200],
-                Way::Splits(3, OutputPath::Fixup),
-                beta,
-            );
-            check_partials(
-                name,
-                [30, 40, 1000],
-                Way::Splits(9, OutputPath::Fixup),
-                beta,
-            );
+            for (extents, splits) in [
+                ([70, 200, 640], 2),
+                ([129, 72, 200], 3),
+                ([30, 40, 1000], 9),
+            ] {
+                check_partials(name, extents, Way::Splits(splits, OutputPath::Fixup), beta);
+            }
         }
     }
 
@@ -733,24 +722,18 @@ mod tests {
             ("bf16_128x112x64_1x1_coop", -1.0),
             ("bf16_192x192x64_1x2_coop3", 0.0),
         ] {
-            check_partials(
-                name,
-                [140, 300, 640],
-                Way::Splits(2, OutputPath::SecondKernel),
-                beta,
-            );
-            check_partials(
-                name,
-                [201, 202, 200],
-                Way::Splits(3, OutputPath::SecondKernel),
-                beta,
-            );
-            check_partials(
-                name,
-                [30, 40, 1000],
-                Way::Splits(9, OutputPath::SecondKernel),
-                beta,
-            );
+            for (extents, splits) in [
+                ([140, 300, 640], 2),
+                ([201, 202, 200], 3),
+                ([30, 40, 1000], 9),
+            ] {
+                check_partials(
+                    name,
+                    extents,
+                    Way::Splits(splits, OutputPath::SecondKernel),
+                    beta,
+                );
+            }
         }
     }
 }

@@ -328,13 +328,17 @@ pub fn streamed_tiles(
     k_tiles: usize,
     clusters: usize,
 ) -> StreamedTiles {
-    let quantum = (count * k_tiles).div_ceil(clusters);
     StreamedTiles {
         first: first as u32,
         count: count as u32,
         k_tiles: divisor(k_tiles),
-        quantum: divisor(quantum),
+        quantum: divisor(quantum(count, k_tiles, clusters)),
     }
+}
+
+/// K-tiles of `count` streamed tiles that each of the clusters has.
+fn quantum(count: usize, k_tiles: usize, clusters: usize) -> usize {
+    (count * k_tiles).div_ceil(clusters)
 }
 
 fn divisor(number: usize) -> Divisor {
@@ -528,8 +532,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
                 0 => real(shares.div_ceil(clusters)),
                 // Of the streamed tiles, each cluster has a part of a round.
                 _ => {
-                    let quantum = (streamed * k_tiles).div_ceil(clusters);
-                    real((shares - streamed) / clusters) + real(quantum) / real(k_tiles)
+                    let quantum = real(quantum(streamed, k_tiles, clusters));
+                    real((shares - streamed) / clusters) + quantum / real(k_tiles)
                 }
             },
             k_tiles: real(match splits * instance.cluster_k as usize {
@@ -552,7 +556,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
 
     /// K-tiles of streamed tiles that each cluster has.
     fn quantum(&self) -> usize {
-        (self.streamed * self.tiled.input.k_tiles(self.tiled.instance)).div_ceil(self.clusters)
+        let k_tiles = self.tiled.input.k_tiles(self.tiled.instance);
+        quantum(self.streamed, k_tiles, self.clusters)
     }
 
     /// Blocks that run at the same time.
