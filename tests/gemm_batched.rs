@@ -2,6 +2,7 @@
 //! groups, epilogues and graphs. Elements are −1, 0 and 1, so that every sum is exact.
 
 mod convert;
+mod small;
 
 use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -10,6 +11,7 @@ use cutlet::{
     MatrixMut, Order, Result, Stream, gemm_batched,
 };
 use half::{bf16, f16};
+use small::{small, upload};
 
 /// What C has where nothing writes it.
 const UNTOUCHED: i32 = 77;
@@ -48,17 +50,6 @@ impl Place {
             _ => 1 + self.index(count - 1, rows - 1, columns - 1),
         }
     }
-}
-
-/// Numbers from −1 to 1.
-fn small(len: usize, seed: u64) -> Vec<i32> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    (0..len).map(|_| random.i32(-1..=1)).collect()
-}
-
-fn upload<T: Convert>(stream: &Stream, numbers: &[i32]) -> Result<Buffer<T>> {
-    let elements: Vec<T> = numbers.iter().map(|&number| T::of(number.into())).collect();
-    Ok(stream.upload(&elements)?)
 }
 
 /// A batch of products.

@@ -3,14 +3,16 @@
 //! every sum is exact.
 
 mod convert;
+mod small;
 
 use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Buffer, Device, Element, Error, Gemm, Index, IndexedRows, Matrix,
-    MatrixBatch, MatrixMut, Order, OutOfRange, Result, Stream,
+    MatrixBatch, MatrixMut, Order, OutOfRange, Stream,
 };
 use half::{bf16, f16};
+use small::{small, upload};
 
 /// What C has where nothing writes it.
 const UNTOUCHED: i32 = 77;
@@ -48,17 +50,6 @@ const ALIGNED: Case = Case {
     table_rows: 200,
     ..PLAIN
 };
-
-/// Numbers from −1 to 1.
-fn small(len: usize, seed: u64) -> Vec<i32> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    (0..len).map(|_| random.i32(-1..=1)).collect()
-}
-
-fn upload<T: Convert>(stream: &Stream, numbers: &[i32]) -> Result<Buffer<T>> {
-    let elements: Vec<T> = numbers.iter().map(|&number| T::of(number.into())).collect();
-    Ok(stream.upload(&elements)?)
-}
 
 fn numbers<T: Convert>(stream: &Stream, buffer: &Buffer<T>) -> Vec<f64> {
     let elements = stream.download(buffer).unwrap();
