@@ -24,6 +24,52 @@ struct Case {
     spread: usize,
 }
 
+/// What is timed.
+const CASES: [Case; 6] = [
+    Case {
+        groups: 64,
+        rows: 128,
+        n: 4096,
+        k: 7168,
+        spread: 64,
+    },
+    Case {
+        groups: 64,
+        rows: 128,
+        n: 4096,
+        k: 7168,
+        spread: 0,
+    },
+    Case {
+        groups: 4,
+        rows: 8192,
+        n: 4096,
+        k: 7168,
+        spread: 0,
+    },
+    Case {
+        groups: 8,
+        rows: 1024,
+        n: 7168,
+        k: 2048,
+        spread: 300,
+    },
+    Case {
+        groups: 128,
+        rows: 512,
+        n: 1536,
+        k: 2048,
+        spread: 200,
+    },
+    Case {
+        groups: 128,
+        rows: 512,
+        n: 2048,
+        k: 768,
+        spread: 200,
+    },
+];
+
 /// The median time of a launch, by events around several.
 fn time(stream: &Stream, mut launch: impl FnMut() -> Result<()>) -> Result<Duration> {
     let [time] = interleaved(stream, |_: usize| launch())?;
@@ -74,50 +120,7 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
         return Ok(());
     }
     let stream = device.stream()?;
-    for case in [
-        Case {
-            groups: 64,
-            rows: 128,
-            n: 4096,
-            k: 7168,
-            spread: 64,
-        },
-        Case {
-            groups: 64,
-            rows: 128,
-            n: 4096,
-            k: 7168,
-            spread: 0,
-        },
-        Case {
-            groups: 4,
-            rows: 8192,
-            n: 4096,
-            k: 7168,
-            spread: 0,
-        },
-        Case {
-            groups: 8,
-            rows: 1024,
-            n: 7168,
-            k: 2048,
-            spread: 300,
-        },
-        Case {
-            groups: 128,
-            rows: 512,
-            n: 1536,
-            k: 2048,
-            spread: 200,
-        },
-        Case {
-            groups: 128,
-            rows: 512,
-            n: 2048,
-            k: 768,
-            spread: 200,
-        },
-    ] {
+    for case in CASES {
         let Case {
             groups,
             rows,

@@ -70,13 +70,6 @@ impl<C: ClusterShape> StreamKTileScheduler<C> {
         }
     }
 
-    /// Gives the running block the whole tiles of the cluster with index `slot`. Each cluster of the launch must take a
-    /// different slot.
-    #[inline(always)]
-    pub fn take_slot(&mut self, slot: u32) {
-        self.whole.take_slot(slot);
-    }
-
     /// The index of the running cluster.
     #[inline(always)]
     fn cluster() -> u32 {
