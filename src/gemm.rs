@@ -15,6 +15,7 @@ mod plan;
 mod precision;
 mod problem;
 mod registry;
+mod swiglu;
 mod tune;
 mod tuning_file;
 
@@ -657,6 +658,14 @@ mod sealed {
             choice: Choice<'_>,
         ) -> Result<Chosen<Self, D>> {
             registry::plan(Self::families(), Self::TYPES, stream, problem, choice)
+        }
+
+        fn plan_gated(
+            stream: &Stream,
+            problem: &Problem<'_, Self, D>,
+            kernel: Option<&str>,
+        ) -> Result<Option<Chosen<Self, D>>> {
+            registry::plan_gated(Self::families(), stream, problem, kernel)
         }
     }
 }

@@ -176,15 +176,27 @@ fn gpu(ordinal: usize) -> Finding {
             let (major, minor) = device.compute_capability().unwrap_or_default();
             let gib = memory.map_or(0.0, |(_, total)| total as f64 / f64::from(1 << 30));
             let what = format!(
-                "{}, compute capability {major}.{minor}, {} multiprocessors, {gib:.0} GiB",
+                "{}, compute capability {major}.{minor}, {} multiprocessors{}, {gib:.0} GiB",
                 device.name(),
-                device.multiprocessors()
+                device.multiprocessors(),
+                clusters(&device)
             );
             let finding = with_kernels(&cutlet_kernels::PTX, (major, minor), what);
             let cuda = cutlet_host::driver_version().unwrap_or_default();
             with_ptx(&cutlet_kernels::PTX, (major, minor), cuda, finding)
         }
         Err(error) => Finding::missing("gpu", error, "check `nvidia-smi`"),
+    }
+}
+
+/// The clusters that a GPU has room for: GPUs of the same name differ in that. Nothing for a GPU without clusters.
+fn clusters(device: &Device) -> String {
+    let at_a_time = |blocks| device.clusters_at_a_time(blocks).ok();
+    match (device.compute_capability(), at_a_time(4), at_a_time(8)) {
+        (Some((9.., _)), Some(of_four), Some(of_eight)) => {
+            format!(" ({of_four} clusters of 4 at a time, {of_eight} of 8)")
+        }
+        _ => String::new(),
     }
 }
 

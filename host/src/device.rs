@@ -69,6 +69,8 @@ struct Inner {
     highest_clock: Option<f64>,
     /// The group of each multiprocessor, measured at the first query.
     groups: OnceLock<Vec<u32>>,
+    /// How many clusters of 1, 2, 4, 8 and 16 blocks run at the same time, asked for at the first query.
+    clusters: [OnceLock<u32>; 5],
     place: Place,
     modules: ModuleCache,
     scratch: ScratchPool,
@@ -235,6 +237,10 @@ impl Device {
         &self.inner.groups
     }
 
+    pub(crate) fn known_clusters(&self) -> &[OnceLock<u32>; 5] {
+        &self.inner.clusters
+    }
+
     pub(crate) fn place(&self) -> &Place {
         &self.inner.place
     }
@@ -290,6 +296,7 @@ fn cpu() -> Inner {
         memory_rate: None,
         highest_clock: None,
         groups: OnceLock::new(),
+        clusters: Default::default(),
         place: Place::Cpu,
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
@@ -343,6 +350,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         memory_rate: memory_rate(&context, multiprocessors)?,
         highest_clock: highest_clock(&context)?,
         groups: OnceLock::new(),
+        clusters: Default::default(),
         place: Place::Gpu(Gpu {
             context,
             capability,

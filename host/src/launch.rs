@@ -187,6 +187,39 @@ pub(crate) unsafe fn launch_gpu<A: KernelArgs>(
     unsafe { launch_pointers(entry, name, bounds, config, stream, &mut pointers) }
 }
 
+/// How many clusters of a kernel with these bounds run on its GPU at the same time.
+pub(crate) fn max_active_clusters(entry: Entry, bounds: LaunchBounds) -> Result<u32> {
+    let mut cluster = cluster_attribute(bounds);
+    let launch = CUlaunchConfig {
+        gridDimX: bounds.cluster(),
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: bounds.threads(),
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: bounds.shared_bytes(),
+        hStream: ptr::null_mut(),
+        attrs: &mut cluster,
+        numAttrs: 1,
+    };
+    let mut clusters = 0;
+    // SAFETY: the handle is a loaded function's, the configuration lives past the call, and the driver writes one int.
+    let code = unsafe { sys::cuOccupancyMaxActiveClusters(&mut clusters, entry.function, &launch) };
+    check("asking how many clusters run at the same time", code)?;
+    Ok(u32::try_from(clusters).unwrap_or(0))
+}
+
+/// The attribute of a launch in clusters.
+fn cluster_attribute(bounds: LaunchBounds) -> CUlaunchAttribute {
+    // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
+    let mut attribute: CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = bounds.cluster();
+    attribute.value.clusterDim.y = 1;
+    attribute.value.clusterDim.z = 1;
+    attribute
+}
+
 /// The part of [`launch_gpu`] that does not depend on the types of the arguments.
 ///
 /// # Safety
@@ -204,11 +237,7 @@ unsafe fn launch_pointers(
     let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
     let mut count = 0;
     if bounds.cluster() > 1 {
-        let attribute = &mut attributes[count];
-        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attribute.value.clusterDim.x = bounds.cluster();
-        attribute.value.clusterDim.y = 1;
-        attribute.value.clusterDim.z = 1;
+        attributes[count] = cluster_attribute(bounds);
         count += 1;
     }
     if config.overlap_previous && entry.can_begin_early {

@@ -1,4 +1,4 @@
-//! Topology: which multiprocessors of a GPU are in one GPC.
+//! Topology: which multiprocessors of a GPU are in one GPC, and how many clusters they have room for.
 //!
 //! The blocks of a cluster run in one GPC, and the multiprocessors of a GPC share a path to the L2
 //! cache. The driver does not tell the GPCs, so launches with clusters of several sizes find them.
@@ -10,7 +10,7 @@ use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 use crate::args::LaunchArgs;
 use crate::device::Place;
 use crate::gpu::Gpu;
-use crate::launch::launch_gpu;
+use crate::launch::{launch_gpu, max_active_clusters};
 use crate::module::{Entry, Request};
 use crate::{Device, LaunchConfig, Limits, Result, Stream};
 
@@ -75,6 +75,42 @@ impl Device {
             _ => vec![0; count],
         };
         Ok(known.get_or_init(|| found))
+    }
+
+    /// How many clusters of so many blocks run at the same time, if a multiprocessor has room for one block. A cluster runs
+    /// within one GPC, and GPUs of the same name differ in how many multiprocessors their GPCs have. On GPUs without
+    /// clusters, and on the CPU, as many as there are multiprocessors for.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// assert_eq!(device.clusters_at_a_time(1)?, device.multiprocessors());
+    /// assert!(device.clusters_at_a_time(8)? <= device.multiprocessors() / 8);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) if the GPU has no clusters of this size.
+    ///
+    /// # Panics
+    /// If `blocks` is not 1, 2, 4, 8 or 16.
+    pub fn clusters_at_a_time(&self, blocks: u32) -> Result<u32> {
+        let known = match blocks {
+            1 | 2 | 4 | 8 | 16 => &self.known_clusters()[blocks.ilog2() as usize],
+            _ => panic!("a cluster has 1, 2, 4, 8 or 16 blocks, not {blocks}"),
+        };
+        if let Some(&clusters) = known.get() {
+            return Ok(clusters);
+        }
+        let found = match self.place() {
+            Place::Gpu(gpu) if blocks > 1 && gpu.capability >= (9, 0) => {
+                let entry = self.entry(gpu)?;
+                gpu.make_current()?;
+                max_active_clusters(entry, bounds(blocks, self.limits()))?
+            }
+            _ => self.multiprocessors() / blocks,
+        };
+        Ok(*known.get_or_init(|| found))
     }
 
     /// The kernel, allowed clusters of all sizes in [`CLUSTERS`].

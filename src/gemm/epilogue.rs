@@ -57,6 +57,9 @@ pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
     pub residual: Option<Matrix<'a, D>>,
     pub activation: Option<Activation>,
+    /// Whether the product's columns are gates and ups by turns: C is `silu(alpha·gate) · (alpha·up)`, and has half as
+    /// many columns.
+    pub is_gated: bool,
 }
 
 impl<D: DeviceData> Default for EpilogueArgs<'_, D> {
@@ -65,6 +68,7 @@ impl<D: DeviceData> Default for EpilogueArgs<'_, D> {
             bias: None,
             residual: None,
             activation: None,
+            is_gated: false,
         }
     }
 }
@@ -77,9 +81,17 @@ impl<D: DeviceData> Clone for EpilogueArgs<'_, D> {
 impl<D: DeviceData> Copy for EpilogueArgs<'_, D> {}
 
 impl<D: DeviceData> EpilogueArgs<'_, D> {
-    /// Whether nothing is fused.
+    /// Whether there is neither a bias, nor a residual, nor an activation.
     pub fn are_none(&self) -> bool {
         self.bias.is_none() && self.residual.is_none() && self.activation.is_none()
+    }
+
+    /// The columns of B for a C of so many columns.
+    pub fn columns_of_b(&self, columns: usize) -> usize {
+        match self.is_gated {
+            false => columns,
+            true => 2 * columns,
+        }
     }
 
     /// What is fused with the transposed product.
@@ -87,7 +99,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
         EpilogueArgs {
             bias: self.bias.map(Bias::transposed),
             residual: self.residual.map(Matrix::transposed),
-            activation: self.activation,
+            ..self
         }
     }
 
@@ -155,6 +167,7 @@ pub struct EpilogueShape {
     bias: Option<(BiasAlong, u64)>,
     residual: Option<(Order, usize, u64)>,
     activation: Option<Activation>,
+    is_gated: bool,
 }
 
 impl fmt::Display for EpilogueShape {
@@ -175,9 +188,10 @@ impl fmt::Display for EpilogueShape {
             )?,
             None => write!(f, ", no residual")?,
         }
-        match self.activation {
-            Some(activation) => write!(f, ", {activation:?}"),
-            None => write!(f, ", no activation"),
+        match (self.activation, self.is_gated) {
+            (_, true) => write!(f, ", SwiGLU"),
+            (Some(activation), _) => write!(f, ", {activation:?}"),
+            (None, _) => write!(f, ", no activation"),
         }
     }
 }
@@ -193,6 +207,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
                 .residual
                 .map(|it| (it.order(), it.ld(), alignment(it.view.address()))),
             activation: self.activation,
+            is_gated: self.is_gated,
         }
     }
 }

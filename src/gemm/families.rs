@@ -83,7 +83,16 @@ fn speed(device: &Device) -> DeviceSpeed {
     DeviceSpeed {
         multiprocessors: device.multiprocessors(),
         memory_rate: measured_memory_rate(device).unwrap_or_else(stated),
+        clusters: [1, 2, 4, 8].map(|blocks| clusters_at_a_time(device, blocks)),
     }
+}
+
+/// Clusters of so many blocks that run at the same time. A device that has no such clusters is refused at the launch.
+fn clusters_at_a_time(device: &Device, blocks: u32) -> u32 {
+    let fitting = device.multiprocessors() / blocks;
+    device
+        .clusters_at_a_time(blocks)
+        .map_or(fitting, |it| it.min(fitting))
 }
 
 /// Bytes that the device's memory brings all multiprocessors in a clock.

@@ -99,7 +99,11 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             disjoint("gemm", "the indices", rows.addresses(), addresses_c.clone())?;
         }
         agree("the columns of A and the rows of B", a.columns(), b.rows())?;
-        agree("the columns of B and C", b.columns(), c.columns())?;
+        let what = match epilogue.is_gated {
+            false => "the columns of B and C",
+            true => "the columns of B, and twice those of C,",
+        };
+        agree(what, b.columns(), epilogue.columns_of_b(c.columns()))?;
         in_stream("gemm", stream, "A", a.view)?;
         in_stream("gemm", stream, "B", b.view)?;
         in_stream("gemm", stream, "C", c.view.view())?;
@@ -278,13 +282,14 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         }
     }
 
-    /// (m, n, k).
+    /// (m, n, k) of the product.
     pub fn extents(&self) -> (usize, usize, usize) {
         let m = match self.rows {
             Rows::Own | Rows::OfA(_) => self.c.rows(),
             Rows::OfC(_) => self.a.rows(),
         };
-        (m, self.c.columns(), self.a.columns())
+        let n = self.epilogue.columns_of_b(self.c.columns());
+        (m, n, self.a.columns())
     }
 
     /// Whether the product has no elements.

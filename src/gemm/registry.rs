@@ -36,6 +36,16 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         problem: &Problem<'_, T, D>,
         kernel: Option<&str>,
     ) -> Result<Option<Planned<T, D>>>;
+
+    /// [`plan`](Self::plan) for a problem whose epilogue is gated.
+    fn plan_gated(
+        &self,
+        _: &Stream,
+        _: &Problem<'_, T, D>,
+        _: Option<&str>,
+    ) -> Result<Option<Planned<T, D>>> {
+        Ok(None)
+    }
 }
 
 /// What the kernels in a list of candidates fuse with the product.
@@ -141,6 +151,17 @@ pub fn plan<T: Operand, D: DeviceData>(
     }
 }
 
+/// The plan for a gated problem. None if no kernel of this device fuses gates with the product, or none of this name.
+pub fn plan_gated<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Result<Option<Chosen<T, D>>> {
+    let found = fastest(families, stream, problem, kernel)?;
+    Ok(found.fastest.map(Chosen::from))
+}
+
 /// The plan with the kernel that was measured to be the fastest. None if the problem was not measured, or if the kernel
 /// does not solve it here: then the families' estimates choose, as without a tuning.
 fn tuned<T: Operand, D: DeviceData>(
@@ -178,7 +199,11 @@ fn fastest<T: Operand, D: DeviceData>(
             found.refusals.push(error);
             continue;
         }
-        let Some(planned) = family.plan(stream, problem, kernel)? else {
+        let planned = match problem.epilogue.is_gated {
+            false => family.plan(stream, problem, kernel)?,
+            true => family.plan_gated(stream, problem, kernel)?,
+        };
+        let Some(planned) = planned else {
             continue;
         };
         let fastest = &mut found.fastest;

@@ -166,6 +166,46 @@ impl<C: ClusterShape> TileScheduler for StreamK<'_, C> {
     }
 }
 
+/// A scheduler of the same tiles for a C of half as many columns, whose tiles are half as wide.
+#[derive(Clone, Copy, Debug)]
+pub struct HalfColumns<S>(pub S);
+
+impl<S: TileScheduler> TileScheduler for HalfColumns<S> {
+    type WorkTiles = S::WorkTiles;
+    const IS_GROUPED: bool = S::IS_GROUPED;
+
+    #[inline(always)]
+    fn work_tiles(&self) -> S::WorkTiles {
+        self.0.work_tiles()
+    }
+
+    #[inline(always)]
+    fn begin(&self, work: WorkTile) -> (u32, u32) {
+        let (row, column) = self.0.begin(work);
+        (row, column / 2)
+    }
+
+    #[inline(always)]
+    fn k_tiles(&self) -> u32 {
+        self.0.k_tiles()
+    }
+
+    #[inline(always)]
+    fn k_tile_count(&self, work: WorkTile) -> u32 {
+        self.0.k_tile_count(work)
+    }
+
+    #[inline(always)]
+    fn claims_slot(&self) -> bool {
+        self.0.claims_slot()
+    }
+
+    #[inline(always)]
+    fn origin(&self, work: WorkTile) -> GroupOrigin {
+        self.0.origin(work)
+    }
+}
+
 /// What a launch of groups passes besides [`Args`](super::args::Args), whose rows are those of A, or of each A.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]

@@ -11,8 +11,9 @@
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
 //! | `row_store` | from accumulators to named rows of C |
+//! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`instance`] | what the host knows of a kernel |
-//! | [`instances`], [`grouped_instances`], [`row_instances`] | the kernels that the library launches |
+//! | [`instances`], [`grouped_instances`] | the kernels that the library launches |
 
 mod config;
 mod epilogue_subtiles;
@@ -24,11 +25,11 @@ mod kernel;
 mod loader;
 mod mainloop;
 mod partial_output;
-pub mod row_instances;
 mod row_loader;
 mod row_store;
 mod store;
+mod swiglu_store;
 
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm};
+pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm, swiglu_gemm};

@@ -12,6 +12,7 @@ mod launch;
 mod named_rows;
 mod prefetch;
 mod sm_affinity;
+mod swiglu;
 mod tma_operand;
 
 use std::fmt::Display;
@@ -22,13 +23,13 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
 };
-use cutlet_kernels::gemm::sm90::grouped_instances::{GROUPED_BF16, GROUPED_F16};
+use cutlet_kernels::gemm::sm90::grouped_instances::{
+    GATHERED_BF16, GATHERED_F16, GROUPED_BF16, GROUPED_F16, SCATTERED_BF16, SCATTERED_F16,
+    SWIGLU_BF16, SWIGLU_F16,
+};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
-};
-use cutlet_kernels::gemm::sm90::row_instances::{
-    GATHERED_BF16, GATHERED_F16, SCATTERED_BF16, SCATTERED_F16,
 };
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
@@ -50,6 +51,7 @@ use fixup::FixupCounters;
 use grouped::GroupedInstance;
 use launch::{Prepared, To, Workspace};
 use named_rows::{GatheredInstance, ScatteredInstance};
+use swiglu::SwigluInstance;
 use tma_operand::TmaOperand;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
@@ -70,6 +72,8 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     fn gathered() -> &'static [GatheredInstance<Self>];
     /// The kernels that scatter C.
     fn scattered() -> &'static [ScatteredInstance<Self>];
+    /// The kernels that fuse SwiGLU.
+    fn swiglu() -> &'static [SwigluInstance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
     /// The epilogue that computes GELU.
@@ -84,7 +88,7 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $linear:ident,
+    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $linear:ident,
         $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Sixteen for $element {
@@ -99,6 +103,9 @@ macro_rules! sixteen {
             }
             fn scattered() -> &'static [ScatteredInstance<Self>] {
                 $scattered
+            }
+            fn swiglu() -> &'static [SwigluInstance<Self>] {
+                $swiglu
             }
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
                 $linear
@@ -116,9 +123,9 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, LINEAR_BF16,
+    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, LINEAR_BF16,
         GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, LINEAR_F16,
+    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, LINEAR_F16,
         GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
@@ -219,7 +226,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr,
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, $gated:expr,
         names $names:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
@@ -268,20 +275,29 @@ macro_rules! family {
                     ..it
                 }))
             }
+
+            fn plan_gated(
+                &self,
+                stream: &Stream,
+                problem: &Problem<'_, $t, $c>,
+                kernel: Option<&str>,
+            ) -> Result<Option<Planned<$t, $c>>> {
+                $gated(stream, problem, kernel)
+            }
         }
     };
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, names candidates
+    ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, swiglu::swiglu, names candidates
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
+    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
+    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None), names plain_candidates
 }
 
 /// Plans a C of the operands' type.

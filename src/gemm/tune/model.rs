@@ -23,6 +23,8 @@ pub struct DeviceSpeed {
     pub multiprocessors: u32,
     /// Bytes that memory brings for each multiprocessor in a clock, as the driver states it.
     pub memory_rate: f64,
+    /// Clusters of 1, 2, 4 and 8 blocks that run at the same time, one block a multiprocessor.
+    pub clusters: [u32; 4],
 }
 
 /// What the time of a kernel depends on.
@@ -285,15 +287,6 @@ fn real(number: usize) -> f64 {
     number as i64 as f64
 }
 
-/// Clusters of `blocks` blocks that run at the same time, one block a multiprocessor. Not all GPCs have multiprocessors
-/// for whole clusters of more than two blocks.
-fn clusters_at_a_time(multiprocessors: u32, blocks: u32) -> u32 {
-    match blocks {
-        0..=2 => multiprocessors / blocks,
-        _ => multiprocessors * 10 / 11 / blocks,
-    }
-}
-
 /// The candidate of this launch. None if it takes more clocks than `most`.
 fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<T, Epi>> {
     if PING_PONG * launch.rounds * launch.multiply() + launch.path.least() > most {
@@ -433,8 +426,8 @@ impl<T, Epi> Tiled<T, Epi> {
 
     /// Clusters that can run at the same time.
     fn most_clusters(&self) -> usize {
-        let multiprocessors = self.input.device.multiprocessors;
-        clusters_at_a_time(multiprocessors, self.instance.blocks_of_cluster()).max(1) as usize
+        let blocks = self.instance.blocks_of_cluster();
+        self.input.device.clusters[blocks.ilog2() as usize].max(1) as usize
     }
 
     /// How many tiles of clusters to stream, if any: those that do not fill a wave, or these and a wave before.

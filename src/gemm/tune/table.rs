@@ -18,11 +18,13 @@ use super::model::{CostInput, DeviceSpeed, by_model};
 pub const H200: DeviceSpeed = DeviceSpeed {
     multiprocessors: 132,
     memory_rate: 18.81,
+    clusters: [132, 66, 30, 15],
 };
 /// What the driver states of an H100 with HBM3.
 const H100: DeviceSpeed = DeviceSpeed {
     multiprocessors: 132,
     memory_rate: 12.83,
+    clusters: [132, 66, 30, 15],
 };
 
 /// A device that instances were timed on.

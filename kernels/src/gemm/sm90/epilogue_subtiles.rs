@@ -67,6 +67,12 @@ impl<C: Config> SubtileBuffer<C> {
         let elements = consumer.own(64 * C::STAGED_COLUMNS, 0);
         Self(self.0.offset(i64::from(elements)))
     }
+
+    /// The same memory for a configuration of half as many columns, whose buffers must be alike.
+    #[inline(always)]
+    pub fn as_half<H: Config<Element = C::Element>>(self) -> SubtileBuffer<H> {
+        SubtileBuffer(self.0)
+    }
 }
 
 /// How a subtile lies in shared memory: in lines along rows, or along columns where C is column-major. A line is a row of

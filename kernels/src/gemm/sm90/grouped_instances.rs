@@ -1,26 +1,42 @@
 //! The kernels of the family for batches and groups of products. Names are those of [`instances`](super::instances), with
-//! `grouped` in front of what follows the type.
+//! the operation in front of what follows the type:
+//!
+//! | operation | |
+//! |---|---|
+//! | `grouped` | products of matrices |
+//! | `gathered` | rows of A are those of a table that indices name |
+//! | `scattered` | rows of C are those of a table that indices name |
+//! | `swiglu` | columns are gates and ups by turns |
+//!
+//! One kernel serves single products and groups.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(gemm_sm90), target_arch = "nvptx64"),
+    allow(unused_imports, unused_macros)
+)]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
-use cutlet_device::{GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate};
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::instance::{GroupedArguments, Instance};
-use super::{Config, Sm90, Storage, grouped_gemm};
+use super::instance::{
+    GatheredArguments, GroupedArguments, Instance, ScatteredArguments, SwigluArguments,
+};
+use super::{Config, Sm90, Storage, gathered_gemm, grouped_gemm, scattered_gemm, swiglu_gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
 };
 use crate::gemm::epilogue::Scale;
+use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::GroupArgs;
 
-/// Kernels of an element type; under which condition they are compiled for the GPU, and which other kernels' PTX is derived
-/// from theirs.
+/// Kernels of an operation for an element type; under which condition they are compiled for the GPU, and which other
+/// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $element:ty, compiled if $condition:tt, also $also:tt:
+    ($(#[$list_doc:meta])* $list:ident of $element:ty, $operation:ident, $arguments:ident,
+        compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty;)+
     ) => {
         $(
@@ -29,53 +45,121 @@ macro_rules! instances_of {
             pub mod $name {
                 use super::*;
 
+                /// The configuration of a tile of so many columns.
+                type OfColumns<const N: usize, const EPI_N: usize> =
+                    Sm90<$element, $a, $b, K, Tile<$m, N>, $stages, $cluster, $consumers, EpilogueTile<EPI_N>>;
                 /// The configuration.
-                pub type Kernel = Sm90<$element, $a, $b, K, Tile<$m, $n>, $stages, $cluster, $consumers,
-                    EpilogueTile<{ epilogue_n($n) }>>;
+                pub type Kernel = OfColumns<$n, { epilogue_n($n) }>;
+                /// The configuration with half the columns.
+                #[allow(dead_code, reason = "few operations use it")]
+                type Half = OfColumns<{ $n / 2 }, { epilogue_n($n / 2) }>;
 
-                instantiate! {
-                    #[doc = concat!("The kernel: ", stringify!($element), ".")]
-                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
-                        arch = "sm_90a", also = $also)]
-                    pub unsafe fn $name(
-                        #[grid_constant] map_a: &TensorMap,
-                        #[grid_constant] map_b: &TensorMap,
-                        #[grid_constant] map_c: &TensorMap,
-                        c: GlobalMut<$element>,
-                        workspace: GlobalMut<f32>,
-                        args: Args,
-                        epilogue: Scale,
-                        groups: GroupArgs,
-                        #[shared] storage: Storage<Kernel>,
-                    ) = grouped_gemm::<Kernel, Scale>;
-                }
+                kernel! { $name $element, $cluster, also $also, $operation }
             }
         )+
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$element, Scale, GroupedArguments<$element, Scale>>] =
+        pub static $list: &[Instance<$element, Scale, $arguments<$element>>] =
             &[$(#[cfg(gemm_sm90)] Instance::new::<$name::Kernel>(&$name::$name),)+];
+    };
+}
+
+/// The kernel of an operation.
+macro_rules! kernel {
+    ($name:ident $element:ty, $cluster:ty, also $also:tt, grouped_gemm) => {
+        instantiate! {
+            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                arch = "sm_90a", also = $also)]
+            pub unsafe fn $name(
+                #[grid_constant] map_a: &TensorMap,
+                #[grid_constant] map_b: &TensorMap,
+                #[grid_constant] map_c: &TensorMap,
+                c: GlobalMut<$element>,
+                workspace: GlobalMut<f32>,
+                args: Args,
+                epilogue: Scale,
+                groups: GroupArgs,
+                #[shared] storage: Storage<Kernel>,
+            ) = grouped_gemm::<Kernel, Scale>;
+        }
+    };
+    ($name:ident $element:ty, $cluster:ty, also $also:tt, gathered_gemm) => {
+        instantiate! {
+            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                arch = "sm_90a", also = $also)]
+            pub unsafe fn $name(
+                table: Global<$element>,
+                #[grid_constant] map_b: &TensorMap,
+                #[grid_constant] map_c: &TensorMap,
+                c: GlobalMut<$element>,
+                args: Args,
+                epilogue: Scale,
+                groups: GroupArgs,
+                rows: NamedRows,
+                k: i32,
+                #[shared] storage: Storage<Kernel>,
+            ) = gathered_gemm::<Kernel, Scale>;
+        }
+    };
+    ($name:ident $element:ty, $cluster:ty, also $also:tt, scattered_gemm) => {
+        instantiate! {
+            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                arch = "sm_90a", also = $also)]
+            pub unsafe fn $name(
+                #[grid_constant] map_a: &TensorMap,
+                #[grid_constant] map_b: &TensorMap,
+                table: GlobalMut<$element>,
+                args: Args,
+                epilogue: Scale,
+                groups: GroupArgs,
+                rows: NamedRows,
+                #[shared] storage: Storage<Kernel>,
+            ) = scattered_gemm::<Kernel, Scale>;
+        }
+    };
+    ($name:ident $element:ty, $cluster:ty, also $also:tt, swiglu_gemm) => {
+        instantiate! {
+            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                arch = "sm_90a", also = $also)]
+            pub unsafe fn $name(
+                #[grid_constant] map_a: &TensorMap,
+                #[grid_constant] map_b: &TensorMap,
+                #[grid_constant] map_c: &TensorMap,
+                c: GlobalMut<$element>,
+                args: Args,
+                alpha: f32,
+                groups: GroupArgs,
+                #[shared] storage: Storage<Kernel>,
+            ) = swiglu_gemm::<Kernel, Half>;
+        }
     };
 }
 
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A and B] tile, stages, cluster, consumers`.
 macro_rules! instances {
-    ($($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+) => {
+    ($bf16_list:ident, $f16_list:ident by $operation:ident, $arguments:ident:
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+    ) => {
         instances_of! {
             /// Kernels for bf16.
-            GROUPED_BF16 of half::bf16, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of half::bf16, $operation, $arguments, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
         }
         instances_of! {
             /// Kernels for f16.
-            GROUPED_F16 of half::f16, compiled if each_format, also []:
+            $f16_list of half::f16, $operation, $arguments, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
         }
     };
 }
 
 instances! {
+    GROUPED_BF16, GROUPED_F16 by grouped_gemm, GroupedArguments:
     bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_grouped_128x256x64_1x2_coop, f16_grouped_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x256x64_1x1_coop, f16_grouped_128x256x64_1x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
@@ -88,4 +172,29 @@ instances! {
     bf16_grouped_128x128x64_1x1_coop_km, f16_grouped_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong_km, f16_grouped_128x128x64_1x1_pingpong_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x64x64_1x1_ws_km, f16_grouped_64x64x64_1x1_ws_km = [K, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
+}
+
+instances! {
+    GATHERED_BF16, GATHERED_F16 by gathered_gemm, GatheredArguments:
+    bf16_gathered_128x256x64_2x1_coop, f16_gathered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_gathered_128x128x64_1x1_coop, f16_gathered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_gathered_128x256x64_2x1_coop_km, f16_gathered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_gathered_128x128x64_1x1_coop_km, f16_gathered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+}
+
+instances! {
+    SCATTERED_BF16, SCATTERED_F16 by scattered_gemm, ScatteredArguments:
+    bf16_scattered_128x256x64_2x1_coop, f16_scattered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_scattered_128x128x64_1x1_coop, f16_scattered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_scattered_128x256x64_2x1_coop_km, f16_scattered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_scattered_128x128x64_1x1_coop_km, f16_scattered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+}
+
+instances! {
+    SWIGLU_BF16, SWIGLU_F16 by swiglu_gemm, SwigluArguments:
+    bf16_swiglu_128x256x64_2x1_coop, f16_swiglu_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_swiglu_128x256x64_1x2_coop, f16_swiglu_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
+    bf16_swiglu_128x128x64_1x1_coop, f16_swiglu_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_swiglu_128x256x64_2x1_coop_km, f16_swiglu_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_swiglu_128x128x64_1x1_coop_km, f16_swiglu_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
 }

@@ -26,26 +26,26 @@ pub type Arguments<T, Epi> = (
 );
 
 /// The arguments of a kernel for groups: those of any kernel, and the groups.
-pub type GroupedArguments<T, Epi> = (
+pub type GroupedArguments<T> = (
     TensorMap,
     TensorMap,
     TensorMap,
     GlobalMut<T>,
     GlobalMut<f32>,
     Args,
-    Epi,
+    Scale,
     GroupArgs,
 );
 
 /// The arguments of a kernel with a gathered A: the table, maps of B and C, C, the arguments, the epilogue, the groups,
 /// the rows of the table, and its columns.
-pub type GatheredArguments<T, Epi> = (
+pub type GatheredArguments<T> = (
     Global<T>,
     TensorMap,
     TensorMap,
     GlobalMut<T>,
     Args,
-    Epi,
+    Scale,
     GroupArgs,
     NamedRows,
     i32,
@@ -53,14 +53,25 @@ pub type GatheredArguments<T, Epi> = (
 
 /// The arguments of a kernel with a scattered C: maps of A and B, the table, the arguments, the epilogue, the groups,
 /// and the rows of the table.
-pub type ScatteredArguments<T, Epi> = (
+pub type ScatteredArguments<T> = (
     TensorMap,
     TensorMap,
     GlobalMut<T>,
     Args,
-    Epi,
+    Scale,
     GroupArgs,
     NamedRows,
+);
+
+/// The arguments of a kernel whose columns are gates and ups: maps of A, B and C, C, the arguments, alpha and the groups.
+pub type SwigluArguments<T> = (
+    TensorMap,
+    TensorMap,
+    TensorMap,
+    GlobalMut<T>,
+    Args,
+    f32,
+    GroupArgs,
 );
 
 /// A kernel with arguments `A`, and what its configuration says.

@@ -5,6 +5,8 @@
 //! other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
 //! stores. A block stays for the whole launch, and the tile scheduler deals out its work tiles.
 
+use core::marker::PhantomData;
+
 use cutlet_device::collective::{ClusterReduce, CopyProducer};
 use cutlet_device::sm90::{
     Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
@@ -20,6 +22,7 @@ use super::mainloop::WgmmaMainloop;
 use super::row_loader::{RowLoader, TableOfA};
 use super::row_store::RowStore;
 use super::store::TileStore;
+use super::swiglu_store::SwigluStore;
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
@@ -175,6 +178,37 @@ pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
         table,
         rows,
         epilogue,
+    };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let scheduler = grouped::<C>(&args, &groups);
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
+    };
+}
+
+/// [`grouped_gemm`] whose columns are gates and ups by turns: C is `silu(alpha·gate) · (alpha·up)`, and has half as many
+/// columns. `H` is the configuration `C` with half the columns.
+///
+/// # Safety
+/// As [`grouped_gemm`]. The map of C, `c` and the output's extent are those of the C with half as many columns.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub unsafe fn swiglu_gemm<C: Config, H: Config<Element = C::Element>>(
+    map_a: &TensorMap,
+    map_b: &TensorMap,
+    map_c: &TensorMap,
+    c: GlobalMut<C::Element>,
+    args: Args,
+    alpha: f32,
+    groups: GroupArgs,
+    block: Storage<C>,
+) {
+    let () = C::CHECK;
+    let store = ToSwiglu::<_, H> {
+        c,
+        map_c,
+        alpha,
+        half: PhantomData,
     };
     // SAFETY: as promised by the caller.
     unsafe {
@@ -493,6 +527,33 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<C::Element,
     ) -> impl Store<Accumulators = Atoms<C>> + 'a {
         let table = (self.table, self.rows);
         RowStore::<C, Epi, S>::new(table, args, self.epilogue, scheduler, buffer, who)
+    }
+}
+
+/// To C, after gates have met ups.
+struct ToSwiglu<'m, T, H> {
+    c: GlobalMut<T>,
+    map_c: &'m TensorMap,
+    alpha: f32,
+    half: PhantomData<H>,
+}
+
+impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<'_, C::Element, H> {
+    #[inline(always)]
+    fn prefetch_map(&self) {
+        prefetch_tensor_map(self.map_c);
+    }
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        &'a self,
+        args: &'a Args,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        let c = (self.c, self.map_c);
+        SwigluStore::<C, H, S>::new(c, args, self.alpha, scheduler, buffer, who)
     }
 }
 

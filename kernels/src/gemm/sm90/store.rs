@@ -185,6 +185,33 @@ where
         }
     }
 
+    /// Stores the accumulators of the consumer's `nth` M atom.
+    ///
+    /// # Safety
+    /// As [`Store::store`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store_atom(
+        &self,
+        work: WorkTile,
+        nth: usize,
+        accumulators: &mut AtomFragment<C::Mma>,
+        prepared: (TileOfC<C>, EpilogueOperands<Epi>),
+    ) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if self.has_partials(work) {
+                if self.args.output.partial.is_some() {
+                    return self.write_partials(work, nth, accumulators);
+                }
+                if const { runs_fixup::<C, Epi>() } && !self.fix_up(work, nth, accumulators) {
+                    return;
+                }
+            }
+            self.write(work, nth, accumulators, prepared);
+        }
+    }
+
     /// Applies the epilogue to an M atom's accumulators and writes C.
     ///
     /// # Safety
@@ -271,18 +298,7 @@ where
     ) {
         for (nth, accumulators) in accumulators.as_mut().iter_mut().enumerate() {
             // SAFETY: as promised by the caller.
-            unsafe {
-                if self.has_partials(work) {
-                    if self.args.output.partial.is_some() {
-                        self.write_partials(work, nth, accumulators);
-                        continue;
-                    }
-                    if const { runs_fixup::<C, Epi>() } && !self.fix_up(work, nth, accumulators) {
-                        continue;
-                    }
-                }
-                self.write(work, nth, accumulators, prepared);
-            }
+            unsafe { self.store_atom(work, nth, accumulators, prepared) };
         }
     }
 

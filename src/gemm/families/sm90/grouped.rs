@@ -19,7 +19,7 @@ use crate::matrix::{Extents, pointer_mut};
 use crate::{Matrix, Result};
 
 /// A kernel for groups.
-pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T, Scale>>;
+pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T>>;
 
 /// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands, or
 /// something is fused.
@@ -183,8 +183,8 @@ impl Estimate {
 
 /// A kernel that is chosen and loaded.
 struct GroupedLaunch<T: TensorMapElement> {
-    function: Function<GroupedArguments<T, Scale>>,
-    chosen: Chosen<T, GroupedArguments<T, Scale>>,
+    function: Function<GroupedArguments<T>>,
+    chosen: Chosen<T, GroupedArguments<T>>,
 }
 
 impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
@@ -258,7 +258,7 @@ impl<T: Sixteen, A> Chosen<T, A> {
                 ldc: problem.c.ld() as i64,
                 partial: PartialOutput::NONE,
                 partial_extent: [0, 0],
-                extent: [m as i32, n as i32],
+                extent: [m as i32, problem.c.columns() as i32],
             },
             tma: TmaArgs {
                 bytes_a: instance.bytes_a(box_a.extent[1]),

@@ -14,9 +14,9 @@ use crate::gemm::registry::{Launch, Planned};
 use crate::matrix::{pointer, pointer_mut};
 
 /// A kernel that gathers A.
-pub type GatheredInstance<T> = Instance<T, Scale, GatheredArguments<T, Scale>>;
+pub type GatheredInstance<T> = Instance<T, Scale, GatheredArguments<T>>;
 /// A kernel that scatters C.
-pub type ScatteredInstance<T> = Instance<T, Scale, ScatteredArguments<T, Scale>>;
+pub type ScatteredInstance<T> = Instance<T, Scale, ScatteredArguments<T>>;
 
 /// Plans a product of named rows with the fastest kernel, or with the one of this name. None if 16 bytes of the
 /// operands cannot be read at a time, or something is fused.
@@ -58,8 +58,8 @@ pub fn named_rows<T: Sixteen>(
 
 /// A kernel that gathers A, chosen and loaded.
 struct Gathered<T: TensorMapElement> {
-    function: Function<GatheredArguments<T, Scale>>,
-    chosen: Chosen<T, GatheredArguments<T, Scale>>,
+    function: Function<GatheredArguments<T>>,
+    chosen: Chosen<T, GatheredArguments<T>>,
 }
 
 impl<T: Sixteen> Launch<T, T> for Gathered<T> {
@@ -99,8 +99,8 @@ impl<T: Sixteen> Launch<T, T> for Gathered<T> {
 
 /// A kernel that scatters C, chosen and loaded.
 struct Scattered<T: TensorMapElement> {
-    function: Function<ScatteredArguments<T, Scale>>,
-    chosen: Chosen<T, ScatteredArguments<T, Scale>>,
+    function: Function<ScatteredArguments<T>>,
+    chosen: Chosen<T, ScatteredArguments<T>>,
 }
 
 impl<T: Sixteen> Launch<T, T> for Scattered<T> {
