@@ -1,10 +1,10 @@
 //! A layer of a mixture of experts: each token goes through the two experts that its router likes best, and the results
-//! are added with the router's weights. How many rows each expert has stays on the device. The first product reads the
-//! tokens where they are, without a copy that is sorted by expert.
+//! are added with the router's weights. How many rows each expert has stays on the device. The first product applies
+//! SwiGLU to its gates and ups before they reach memory.
 
 use cutlet::{
-    Buffer, Device, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, OutOfRange,
-    Result, RouterWeights, Stream, gemm, swiglu, top_k,
+    Buffer, Device, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, Result, RouterWeights,
+    Stream, gemm, top_k,
 };
 use half::bf16;
 
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     let rows = TOKENS * TOP_K;
     let mut routed = MoeRows::new(&stream, TOKENS, TOP_K, EXPERTS)?;
     routed.route(&choices)?;
-    let results = run_experts(&stream, on_tokens, &routed, &weights)?;
+    let results = run_experts(&stream, on_tokens, &mut routed, &weights)?;
 
     // The results of a token's experts are added.
     let mut sums = stream.zeroed::<bf16>(TOKENS * WIDTH)?;
@@ -105,30 +105,23 @@ fn choose(
 fn run_experts(
     stream: &Stream,
     tokens: Matrix<'_, bf16>,
-    routed: &MoeRows,
+    routed: &mut MoeRows,
     weights: &Weights,
 ) -> Result<Buffer<bf16>> {
-    let (rows, ends) = (routed.rows(), routed.offsets().slice(1..)?);
+    let rows = routed.rows();
+    let mut permuted = stream.zeroed::<bf16>(rows * WIDTH)?;
+    routed.permute(tokens, MatrixMut::row_major(&mut permuted, rows, WIDTH)?)?;
+    let ends = routed.offsets().slice(1..)?;
+
     let first = stream.upload(&weights.first)?;
     let first = experts(&first, 2 * INNER, WIDTH)?;
-    let mut gates_and_ups = stream.zeroed::<bf16>(rows * 2 * INNER)?;
-    // Rows beyond the last expert's have no token, and are not multiplied.
-    let indexed = IndexedRows::new(stream)?.out_of_range(OutOfRange::Skip);
-    Gemm::new().run_grouped_gathered(
+    let mut inner = stream.zeroed::<bf16>(rows * INNER)?;
+    Gemm::new().run_grouped_swiglu(
         stream,
         1.0,
-        tokens,
-        indexed.by(routed.token_of_row())?,
+        Matrix::row_major(&permuted, rows, WIDTH)?,
         ends,
         first,
-        0.0,
-        MatrixMut::row_major(&mut gates_and_ups, rows, 2 * INNER)?,
-    )?;
-
-    let mut inner = stream.zeroed::<bf16>(rows * INNER)?;
-    swiglu(
-        stream,
-        Matrix::row_major(&gates_and_ups, rows, 2 * INNER)?,
         MatrixMut::row_major(&mut inner, rows, INNER)?,
     )?;
 

@@ -1,11 +1,11 @@
-//! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, and of a
-//! mixture of experts, printed with `--nocapture`. Needs a GPU; build it with `--release`.
+//! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, printed with
+//! `--nocapture`. Needs a GPU; build it with `--release`.
 
 use std::time::Duration;
 
 use cutlet::{
-    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, MoeRows,
-    Order, Result, RouterWeights, Stream, swiglu, top_k,
+    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, Order,
+    Result, Stream,
 };
 use cutlet_not_run::not_run;
 use half::bf16;
@@ -69,12 +69,6 @@ const CASES: [Case; 6] = [
         spread: 200,
     },
 ];
-
-/// The median time of a launch, by events around several.
-fn time(stream: &Stream, mut launch: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let [time] = interleaved(stream, |_: usize| launch())?;
-    Ok(time)
-}
 
 /// The median times of `N` kinds of launches, by events around several of a kind. Kinds take turns, so that the GPU's clocks
 /// are the same for all.
@@ -225,102 +219,4 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
     }
     rows.check()?;
     gather.check()
-}
-
-/// A layer of 128 experts, of which each of 8192 tokens takes eight, in a graph.
-#[test]
-fn a_mixture_of_experts() -> Result<()> {
-    let device = Device::auto();
-    if device.compute_capability() != Some((9, 0)) {
-        not_run("there is no Hopper GPU");
-        return Ok(());
-    }
-    let stream = device.stream()?;
-    let (tokens, width, experts, top, inner) = (8192, 2048, 128, 8, 768);
-    let rows = tokens * top;
-    let on_tokens = elements(&stream, tokens * width)?;
-    let router = elements(&stream, width * experts)?;
-    let first = elements(&stream, experts * 2 * inner * width)?;
-    let second = elements(&stream, experts * width * inner)?;
-    let mut logits = stream.zeroed::<f32>(tokens * experts)?;
-    let (mut choices, mut weights) = (stream.zeroed::<i32>(rows)?, stream.zeroed::<f32>(rows)?);
-    let mut permuted = stream.zeroed::<bf16>(rows * width)?;
-    let mut gates_and_ups = stream.zeroed::<bf16>(rows * 2 * inner)?;
-    let mut gated = stream.zeroed::<bf16>(rows * inner)?;
-    let mut results = stream.zeroed::<bf16>(rows * width)?;
-    let mut sums = stream.zeroed::<bf16>(tokens * width)?;
-    let mut routed = MoeRows::new(&stream, tokens, top, experts)?;
-    let on_tokens = Matrix::row_major(&on_tokens, tokens, width)?;
-
-    let mut step = |stream: &Stream, nth: usize| -> Result<()> {
-        match nth {
-            0 => {
-                let logits_of = MatrixMut::row_major(&mut logits, tokens, experts)?;
-                let router = Matrix::row_major(&router, width, experts)?;
-                cutlet::gemm(stream, 1.0, on_tokens, router, 0.0, logits_of)?;
-                top_k(
-                    stream,
-                    Matrix::row_major(&logits, tokens, experts)?,
-                    RouterWeights::Normalised,
-                    MatrixMut::row_major(&mut choices, tokens, top)?,
-                    MatrixMut::row_major(&mut weights, tokens, top)?,
-                )?;
-                routed.route(&choices)
-            }
-            1 => {
-                let permuted = MatrixMut::row_major(&mut permuted, rows, width)?;
-                routed.permute(on_tokens, permuted)
-            }
-            2 => Gemm::new().run_grouped(
-                stream,
-                1.0,
-                Matrix::row_major(&permuted, rows, width)?,
-                routed.offsets().slice(1..)?,
-                MatrixBatch::packed(&first, experts, width, 2 * inner, Order::ColMajor)?,
-                0.0,
-                MatrixMut::row_major(&mut gates_and_ups, rows, 2 * inner)?,
-            ),
-            3 => swiglu(
-                stream,
-                Matrix::row_major(&gates_and_ups, rows, 2 * inner)?,
-                MatrixMut::row_major(&mut gated, rows, inner)?,
-            ),
-            4 => Gemm::new().run_grouped(
-                stream,
-                1.0,
-                Matrix::row_major(&gated, rows, inner)?,
-                routed.offsets().slice(1..)?,
-                MatrixBatch::packed(&second, experts, inner, width, Order::ColMajor)?,
-                0.0,
-                MatrixMut::row_major(&mut results, rows, width)?,
-            ),
-            _ => {
-                let results = Matrix::row_major(&results, rows, width)?;
-                let sums = MatrixMut::row_major(&mut sums, tokens, width)?;
-                routed.unpermute(results, &weights, sums)
-            }
-        }
-    };
-    let flops = 2.0 * (rows * 3 * inner * width) as f64;
-    let names = [
-        "route",
-        "permute",
-        "first product",
-        "SwiGLU",
-        "second product",
-        "unpermute",
-    ];
-    for (nth, name) in names.iter().enumerate() {
-        let time = time(&stream, || step(&stream, nth))?;
-        println!("{name}: {:.1} µs", time.as_secs_f64() * 1e6);
-    }
-    let graph = stream.capture(|stream| (0..names.len()).try_for_each(|nth| step(stream, nth)))?;
-    // SAFETY: all memory lives.
-    let layer = time(&stream, || Ok(unsafe { graph.launch(&stream) }?))?;
-    println!(
-        "the layer: {:.1} µs, {:.0} TFLOP/s",
-        layer.as_secs_f64() * 1e6,
-        flops / layer.as_secs_f64() / 1e12
-    );
-    Ok(())
 }

@@ -7,7 +7,9 @@ use cutlet_layout_core::{Engine, Fragment, Gather, RowMajor, Tensor, ThreadValue
 use half::{bf16, f16};
 
 use super::args::report_miss;
-use super::owners::{BATCH, Long4, Long8, Owners, Short4, Short8, Single, batch, each_value};
+use super::owners::{
+    BATCH, Batch, Long4, Long8, Owners, Short4, Short8, Single, batch, each_value,
+};
 use super::{Indices, OutOfRange};
 
 /// Extents of bags, and what becomes of their rows.
@@ -121,19 +123,23 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
     let mut counted = 0;
     for nth in 0..(len as u32).div_ceil(BATCH as u32) {
         let rows = batch::<S, _, _>(&rows, nth);
-        let first = begin + i64::from(nth) * i64::from(BATCH);
-        let weight = |nth: usize| match args.weighted {
-            0 => 1.0,
-            // SAFETY: the launcher promises a weight for each position, and the row exists.
-            _ => unsafe { weights.load(first + nth as i64) },
-        };
+        // On their way together with the rows.
+        let first = nth as i32 * BATCH;
+        let weights = Fragment::<f32, Batch>::from_fn(|nth| {
+            let position = first + nth as i32;
+            match args.weighted != 0 && position < len {
+                false => 1.0,
+                // SAFETY: the launcher promises a weight for each position.
+                true => unsafe { weights.load(begin + i64::from(position)) },
+            }
+        });
         each_value::<S, _, _, _>(&rows, |column, nth, value| {
             let old = pooled.get(column);
             pooled.set(
                 column,
                 match is_max {
                     true => max_nan(old, value),
-                    false => old + weight(nth) * value,
+                    false => old + weights.get(nth) * value,
                 },
             );
             counted += u32::from(column == 0);

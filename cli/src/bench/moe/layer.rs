@@ -4,7 +4,7 @@ use std::fmt;
 
 use cutlet::{
     Buffer, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, RouterWeights, Stream, gemm,
-    swiglu, top_k,
+    top_k,
 };
 use half::bf16;
 
@@ -65,19 +65,18 @@ pub enum Step {
     /// The logits of each token, its experts, and the order of rows.
     Route,
     Permute,
+    /// The gates and ups of each row, and SwiGLU.
     FirstProduct,
-    Swiglu,
     SecondProduct,
     Unpermute,
 }
 
 impl Step {
     /// All steps, in their order.
-    pub const ALL: [Step; 6] = [
+    pub const ALL: [Step; 5] = [
         Step::Route,
         Step::Permute,
         Step::FirstProduct,
-        Step::Swiglu,
         Step::SecondProduct,
         Step::Unpermute,
     ];
@@ -88,7 +87,6 @@ impl Step {
             Step::Route => "route",
             Step::Permute => "permute",
             Step::FirstProduct => "first product",
-            Step::Swiglu => "SwiGLU",
             Step::SecondProduct => "second product",
             Step::Unpermute => "unpermute",
         }
@@ -110,7 +108,6 @@ pub struct Layer {
     pub shares: Buffer<f32>,
     routed: MoeRows,
     permuted: Buffer<bf16>,
-    gates_and_ups: Buffer<bf16>,
     inner: Buffer<bf16>,
     results: Buffer<bf16>,
     pub sums: Buffer<bf16>,
@@ -145,7 +142,6 @@ impl Layer {
             shares: stream.zeroed(rows)?,
             routed: MoeRows::new(stream, tokens, top_k, experts)?,
             permuted: stream.zeroed(rows * width)?,
-            gates_and_ups: stream.zeroed(rows * 2 * inner)?,
             inner: stream.zeroed(rows * inner)?,
             results: stream.zeroed(rows * width)?,
             sums: stream.zeroed(tokens * width)?,
@@ -162,7 +158,6 @@ impl Layer {
                 Step::Route => self.route(stream)?,
                 Step::Permute => self.permute()?,
                 Step::FirstProduct => self.first_product(stream)?,
-                Step::Swiglu => self.swiglu(stream)?,
                 Step::SecondProduct => self.second_product(stream)?,
                 Step::Unpermute => self.unpermute()?,
             }
@@ -205,8 +200,8 @@ impl Layer {
     }
 
     fn first_product(&mut self, stream: &Stream) -> Result<()> {
-        let (rows, width, results) = (self.shape.rows(), self.shape.width, 2 * self.shape.inner);
-        Ok(Gemm::new().run_grouped(
+        let (rows, width, inner) = (self.shape.rows(), self.shape.width, self.shape.inner);
+        Ok(Gemm::new().run_grouped_swiglu(
             stream,
             1.0,
             Matrix::row_major(&self.permuted, rows, width)?,
@@ -215,19 +210,9 @@ impl Layer {
                 &self.first,
                 self.shape.experts,
                 width,
-                results,
+                2 * inner,
                 Order::ColMajor,
             )?,
-            0.0,
-            MatrixMut::row_major(&mut self.gates_and_ups, rows, results)?,
-        )?)
-    }
-
-    fn swiglu(&mut self, stream: &Stream) -> Result<()> {
-        let (rows, inner) = (self.shape.rows(), self.shape.inner);
-        Ok(swiglu(
-            stream,
-            Matrix::row_major(&self.gates_and_ups, rows, 2 * inner)?,
             MatrixMut::row_major(&mut self.inner, rows, inner)?,
         )?)
     }
