@@ -232,12 +232,12 @@ impl<'a, T: Element> MovementCase<'a, T> {
         for row in expected.rows() {
             let found = download_row(stream, target, row, columns)?;
             let Sums { candidates, within } = expected.row(row)?;
-            let right = |candidate: &Vec<f64>| {
-                let mut pairs = candidate.iter().zip(&found);
-                pairs
-                    .all(|(expected, found)| (expected - f64::from(found.to_f32())).abs() <= within)
-            };
-            wrong += usize::from(!candidates.iter().any(right));
+            let mut found = found.iter().map(|it| f64::from(it.to_f32())).enumerate();
+            let is_right = found.all(|(column, found)| {
+                let mut expected = candidates.iter().map(|candidate| candidate[column]);
+                expected.any(|expected| (expected - found).abs() <= within)
+            });
+            wrong += usize::from(!is_right);
         }
         let mut check = Check::new(0.0);
         if wrong > 0 {

@@ -69,7 +69,8 @@ pub struct Expected<'a, T: DeviceData> {
 
 /// What a row may be.
 pub struct Sums {
-    /// The row is one of these.
+    /// Each element of the row is that of one of these. Where several rows are stored to one, threads of each of them
+    /// store parts.
     pub candidates: Vec<Vec<f64>>,
     /// The largest distance of a right element.
     pub within: f64,
