@@ -17,6 +17,8 @@
 
 mod args;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
+mod combined;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod elements;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod embedding_bag;
@@ -35,6 +37,8 @@ pub mod rows;
 pub mod scatter;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod scatter_add;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
+pub mod sets;
 pub mod shapes;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod sorting;

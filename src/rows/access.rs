@@ -1,7 +1,7 @@
 //! Access: how threads access rows of a given alignment and length.
 
 use cutlet_device::DeviceData;
-use cutlet_kernels::gather::{Shape, shapes};
+use cutlet_kernels::gather::{Shape, sets, shapes};
 use cutlet_layout_core::tile_extent;
 
 use crate::{Matrix, MatrixMut};
@@ -71,6 +71,17 @@ impl Reach {
     /// Whether an access has 16 bytes.
     pub fn is_wide(self) -> bool {
         matches!(self, Reach::Long16 | Reach::Medium16 | Reach::Short16)
+    }
+
+    /// Rows and units of the tile of a block that combines rows.
+    pub fn set(self) -> [usize; 2] {
+        match self {
+            Reach::Long16 => tile_of::<sets::Long16>(),
+            Reach::Medium16 => tile_of::<sets::Medium16>(),
+            Reach::Short16 => tile_of::<sets::Short16>(),
+            Reach::Long => tile_of::<sets::Long>(),
+            Reach::Short => tile_of::<sets::Short>(),
+        }
     }
 
     /// Rows and units of a block's tile.

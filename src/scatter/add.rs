@@ -155,7 +155,7 @@ impl ScatterAdd {
             rows,
             out_of_range: self.out_of_range,
         };
-        let (tile, misses) = (reach.tile(), &mut self.misses);
+        let (tile, misses) = (reach.set(), &mut self.misses);
         match reach.is_wide() {
             true => operation.launch(T::wide(reach), tile, misses),
             false => operation.launch(T::narrow(reach), tile, misses),
