@@ -11,13 +11,12 @@ use cutlet_device::{
     sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
-    Bound, Fragment, Gather, L, Partition, RowMajor, StaticLayout, Tensor, ThreadValue, each,
-    tile_extent, tile_origin,
+    Fragment, L, RowMajor, Tensor, ThreadValue, each, tile_extent, tile_origin,
 };
 use half::{bf16, f16};
 
-use super::sets::{Grouped, SPAN, Set};
-use super::{RowArgs, Shape};
+use super::RowArgs;
+use super::sets::{Grouped, PlacesOfSpan, SPAN, Set};
 
 /// A unit of rows whose sums are in f32.
 pub(super) trait Summed: RedAddElement + Default {
@@ -91,22 +90,12 @@ const fn spans<S: Set>() -> [i32; 2] {
     [rows / SPAN, units]
 }
 
-/// Units of a row that a thread has.
-const fn width<S: Set>() -> usize {
-    <S::Units as ThreadValue>::Val::SIZE
-}
-
-/// The first value of the thread's last row.
-const fn last_row<S: Set>() -> usize {
-    width::<S>() * (SPAN as usize - 1)
-}
-
-/// The thread's rows of the table.
-type ToRows<S, T> = Partition<RedAdd<T>, Gather<Shared<i32>>, <S as Shape>::Threads>;
-/// The thread's units of rows.
-type Units<S, T> = Fragment<T, <<S as Shape>::Threads as ThreadValue>::Val>;
-/// Sums of the thread's units of one row.
-type Sums<S, T> = Fragment<<T as Summed>::Sum, <<S as Set>::Units as ThreadValue>::Val>;
+/// The thread's units of a row.
+type Units<S, T> = Fragment<T, <<S as Set>::Units as ThreadValue>::Val>;
+/// Sums of the thread's units of a row.
+type Sums<S, T> = Fragment<<T as Summed>::Sum, <<S as Set>::Sums as ThreadValue>::Val>;
+/// Sums of runs that enter a span from the one before: a row of sums for each span.
+type Entering<T> = Tensor<Shared<<T as Summed>::Sum>, RowMajor>;
 
 /// Adds row `r` of the source to row `indices[r]` of the table, in each block the rows of one set.
 ///
@@ -121,149 +110,188 @@ pub(super) unsafe fn add_combined<S: Set, T: Summed>(
     first_miss: GlobalMut<u64>,
     args: RowArgs,
 ) {
-    let (set, across) = args.tiles.tile(block_idx().x);
-    let [first, _] = tile_origin::<S::Tile>((set, across));
+    let tile = args.tiles.tile(block_idx().x);
+    let [first, _] = tile_origin::<S::Tile>(tile);
     let mut memory = SharedMemory::new();
-    // SAFETY: the launcher promises the extents and the memory. There are as many sums as their layout has.
-    let (grouped, from, to, sums) = unsafe {
+    // SAFETY: the launcher promises the extents and the memory. There are as many sums as their layout has. Several
+    // threads may add to one element, which the engine allows.
+    let (span, source, table, entering) = unsafe {
         let grouped = Grouped::new::<S>(&mut memory, indices, first, first_miss, &args);
         let [spans, units] = const { spans::<S>() };
-        let extent = [S::ROWS as i32, args.columns];
-        let from = Gather::new(grouped.rows, extent, i64::from(args.rows), args.ld_from);
-        let to = Gather::new(grouped.keys, extent, args.table_rows, args.ld_to);
         let sums = memory.take((spans * units) as usize);
+        let rows_of_table = RowMajor::new([args.table_rows as i32, args.columns], args.ld_to);
         (
-            grouped,
-            Tensor::new(source, from),
-            Tensor::new(RedAdd::to(table), to),
+            Span::of_thread::<S>(grouped),
+            Tensor::new(source, args.plain_rows(args.ld_from)),
+            Tensor::new(RedAdd::to(table), rows_of_table),
             Tensor::new(sums, RowMajor::new([spans, units], i64::from(units))),
         )
     };
-    // The rows of the set are all that these tensors have.
-    let tile = (0u32, across);
-    let from = from
-        .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
-    let values = from.load(T::default());
-    // Bound while the rows are loaded, so that the thread does not hold the beginnings of both rows at a time.
-    let to = to
-        .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
-    let ends = Ends::of::<S, T>(&grouped, &to);
-    let last = add_runs::<S, T>(&values, &to, ends, &sums.partition::<S::Span>(thread_idx()));
+    let values = span.load::<S, T>(&source, tile.1);
+    let last = span.add_runs::<S, T>(&values, &table, tile.1, &entering);
     sync_threads();
-    if ends.goes_on && !last.leaves {
-        // SAFETY: each thread whose span a run enters has left its sum of the run.
-        let total = unsafe { with_later_spans::<S, T>(last.sum, &grouped, &sums, &to) };
-        add_row::<S, T>(&to, SPAN as usize - 1, &total);
+    if span.goes_on && !last.enters {
+        // SAFETY: the last run goes on. The threads of later spans have left their sums.
+        let sum = unsafe { span.with_later_spans::<S, T>(last.sum, &entering) };
+        let key = span.keys.get(SPAN as usize - 1);
+        add_to_row::<S, T>(&table, (key, tile.1), &sum);
     }
 }
 
-/// The last run of a span.
-struct LastRun<S: Set, T: Summed> {
-    sum: Sums<S, T>,
-    /// Whether the run enters the span from the one before, so that its sum was left for another thread.
-    leaves: bool,
-}
+/// A number for each row of a span.
+type OfRows<T> = Fragment<T, PlacesOfSpan>;
 
-/// Sums the runs of the thread's rows. Adds those that end in the span to the table. The sum of a run that enters from
-/// the span before is left in `left`.
-#[inline(always)]
-fn add_runs<S: Set, T: Summed>(
-    values: &Units<S, T>,
-    to: &ToRows<S, T>,
-    ends: Ends,
-    left: &Partition<Shared<T::Sum>, RowMajor, S::Span>,
-) -> LastRun<S, T> {
-    let goes_on = |row: usize| {
-        to.bound()
-            .is_same_row(row * width::<S>(), (row + 1) * width::<S>())
-    };
-    let mut sum = Sums::<S, T>::filled(T::Sum::default());
-    let mut leaves = ends.begins_before;
-    each::<L!(8:1)>(|row| {
-        let is_last = row + 1 == SPAN as usize;
-        let begins = row == 0 || !goes_on(row - 1);
-        leaves &= row == 0 || !begins;
-        sum = sum.map(|unit, before| {
-            let value = values.get(row * width::<S>() + unit).widen();
-            if begins {
-                value
-            } else {
-                T::plus(before, value)
-            }
-        });
-        let has_end = if is_last {
-            !ends.goes_on
-        } else {
-            !goes_on(row)
-        };
-        match leaves {
-            true if has_end || is_last => left.store(&sum),
-            false if has_end => add_row::<S, T>(to, row, &sum),
-            _ => (),
-        }
-    });
-    LastRun { sum, leaves }
-}
-
-/// Adds a sum to the row of the table that row `row` of the thread's span names.
-#[inline(always)]
-fn add_row<S: Set, T: Summed>(to: &ToRows<S, T>, row: usize, sum: &Sums<S, T>) {
-    let units = Units::<S, T>::from_fn(|v| T::narrow(sum.get(v % width::<S>())));
-    to.store_if(&units, |v| v / width::<S>() == row);
-}
-
-/// The sum of the last run of a span with what the later spans left of it.
-///
-/// # Safety
-/// The run must go on in the next span. The threads of the later spans must have left their sums.
-#[inline(always)]
-unsafe fn with_later_spans<S: Set, T: Summed>(
-    mut sum: Sums<S, T>,
-    grouped: &Grouped,
-    left: &Tensor<Shared<T::Sum>, RowMajor>,
-    to: &ToRows<S, T>,
-) -> Sums<S, T> {
-    let [first, _] = to.bound().coordinate(0);
-    let mut next = first + SPAN;
-    loop {
-        let more = left
-            .local_tile::<S::OneSpan>(((next / SPAN) as u32, 0u32))
-            .partition_broadcast::<S::Units>(thread_idx())
-            .load(T::Sum::default());
-        sum = sum.map(|unit, sum| T::plus(sum, more.get(unit)));
-        // SAFETY: the run has a row in the next span, so there is one.
-        if unsafe { !grouped.is_passed_through::<S>(next) } {
-            return sum;
-        }
-        next += SPAN;
-    }
-}
-
-/// How the thread's span meets its neighbours.
-#[derive(Clone, Copy)]
-struct Ends {
+/// The thread's span of the grouped rows.
+struct Span {
+    grouped: Grouped,
+    /// The place of its first row.
+    first: i32,
+    /// The row of the table that each row names, or −1.
+    keys: OfRows<i32>,
+    /// The row of the source that each row is, or −1.
+    rows: OfRows<i32>,
     /// Whether the first run begins in an earlier span.
     begins_before: bool,
     /// Whether the last run goes on in the next span.
     goes_on: bool,
 }
 
-impl Ends {
-    /// Compares the thread's first and last row with their neighbours.
+/// The last run of a span.
+struct LastRun<S: Set, T: Summed> {
+    sum: Sums<S, T>,
+    /// Whether it enters the span from the one before, so that its sum was left for another thread.
+    enters: bool,
+}
+
+impl Span {
+    /// The thread's span of a set.
+    ///
+    /// # Safety
+    /// The rows must have been grouped as those of `S`.
     #[inline(always)]
-    fn of<S: Set, T: Summed>(grouped: &Grouped, to: &ToRows<S, T>) -> Self {
-        let [first, _] = to.bound().coordinate(0);
-        let exists = |v| to.bound().holds(v);
-        // SAFETY: the places are those of the set.
-        unsafe {
-            Ends {
-                begins_before: first > 0 && exists(0) && grouped.is_run_through::<S>(first),
-                goes_on: exists(const { last_row::<S>() })
-                    && grouped.is_run_through::<S>(first + SPAN),
-            }
+    unsafe fn of_thread<S: Set>(grouped: Grouped) -> Self {
+        let places = RowMajor::new([1, S::ROWS as i32], 0);
+        // SAFETY: there are as many keys and rows as the set has.
+        let (keys, rows) = unsafe {
+            (
+                Tensor::new(grouped.keys, places).partition_broadcast::<S::Places>(thread_idx()),
+                Tensor::new(grouped.rows, places).partition_broadcast::<S::Places>(thread_idx()),
+            )
+        };
+        let [_, first] = keys.bound().coordinate(0);
+        let (keys, rows) = (keys.load(-1), rows.load(-1));
+        // SAFETY: the places are those before and after a span.
+        let [begins_before, goes_on] = unsafe {
+            [
+                first > 0 && grouped.is_run_through::<S>(first),
+                grouped.is_run_through::<S>(first + SPAN),
+            ]
+        };
+        Span {
+            grouped,
+            first,
+            keys,
+            rows,
+            begins_before,
+            goes_on,
         }
+    }
+
+    /// Loads the thread's units of its rows, in the `across`th tile of the columns. All of them are in flight before
+    /// the first one is used.
+    #[inline(always)]
+    fn load<S: Set, T: Summed>(
+        &self,
+        source: &Tensor<Global<T>, RowMajor>,
+        across: u32,
+    ) -> OfRows<Units<S, T>> {
+        OfRows::from_fn(|nth| match self.rows.get(nth) {
+            ..0 => Units::<S, T>::filled(T::default()),
+            row => source
+                .local_tile::<S::Row>((row as u32, across))
+                .partition_broadcast::<S::Units>(thread_idx())
+                .load(T::default()),
+        })
+    }
+
+    /// Sums the runs of the thread's rows, and adds those that end in the span to the table. It leaves the sum of a run
+    /// that enters from the span before.
+    #[inline(always)]
+    fn add_runs<S: Set, T: Summed>(
+        &self,
+        values: &OfRows<Units<S, T>>,
+        table: &Tensor<RedAdd<T>, RowMajor>,
+        across: u32,
+        entering: &Entering<T>,
+    ) -> LastRun<S, T> {
+        let goes_on = |nth: usize| self.keys.get(nth) == self.keys.get(nth + 1);
+        let mut sum = Sums::<S, T>::filled(T::Sum::default());
+        let mut enters = self.begins_before;
+        each::<L!(8:1)>(|nth| {
+            let is_last = nth + 1 == SPAN as usize;
+            let begins = nth == 0 || !goes_on(nth - 1);
+            enters &= nth == 0 || !begins;
+            sum = sum.map(|unit, before| {
+                let value = values.get(nth).get(unit).widen();
+                if begins {
+                    value
+                } else {
+                    T::plus(before, value)
+                }
+            });
+            let ends = if is_last {
+                !self.goes_on
+            } else {
+                !goes_on(nth)
+            };
+            if enters && (ends || is_last) {
+                entering.partition::<S::OwnSums>(thread_idx()).store(&sum);
+            } else if ends {
+                add_to_row::<S, T>(table, (self.keys.get(nth), across), &sum);
+            }
+        });
+        LastRun { sum, enters }
+    }
+
+    /// The sum of the last run with what later spans left of it.
+    ///
+    /// # Safety
+    /// The run must go on in the next span. The threads of later spans must have left their sums.
+    #[inline(always)]
+    unsafe fn with_later_spans<S: Set, T: Summed>(
+        &self,
+        mut sum: Sums<S, T>,
+        entering: &Entering<T>,
+    ) -> Sums<S, T> {
+        let mut next = self.first + SPAN;
+        loop {
+            let more = entering
+                .local_tile::<S::Row>(((next / SPAN) as u32, 0u32))
+                .partition_broadcast::<S::Sums>(thread_idx())
+                .load(T::Sum::default());
+            sum = sum.map(|unit, sum| T::plus(sum, more.get(unit)));
+            // SAFETY: the run has a row in the next span, so there is one.
+            if unsafe { !self.grouped.is_passed_through::<S>(next) } {
+                return sum;
+            }
+            next += SPAN;
+        }
+    }
+}
+
+/// Adds sums to the thread's units of row `tile.0` of the table, if there is such a row, in tile `tile.1` of its
+/// columns.
+#[inline(always)]
+fn add_to_row<S: Set, T: Summed>(
+    table: &Tensor<RedAdd<T>, RowMajor>,
+    (key, across): (i32, u32),
+    sum: &Sums<S, T>,
+) {
+    if key >= 0 {
+        table
+            .local_tile::<S::Row>((key as u32, across))
+            .partition_broadcast::<S::Units>(thread_idx())
+            .store_with(|unit| T::narrow(sum.get(unit)));
     }
 }
 

@@ -16,79 +16,90 @@ use cutlet_layout_core::{
 
 use super::args::report_miss;
 use super::sorting::inclusive_scan;
-use super::{Indices, RowArgs, Shape};
+use super::{Indices, RowArgs};
 
-/// The shape of a set. Its tile has the rows as they are grouped, and a thread has some units of consecutive rows.
-pub trait Set: Shape {
-    /// The thread's rows of the set, as places in a matrix of one row.
-    type Rows: ThreadValue;
+/// The shape of a set, whose rows are grouped. A thread has some units of [`SPAN`] successive rows.
+pub trait Set: 'static {
+    /// The block's tile: (rows, units).
+    type Tile: StaticLayout;
+    /// The rows of the set whose places the thread finds, in a matrix of one row.
+    type Ungrouped: ThreadValue;
     /// The thread's counters of buckets, in a matrix of one row.
     type Buckets: ThreadValue;
-    /// The thread's units in a matrix that has a row for all rows of a thread: their *span*.
-    type Span: ThreadValue;
-    /// A span of this matrix.
-    type OneSpan: StaticLayout;
-    /// The thread's units of one span.
+    /// The places of the thread's rows, in a matrix of one row.
+    type Places: ThreadValue<Val = PlacesOfSpan>;
+    /// A row of the tile.
+    type Row: StaticLayout;
+    /// The thread's units of a row.
     type Units: ThreadValue;
+    /// The thread's sums of a row of sums.
+    type Sums: ThreadValue;
+    /// The thread's sums in a matrix that has a row of sums for each span.
+    type OwnSums: ThreadValue;
     /// Rows of a set.
     const ROWS: usize = tile_extent::<Self::Tile>()[0] as usize;
     /// Number of buckets, a power of two.
-    const BUCKETS: usize = <Self::Buckets as ThreadValue>::Thr::SIZE
-        * <<Self::Buckets as ThreadValue>::Val as StaticLayout>::SIZE;
+    const BUCKETS: usize = tile_extent::<(
+        <Self::Buckets as ThreadValue>::Thr,
+        <Self::Buckets as ThreadValue>::Val,
+    )>()[1] as usize;
 }
 
-/// Consecutive rows of a thread.
+/// Successive rows of a thread.
 pub const SPAN: i32 = 8;
+/// Their places, one after the other.
+pub type PlacesOfSpan = L!(8:1@1);
 
 macro_rules! set {
-    ($(#[$doc:meta])* $name:ident: ($rows:literal, $units:literal) by ($across:literal, $down:literal) x $vector:tt,
-        $rows_of_thread:literal rows, $buckets:literal buckets) => {
+    ($(#[$doc:meta])* $name:ident: $rows:literal rows by $units:literal units,
+        $down:literal spans by $across:literal vectors of $vector:literal,
+        $rows_of_thread:literal rows and $buckets:literal buckets of a thread) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
-        impl Shape for $name {
-            type Tile = L!(($rows, $units):(1@0, 1@1));
-            type Threads = Tv<L!(($across, $down):($vector@1, 8@0)), L!(($vector, 8):(1@1, 1@0)), $vector>;
-        }
         impl Set for $name {
-            type Rows = Tv<L!(256:1@1), L!($rows_of_thread:256@1)>;
+            type Tile = L!(($rows, $units):(1@0, 1@1));
+            type Ungrouped = Tv<L!(256:1@1), L!($rows_of_thread:256@1)>;
             type Buckets = Tv<L!(256:$buckets@1), L!($buckets:1@1), $buckets>;
-            type Span = Tv<L!(($across, $down):($vector@1, 1@0)), L!($vector:1@1), {span_access($vector)}>;
-            type OneSpan = L!((1, $units):(1@0, 1@1));
-            type Units = Tv<L!(($across, $down):($vector@1, 0@0)), L!($vector:1@1), {span_access($vector)}>;
+            type Places = Tv<L!(($across, $down):(0@1, 8@1)), PlacesOfSpan, 4>;
+            type Row = L!((1, $units):(1@0, 1@1));
+            type Units = Tv<L!(($across, $down):($vector@1, 0@0)), L!($vector:1@1), $vector>;
+            type Sums = Tv<L!(($across, $down):($vector@1, 0@0)), L!($vector:1@1), {access_to_sums($vector)}>;
+            type OwnSums = Tv<L!(($across, $down):($vector@1, 1@0)), L!($vector:1@1), {access_to_sums($vector)}>;
         }
         const _: () = {
-            assert!(covers_exactly::<<$name as Shape>::Threads>(tile_extent::<<$name as Shape>::Tile>()));
+            type Threads = Tv<L!(($across, $down):($vector@1, 8@0)), L!(($vector, 8):(1@1, 1@0))>;
+            assert!(covers_exactly::<Threads>(tile_extent::<<$name as Set>::Tile>()));
             assert!(
-                <$name as Set>::ROWS <= 256 * $rows_of_thread,
+                $rows <= 256 * $rows_of_thread,
                 "each row of a set has a thread that finds its place"
             );
         };
     };
 }
 set! {
-    /// Rows of 2 KiB and more, in 16-byte accesses: 16 rows by 512 words.
-    Long16: (16, 512) by (128, 2) x 4, 1 rows, 1 buckets
+    /// Rows of 2 KiB and more, in 16-byte accesses.
+    Long16: 16 rows by 512 units, 2 spans by 128 vectors of 4, 1 rows and 1 buckets of a thread
 }
 set! {
-    /// Rows from 256 bytes, in 16-byte accesses: 128 rows by 64 words.
-    Medium16: (128, 64) by (16, 16) x 4, 1 rows, 2 buckets
+    /// Rows from 256 bytes, in 16-byte accesses.
+    Medium16: 128 rows by 64 units, 16 spans by 16 vectors of 4, 1 rows and 2 buckets of a thread
 }
 set! {
-    /// Short rows, in 16-byte accesses: 512 rows by 16 words.
-    Short16: (512, 16) by (4, 64) x 4, 2 rows, 4 buckets
+    /// Short rows, in 16-byte accesses.
+    Short16: 512 rows by 16 units, 64 spans by 4 vectors of 4, 2 rows and 4 buckets of a thread
 }
 set! {
-    /// Rows of 128 units and more, one unit an access: 16 rows by 128 units.
-    Long: (16, 128) by (128, 2) x 1, 1 rows, 1 buckets
+    /// Rows of 128 units and more, one unit an access.
+    Long: 16 rows by 128 units, 2 spans by 128 vectors of 1, 1 rows and 1 buckets of a thread
 }
 set! {
-    /// Short rows, one unit an access: 256 rows by 8 units.
-    Short: (256, 8) by (8, 32) x 1, 1 rows, 4 buckets
+    /// Short rows, one unit an access.
+    Short: 256 rows by 8 units, 32 spans by 8 vectors of 1, 1 rows and 4 buckets of a thread
 }
 
-/// Units of an access to sums, which may be twice as long as the units that are added.
-const fn span_access(vector: usize) -> usize {
+/// Sums of an access. They may be twice as long as the units that are added.
+const fn access_to_sums(vector: usize) -> usize {
     if vector > 2 { 2 } else { vector }
 }
 
@@ -142,7 +153,7 @@ impl Grouped {
         let (own, buckets) = unsafe {
             let row = |len| RowMajor::new([1, len], 0);
             (
-                Tensor::new(indices, row(count)).partition::<S::Rows>(thread_idx()),
+                Tensor::new(indices, row(count)).partition::<S::Ungrouped>(thread_idx()),
                 Tensor::new(grouped.buckets, row(S::BUCKETS as i32))
                     .partition::<S::Buckets>(thread_idx()),
             )
@@ -172,7 +183,7 @@ impl Grouped {
         sync_threads();
         grouped.give_places(&buckets);
         sync_threads();
-        each::<<S::Rows as ThreadValue>::Val>(|v| {
+        each::<<S::Ungrouped as ThreadValue>::Val>(|v| {
             if place(v) < S::ROWS as i32 {
                 let row = if rows.get(v).key < 0 {
                     -1

@@ -167,14 +167,6 @@ impl<L: StaticLayout> BoundGather<L> {
         }
     }
 
-    /// Whether values `v` and `w` lie in the same row of the source. Rows that do not exist count as one.
-    #[inline(always)]
-    pub fn is_same_row(&self, v: usize, w: usize) -> bool {
-        let (v, w) = (self.rows.get(v), self.rows.get(w));
-        // A source of a single row may have rows that are 0 elements apart, so that all rows have the same start.
-        v.exists == w.exists && (v.start == w.start || !v.exists)
-    }
-
     /// Calls `f(r)` for each row `r` of the values that lies inside the extents, but whose table entry names no row of
     /// the source.
     #[inline(always)]
