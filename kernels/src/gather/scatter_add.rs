@@ -10,7 +10,10 @@ use super::RowArgs;
 use super::combined::{add_combined, bytes};
 use super::sets::{Long, Long16, Medium16, Short, Short16};
 
-/// Three blocks on a multiprocessor allow 80 registers.
+/// Declares the instances.
+///
+/// Two blocks on a multiprocessor allow 128 registers. Instances for Hopper need at most 64, so that four blocks fit. Told
+/// so, the assembler would spill those of bf16 for older GPUs.
 macro_rules! instances {
     ($($(#[$doc:meta])* $name:ident = $set:ident, $unit:ty;)+) => {
         instantiate! {$(
