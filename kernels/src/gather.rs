@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `output[r] = table[indices[r]]` | [`rows`] |
 //! | `table[indices[r]] = source[r]` | [`scatter`] |
-//! | `table[indices[r]] += source[r]` | [`scatter_add`] |
+//! | `table[indices[r]] += source[r]` | [`scatter_add`], over [`combined`] and [`sets`] |
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
 //! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
 //! | `destination[c] = source[c]` for two layouts, without indices | [`permute`] |
@@ -17,7 +17,7 @@
 
 mod args;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
-mod combined;
+pub mod combined;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod elements;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
