@@ -310,6 +310,217 @@ fn bad_indices_add_nothing() {
     assert_eq!(sums, [2.5, 10.25]);
 }
 
+/// Indices of a table of 1000 rows, of which some occur often.
+fn repeating_indices(rows: usize) -> Vec<(&'static str, Vec<i64>)> {
+    let mut random = fastrand::Rng::with_seed(rows as u64);
+    let mut shuffled: Vec<i64> = (0..1000).collect();
+    random.shuffle(&mut shuffled);
+    let mut elevens: Vec<i64> = (0..rows as i64).map(|row| row / 11).collect();
+    random.shuffle(&mut elevens);
+    let zipf = (0..rows).map(|_| 1000f64.powf(random.f64()) as i64 - 1);
+    let mut given = vec![
+        ("equal", vec![7; rows]),
+        ("pairs", (0..rows as i64).map(|row| row / 2).collect()),
+        ("Zipf", zipf.collect()),
+        ("elevens", elevens),
+        ("distinct", shuffled[..rows].to_vec()),
+    ];
+    let mut often_bad = vec![3; rows];
+    for (nth, index) in often_bad.iter_mut().enumerate() {
+        match nth % 4 {
+            0 => *index = -1,
+            1 => *index = 1000 + (nth as i64 % 3),
+            _ => (),
+        }
+    }
+    given.push(("bad", often_bad));
+    given
+}
+
+/// Sums of some rows in f64, and how far each element may be from them: each addition rounds by at most `unit` of the
+/// sum of magnitudes.
+fn sums_and_bounds(
+    source: &[f64],
+    table: &[f64],
+    places: [Place; 2],
+    rows: &[Option<usize>],
+    unit: f64,
+) -> Vec<(f64, f64)> {
+    let [from, to] = places;
+    let mut sums: Vec<_> = table.iter().map(|&x| (x, x.abs(), 1)).collect();
+    for (row, pick) in rows.iter().enumerate() {
+        for column in 0..from.columns {
+            let Some(pick) = *pick else { continue };
+            let value = source[from.row(row) + column];
+            let (sum, magnitudes, additions) = &mut sums[to.row(pick) + column];
+            *sum += value;
+            *magnitudes += value.abs();
+            *additions += 1;
+        }
+    }
+    let bound = |magnitudes: f64, additions: i32| unit * magnitudes * f64::from(additions);
+    sums.into_iter()
+        .map(|(sum, magnitudes, additions)| match additions {
+            1 => (sum, 0.0),
+            _ => (sum, bound(magnitudes, additions)),
+        })
+        .collect()
+}
+
+/// Checks sums of random numbers with all of [`repeating_indices`], and with all policies for bad ones.
+fn check_repeating<T: AddElement + PartialEq + std::fmt::Debug>(
+    rows: usize,
+    [from_place, to_place]: [Place; 2],
+    unit: f64,
+    to_element: impl Fn(f32) -> T,
+    to_f64: impl Fn(T) -> f64,
+) {
+    let table_rows = 1000;
+    let mut random = fastrand::Rng::with_seed((rows * 31 + from_place.columns) as u64);
+    let mut numbers =
+        |len: usize| -> Vec<T> { (0..len).map(|_| to_element(random.f32() - 0.25)).collect() };
+    let (source, table) = (
+        numbers(from_place.len(rows)),
+        numbers(to_place.len(table_rows)),
+    );
+    let [in_f64, table_in_f64] =
+        [&source, &table].map(|values| values.iter().map(|&x| to_f64(x)).collect::<Vec<f64>>());
+    let stream = Device::auto().stream().unwrap();
+    let on_source = stream.upload(&source).unwrap();
+    for (name, indices) in repeating_indices(rows) {
+        let policies = [OutOfRange::Error, OutOfRange::Clamp, OutOfRange::Skip];
+        let count = if name == "bad" { policies.len() } else { 1 };
+        for &policy in &policies[..count] {
+            let row_of = |&index: &i64| match policy {
+                OutOfRange::Clamp => Some(index.clamp(0, table_rows as i64 - 1) as usize),
+                _ => usize::try_from(index).ok().filter(|&row| row < table_rows),
+            };
+            let picks: Vec<_> = indices.iter().map(row_of).collect();
+            let first_bad = picks.iter().position(Option::is_none);
+            let mut on_table = stream.upload(&table).unwrap();
+            let from = Matrix::with_ld(
+                on_source.slice(from_place.offset..).unwrap(),
+                rows,
+                from_place.columns,
+                Order::RowMajor,
+                from_place.ld(),
+            );
+            let to = MatrixMut::with_ld(
+                on_table.slice_mut(to_place.offset..).unwrap(),
+                table_rows,
+                to_place.columns,
+                Order::RowMajor,
+                to_place.ld(),
+            );
+            let mut plan = ScatterAdd::new(&stream).unwrap().out_of_range(policy);
+            plan.enqueue(
+                from.unwrap(),
+                &stream.upload(&indices).unwrap(),
+                to.unwrap(),
+            )
+            .unwrap();
+            match (plan.check(), first_bad) {
+                (Err(Error::IndexMissed { position, .. }), Some(bad)) => {
+                    assert!(policy == OutOfRange::Error && position == bad as u64);
+                }
+                (checked, bad) => {
+                    assert!(checked.is_ok() && (bad.is_none() || policy == OutOfRange::Skip));
+                }
+            }
+            let found = stream.download(&on_table).unwrap();
+            let places = [from_place, to_place];
+            let expected = sums_and_bounds(&in_f64, &table_in_f64, places, &picks, unit);
+            for (at, (found, (sum, bound))) in found.iter().zip(expected).enumerate() {
+                assert!(
+                    (to_f64(*found) - sum).abs() <= bound,
+                    "{rows} rows of {} with {name} indices: {found:?} at {at} is not {sum} ± {bound}",
+                    from_place.columns
+                );
+            }
+        }
+    }
+}
+
+/// Half the distance from 1 to the next number.
+const F32: f64 = 1.0 / (1u64 << 24) as f64;
+const F16: f64 = 1.0 / (1u64 << 11) as f64;
+const BF16: f64 = 1.0 / (1u64 << 8) as f64;
+
+#[test]
+fn sums_of_rows_with_equal_indices() {
+    // More rows than a block has, and the last block has few.
+    for (rows, columns) in [
+        (530, 16),
+        (530, 4),
+        (270, 3),
+        (140, 64),
+        (133, 72),
+        (35, 129),
+        (37, 516),
+    ] {
+        let places = [Place::packed(columns); 2];
+        check_repeating(rows, places, F32, |x| x, f64::from);
+        check_repeating(rows, places, F16, f16::from_f32, f64::from);
+        check_repeating(rows, places, BF16, bf16::from_f32, f64::from);
+    }
+}
+
+#[test]
+fn sums_of_unaligned_rows_with_equal_indices() {
+    for (padding, offset) in [(0, 1), (1, 0), (2, 2), (4, 4)] {
+        for columns in [8, 132] {
+            let unaligned = Place {
+                columns,
+                padding,
+                offset,
+            };
+            for places in [
+                [unaligned, Place::packed(columns)],
+                [Place::packed(columns), unaligned],
+            ] {
+                check_repeating(65, places, F32, |x| x, f64::from);
+                check_repeating(65, places, BF16, bf16::from_f32, f64::from);
+            }
+        }
+    }
+}
+
+/// A 1 does not change 256 in bf16, but the sum of the rows of a block does.
+#[test]
+fn rows_of_a_block_are_added_in_f32_before_they_are_rounded() {
+    let stream = Device::auto().stream().unwrap();
+    // Columns, and the rows that a block combines.
+    for (columns, rows) in [
+        (32, 512),
+        (24, 512),
+        (128, 128),
+        (512, 128),
+        (1024, 16),
+        (3, 256),
+        (129, 16),
+    ] {
+        let source = stream.upload(&vec![bf16::ONE; rows * columns]).unwrap();
+        let indices = stream.upload(&vec![1i32; rows]).unwrap();
+        let before = bf16::from_f32(256.0);
+        let mut table = stream.upload(&vec![before; 2 * columns]).unwrap();
+        scatter_add(
+            &stream,
+            Matrix::row_major(&source, rows, columns).unwrap(),
+            &indices,
+            MatrixMut::row_major(&mut table, 2, columns).unwrap(),
+        )
+        .unwrap();
+        let found = stream.download(&table).unwrap();
+        let (untouched, sums) = found.split_at(columns);
+        assert!(untouched.iter().all(|&x| x == before));
+        let sum = bf16::from_f32(256.0 + rows as f32);
+        assert!(
+            sums.iter().all(|&x| x == sum),
+            "rows of {columns}: {sums:?}"
+        );
+    }
+}
+
 /// A sum, and then each piece of the terms: the first piece's terms one by one, the others as sums.
 fn sum_of_pieces(sum: f32, terms: &[f32], piece: usize) -> f32 {
     let (first, others) = terms.split_at(terms.len().min(piece));

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `output[r] = table[indices[r]]` | [`rows`] |
 //! | `table[indices[r]] = source[r]` | [`scatter`] |
-//! | `table[indices[r]] += source[r]` | [`scatter_add`] |
+//! | `table[indices[r]] += source[r]` | [`scatter_add`], over [`combined`] and [`sets`] |
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
 //! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
 //! | `destination[c] = source[c]` for two layouts, without indices | [`permute`] |
@@ -16,6 +16,8 @@
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
+pub mod combined;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod elements;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
@@ -35,6 +37,8 @@ pub mod rows;
 pub mod scatter;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod scatter_add;
+#[cfg(any(not(target_arch = "nvptx64"), gather))]
+pub mod sets;
 pub mod shapes;
 #[cfg(any(not(target_arch = "nvptx64"), gather))]
 pub mod sorting;

@@ -1,6 +1,7 @@
 //! Access: how threads access rows of a given alignment and length.
 
 use cutlet_device::DeviceData;
+use cutlet_kernels::gather::sets::{self, Set};
 use cutlet_kernels::gather::{Shape, shapes};
 use cutlet_layout_core::tile_extent;
 
@@ -73,6 +74,17 @@ impl Reach {
         matches!(self, Reach::Long16 | Reach::Medium16 | Reach::Short16)
     }
 
+    /// Rows and units of the tile of a block that combines rows.
+    pub fn set(self) -> [usize; 2] {
+        match self {
+            Reach::Long16 => set_of::<sets::Long16>(),
+            Reach::Medium16 => set_of::<sets::Medium16>(),
+            Reach::Short16 => set_of::<sets::Short16>(),
+            Reach::Long => set_of::<sets::Long>(),
+            Reach::Short => set_of::<sets::Short>(),
+        }
+    }
+
     /// Rows and units of a block's tile.
     pub fn tile(self) -> [usize; 2] {
         match self {
@@ -101,6 +113,11 @@ pub(super) fn alignment<T: DeviceData>(from: &Matrix<'_, T>, to: &MatrixMut<'_, 
 /// Elements from one row to the next; 0 for a single row, whose leading dimension may be any number.
 pub fn to_next_row(rows: usize, ld: usize) -> usize {
     if rows > 1 { ld } else { 0 }
+}
+
+/// Rows and units of a set's tile.
+fn set_of<S: Set>() -> [usize; 2] {
+    tile_extent::<S::Tile>().map(|extent| extent as usize)
 }
 
 /// Rows and units of a shape's tile.

@@ -22,9 +22,10 @@ impl AddElement for bf16 {}
 /// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
 ///
 /// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
-/// dimensions. The L2 cache adds, and rounds to the element type after each addition. If several rows have the same
-/// index, their order is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
-/// form that does not wait, and can add [in order](ScatterAdd::in_order).
+/// dimensions. If several rows have the same index, a block adds up to 512 of them to each other in f32, and the L2 cache
+/// adds the sums of blocks, each rounded to the element type, as is the result of each of its additions. The order of
+/// additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the form that
+/// does not wait, and can add [in order](ScatterAdd::in_order).
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).
@@ -155,7 +156,7 @@ impl ScatterAdd {
             rows,
             out_of_range: self.out_of_range,
         };
-        let (tile, misses) = (reach.tile(), &mut self.misses);
+        let (tile, misses) = (reach.set(), &mut self.misses);
         match reach.is_wide() {
             true => operation.launch(T::wide(reach), tile, misses),
             false => operation.launch(T::narrow(reach), tile, misses),

@@ -1,16 +1,16 @@
 //! Row scatter: each row of a source is stored to the row of a table that an index names.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, block_idx, thread_idx};
-use cutlet_layout_core::{EngineMut, Tensor};
+use cutlet_layout_core::Tensor;
 
 use super::args::report_misses;
 use super::{RowArgs, Shape, row_instances};
 
 /// Copies row `r` of the source to row `indices[r]` of the table. If several rows have the same index, each element of
-/// the table comes from one of them.
+/// the table comes from one of them. Each block stores one tile, and the grid's x counts tiles of rows.
 ///
 /// # Safety
-/// As [`store_rows`].
+/// Source, indices and table must have these extents, and `first_miss` one element.
 #[inline(always)]
 unsafe fn scatter<S: Shape, T: DeviceData + Default>(
     source: Global<T>,
@@ -19,29 +19,12 @@ unsafe fn scatter<S: Shape, T: DeviceData + Default>(
     first_miss: GlobalMut<u64>,
     args: RowArgs,
 ) {
-    // SAFETY: as promised by the caller. Several threads may store to one element, which the engine allows.
-    unsafe { store_rows::<S, _>(source, indices, Relaxed::of(table), first_miss, args) };
-}
-
-/// Stores row `r` of the source to row `indices[r]` of the table, as the table's engine does. Each block stores one
-/// tile, and the grid's x counts tiles of rows.
-///
-/// # Safety
-/// Source, indices and table must have these extents, and `first_miss` one element. The engine allows several threads
-/// to store to one element.
-#[inline(always)]
-pub(super) unsafe fn store_rows<S: Shape, E: EngineMut<Element: DeviceData + Default>>(
-    source: Global<E::Element>,
-    indices: Global<i32>,
-    table: E,
-    first_miss: GlobalMut<u64>,
-    args: RowArgs,
-) {
-    // SAFETY: the launcher promises the extents.
+    // SAFETY: the launcher promises the extents. Several threads may store to one element, which the engine allows.
     let (source, table) = unsafe {
+        let table_rows = args.named_rows(indices, args.ld_to);
         (
             Tensor::new(source, args.plain_rows(args.ld_from)),
-            Tensor::new(table, args.named_rows(indices, args.ld_to)),
+            Tensor::new(Relaxed::of(table), table_rows),
         )
     };
     let tile = args.tiles.tile(block_idx().x);
@@ -52,7 +35,7 @@ pub(super) unsafe fn store_rows<S: Shape, E: EngineMut<Element: DeviceData + Def
         .local_tile::<S::Tile>(tile)
         .partition::<S::Threads>(thread_idx());
 
-    to.store(&from.load(E::Element::default()));
+    to.store(&from.load(T::default()));
     // SAFETY: the launcher promises one element.
     unsafe { report_misses(args.out_of_range, to.bound(), first_miss) };
 }

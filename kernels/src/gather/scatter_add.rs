@@ -1,30 +1,35 @@
 //! Scatter-add: each row of a source is added to the row of a table that an index names, by the additions of the L2
-//! cache.
+//! cache. Those of a block with equal indices are [combined](super::combined) before.
+//!
+//! Numbers of 16 bits are added in pairs if rows are aligned for it.
 
-use cutlet_device::{Global, GlobalMut, RedAdd, RedAddElement};
+use cutlet_device::{Global, GlobalMut, instantiate};
 use half::{bf16, f16};
 
-use super::scatter::store_rows;
-use super::{RowArgs, Shape, row_instances};
+use super::RowArgs;
+use super::combined::{add_combined, bytes};
+use super::sets::{Long, Long16, Medium16, Short, Short16};
 
-/// Adds row `r` of the source to row `indices[r]` of the table. Numbers of 16 bits are added in pairs if rows are
-/// aligned for it.
+/// Declares the instances.
 ///
-/// # Safety
-/// As [`store_rows`].
-#[inline(always)]
-unsafe fn scatter_add<S: Shape, T: RedAddElement + Default>(
-    source: Global<T>,
-    indices: Global<i32>,
-    table: GlobalMut<T>,
-    first_miss: GlobalMut<u64>,
-    args: RowArgs,
-) {
-    // SAFETY: as promised by the caller. Several threads may add to one element, which the engine allows.
-    unsafe { store_rows::<S, _>(source, indices, RedAdd::to(table), first_miss, args) };
+/// Two blocks on a multiprocessor allow 128 registers. Instances for Hopper need at most 64, so that four blocks fit. Told
+/// so, the assembler would spill those of bf16 for older GPUs.
+macro_rules! instances {
+    ($($(#[$doc:meta])* $name:ident = $set:ident, $unit:ty;)+) => {
+        instantiate! {$(
+            $(#[$doc])*
+            #[kernel(threads = 256, min_blocks = 2, shared = bytes::<$set, $unit>())]
+            pub unsafe fn $name(
+                source: Global<$unit>,
+                indices: Global<i32>,
+                table: GlobalMut<$unit>,
+                first_miss: GlobalMut<u64>,
+                args: RowArgs,
+            ) = add_combined::<$set, $unit>;
+        )+}
+    };
 }
-
-row_instances! { scatter_add:
+instances! {
     /// f32 in 16-byte accesses, rows of 2 KiB and more.
     scatter_add_f32_long16 = Long16, f32;
     /// f32 in 16-byte accesses, rows from 256 bytes.

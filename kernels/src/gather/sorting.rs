@@ -262,7 +262,7 @@ fn scan_block(value: u32, sums: Shared<u32>) -> BlockScan {
 
 /// The sum of the values of the lanes up to this one.
 #[inline(always)]
-fn inclusive_scan(value: u32) -> u32 {
+pub(super) fn inclusive_scan(value: u32) -> u32 {
     let mut sum = value;
     each::<L!(5:1)>(|step| {
         let below = shfl_up(sum, 1 << step);
