@@ -44,12 +44,18 @@ struct Host<T> {
 
 impl<T: Sixteen> Host<T> {
     fn random(rows: usize, columns: usize, order: Order, padding: usize) -> Self {
-        let (run, count) = if order == RowMajor {
-            (columns, rows)
-        } else {
-            (rows, columns)
-        };
-        let ld = run.next_multiple_of(8) + padding;
+        let run = if order == RowMajor { columns } else { rows };
+        Self::with_ld(rows, columns, order, run.next_multiple_of(8) + padding)
+    }
+
+    /// A matrix without elements between its rows, or columns.
+    fn packed(rows: usize, columns: usize, order: Order) -> Self {
+        let run = if order == RowMajor { columns } else { rows };
+        Self::with_ld(rows, columns, order, run)
+    }
+
+    fn with_ld(rows: usize, columns: usize, order: Order, ld: usize) -> Self {
+        let count = if order == RowMajor { rows } else { columns };
         let mut random = fastrand::Rng::with_seed((rows * 7919 + columns) as u64);
         let elements = (0..ld * count)
             .map(|_| T::of(2.0 * random.f32() - 1.0))
@@ -339,6 +345,22 @@ fn short_rows_of_c_begin_anywhere() {
     }
 }
 
+/// A, B, or both are copied, by one launch: as one tile of the copy, as many, and with an end within a pair of elements.
+#[test]
+fn either_operand_is_copied() {
+    let instance = Gemm::new().instance("bf16_64x64x64_1x1_ws");
+    for [in_a, in_b] in [[1, 0], [0, 3], [2, 5]].map(|offsets| {
+        offsets.map(|offset| Place {
+            offset,
+            padding: offset,
+        })
+    }) {
+        for extents in [[3, 5, 8], [70, 9, 520], [9, 40, 1040], [33, 65, 513]] {
+            check_places(&instance, extents, [in_a, in_b, ALIGNED], 0.0);
+        }
+    }
+}
+
 #[test]
 fn rows_of_c_that_end_within_a_unit_of_tma() {
     check::<bf16>((70, 131, 72), [RowMajor, ColMajor, RowMajor], 0, (1.0, 0.0));
@@ -547,17 +569,26 @@ fn few_tiles_with_many_k_tiles() {
 /// prefetched before C was written.
 #[test]
 fn chained_products_read_what_was_written() {
-    const EXTENT: usize = 128;
+    check_chain::<128>(&Gemm::new());
+}
+
+/// The same with copies of A and B: they begin while the product before ends, which reads the copies before.
+#[test]
+fn chained_products_copy_what_was_written() {
+    check_chain::<127>(&Gemm::new().instance("bf16_64x64x64_1x1_ws"));
+}
+
+fn check_chain<const EXTENT: usize>(by: &Gemm<'_, bf16>) {
     const PRODUCTS: usize = 16;
     let stream = Device::auto().stream().unwrap();
-    let first = Host::<bf16>::random(EXTENT, EXTENT, RowMajor, 0);
-    let factor = Host::<bf16>::random(EXTENT, EXTENT, ColMajor, 8);
+    let first = Host::<bf16>::packed(EXTENT, EXTENT, RowMajor);
+    let factor = Host::<bf16>::random(EXTENT, EXTENT, ColMajor, 8 + EXTENT % 8);
     let on_factor = stream.upload(&factor.elements).unwrap();
     let chain = |waits: bool| {
         let mut from = stream.upload(&first.elements).unwrap();
         let mut to = stream.filled::<bf16>(EXTENT * EXTENT, 0xff).unwrap();
         for _ in 0..PRODUCTS {
-            gemm(
+            by.run(
                 &stream,
                 0.15,
                 Matrix::row_major(&from, EXTENT, EXTENT).unwrap(),
