@@ -44,12 +44,18 @@ struct Host<T> {
 
 impl<T: Sixteen> Host<T> {
     fn random(rows: usize, columns: usize, order: Order, padding: usize) -> Self {
-        let (run, count) = if order == RowMajor {
-            (columns, rows)
-        } else {
-            (rows, columns)
-        };
-        let ld = run.next_multiple_of(8) + padding;
+        let run = if order == RowMajor { columns } else { rows };
+        Self::with_ld(rows, columns, order, run.next_multiple_of(8) + padding)
+    }
+
+    /// A matrix without elements between its rows, or columns.
+    fn packed(rows: usize, columns: usize, order: Order) -> Self {
+        let run = if order == RowMajor { columns } else { rows };
+        Self::with_ld(rows, columns, order, run)
+    }
+
+    fn with_ld(rows: usize, columns: usize, order: Order, ld: usize) -> Self {
+        let count = if order == RowMajor { rows } else { columns };
         let mut random = fastrand::Rng::with_seed((rows * 7919 + columns) as u64);
         let elements = (0..ld * count)
             .map(|_| T::of(2.0 * random.f32() - 1.0))
@@ -226,6 +232,132 @@ fn odd_leading_dimensions() {
     ] {
         check::<bf16>((70, 131, 67), orders, 1, (1.0, 0.0));
         check::<f16>((129, 33, 72), orders, 3, (1.0, 0.5));
+    }
+}
+
+/// Where a matrix lies in its buffer, which ends with the matrix.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Elements before the first one.
+    offset: usize,
+    /// Elements between two rows, or columns.
+    padding: usize,
+}
+
+/// Small whole numbers, whose products and sums are exact, for a matrix of `count` runs of `run` elements at this place.
+fn small_numbers(place: Place, [count, run]: [usize; 2], seed: u64) -> Vec<bf16> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let len = place.offset + (count - 1) * (run + place.padding) + run;
+    (0..len)
+        .map(|_| bf16::from_f32(random.i32(-2..=2) as f32))
+        .collect()
+}
+
+/// Checks `C = A·B + beta·C` of K-major A and B at these places, all of C's buffer included.
+fn check_places(by: &Gemm<'_, bf16>, [m, n, k]: [usize; 3], places: [Place; 3], beta: f32) {
+    let stream = Device::auto().stream().unwrap();
+    let [in_a, in_b, in_c] = places;
+    let (a, b) = (
+        small_numbers(in_a, [m, k], 1),
+        small_numbers(in_b, [n, k], 2),
+    );
+    let mut expected = small_numbers(in_c, [m, n], 3);
+    let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let mut on_c = stream.upload(&expected).unwrap();
+    let [lda, ldb, ldc] = [k + in_a.padding, k + in_b.padding, n + in_c.padding];
+    by.run(
+        &stream,
+        1.0,
+        Matrix::with_ld(on_a.slice(in_a.offset..).unwrap(), m, k, RowMajor, lda).unwrap(),
+        Matrix::with_ld(on_b.slice(in_b.offset..).unwrap(), k, n, ColMajor, ldb).unwrap(),
+        beta,
+        MatrixMut::with_ld(on_c.slice_mut(in_c.offset..).unwrap(), m, n, RowMajor, ldc).unwrap(),
+    )
+    .unwrap();
+    for i in 0..m {
+        for j in 0..n {
+            let row_a = &a[in_a.offset + i * lda..][..k];
+            let row_b = &b[in_b.offset + j * ldb..][..k];
+            let products = row_a
+                .iter()
+                .zip(row_b)
+                .map(|(a, b)| a.to_f32() * b.to_f32());
+            let c = &mut expected[in_c.offset + i * ldc + j];
+            *c = bf16::from_f32(products.sum::<f32>() + beta * c.to_f32());
+        }
+    }
+    let found = stream.download(&on_c).unwrap();
+    let differs = found
+        .iter()
+        .zip(&expected)
+        .position(|(found, expected)| found != expected);
+    if let Some(at) = differs {
+        panic!(
+            "element {at} of C's buffer for {m}×{n}×{k} at {places:?}: {}, not {}",
+            found[at], expected[at]
+        );
+    }
+}
+
+const ALIGNED: Place = Place {
+    offset: 0,
+    padding: 0,
+};
+
+/// Rows of C begin at every element of a unit of TMA, at odd and even distances, and end within a word. What lies between
+/// rows stays as it is.
+#[test]
+fn rows_of_c_begin_anywhere() {
+    for name in [
+        "bf16_64x32x64_1x1_ws",
+        "bf16_64x48x64_1x1_ws",
+        "bf16_64x96x64_1x1_ws",
+        "bf16_128x144x64_1x1_coop",
+        "bf16_128x192x64_2x1_pingpong",
+        "bf16_128x256x64_1x1_coop",
+    ] {
+        let instance = Gemm::new().instance(name);
+        for offset in 0..8 {
+            let c = Place {
+                offset,
+                padding: [1, 2, 5, 8][offset % 4],
+            };
+            for n in [57, 130 + offset] {
+                check_places(&instance, [70, n, 16], [ALIGNED, ALIGNED, c], 0.0);
+            }
+        }
+    }
+}
+
+/// The same with few elements, or rows.
+#[test]
+fn short_rows_of_c_begin_anywhere() {
+    for offset in 0..4 {
+        for [m, n] in [[1, 1], [3, 1], [17, 2], [65, 3], [1, 7], [1, 63], [2, 65]] {
+            for beta in [0.0, 2.0] {
+                let c = Place {
+                    offset,
+                    padding: offset + 1,
+                };
+                check_places(&Gemm::new(), [m, n, 8], [ALIGNED, ALIGNED, c], beta);
+            }
+        }
+    }
+}
+
+/// A, B, or both are copied, by one launch: as one tile of the copy, as many, and with an end within a pair of elements.
+#[test]
+fn either_operand_is_copied() {
+    let instance = Gemm::new().instance("bf16_64x64x64_1x1_ws");
+    for [in_a, in_b] in [[1, 0], [0, 3], [2, 5]].map(|offsets| {
+        offsets.map(|offset| Place {
+            offset,
+            padding: offset,
+        })
+    }) {
+        for extents in [[3, 5, 8], [70, 9, 520], [9, 40, 1040], [33, 65, 513]] {
+            check_places(&instance, extents, [in_a, in_b, ALIGNED], 0.0);
+        }
     }
 }
 
@@ -437,17 +569,26 @@ fn few_tiles_with_many_k_tiles() {
 /// prefetched before C was written.
 #[test]
 fn chained_products_read_what_was_written() {
-    const EXTENT: usize = 128;
+    check_chain::<128>(&Gemm::new());
+}
+
+/// The same with copies of A and B: they begin while the product before ends, which reads the copies before.
+#[test]
+fn chained_products_copy_what_was_written() {
+    check_chain::<127>(&Gemm::new().instance("bf16_64x64x64_1x1_ws"));
+}
+
+fn check_chain<const EXTENT: usize>(by: &Gemm<'_, bf16>) {
     const PRODUCTS: usize = 16;
     let stream = Device::auto().stream().unwrap();
-    let first = Host::<bf16>::random(EXTENT, EXTENT, RowMajor, 0);
-    let factor = Host::<bf16>::random(EXTENT, EXTENT, ColMajor, 8);
+    let first = Host::<bf16>::packed(EXTENT, EXTENT, RowMajor);
+    let factor = Host::<bf16>::random(EXTENT, EXTENT, ColMajor, 8 + EXTENT % 8);
     let on_factor = stream.upload(&factor.elements).unwrap();
     let chain = |waits: bool| {
         let mut from = stream.upload(&first.elements).unwrap();
         let mut to = stream.filled::<bf16>(EXTENT * EXTENT, 0xff).unwrap();
         for _ in 0..PRODUCTS {
-            gemm(
+            by.run(
                 &stream,
                 0.15,
                 Matrix::row_major(&from, EXTENT, EXTENT).unwrap(),

@@ -9,6 +9,7 @@
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
 //! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
 //! | operands fetched into the L2 cache | [`Prefetch`] |
+//! | rows of 16-bit elements that begin anywhere | [`UnalignedRows`] |
 
 mod cluster_reduce;
 mod cluster_shape;
@@ -23,6 +24,7 @@ mod scheduler;
 mod sm_affinity;
 mod stream_k;
 mod tile_ring;
+mod unaligned_rows;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape};
@@ -37,3 +39,4 @@ pub use scheduler::{KTiles, PersistentTileScheduler, Share, WorkTile, cluster_ra
 pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;
+pub use unaligned_rows::UnalignedRows;

@@ -74,6 +74,15 @@ impl LaneIdx {
     }
 }
 
+impl BlockCoord {
+    /// The index counted from block `first`, which is not above it: for the second of two pieces of work, if the first
+    /// one has the blocks before.
+    #[inline(always)]
+    pub const fn after(self, first: u32) -> Self {
+        Self(self.0 - first)
+    }
+}
+
 impl ClusterRank {
     /// The index of this block's part, if the cluster divides something into `parts` parts. It is 0 if there is one
     /// part.

@@ -83,8 +83,8 @@ pub use index::{
 };
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use math::{
-    Fma, exp2_approx, fma, log2_approx, max_nan, rcp_approx, rsqrt_approx, tanh_approx,
-    tanh_approx_f16,
+    Fma, exp2_approx, fma, funnel_shift_right, log2_approx, max_nan, rcp_approx, rsqrt_approx,
+    tanh_approx, tanh_approx_f16,
 };
 pub use mma::MmaInstruction;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};

@@ -138,3 +138,23 @@ pub fn max_nan(a: f32, b: f32) -> f32 {
         }
     }
 }
+
+/// The lower word of `high:low`, a number of 64 bits, after a shift to the right by `bits`, which is at most 32.
+#[inline(always)]
+pub fn funnel_shift_right(low: u32, high: u32, bits: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let result;
+        // SAFETY: arithmetic.
+        unsafe {
+            core::arch::asm!("shf.r.clamp.b32 {}, {}, {}, {};", out(reg32) result, in(reg32) low,
+                in(reg32) high, in(reg32) bits, options(pure, nomem, nostack));
+        }
+        result
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let both = u64::from(high) << 32 | u64::from(low);
+        (both >> bits) as u32
+    }
+}

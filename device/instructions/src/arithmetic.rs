@@ -1,8 +1,8 @@
 //! Float conversions, and the functions that are one instruction each.
 
 use cutlet_device::{
-    Float, GlobalMut, exp2_approx, fma, kernel, log2_approx, max_nan, rcp_approx, rsqrt_approx,
-    tanh_approx, tanh_approx_f16,
+    Float, GlobalMut, exp2_approx, fma, funnel_shift_right, kernel, log2_approx, max_nan,
+    rcp_approx, rsqrt_approx, tanh_approx, tanh_approx_f16,
 };
 use half::{bf16, f16};
 
@@ -50,5 +50,18 @@ pub unsafe fn functions(x: f32, values: GlobalMut<f32>, double: GlobalMut<f64>) 
         values.store_vec(6, tanh_approx_f16([x, 1.0]));
         values.store(5, max_nan(x, fma(x, x, 1.0)));
         double.store(0, fma(f64::from(x), f64::from(x), 1.0));
+    }
+}
+
+/// Functions of words.
+///
+/// # Safety
+/// `words` has three elements.
+#[kernel(threads = 32)]
+pub unsafe fn words(bits: u32, words: GlobalMut<u32>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let [low, high] = words.load_vec(0);
+        words.store(2, funnel_shift_right(low, high, bits));
     }
 }

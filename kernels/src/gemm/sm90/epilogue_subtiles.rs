@@ -2,8 +2,8 @@
 //!
 //! Usually TMA takes the subtiles from there while the block goes on: [`EpilogueSubtiles::store_by_tma`], all unrolled. A
 //! consumer that is alone in its block mostly has one tile, and nothing to go on with: its threads store the subtiles
-//! themselves, which ends sooner: [`StoreMajor::store`]. Where old C is read, or TMA cannot store C,
-//! [`EpilogueSubtiles::update`] does all of it. That is a loop at run time, because it is used less, and unrolled it would be
+//! themselves, which ends sooner: [`StoreMajor::store`]. Where TMA cannot store C, they store words of 4 bytes:
+//! [`EpilogueSubtiles::store_unaligned`]. Where old C is read, [`EpilogueSubtiles::update`] does all of it. That is a loop at run time, because it is used less, and unrolled it would be
 //! half of each kernel's code. Registers have no index at run time, so each turn of the loop works on the first ones and
 //! then moves the rest up.
 //!
@@ -12,6 +12,7 @@
 
 use core::marker::PhantomData;
 
+use cutlet_device::collective::UnalignedRows;
 use cutlet_device::sm90::{
     AccumulatorLayout, KMajor, Major, MnMajor, OperandTile, SharedTile, TensorMap, TmaBox,
     TmaLayout, WarpgroupIdx, WarpgroupThread, WarpgroupThreads, fence_async_shared,
@@ -120,6 +121,28 @@ pub(super) const fn tma_box<C: Config>() -> TmaBox {
     SharedSubtile::<C>::tile_box(4)
 }
 
+/// How the subtiles lie in shared memory that are there at a time, one behind the other, where C is row-major: as one tile.
+#[derive(Clone, Copy)]
+struct StagedLayout<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for StagedLayout<C> {
+    const LAYOUT: Layout =
+        tile_layout::<C::Element>(true, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
+    type Storage<V: Copy> = [[V; 64]; 128];
+}
+
+impl<C: Config> TmaLayout for StagedLayout<C> {
+    const MN: usize = 64;
+    /// As many columns as have room. If the tile has fewer, those that a warp reads as words at a time.
+    const K: usize = match C::Tile::N.next_multiple_of(64) {
+        columns if columns < C::STAGED_COLUMNS => columns,
+        _ => C::STAGED_COLUMNS,
+    };
+    const SWIZZLE_BYTES: usize = SubtileLayout::<C>::SWIZZLE_BYTES;
+    const IS_K_MAJOR: bool = true;
+    type Swizzle = SubtileSwizzle<C>;
+}
+
 /// The columns that [`EpilogueSubtiles::update`] works on in a turn.
 const TURN: usize = 16;
 /// The rows and columns of a turn.
@@ -130,6 +153,9 @@ type TurnOwners<const WIDTH: usize = 1> = Tv<WarpgroupThreads, TurnValues, WIDTH
 type TurnValues = <WgmmaC<{ TURN / 8 }> as ThreadValue>::Val;
 /// Who moves what of a turn between shared memory and C: a warp two lines at a time, of any alignment.
 type TurnLines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!((4, 2):(1@0, 8@0))>;
+
+/// The first element of rows, for each lane.
+type FirstElement = Tv<L!(32:0@0), L!(1:1@1)>;
 
 /// Who stores what of a subtile: each thread 16 bytes of a row, neighbours side by side, so that a warp stores whole rows at
 /// once.
@@ -401,6 +427,50 @@ impl<C: Config> EpilogueSubtiles<C> {
                 sync_warp();
             }
             *accumulators = accumulators.moved_up(TurnValues::SIZE);
+        }
+    }
+
+    /// `C = accumulators`, after the epilogue, in words of 4 bytes. C's rows may begin anywhere, and are `ld` elements apart.
+    ///
+    /// # Safety
+    /// No other thread may use the rows and the buffer.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn store_unaligned(&self, accumulators: &AtomFragment<C::Mma>, ld: i64) {
+        let count = const { C::Tile::N / C::EPI_N };
+        for first in (0..count).step_by(Self::STAGED) {
+            let staged = first..(first + Self::STAGED).min(count);
+            let own = self
+                .rows
+                .local_tile::<C::SubtileC>((0u32, first as u32))
+                .local_tile::<C::UnitC>((self.thread.warp(), 0u32));
+            let [rows, columns] =
+                [0, 1].map(|direction| own.extent()[direction] - own.origin()[direction]);
+            let to = UnalignedRows {
+                first: own
+                    .partition_broadcast::<FirstElement>(lane_idx())
+                    .engine_at(0),
+                ld,
+                extent: [rows, columns.min((staged.len() * C::EPI_N) as i32)],
+            };
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's
+            // accesses and another's; the rest as promised by the caller.
+            unsafe {
+                for nth in staged {
+                    let tile = self.shared(nth);
+                    store_accumulator::<C::Mma, _, _, _>(
+                        tile,
+                        0u32,
+                        nth,
+                        self.thread,
+                        accumulators,
+                    );
+                }
+                sync_warp();
+                let tile = SharedTile::<_, StagedLayout<C>, _>::from_shared(self.buffer.0);
+                to.store(tile, self.thread.warp() * WARP_ROWS as u32);
+            }
+            sync_warp();
         }
     }
 

@@ -237,7 +237,14 @@ where
         // and so is the buffer.
         unsafe {
             if self.updates {
-                subtiles.update(&rows, accumulators, epilogue);
+                if epilogue.reads_old() {
+                    subtiles.update(&rows, accumulators, epilogue);
+                } else {
+                    if !epilogue.is_identity() {
+                        subtiles.apply(accumulators, epilogue);
+                    }
+                    subtiles.store_unaligned(accumulators, self.args.output.ldc);
+                }
             } else if let Some(left) = group.and_then(|group| self.last_rows(&rows, group)) {
                 if left > 0 {
                     subtiles.after_tma().update(&rows, accumulators, epilogue);

@@ -1,9 +1,10 @@
 //! Operands that TMA can read: their rows start at multiples of 16 bytes.
 
-use cutlet_device::DeviceData;
-use cutlet_host::{Scratch, Stream};
-use cutlet_kernels::repack::{self, Tile, repack_16};
-use cutlet_layout_core::tiles;
+use std::ptr;
+
+use cutlet_device::{DeviceData, Global, GlobalMut};
+use cutlet_host::{LaunchConfig, Scratch, Stream};
+use cutlet_kernels::repack::{Repack, repack_16};
 
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
@@ -31,12 +32,19 @@ pub enum TmaOperand<'a, T: DeviceData> {
 }
 
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
-    /// The problem's A and B.
+    /// The problem's A and B. One launch copies those that TMA cannot read.
     pub fn both<D: DeviceData>(stream: &Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]>
     where
         T: Operand,
     {
-        Ok([Self::of(stream, problem.a)?, Self::of(stream, problem.b)?])
+        let mut copies = [NOTHING; 2];
+        let [of_a, of_b] = &mut copies;
+        let operands = [
+            Self::of(stream, problem.a, of_a)?,
+            Self::of(stream, problem.b, of_b)?,
+        ];
+        copy(stream, copies)?;
+        Ok(operands)
     }
 
     /// The estimated time to copy the problem's operands that TMA cannot read, in clocks of a multiprocessor.
@@ -45,21 +53,26 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         T: Operand,
     {
         let rate = COPY_RATE * f64::from(stream.device().multiprocessors());
-        let copying = |operand: &Matrix<'_, T>| match operand.starts_runs_at(TMA_UNIT) {
-            true => 0.0,
-            false => COPY + (operand.rows() * operand.columns() * size_of::<T>()) as f64 / rate,
-        };
-        copying(&problem.a) + copying(&problem.b)
+        let copied =
+            [&problem.a, &problem.b].map(|operand| match operand.starts_runs_at(TMA_UNIT) {
+                true => 0,
+                false => operand.rows() * operand.columns() * size_of::<T>(),
+            });
+        match copied.iter().sum() {
+            0 => 0.0,
+            bytes => COPY + bytes as f64 / rate,
+        }
     }
 
-    /// The operand, copied if TMA cannot read it. A few zeros replace an operand without elements.
-    fn of(stream: &Stream, operand: Matrix<'a, T>) -> Result<Self> {
+    /// The operand, or room for a copy that TMA can read, with the copy to make. A few zeros replace an operand without
+    /// elements.
+    fn of(stream: &Stream, operand: Matrix<'a, T>, copying: &mut Repack) -> Result<Self> {
         if operand.rows() == 0 || operand.columns() == 0 {
             zeros(stream, operand.order())
         } else if operand.starts_runs_at(TMA_UNIT) {
             Ok(TmaOperand::AsItIs(operand))
         } else {
-            copy(stream, &operand)
+            room(stream, &operand, copying)
         }
     }
 
@@ -114,31 +127,55 @@ const fn distance(row: usize) -> usize {
     })
 }
 
-fn copy<T: DeviceData>(stream: &Stream, operand: &Matrix<'_, T>) -> Result<TmaOperand<'static, T>> {
+/// Copies no matrix.
+const NOTHING: Repack = Repack {
+    source: Global::from_ptr(ptr::null()),
+    destination: GlobalMut::from_ptr(ptr::null_mut()),
+    ld_source: 0,
+    ld_destination: 0,
+    extent: [0, 0],
+};
+
+/// Room for a copy of the operand, and in `copying` what the kernel needs to make it.
+fn room<T: DeviceData>(
+    stream: &Stream,
+    operand: &Matrix<'_, T>,
+    copying: &mut Repack,
+) -> Result<TmaOperand<'static, T>> {
     const { assert!(size_of::<T>() == 2, "the kernel copies elements of 16 bits") };
     let (run, count) = operand.extents.run_and_count();
     let ld = distance(run * size_of::<T>()) / size_of::<T>();
     let elements = stream.scratch(ld * count)?;
-    let extents = repack::Extents {
+    *copying = Repack {
+        source: pointer::<u16>(operand.view),
+        destination: pointer_mut::<u16>(elements.view().address()),
         ld_source: operand.ld() as i64,
         ld_destination: ld as i64,
-        rows: count as i32,
-        columns: run as i32,
+        extent: [count as i32, run as i32],
     };
-    let [rows, columns] = tiles::<Tile>([extents.rows, extents.columns]);
-    let source = pointer::<u16>(operand.view);
-    let destination = pointer_mut::<u16>(elements.view().address());
-    let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
-    // SAFETY: the operand was checked against its memory, and the copy has room for all rows. Both live until the
-    // stream has got past the launch.
-    unsafe {
-        stream.launch(&function, rows * columns, (source, destination, extents))?;
-    }
     let extents = Extents {
         ld,
         ..operand.extents
     };
     Ok(TmaOperand::Copied { elements, extents })
+}
+
+/// Makes the copies, if there are any.
+fn copy(stream: &Stream, copies: [Repack; 2]) -> Result<()> {
+    let blocks = copies[0].blocks() + copies[1].blocks();
+    if blocks == 0 {
+        return Ok(());
+    }
+    let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
+    let config = LaunchConfig {
+        grid: blocks.into(),
+        overlap_previous: true,
+    };
+    let [first, second] = copies;
+    // SAFETY: the operands were checked against their memory, and the copies have room for all rows, whose bytes are
+    // multiples of 16. All of it lives until the stream has got past the launch.
+    unsafe { stream.launch(&function, config, (first, second))? };
+    Ok(())
 }
 
 #[cfg(test)]
