@@ -3,12 +3,12 @@
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, block_idx, instantiate, max_nan, thread_idx,
 };
-use cutlet_layout_core::{Engine, Fragment, Gather, RowMajor, Tensor, ThreadValue};
+use cutlet_layout_core::{Engine, Fragment, RowMajor, Tensor, ThreadValue};
 use half::{bf16, f16};
 
 use super::args::report_miss;
 use super::owners::{
-    BATCH, Batch, Long4, Long8, Owners, Short4, Short8, Single, batch, each_value,
+    BATCH, Batch, Long4, Long8, Owners, Short4, Short8, Single, batch, each_value, named_rows,
 };
 use super::{Indices, OutOfRange};
 
@@ -109,12 +109,16 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
     // SAFETY: the launcher promises the offsets, and an index for each position of the bag.
     let (begin, len, rows) = unsafe {
         let (begin, end) = args.bag(offsets, bag);
-        let extent = [(end - begin) as i32, args.columns - column];
+        let len = (end - begin) as i32;
         let of_bag = Indices::new(indices, args.wide_indices != 0).offset(begin);
-        let rows = Gather::new(of_bag, extent, args.table_rows, args.ld_table)
-            .clamped(args.out_of_range.clamps());
-        let table = table.offset(i64::from(column));
-        (begin, extent[0], Tensor::new(table, rows))
+        let rows = named_rows::<S, T>(
+            table,
+            (args.table_rows, args.ld_table),
+            (of_bag, len),
+            (column, args.columns),
+            args.out_of_range.clamps(),
+        );
+        (begin, len, rows)
     };
 
     let is_max = args.pooling == Pooling::MAX;
@@ -122,7 +126,7 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
     let mut pooled = Fragment::<f32, <S::Row as ThreadValue>::Val>::filled(start);
     let mut counted = 0;
     for nth in 0..(len as u32).div_ceil(BATCH as u32) {
-        let rows = batch::<S, _, _>(&rows, nth);
+        let rows = batch::<S, T>(&rows, nth);
         // On their way together with the rows.
         let first = nth as i32 * BATCH;
         let weights = Fragment::<f32, Batch>::from_fn(|nth| {
@@ -133,7 +137,7 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
                 true => unsafe { weights.load(begin + i64::from(position)) },
             }
         });
-        each_value::<S, _, _, _>(&rows, |column, nth, value| {
+        each_value::<T, _, _, _>(&rows, |column, nth, value| {
             let old = pooled.get(column);
             pooled.set(
                 column,

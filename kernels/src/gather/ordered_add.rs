@@ -17,13 +17,13 @@
 //! many sorted positions, and the number of the chunk is the place of the piece's sum.
 
 use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
-use cutlet_layout_core::{Engine, Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue};
+use cutlet_layout_core::{Engine, Fragment, Partition, RowMajor, Tensor, ThreadValue};
 use half::{bf16, f16};
 
 use super::Indices;
 use super::owners::{
     BATCH, BatchOfSums, Long4, Long8, Owners, Short4, Short8, Single, batch, batch_of_sums,
-    each_value,
+    each_value, named_rows,
 };
 use super::sorting::keys_below;
 
@@ -134,16 +134,16 @@ impl<T: Float + Default> SortedRows<T> {
             let (count, rows) = unsafe {
                 let count = self.count_of_key(key, begin, len);
                 let of_owner = Indices::new(self.order, false).offset(i64::from(begin));
-                let rows = Gather::new(
-                    of_owner,
-                    [count, self.columns()],
-                    i64::from(self.args.rows),
-                    self.args.ld_source,
+                let rows = named_rows::<S, T>(
+                    self.source,
+                    (i64::from(self.args.rows), self.args.ld_source),
+                    (of_owner, count),
+                    (self.column, self.args.columns),
+                    false,
                 );
-                let source = self.source.offset(i64::from(self.column));
-                (count, Tensor::new(source, rows))
+                (count, rows)
             };
-            each_value::<S, _, _, _>(&batch::<S, _, _>(&rows, 0), |column, _, value| {
+            each_value::<T, _, _, _>(&batch::<S, T>(&rows, 0), |column, _, value| {
                 sums.set(column, sums.get(column) + value);
             });
             if count < BATCH {
@@ -316,7 +316,7 @@ unsafe fn ordered_fold<S: Owners, T: Float + Default>(
         let partials = RowMajor::new(extent, i64::from(args.columns));
         let partials = Tensor::new(sums_of_pieces.offset(at), partials);
         for nth in 0..partials.tiles::<BatchOfSums>()[0] {
-            each_value::<S, _, _, _>(&batch_of_sums::<S>(&partials, nth), |column, _, sum| {
+            each_value::<f32, _, _, _>(&batch_of_sums::<S>(&partials, nth), |column, _, sum| {
                 sums.set(column, sums.get(column) + sum);
             });
         }
