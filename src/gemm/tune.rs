@@ -118,10 +118,7 @@ mod tests {
         });
         let mut losses = [("H200", 0.025, Vec::new()), ("H100", 0.045, Vec::new())];
         for (measured, speed, place, line) in measured() {
-            let input = CostInput {
-                allows_streams: false,
-                ..CostInput::plain(line.extents, speed)
-            };
+            let input = line.input(speed);
             let mut others = measured.near(&input).near;
             others.retain(|(at, _)| *at != place);
             let neighbours = Neighbours::of(measured.table, others);

@@ -6,8 +6,8 @@ use std::fs;
 
 use crate::process::{self, Outcome};
 
-/// The tables, one for each device that instances were timed on. A line has m, n and k, then instances with their
-/// microseconds.
+/// The tables, one for each device that instances were timed on. A line has m, n and k, then [`STREAMS`] if instances
+/// could stream tiles, then instances with their microseconds.
 const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
@@ -15,11 +15,27 @@ const DTYPE: &str = "bf16";
 const CROSS_VALIDATION: &str = "neighbours_predict_problems_that_were_not_measured";
 /// How names of instances begin that are not of the table's family, after the element type.
 const OTHER_FAMILY: &str = "mma_";
+/// The elements of the rows that TMA reads and stores are a multiple of these.
+const TMA_UNIT: u64 = 8;
 /// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.3;
 
-/// Instances (without the element type) and their microseconds, by m, n and k.
-type Times = BTreeMap<[u64; 3], Vec<(String, f64)>>;
+/// The word of lines whose instances could stream tiles. The first lines are older than that.
+const STREAMS: &str = "streams";
+
+/// Instances, without the element type, and their microseconds.
+type Times = Vec<(String, f64)>;
+
+/// What was measured at a shape.
+#[derive(Default)]
+struct Shape {
+    /// Whether instances could stream tiles.
+    streams: bool,
+    times: Times,
+}
+
+/// What was measured, by m, n and k.
+type Table = BTreeMap<[u64; 3], Shape>;
 
 /// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. A file with only some of a shape's known instances
 /// leaves the times of the others. They may be of another run, so the new times are scaled to them.
@@ -49,20 +65,21 @@ fn add(results: &str) -> Outcome<String> {
         ));
     }
     let table = table_of(device(results)?)?;
-    let mut times = written(&read(&table)?)?;
+    let mut shapes = written(&read(&table)?)?;
     let mut count = 0;
     for (extents, new) in found {
-        let known = times.entry(extents).or_default();
-        match merged(known, &new) {
+        let known = shapes.entry(extents).or_default();
+        match merged(&known.times, &new) {
             Some(all) => {
-                *known = all;
+                known.streams |= all == new;
+                known.times = all;
                 count += 1;
             }
             None => println!("left out {extents:?}: no instance is known there"),
         }
     }
-    fs::write(&table, text(&times)).map_err(|error| format!("{table}: {error}"))?;
-    let known = times.len();
+    fs::write(&table, text(&shapes)).map_err(|error| format!("{table}: {error}"))?;
+    let known = shapes.len();
     Ok(format!(
         "{count} shapes were added or updated in {table}, which has {known}"
     ))
@@ -93,29 +110,34 @@ fn read(path: &str) -> Outcome<String> {
 }
 
 /// The times in the text of the table.
-fn written(text: &str) -> Outcome<Times> {
+fn written(text: &str) -> Outcome<Table> {
     let line = |line: &str| {
-        let mut words = line.split(' ');
+        let mut words = line.split(' ').peekable();
         let mut extent = || words.next()?.parse().ok();
         let extents = [extent()?, extent()?, extent()?];
+        let streams = words.next_if_eq(&STREAMS).is_some();
         let times = words.map(|word| {
             let (name, microseconds) = word.split_once('=')?;
             Some((name.to_string(), microseconds.parse().ok()?))
         });
-        Some((extents, times.collect::<Option<Vec<_>>>()?))
+        let times = times.collect::<Option<_>>()?;
+        Some((extents, Shape { streams, times }))
     };
     let lines = text.lines();
-    let times = lines.map(|text| line(text).ok_or(format!("`{text}` is no line of times")));
-    times.collect()
+    let shapes = lines.map(|text| line(text).ok_or(format!("`{text}` is no line of times")));
+    shapes.collect()
 }
 
 /// The text of the table, with each shape's fastest instance first.
-fn text(times: &Times) -> String {
+fn text(shapes: &Table) -> String {
     let mut text = String::new();
-    for ([m, n, k], times) in times {
+    for ([m, n, k], Shape { streams, times }) in shapes {
         let mut times = times.clone();
         times.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         text.push_str(&format!("{m} {n} {k}"));
+        if *streams {
+            text.push_str(&format!(" {STREAMS}"));
+        }
         let best = times.first().map_or(0.0, |(_, best)| *best);
         for (name, microseconds) in times {
             if microseconds <= MOST * best {
@@ -130,7 +152,7 @@ fn text(times: &Times) -> String {
 /// Merges a shape's known and new times. If the new times cover all known instances, they replace the known times. Else
 /// they are scaled to the known times by the instances in both, which get the geometric mean of both times. Returns
 /// `None` if no instance is in both.
-fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String, f64)>> {
+fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Times> {
     let time = |times: &[(String, f64)], name: &str| {
         let found = times.iter().find(|(other, _)| other == name);
         found.map(|(_, microseconds)| *microseconds)
@@ -150,13 +172,14 @@ fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Vec<(String,
     (!ratios.is_empty()).then(|| only_known.cloned().chain(scaled).collect())
 }
 
-/// The median times of instances in results, at products without an epilogue whose operands are K-major.
-fn found(results: &str) -> Outcome<Times> {
+/// The median times of instances in results, at products without an epilogue whose operands are K-major. Rows that TMA
+/// cannot read or store are left out: their times are not of one kernel alone.
+fn found(results: &str) -> Outcome<BTreeMap<[u64; 3], Times>> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .from_reader(results.as_bytes());
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
-    let mut times = Times::new();
+    let mut shapes = BTreeMap::<_, Times>::new();
     for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
         let text = |column: &str| {
@@ -179,10 +202,13 @@ fn found(results: &str) -> Outcome<Times> {
         let median = text("median_us").parse().ok();
         let median = median.filter(|&median: &f64| median > 0.0 && median.is_finite());
         let median = median.ok_or_else(|| wrong("median_us"))?;
-        let shape = times.entry([extent("m")?, extent("n")?, extent("k")?]);
-        shape.or_default().push((name.to_string(), median));
+        let [m, n, k]: [u64; 3] = [extent("m")?, extent("n")?, extent("k")?];
+        if n.is_multiple_of(TMA_UNIT) && k.is_multiple_of(TMA_UNIT) {
+            let times = shapes.entry([m, n, k]).or_default();
+            times.push((name.to_string(), median));
+        }
     }
-    Ok(times)
+    Ok(shapes)
 }
 
 #[cfg(test)]
@@ -235,20 +261,23 @@ mod tests {
     const RESULTS: &str = "\
 # schema = 2
 family,suite,type,m,n,k,layout,epilogue,contestant,role,median_us
-gemm,own,bf16,1,2,3,nt,,cutlet,cutlet,3
-gemm,own,bf16,1,2,3,nt,,bf16_b,instance,3.5
-gemm,own,bf16,1,2,3,nt,,bf16_a,instance,3
-gemm,own,bf16,1,2,3,nt,,bf16_c,instance,4
+gemm,own,bf16,1,8,16,nt,,cutlet,cutlet,3
+gemm,own,bf16,1,8,16,nt,,bf16_b,instance,3.5
+gemm,own,bf16,1,8,16,nt,,bf16_a,instance,3
+gemm,own,bf16,1,8,16,nt,,bf16_c,instance,4
 ";
 
     #[test]
     fn times_of_instances_are_found_in_results() {
-        let times = found(RESULTS).unwrap();
-        assert_eq!(text(&times), "1 2 3 a=3.00 b=3.50\n");
+        let times = found(RESULTS).unwrap().remove(&[1, 8, 16]).unwrap();
+        let streams = true;
+        let table = Table::from([([1, 8, 16], Shape { streams, times })]);
+        assert_eq!(text(&table), "1 8 16 streams a=3.00 b=3.50\n");
         for (from, to) in [
             (",bf16,", ",f16,"),
             (",nt,", ",nn,"),
             (",nt,,", ",nt,bias,"),
+            (",8,16,", ",8,17,"),
         ] {
             let others = RESULTS.replace(from, to);
             assert!(found(&others).unwrap().is_empty(), "{from} {to}");

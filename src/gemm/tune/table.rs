@@ -171,11 +171,7 @@ impl Table {
         for (device, Timed { speed, times, .. }) in timed.iter().enumerate() {
             for line in lines(times) {
                 let place = table.fastest_first.len();
-                // No tiles were streamed then.
-                let input = CostInput {
-                    allows_streams: false,
-                    ..CostInput::plain(line.extents, *speed)
-                };
+                let input = line.input(*speed);
                 let errors = line.times.iter().filter_map(|&(name, microseconds)| {
                     let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
                     let error = (microseconds / candidate.clocks).ln() as f32;
@@ -278,21 +274,35 @@ fn starts_at_lines(extents: [usize; 3]) -> bool {
 /// A line of a table.
 pub(super) struct Line {
     pub(super) extents: [usize; 3],
+    /// Whether instances could stream tiles.
+    pub(super) streams: bool,
     /// Instances, without the element type, and microseconds.
     pub(super) times: Vec<(&'static str, f64)>,
 }
 
+impl Line {
+    /// The problem as it was measured, on a device of this speed.
+    pub(super) fn input(&self, speed: DeviceSpeed) -> CostInput {
+        CostInput {
+            allows_streams: self.streams,
+            ..CostInput::plain(self.extents, speed)
+        }
+    }
+}
+
 pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
     times.lines().filter_map(|line| {
-        let mut words = line.split(' ');
+        let mut words = line.split(' ').peekable();
         let mut extent = || words.next()?.parse().ok();
         let extents = [extent()?, extent()?, extent()?];
+        let streams = words.next_if_eq(&"streams").is_some();
         let times = words.filter_map(|word| {
             let (name, microseconds) = word.split_once('=')?;
             Some((name, microseconds.parse().ok()?))
         });
         Some(Line {
             extents,
+            streams,
             times: times.collect(),
         })
     })
@@ -383,7 +393,8 @@ pub(super) mod tests {
             for (line, text) in lines(times).zip(times.lines()) {
                 let [m, n, k] = line.extents;
                 assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
-                assert_eq!(line.times.len(), text.split(' ').count() - 3, "{text}");
+                let words = 3 + usize::from(line.streams);
+                assert_eq!(line.times.len(), text.split(' ').count() - words, "{text}");
                 let microseconds = line.times.iter().map(|(_, microseconds)| *microseconds);
                 assert!(microseconds.clone().is_sorted(), "{text}");
                 for (name, microseconds) in line.times {
