@@ -309,7 +309,7 @@ gemm,own,bf16,1,8,16,nt,,bf16_c,instance,4
         for absurd in ["0", "-3", "NaN", "inf", ""] {
             let results = RESULTS.replace("instance,4", &format!("instance,{absurd}"));
             let error = found(&results).unwrap_err().to_string();
-            assert_eq!(error, format!("line 6: `{absurd}` is no median_us"));
+            assert_eq!(error, format!("line 7: `{absurd}` is no median_us"));
         }
     }
 }
