@@ -7,18 +7,20 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{ClusterReduce, CopyProducer};
+use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
 use cutlet_device::sm90::{
     Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
     prefetch_tensor_map, warpgroup_idx, warpgroup_thread_idx,
 };
-use cutlet_device::{Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, warp_idx_sync};
+use cutlet_device::{
+    Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, uniform, warp_idx_sync,
+};
 
 use super::config::{Acc, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::TmaLoader;
-use super::mainloop::WgmmaMainloop;
+use super::mainloop::{WgmmaMainloop, m_atom};
 use super::row_loader::{RowLoader, TableOfA};
 use super::row_store::RowStore;
 use super::store::TileStore;
@@ -29,7 +31,7 @@ use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::{Loader, StageFiller};
 use crate::gemm::mainloop::Mainloop;
 use crate::gemm::named_rows::NamedRows;
-use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, StreamK, TileScheduler};
+use crate::gemm::scheduler::{GroupArgs, Grouped, Persistent, StreamK, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
 
 /// All tiles of C that are this block's. Any grid of whole clusters computes all of C.
@@ -277,7 +279,7 @@ unsafe fn run<C, S, P, W>(
     let store = store.store(args, scheduler, buffer, (consumer, thread));
     // SAFETY: where two blocks have the same tile, both consumers of each add the accumulators of every tile.
     let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
-    consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, thread);
+    consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, (consumer, thread));
 }
 
 /// The producer: loads the k-tiles of every work tile.
@@ -312,7 +314,7 @@ fn consume<C, S, M, St>(
     mut mainloop: M,
     mut reduce: ClusterReduce<Values<C>>,
     store: St,
-    thread: WarpgroupThread,
+    (consumer, thread): (WarpgroupIdx, WarpgroupThread),
 ) where
     C: Config,
     S: TileScheduler,
@@ -323,6 +325,10 @@ fn consume<C, S, M, St>(
     for work in scheduler.work_tiles() {
         let k_tiles = scheduler.k_tile_count(work);
         if !mainloop.takes_next(k_tiles) {
+            continue;
+        }
+        if !has_rows::<C, S>(scheduler, work, consumer) {
+            mainloop.pass_over(k_tiles);
             continue;
         }
         let prepared = store.prepare(work);
@@ -337,6 +343,22 @@ fn consume<C, S, M, St>(
         reduce.drain();
     }
     store.drain();
+}
+
+/// Whether a consumer's rows of a work tile are the group's. A group's last tile often has rows for one of two consumers,
+/// and then takes half the time.
+#[inline(always)]
+fn has_rows<C: Config, S: TileScheduler>(
+    scheduler: &S,
+    work: WorkTile,
+    consumer: WarpgroupIdx,
+) -> bool {
+    if const { !S::IS_GROUPED || C::Consumers::AT_A_TILE == 1 || C::Consumers::M_ATOMS > 1 } {
+        return true;
+    }
+    let (begin, _) = scheduler.begin(work);
+    let first = begin * WARP_ROWS as u32 + 64 * m_atom::<C>(consumer, 0);
+    uniform(u32::from((first as i32) < scheduler.origin(work).rows)) != 0
 }
 
 /// How A reaches the stages: what the producing warpgroup does.

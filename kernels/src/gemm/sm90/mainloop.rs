@@ -85,6 +85,15 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn pass_over(&mut self, k_tiles: u32) {
+        for _ in 0..k_tiles {
+            let filled = self.stages.wait();
+            self.stages.release(filled, self.thread);
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn mma(&mut self, k_tiles: u32) -> Self::Accumulators {
         let mut accumulators = C::Consumers::accumulators::<C::Mma>();
         if !C::Consumers::ARE_COOPERATIVE {
