@@ -1,5 +1,7 @@
 //! Gather: rows of a table by an index.
 
+use std::num::NonZeroU32;
+
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::rows::{
@@ -9,7 +11,7 @@ use cutlet_kernels::gather::rows::{
 use cutlet_kernels::gather::shapes;
 
 use crate::rows::{
-    Access, Index, IndexView, Misses, Operands, OutOfRange, Reach, RowOperation, Unit,
+    Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture, tile_of,
 };
 use crate::{Matrix, MatrixMut, Result};
@@ -137,35 +139,22 @@ impl Gather {
         if rows == 0 || output.columns() == 0 {
             return Ok(());
         }
-        let Access { unit, reach } = Access::of(&table, &output);
+        let access = Access::of(&table, &output);
         let operation = RowOperation {
             from: table,
             indices: IndexView::new(indices)?,
             to: output,
             table_rows: table.rows(),
             rows,
+            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
-        let (tile, misses) = (reach.tile(), &mut self.misses);
-        match (reach.is_wide(), operation.to.columns() * size_of::<T>()) {
-            (true, 1024) => {
-                return operation.launch(&gather_kilo16, tile_of::<shapes::Kilo16>(), misses);
-            }
-            (true, 4096) => {
-                return operation.launch(&gather_page16, tile_of::<shapes::Page16>(), misses);
-            }
-            _ => {}
-        }
-        match (unit, reach) {
-            (_, Reach::Long16) => operation.launch(&gather_long16, tile, misses),
-            (_, Reach::Medium16) => operation.launch(&gather_medium16, tile, misses),
-            (_, Reach::Short16) => operation.launch(&gather_short16, tile, misses),
-            (Unit::Words, Reach::Long) => operation.launch(&gather_long4, tile, misses),
-            (Unit::Words, Reach::Short) => operation.launch(&gather_short4, tile, misses),
-            (Unit::Halves, Reach::Long) => operation.launch(&gather_long2, tile, misses),
-            (Unit::Halves, Reach::Short) => operation.launch(&gather_short2, tile, misses),
-            (Unit::Bytes, Reach::Long) => operation.launch(&gather_long1, tile, misses),
-            (Unit::Bytes, Reach::Short) => operation.launch(&gather_short1, tile, misses),
+        let misses = &mut self.misses;
+        let row = operation.to.columns() * size_of::<T>();
+        match (access.reach.is_wide(), row) {
+            (true, 1024) => operation.launch(&gather_kilo16, tile_of::<shapes::Kilo16>(), misses),
+            (true, 4096) => operation.launch(&gather_page16, tile_of::<shapes::Page16>(), misses),
+            _ => operation.launch_for(access, &KERNELS, misses),
         }
     }
 
@@ -185,4 +174,13 @@ const NAMES: Operands = Operands {
     operation: "gather",
     from: "the table",
     to: "the output",
+};
+
+static KERNELS: RowKernels = RowKernels {
+    long16: &gather_long16,
+    medium16: &gather_medium16,
+    short16: &gather_short16,
+    words: [&gather_long4, &gather_short4],
+    halves: [&gather_long2, &gather_short2],
+    bytes: [&gather_long1, &gather_short1],
 };

@@ -15,7 +15,7 @@ pub use out_of_range::OutOfRange;
 
 pub(crate) use access::{Access, Reach, Unit, tile_of, to_next_row};
 pub(crate) use index::IndexView;
-pub(crate) use launch::{RowKernel, RowOperation};
+pub(crate) use launch::{RowKernel, RowKernels, RowOperation};
 pub(crate) use misses::{Misses, expect_no_capture};
 pub(crate) use operands::Operands;
 pub(crate) use owners::Owners;

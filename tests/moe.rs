@@ -1,7 +1,10 @@
 //! The choice of experts, rows sorted by expert, and their weighted sums, against plain loops on the host, on a GPU if
 //! there is one.
 
-use cutlet::{Device, Error, Logit, Matrix, MatrixMut, MoeRows, Order, RouterWeights, top_k};
+use cutlet::{
+    Device, DeviceData, Error, Logit, Matrix, MatrixMut, MoeRows, Order, RouterWeights, Stream,
+    top_k,
+};
 use half::{bf16, f16};
 
 /// Checks choices and weights of random logits.
@@ -97,7 +100,15 @@ fn infinite_logits_and_nan_name_experts_that_exist() {
 #[test]
 fn rows_are_sorted_by_expert_and_summed_by_token() {
     let stream = Device::auto().stream().unwrap();
-    for (tokens, chosen, experts, columns) in [(37, 2, 5, 8), (700, 8, 128, 3), (60, 3, 300, 40)] {
+    for (tokens, chosen, experts, columns) in [
+        (37, 2, 5, 8),
+        (700, 8, 128, 3),
+        (60, 3, 300, 40),
+        (21, 7, 16, 515),
+        (45, 8, 32, 100),
+        (50, 5, 9, 1028),
+        (9, 1, 4, 129),
+    ] {
         let mut random = fastrand::Rng::with_seed(tokens as u64);
         // The last expert is never chosen.
         let choices: Vec<i64> = (0..tokens * chosen)
@@ -157,6 +168,62 @@ fn rows_are_sorted_by_expert_and_summed_by_token() {
     }
 }
 
+/// Checks the permuted rows of tokens of a type, whose rows have elements between them.
+fn check_permuted<T: DeviceData + PartialEq + std::fmt::Debug>(
+    stream: &Stream,
+    columns: usize,
+    to_element: impl Fn(u8) -> T,
+) {
+    let (tokens, chosen, experts, ld) = (19, 3, 4, columns + 2);
+    let mut random = fastrand::Rng::with_seed(columns as u64);
+    let choices: Vec<i32> = (0..tokens * chosen)
+        .map(|_| random.i32(0..experts))
+        .collect();
+    let x: Vec<T> = (0..tokens * ld)
+        .map(|_| to_element(random.u8(..100)))
+        .collect();
+    let mut rows = MoeRows::new(stream, tokens, chosen, experts as usize).unwrap();
+    rows.route(&stream.upload(&choices).unwrap()).unwrap();
+    let mut permuted = stream
+        .upload(&vec![to_element(127); rows.rows() * ld])
+        .unwrap();
+    rows.permute(
+        Matrix::with_ld(
+            &stream.upload(&x).unwrap(),
+            tokens,
+            columns,
+            Order::RowMajor,
+            ld,
+        )
+        .unwrap(),
+        MatrixMut::with_ld(&mut permuted, rows.rows(), columns, Order::RowMajor, ld).unwrap(),
+    )
+    .unwrap();
+    let found = stream.download(&permuted).unwrap();
+    let tokens_of = stream.download(rows.token_of_row()).unwrap();
+    for (row, token) in tokens_of.into_iter().enumerate() {
+        let expected = &x[token as usize * ld..][..columns];
+        assert_eq!(&found[row * ld..][..columns], expected, "row {row}");
+        let between = &found[row * ld + columns..][..2];
+        assert_eq!(
+            between,
+            [to_element(127); 2],
+            "the elements after row {row} are written"
+        );
+    }
+}
+
+#[test]
+fn rows_of_any_width_and_alignment_are_permuted() {
+    let stream = Device::auto().stream().unwrap();
+    for columns in [1, 14, 130, 1022] {
+        check_permuted(&stream, columns, |x| x);
+        check_permuted(&stream, columns, u16::from);
+        check_permuted(&stream, columns, |x| bf16::from_f32(x.into()));
+        check_permuted(&stream, columns, u64::from);
+    }
+}
+
 #[test]
 fn choices_of_no_expert_have_no_row() {
     let stream = Device::auto().stream().unwrap();
@@ -202,6 +269,14 @@ fn extents_are_checked() {
         said.contains("there are 5 choices, but 3 tokens choose 2"),
         "{said}"
     );
+    let tokens = stream.zeroed::<f32>(6).unwrap();
+    let mut permuted = stream.zeroed::<f32>(10).unwrap();
+    let said = rows.permute(
+        Matrix::row_major(&tokens, 3, 2).unwrap(),
+        MatrixMut::row_major(&mut permuted, 5, 2).unwrap(),
+    );
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("5, but there are 6 choices"), "{said}");
     let logits = stream.zeroed::<f32>(4).unwrap();
     let mut choices = stream.zeroed::<i32>(6).unwrap();
     let mut weights = stream.zeroed::<f32>(6).unwrap();

@@ -1,11 +1,13 @@
 //! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
+use std::num::NonZeroU32;
+
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{View, ViewMut};
 use cutlet_kernels::gather::RowArgs;
-use cutlet_layout_core::Raster;
+use cutlet_layout_core::{Divisor, Raster};
 
-use super::{IndexView, Misses, OutOfRange, to_next_row};
+use super::{Access, IndexView, Misses, OutOfRange, Reach, Unit, to_next_row};
 use crate::{Matrix, MatrixMut, Result};
 
 /// A kernel of a row operation, for rows of units `U`.
@@ -16,6 +18,18 @@ pub(crate) type RowKernel<U> = Kernel<(
     GlobalMut<u64>,
     RowArgs,
 )>;
+
+/// The kernels of a row operation: one for each access.
+#[derive(Debug)]
+pub(crate) struct RowKernels {
+    pub long16: &'static RowKernel<u32>,
+    pub medium16: &'static RowKernel<u32>,
+    pub short16: &'static RowKernel<u32>,
+    /// For long rows and for short ones, as the following.
+    pub words: [&'static RowKernel<u32>; 2],
+    pub halves: [&'static RowKernel<u16>; 2],
+    pub bytes: [&'static RowKernel<u8>; 2],
+}
 
 /// A row operation whose operands were checked.
 #[derive(Debug)]
@@ -29,10 +43,33 @@ pub(crate) struct RowOperation<'a, T: DeviceData> {
     pub table_rows: usize,
     /// Rows of the matrix that has a row for each index.
     pub rows: usize,
+    /// How many rows follow each other that are read from the same one.
+    pub repeats: NonZeroU32,
     pub out_of_range: OutOfRange,
 }
 
 impl<T: DeviceData> RowOperation<'_, T> {
+    /// Launches the kernel for this access to the rows.
+    pub fn launch_for(
+        self,
+        Access { unit, reach }: Access,
+        kernels: &RowKernels,
+        misses: &mut Misses,
+    ) -> Result<()> {
+        let tile = reach.tile();
+        match (unit, reach) {
+            (_, Reach::Long16) => self.launch(kernels.long16, tile, misses),
+            (_, Reach::Medium16) => self.launch(kernels.medium16, tile, misses),
+            (_, Reach::Short16) => self.launch(kernels.short16, tile, misses),
+            (Unit::Words, Reach::Long) => self.launch(kernels.words[0], tile, misses),
+            (Unit::Words, Reach::Short) => self.launch(kernels.words[1], tile, misses),
+            (Unit::Halves, Reach::Long) => self.launch(kernels.halves[0], tile, misses),
+            (Unit::Halves, Reach::Short) => self.launch(kernels.halves[1], tile, misses),
+            (Unit::Bytes, Reach::Long) => self.launch(kernels.bytes[0], tile, misses),
+            (Unit::Bytes, Reach::Short) => self.launch(kernels.bytes[1], tile, misses),
+        }
+    }
+
     /// Launches a kernel whose blocks have this tile, in rows and units.
     pub fn launch<U: DeviceData>(
         self,
@@ -60,7 +97,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
                 columns: columns as i32,
                 wide_indices: self.indices.wide(),
                 out_of_range: self.out_of_range.policy(),
-                padding: 0,
+                repeats: Divisor::new(self.repeats),
             };
             let rest = |address: u64, len: usize| {
                 // A table without rows has no elements to skip.

@@ -1,5 +1,7 @@
 //! Scatter-add: rows that are added to what the table has.
 
+use std::num::NonZeroU32;
+
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
@@ -154,6 +156,7 @@ impl ScatterAdd {
             table_rows: table.rows(),
             to: table,
             rows,
+            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
         let (tile, misses) = (reach.set(), &mut self.misses);

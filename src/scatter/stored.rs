@@ -1,5 +1,7 @@
 //! Scatter of rows that replace what the table has.
 
+use std::num::NonZeroU32;
+
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::scatter::{
@@ -8,7 +10,7 @@ use cutlet_kernels::gather::scatter::{
 };
 
 use crate::rows::{
-    Access, Index, IndexView, Misses, Operands, OutOfRange, Reach, RowOperation, Unit,
+    Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture,
 };
 use crate::{Matrix, MatrixMut, Result};
@@ -119,27 +121,17 @@ impl Scatter {
         if rows == 0 || table.columns() == 0 {
             return Ok(());
         }
-        let Access { unit, reach } = Access::of(&source, &table);
+        let access = Access::of(&source, &table);
         let operation = RowOperation {
             from: source,
             indices: IndexView::new(indices)?,
             table_rows: table.rows(),
             to: table,
             rows,
+            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
-        let (tile, misses) = (reach.tile(), &mut self.misses);
-        match (unit, reach) {
-            (_, Reach::Long16) => operation.launch(&scatter_long16, tile, misses),
-            (_, Reach::Medium16) => operation.launch(&scatter_medium16, tile, misses),
-            (_, Reach::Short16) => operation.launch(&scatter_short16, tile, misses),
-            (Unit::Words, Reach::Long) => operation.launch(&scatter_long4, tile, misses),
-            (Unit::Words, Reach::Short) => operation.launch(&scatter_short4, tile, misses),
-            (Unit::Halves, Reach::Long) => operation.launch(&scatter_long2, tile, misses),
-            (Unit::Halves, Reach::Short) => operation.launch(&scatter_short2, tile, misses),
-            (Unit::Bytes, Reach::Long) => operation.launch(&scatter_long1, tile, misses),
-            (Unit::Bytes, Reach::Short) => operation.launch(&scatter_short1, tile, misses),
-        }
+        operation.launch_for(access, &KERNELS, &mut self.misses)
     }
 
     /// Waits for the enqueued scatters, and reports an index that was not a row of its table. Of several such indices
@@ -158,4 +150,13 @@ const NAMES: Operands = Operands {
     operation: "scatter",
     from: "the source",
     to: "the table",
+};
+
+static KERNELS: RowKernels = RowKernels {
+    long16: &scatter_long16,
+    medium16: &scatter_medium16,
+    short16: &scatter_short16,
+    words: [&scatter_long4, &scatter_short4],
+    halves: [&scatter_long2, &scatter_short2],
+    bytes: [&scatter_long1, &scatter_short1],
 };
