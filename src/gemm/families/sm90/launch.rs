@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use cutlet_device::collective::{ArrivalCounters, SmAffinity};
 use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
-use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
+use cutlet_host::{
+    Function, LaunchConfig, Scratch, Stream, TensorMapElement, TensorMapSpec, ViewMut,
+};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
@@ -66,8 +68,9 @@ impl<T: DeviceData> To<'_, '_, T> {
 /// The fixup's memory.
 pub struct Workspace {
     /// Address of the partials.
-    partials: u64,
-    arrivals: ArrivalCounters,
+    pub partials: u64,
+    /// Counters of the splits' arrivals.
+    pub arrivals: ArrivalCounters,
 }
 
 impl Workspace {
@@ -76,6 +79,14 @@ impl Workspace {
         partials: 0,
         arrivals: ArrivalCounters::NONE,
     };
+
+    /// These partials and counters.
+    pub fn new(partials: &Scratch<f32>, counters: &FixupCounters) -> Self {
+        Self {
+            partials: partials.view().address(),
+            arrivals: counters.arrivals(),
+        }
+    }
 }
 
 impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
@@ -285,10 +296,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     ) -> Result<()> {
         let [rows, columns] = self.candidate.instance.tile.map(|extent| extent as usize);
         let partials = stream.scratch::<f32>(self.candidate.shares() * rows * columns)?;
-        let workspace = Workspace {
-            partials: partials.view().address(),
-            arrivals: counters.arrivals(),
-        };
+        let workspace = Workspace::new(&partials, counters);
         self.launch(stream, operands, To::C(c), epilogue, workspace)
     }
 }
