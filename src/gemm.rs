@@ -42,6 +42,7 @@ use epilogue::EpilogueArgs;
 use indexed_rows::Rows;
 use problem::{Problem, Sizes};
 use registry::{Choice, Chosen, Family, Fused};
+use tune::decomposition::SEPARATOR;
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
@@ -187,7 +188,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
 
     /// Uses the kernel instance of this name instead of the one that is estimated to be the fastest: to compare
     /// instances. [`instances`](Gemm::instances) lists the names. If something is fused and C has A's type,
-    /// [`fused_instances`](Gemm::fused_instances) lists more.
+    /// [`fused_instances`](Gemm::fused_instances) lists more. A decomposition may follow the name, as in
+    /// `bf16_128x256x64_2x1_coop/split_k_serial`: [`candidates`](Self::candidates) lists those of some matrices.
     ///
     /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
     pub fn instance(self, name: &'a str) -> Self {
@@ -531,6 +533,40 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         })
     }
 
+    /// The names that [`instance`](Self::instance) takes for matrices like these, of which each may be the fastest: those of
+    /// the lists, and `NAME/DECOMPOSITION` for each decomposition in which a kernel of the list may run instead of the one
+    /// that is estimated to be its fastest. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn candidates<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: Matrix<'_, T>,
+        b: Matrix<'_, T>,
+        beta: T::Factor,
+        c: MatrixMut<'_, D>,
+    ) -> Result<Vec<String>> {
+        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
+        let orders = [problem.a.order(), problem.b.order()];
+        let fused = match problem.epilogue.are_none() {
+            true => None,
+            false => Some(Fused::Something(problem.epilogue.activation)),
+        };
+        let lists = [Some(Fused::Nothing), fused].into_iter().flatten();
+        let names = lists.flat_map(|it| names::<T, D>(orders[0], orders[1], self.precision, it));
+        let mut candidates: Vec<String> = Vec::new();
+        for name in names {
+            let families = T::families().iter();
+            let ways = families.flat_map(|family| family.decompositions(stream, &problem, name));
+            candidates.extend(ways.map(|it| format!("{name}{SEPARATOR}{it}")));
+            candidates.push(name.to_string());
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(candidates)
+    }
+
     /// The checked problem of these operands.
     fn problem<'p, T: Operand>(
         &self,
@@ -552,7 +588,7 @@ impl<D: DeviceData> Gemm<'_, D> {
     /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `D`, in
     /// this precision or more exactly, without a bias, a residual or an activation.
     pub fn instances<T: Element<D>>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
-        candidates::<T, D>(a, b, precision, Fused::Nothing)
+        names::<T, D>(a, b, precision, Fused::Nothing)
     }
 
     /// The names of the kernel instances that fuse a bias or a residual, and this activation.
@@ -562,7 +598,7 @@ impl<D: DeviceData> Gemm<'_, D> {
         precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        candidates::<T, D>(a, b, precision, Fused::Something(activation))
+        names::<T, D>(a, b, precision, Fused::Something(activation))
     }
 }
 
@@ -585,7 +621,7 @@ impl Gemm<'_, f32> {
 }
 
 /// The names of all families' kernels for these orders.
-fn candidates<T: Element<D>, D: DeviceData>(
+fn names<T: Element<D>, D: DeviceData>(
     a: Order,
     b: Order,
     precision: Precision,

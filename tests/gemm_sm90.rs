@@ -439,6 +439,50 @@ fn words_of_many_k_tiles() {
     }
 }
 
+/// Every decomposition of a kernel that applies computes the same C, and one that does not apply is refused.
+#[test]
+fn a_name_may_say_how_tiles_are_dealt_out() {
+    let stream = Device::auto().stream().unwrap();
+    let extents @ (m, n, k) = (60, 50, 1280);
+    let (a, b) = (
+        stream.zeroed::<bf16>(m * k).unwrap(),
+        stream.zeroed::<bf16>(k * n).unwrap(),
+    );
+    let mut c = stream.zeroed::<bf16>(m * n).unwrap();
+    let candidates = Gemm::new().candidates(
+        &stream,
+        Matrix::row_major(&a, m, k).unwrap(),
+        Matrix::col_major(&b, k, n).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, m, n).unwrap(),
+    );
+    let mut ways = candidates.unwrap();
+    ways.retain(|name| name.starts_with("bf16_64x64x64_1x1_ws"));
+    assert!(ways.len() > 2, "{ways:?}");
+    for name in &ways {
+        let orders = [RowMajor, ColMajor, RowMajor];
+        check_on::<bf16>(
+            &stream,
+            &Gemm::new().instance(name),
+            extents,
+            orders,
+            0,
+            (1.0, 0.0),
+        );
+    }
+    for unknown in ["bf16_64x64x64_1x1_ws/", "bf16_64x64x64_1x1_ws/split"] {
+        let refused = Gemm::new().instance(unknown).plan(
+            &stream,
+            Matrix::row_major(&a, m, k).unwrap(),
+            Matrix::col_major(&b, k, n).unwrap(),
+            0.0,
+            MatrixMut::row_major(&mut c, m, n).unwrap(),
+        );
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains(unknown), "{said}");
+    }
+}
+
 /// A product whose operands TMA cannot read has an estimate for each way, and both ways compute it.
 #[test]
 fn estimates_choose_between_words_and_copies() {

@@ -8,6 +8,7 @@ use super::element_type::ElementType;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
+use super::tune::decomposition::Decomposition;
 use super::tuning_file::installed;
 use crate::{Error, Order, Result};
 
@@ -27,6 +28,17 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         precision: Precision,
         fused: Fused,
     ) -> Vec<&'static str>;
+
+    /// The decompositions in which the kernel of this name may solve the problem, besides the one that is estimated to be the
+    /// fastest.
+    fn decompositions(
+        &self,
+        _: &Stream,
+        _: &Problem<'_, T, D>,
+        _kernel: &str,
+    ) -> Vec<Decomposition> {
+        Vec::new()
+    }
 
     /// Plans the problem: with the kernel of this name, or with the one that it estimates to be the fastest. None if it
     /// has no kernel for the problem, or none of the problem's precision.

@@ -1,5 +1,6 @@
 //! Tuning: the fastest kernel of the sm_90 family for a problem, by a model, and by a table where kernels were measured.
 
+pub mod decomposition;
 pub mod model;
 pub mod table;
 

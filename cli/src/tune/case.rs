@@ -69,7 +69,6 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
             key.operands, key.alignments
         )));
     }
-    case.add_instances(&found);
     Ok(Ok(TuneCase {
         key: found,
         estimated,
@@ -90,7 +89,7 @@ struct KeyCase<'a, T: Element<D>, D: Stored> {
     setting: &'a Setting,
     key: ProblemKey,
     contestants: Vec<Contestant>,
-    instances: Vec<&'static str>,
+    instances: Vec<String>,
     sets: usize,
     of_a: Operand,
     of_b: Operand,
@@ -169,7 +168,8 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         self.key.beta != BetaKind::Zero && self.key.residual.is_none()
     }
 
-    /// The library's key of the problem, and the name of the kernel that is estimated to be the fastest.
+    /// The library's key of the problem, and the name of the kernel that is estimated to be the fastest. Adds all kernels
+    /// that may solve the problem, in each decomposition.
     fn plan(&mut self) -> Result<(Option<ProblemKey>, Option<&'static str>)> {
         let stream = &self.setting.stream;
         let residual = &self.residual;
@@ -181,26 +181,15 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         let key = gemm.problem_key::<T>(stream, a, b, beta, c)?;
         let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
         let plan = gemm.plan::<T>(stream, a, b, beta, c)?;
-        Ok((key, plan.kernel()))
-    }
-
-    /// Adds all kernel instances that may solve the problem. A plain kernel solves a problem with an epilogue, too,
-    /// because a second kernel applies it.
-    fn add_instances(&mut self, found: &ProblemKey) {
-        let [a, b] = found.orders;
-        let precision: Precision = found.precision;
-        let mut names = Gemm::<D>::instances::<T>(a, b, precision);
-        if found.bias.is_some() || found.residual.is_some() || found.activation.is_some() {
-            let fused = Gemm::<D>::fused_instances::<T>(a, b, precision, found.activation);
-            names.extend(fused);
-        }
-        names.sort_unstable();
-        names.dedup();
-        self.contestants.extend(names.iter().map(|name| Contestant {
-            name: (*name).to_string(),
+        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
+        self.instances = gemm.candidates::<T>(stream, a, b, beta, c)?;
+        let contestants = self.instances.iter().map(|name| Contestant {
+            name: name.clone(),
             role: Role::Instance,
-        }));
-        self.instances = names;
+        });
+        self.contestants.truncate(1);
+        self.contestants.extend(contestants);
+        Ok((key, plan.kernel()))
     }
 
     fn samples(&mut self) -> Result<Rc<Samples>> {
@@ -302,7 +291,7 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
         let gemm = gemm(&self.key, &self.bias, &self.residual, &self.of_residual)?;
         let gemm = match contestant {
             0 => gemm.untuned(),
-            nth => gemm.instance(self.instances[nth - 1]),
+            nth => gemm.instance(&self.instances[nth - 1]),
         };
         let a = matrix(&self.a, &self.of_a, set)?;
         let b = matrix(&self.b, &self.of_b, set)?;

@@ -45,7 +45,8 @@ use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune;
-use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT};
+use crate::gemm::tune::decomposition::{Decomposition, Named};
+use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
 use crate::gemm::tune::table::Measured;
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
@@ -209,21 +210,24 @@ fn plain_candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'stati
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Sixteen, D: DeviceData>(
     problem: &Problem<'_, T, D>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> Vec<&'static Instance<T>> {
-    of_orders(T::plain(), problem.a.order(), problem.b.order(), kernel)
+    let (a, b) = (problem.a.order(), problem.b.order());
+    of_orders(T::plain(), a, b, named.kernel)
 }
 
 /// The model's input for the problem.
 fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
+    named: Named<'_>,
 ) -> CostInput {
     let (m, n, k) = problem.extents();
     CostInput {
         lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
         bytes_c: size_of::<D>(),
         allows_fixup: false,
+        decomposition: named.decomposition,
         // With k = 0, zeros are multiplied.
         ..CostInput::plain([m, n, k.max(1)], speed(stream.device()))
     }
@@ -245,7 +249,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 
 macro_rules! family {
     ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, $gated:expr,
-        unaligned $unaligned:expr, names $names:ident) => {
+        unaligned $unaligned:expr, names $names:ident, decompositions $decompositions:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -275,6 +279,18 @@ macro_rules! family {
                 $names::<$t>(a, b, fused)
             }
 
+            fn decompositions(
+                &self,
+                stream: &Stream,
+                problem: &Problem<'_, $t, $c>,
+                kernel: &str,
+            ) -> Vec<Decomposition> {
+                match problem.rows.are_own() && problem.groups.are_one() {
+                    true => $decompositions(stream, problem, kernel),
+                    false => Vec::new(),
+                }
+            }
+
             fn plan(
                 &self,
                 stream: &Stream,
@@ -287,7 +303,7 @@ macro_rules! family {
                 if !problem.groups.are_one() {
                     return $groups(stream, problem, kernel);
                 }
-                let planned = $plan(stream, problem, kernel)?;
+                let planned = $plan(stream, problem, Named::of(kernel))?;
                 let planned = planned.map(|it| Planned {
                     clocks: it.clocks + TmaOperand::copying(stream, problem),
                     ..it
@@ -313,39 +329,39 @@ macro_rules! family {
 family! {
     /// C of the operands' type.
     ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, swiglu::swiglu,
-    unaligned unaligned::unaligned, names same_type_candidates
+    unaligned unaligned::unaligned, names same_type_candidates, decompositions decompositions
 }
 family! {
     /// C of f32.
     ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
-    unaligned |_, _, _, _| Ok(None), names plain_candidates
+    unaligned |_, _, _, _| Ok(None), names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 family! {
     /// C of another type, which no kernel of the family writes.
     ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
-    unaligned |_, _, _, _| Ok(None), names plain_candidates
+    unaligned |_, _, _, _| Ok(None), names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 
 /// Plans a C of the operands' type.
 fn to_same_type<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> Result<Option<Planned<T, T>>> {
     if problem.epilogue.are_none() {
-        return plain(stream, problem, kernel);
+        return plain(stream, problem, named);
     }
     match problem.epilogue.activation {
         None => fused(
             stream,
             problem,
-            kernel,
+            named,
             T::linear(),
             AtLeast::new(f32::NEG_INFINITY),
         ),
-        Some(Activation::Relu) => fused(stream, problem, kernel, T::linear(), AtLeast::new(0.0)),
-        Some(Activation::Gelu) => fused(stream, problem, kernel, T::gelu(), T::GELU),
-        Some(Activation::Silu) => fused(stream, problem, kernel, T::silu(), Silu),
+        Some(Activation::Relu) => fused(stream, problem, named, T::linear(), AtLeast::new(0.0)),
+        Some(Activation::Gelu) => fused(stream, problem, named, T::gelu(), T::GELU),
+        Some(Activation::Silu) => fused(stream, problem, named, T::silu(), Silu),
     }
 }
 
@@ -353,15 +369,9 @@ fn to_same_type<T: Sixteen>(
 fn plain<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> Result<Option<Planned<T, T>>> {
-    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
-    let mut kernels = plain_kernels(problem, kernel);
-    kernels.retain(|instance| overwrites || !instance.overwrites_only);
-    let input = CostInput {
-        allows_fixup: FixupCounters::of(stream).is_some(),
-        ..cost_input(stream, problem)
-    };
+    let (kernels, input) = plain_candidates_of(stream, problem, named);
     match fastest(stream, &kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
             kernel: candidate.instance.kernel.name(),
@@ -369,24 +379,65 @@ fn plain<T: Sixteen>(
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
         // The kernel of this name cannot write C itself.
-        None => by_second_kernel(stream, problem, kernel),
+        None => by_second_kernel(stream, problem, named),
     }
+}
+
+/// The plain kernels that write the problem's C themselves, and the model's input.
+fn plain_candidates_of<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    named: Named<'_>,
+) -> (Vec<&'static Instance<T>>, CostInput) {
+    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+    let mut kernels = plain_kernels(problem, named);
+    kernels.retain(|instance| overwrites || !instance.overwrites_only);
+    let input = CostInput {
+        allows_fixup: FixupCounters::of(stream).is_some(),
+        ..cost_input(stream, problem, named)
+    };
+    (kernels, input)
+}
+
+/// The decompositions in which this kernel may solve the problem, besides the one that is estimated to be the fastest.
+fn decompositions<T: Sixteen>(
+    stream: &Stream,
+    problem: &Problem<'_, T>,
+    kernel: &str,
+) -> Vec<Decomposition> {
+    let named = Named::of(Some(kernel));
+    let (kernels, input) = plain_candidates_of(stream, problem, named);
+    let ([instance], true) = (&kernels[..], problem.epilogue.are_none()) else {
+        return Vec::new();
+    };
+    let launched = |decomposition| {
+        let input = CostInput {
+            decomposition,
+            ..input
+        };
+        by_model(instance, &input, 0.0, f64::INFINITY).map(|it| it.decomposition)
+    };
+    let estimated = launched(None);
+    let all = Decomposition::ALL.into_iter().map(Some);
+    all.filter(|it| *it != estimated)
+        .filter_map(launched)
+        .collect()
 }
 
 /// Plans a C of the operands' type, with something fused: by a fusing kernel, or by a plain kernel and a second kernel.
 fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T>,
-    kernel: Option<&str>,
+    named: Named<'_>,
     fusing: &'static [Fusing<T, A>],
     activation: A,
 ) -> Result<Option<Planned<T, T>>> {
     let fusing = match problem.reads_pairs() && tma_stores(&problem.c) {
-        true => of_orders(fusing, problem.a.order(), problem.b.order(), kernel),
+        true => of_orders(fusing, problem.a.order(), problem.b.order(), named.kernel),
         false => Vec::new(),
     };
-    let input = cost_input(stream, problem);
-    let (second, second_input) = for_second_kernel(stream, problem, kernel);
+    let input = cost_input(stream, problem, named);
+    let (second, second_input) = for_second_kernel(stream, problem, named);
     // Only the chosen kernel is loaded: loading may compile its PTX.
     match (fastest(stream, &fusing, &input), second) {
         (Some(candidate), second)
@@ -411,21 +462,21 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
 fn to_f32<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T, f32>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> Result<Option<Planned<T, f32>>> {
     let c = &problem.c;
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
     let is_partial_output = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
     if !(is_partial_output && in_pairs) {
-        return by_second_kernel(stream, problem, kernel);
+        return by_second_kernel(stream, problem, named);
     }
-    let mut input = cost_input(stream, problem);
+    let mut input = cost_input(stream, problem, named);
     input.c_is_partial_output = true;
     if adds {
         input.bytes_c *= 2;
     }
-    let Some(candidate) = fastest(stream, &plain_kernels(problem, kernel), &input) else {
+    let Some(candidate) = fastest(stream, &plain_kernels(problem, named), &input) else {
         return Ok(None);
     };
     let prepared = Prepared::new(stream, &PTX, candidate, input)?;
@@ -444,9 +495,9 @@ fn to_f32<T: Sixteen>(
 fn by_second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> Result<Option<Planned<T, D>>> {
-    match for_second_kernel(stream, problem, kernel) {
+    match for_second_kernel(stream, problem, named) {
         (Some(candidate), input) => second_kernel(stream, candidate, input).map(Some),
         (None, _) => Ok(None),
     }
@@ -456,13 +507,13 @@ fn by_second_kernel<T: Sixteen, D: Output<Acc = f32>>(
 fn for_second_kernel<T: Sixteen, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
-    kernel: Option<&str>,
+    named: Named<'_>,
 ) -> (Option<Candidate<T, Scale>>, CostInput) {
     let input = CostInput {
         needs_second_kernel: true,
-        ..cost_input(stream, problem)
+        ..cost_input(stream, problem, named)
     };
-    let candidate = fastest(stream, &plain_kernels(problem, kernel), &input);
+    let candidate = fastest(stream, &plain_kernels(problem, named), &input);
     (candidate, input)
 }
 
@@ -502,7 +553,7 @@ impl<T: Sixteen> Launch<T, T> for Plain<T> {
                     kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
                 }
                 // The plan's stream had counters, and this stream has none.
-                None => match plain(stream, &problem, None)? {
+                None => match plain(stream, &problem, Named::default())? {
                     Some(planned) => planned.launch.launch(stream, problem),
                     None => unreachable!("every problem has a plain kernel"),
                 },
@@ -611,6 +662,7 @@ mod tests {
             let tiles = clusters_of_tiles * instance.tiles_of_cluster() as usize;
             let plain = Candidate {
                 instance,
+                decomposition: Decomposition::DataParallel,
                 splits: 1,
                 path: OutputPath::Fixup,
                 work_tiles: tiles,
@@ -652,7 +704,7 @@ mod tests {
     ) -> Result<()> {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
         let problem = Problem::new(stream, 1.0, a, b, beta, c, EpilogueArgs::default())?;
-        let input = cost_input(stream, &problem);
+        let input = cost_input(stream, &problem, Named::default());
         let candidate = way.candidate(instance, &input);
         Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)
     }

@@ -11,6 +11,8 @@ use cutlet_device::collective::StreamedTiles;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_layout_core::Divisor;
 
+use super::decomposition::Decomposition;
+
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
@@ -54,6 +56,8 @@ pub struct CostInput {
     pub allows_streams: bool,
     /// Whether a second kernel may add partials.
     pub allows_second_kernel: bool,
+    /// The only decomposition, if one was named.
+    pub decomposition: Option<Decomposition>,
 }
 
 impl CostInput {
@@ -78,6 +82,7 @@ impl CostInput {
             allows_fixup: true,
             allows_streams: true,
             allows_second_kernel: true,
+            decomposition: None,
         }
     }
 
@@ -153,6 +158,8 @@ impl OutputPath {
 pub struct Candidate<T: 'static, Epi: 'static> {
     /// The instance.
     pub instance: &'static Instance<T, Epi>,
+    /// How its tiles are dealt out.
+    pub decomposition: Decomposition,
     /// Splits of each tile's k-tiles.
     pub splits: u32,
     /// How accumulators become C.
@@ -250,7 +257,7 @@ const MOST_SPLITS: usize = 64;
 
 /// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the
 /// least time of memory, in clocks.
-pub(super) fn by_model<T, Epi>(
+pub fn by_model<T, Epi>(
     instance: &'static Instance<T, Epi>,
     input: &CostInput,
     memory: f64,
@@ -258,17 +265,12 @@ pub(super) fn by_model<T, Epi>(
 ) -> Option<Candidate<T, Epi>> {
     let tiled = Tiled::new(instance, input.oriented(instance));
     let mut fastest: Option<Candidate<T, Epi>> = None;
-    for Way {
-        splits,
-        path,
-        streamed,
-    } in tiled.ways()
-    {
+    for way in tiled.ways() {
         let most = fastest.as_ref().map_or(most, |it| it.clocks);
-        if memory + path.least() > most {
+        if memory + way.path.least() > most {
             continue;
         }
-        let faster = candidate(Launch::new(&tiled, splits, path, streamed), most);
+        let faster = candidate(Launch::new(&tiled, way), most);
         fastest = match (fastest, faster) {
             (Some(fastest), Some(faster)) if faster.clocks >= fastest.clocks => Some(fastest),
             (fastest, faster) => faster.or(fastest),
@@ -308,6 +310,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     }
     Some(Candidate {
         instance: launch.tiled.instance,
+        decomposition: launch.decomposition,
         splits: launch.splits as u32,
         path: launch.path,
         work_tiles: launch.shares * launch.tiled.instance.tiles_of_cluster() as usize,
@@ -344,6 +347,7 @@ fn divisor(number: usize) -> Divisor {
 
 /// A way to launch an instance.
 struct Way {
+    decomposition: Decomposition,
     /// Splits of each tile's k-tiles.
     splits: usize,
     /// How accumulators become C.
@@ -406,26 +410,40 @@ impl<T, Epi> Tiled<T, Epi> {
         let by_kernel = most.filter(|_| {
             input.allows_second_kernel && instance.writes_partials && !instance.transposed
         });
-        let splits = |splits, path| Way {
+        let splits = |decomposition, splits, path| Way {
+            decomposition,
             splits,
             path,
             streamed: 0,
         };
-        let stream = |streamed| Way {
-            splits: 1,
-            path: OutputPath::Fixup,
-            streamed,
-        };
         let streams = input.allows_fixup && input.allows_streams && instance.streams_tiles;
-        let streamed = self
-            .streamed()
-            .into_iter()
-            .flatten()
-            .filter(move |_| streams);
-        iter::once(splits(1, whole))
-            .chain(by_fixup.map(|most| splits(most, OutputPath::Fixup)))
-            .chain(by_kernel.map(|most| splits(most, OutputPath::SecondKernel)))
-            .chain(streamed.map(stream))
+        let kinds = [Decomposition::StreamKOneTile, Decomposition::StreamKTwoTile];
+        let streamed = kinds.into_iter().zip(self.streamed());
+        let streamed = streamed.filter_map(move |(decomposition, count)| {
+            Some(Way {
+                decomposition,
+                splits: 1,
+                path: OutputPath::Fixup,
+                streamed: count.filter(|_| streams)?,
+            })
+        });
+        iter::once(splits(Decomposition::DataParallel, 1, whole))
+            .chain(
+                by_fixup.map(|most| splits(Decomposition::SplitKSerial, most, OutputPath::Fixup)),
+            )
+            .chain(by_kernel.map(|most| {
+                splits(
+                    Decomposition::SplitKParallel,
+                    most,
+                    OutputPath::SecondKernel,
+                )
+            }))
+            .chain(streamed)
+            .filter(|way| {
+                input
+                    .decomposition
+                    .is_none_or(|only| only == way.decomposition)
+            })
     }
 
     /// Clusters that can run at the same time.
@@ -481,6 +499,7 @@ fn outside<T, Epi>(instance: &Instance<T, Epi>, input: &CostInput) -> f64 {
 /// A problem as an instance solves it, and how the work is dealt out.
 struct Launch<'a, T: 'static, Epi: 'static> {
     tiled: &'a Tiled<T, Epi>,
+    decomposition: Decomposition,
     /// Splits of each tile's k-tiles.
     splits: usize,
     path: OutputPath,
@@ -499,7 +518,13 @@ struct Launch<'a, T: 'static, Epi: 'static> {
 }
 
 impl<'a, T, Epi> Launch<'a, T, Epi> {
-    fn new(tiled: &'a Tiled<T, Epi>, splits: usize, path: OutputPath, streamed: usize) -> Self {
+    fn new(tiled: &'a Tiled<T, Epi>, way: Way) -> Self {
+        let Way {
+            decomposition,
+            splits,
+            path,
+            streamed,
+        } = way;
         let Tiled {
             instance, input, ..
         } = tiled;
@@ -516,6 +541,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let room_for_another = (clusters + 1) * sharing <= multiprocessors as usize;
         Self {
             tiled,
+            decomposition,
             splits,
             path,
             streamed,

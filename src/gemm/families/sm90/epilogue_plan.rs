@@ -14,6 +14,7 @@ use super::{cost_input, fastest, supports, tma_stores};
 use crate::gemm::epilogue::EpilogueArgs;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::{Problem, ProblemShape};
+use crate::gemm::tune::decomposition::Named;
 use crate::gemm::tune::model::{CostInput, OutputPath};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
@@ -57,7 +58,7 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
         let input = CostInput {
             allows_fixup: FixupCounters::of(stream).is_some(),
             allows_second_kernel: false,
-            ..cost_input(stream, &problem)
+            ..cost_input(stream, &problem, Named::default())
         };
         let Some(candidate) = fastest(stream, &[instance], &input) else {
             return Err(Error::Instance {
