@@ -2,7 +2,7 @@
 
 use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
 use cutlet_device::sm90::{
-    Accumulator, WarpgroupIdx, WarpgroupThread, warpgroup_arrive, warpgroup_wait,
+    Accumulator, WarpgroupIdx, WarpgroupThread, warpgroup_arrive, warpgroup_sync, warpgroup_wait,
 };
 
 use super::config::{Config, RingA, RingB};
@@ -88,6 +88,8 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
     fn pass_over(&mut self, k_tiles: u32) {
         for _ in 0..k_tiles {
             let filled = self.stages.wait();
+            // A warp that has not waited yet would miss the phase if the stage were filled again.
+            warpgroup_sync(self.consumer);
             self.stages.release(filled, self.thread);
         }
     }
