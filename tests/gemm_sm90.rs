@@ -361,84 +361,6 @@ fn either_operand_is_copied() {
     }
 }
 
-/// The kernels that copy words of A and B.
-const UNALIGNED: [&str; 3] = [
-    "bf16_unaligned_64x32x64_1x1_ws",
-    "bf16_unaligned_64x64x64_1x1_ws",
-    "bf16_unaligned_64x128x64_1x1_ws",
-];
-
-/// Rows of A and B begin at every element of a unit of TMA, at odd and even distances, and end anywhere in a k-tile.
-/// The buffers end with the matrices.
-#[test]
-fn words_of_operands_that_begin_anywhere() {
-    for name in UNALIGNED {
-        let instance = Gemm::new().instance(name);
-        for offset in 0..8 {
-            let in_a = Place {
-                offset,
-                padding: [0, 1, 2, 5][offset % 4],
-            };
-            let in_b = Place {
-                offset: 7 - offset,
-                padding: [0, 3, 8][offset % 3],
-            };
-            for k in [62 + offset, 128 + offset] {
-                let in_c = Place {
-                    offset: offset / 2,
-                    padding: offset % 3,
-                };
-                let beta = if offset == 3 { -1.0 } else { 0.0 };
-                check_places(&instance, [70, 131, k], [in_a, in_b, in_c], beta);
-            }
-        }
-    }
-}
-
-/// The same with few rows and columns, and one element.
-#[test]
-fn words_of_short_operands_that_begin_anywhere() {
-    for name in UNALIGNED {
-        let instance = Gemm::new().instance(name);
-        for offset in 0..2 {
-            let odd = Place {
-                offset,
-                padding: 1 - offset,
-            };
-            for extents in [
-                [1, 1, 1],
-                [1, 1, 2],
-                [2, 3, 2],
-                [1, 200, 63],
-                [17, 1, 65],
-                [33, 9, 64],
-                [64, 128, 3],
-            ] {
-                check_places(&instance, extents, [odd, ALIGNED, ALIGNED], 0.0);
-                check_places(&instance, extents, [odd, odd, odd], 2.0);
-            }
-            // Rows of one element have elements between them. Else they would be one run.
-            let apart = Place { offset, padding: 2 };
-            check_places(&instance, [5, 3, 1], [apart, apart, ALIGNED], 0.0);
-        }
-    }
-}
-
-/// Many k-tiles go round the ring several times, and splits of them are added by the fixup.
-#[test]
-fn words_of_many_k_tiles() {
-    let odd = Place {
-        offset: 1,
-        padding: 0,
-    };
-    for name in UNALIGNED {
-        let instance = Gemm::new().instance(name);
-        for extents in [[1, 30, 4001], [66, 40, 2050], [200, 140, 1153]] {
-            check_places(&instance, extents, [odd, ALIGNED, odd], 0.0);
-        }
-    }
-}
-
 /// Every decomposition of a kernel that applies computes the same C, and one that does not apply is refused.
 #[test]
 fn a_name_may_say_how_tiles_are_dealt_out() {
@@ -480,24 +402,6 @@ fn a_name_may_say_how_tiles_are_dealt_out() {
         );
         let said = refused.unwrap_err().to_string();
         assert!(said.contains(unknown), "{said}");
-    }
-}
-
-/// A product whose operands TMA cannot read has an estimate for each way, and both ways compute it.
-#[test]
-fn estimates_choose_between_words_and_copies() {
-    for extents in [[1, 300, 257], [85, 75, 333], [130, 140, 49]] {
-        check_places(&Gemm::new(), extents, [ALIGNED; 3], 0.0);
-    }
-}
-
-/// The kernels for f16, whose PTX is derived from that of the kernels for bf16.
-#[test]
-fn words_of_f16() {
-    for name in UNALIGNED.map(|name| name.replace("bf16", "f16")) {
-        let instance = Gemm::new().instance(&name);
-        let orders = [RowMajor, ColMajor, RowMajor];
-        check_by::<f16>(&instance, (70, 39, 131), orders, 3, (2.0, 1.0));
     }
 }
 

@@ -9,7 +9,7 @@
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
 //! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
 //! | operands fetched into the L2 cache | [`Prefetch`] |
-//! | rows of 16-bit elements that begin anywhere | [`UnalignedRows`] to store, [`WordCopy`] to load |
+//! | rows of 16-bit elements that begin anywhere | [`UnalignedRows`] |
 
 mod cluster_reduce;
 mod cluster_shape;
@@ -25,11 +25,10 @@ mod sm_affinity;
 mod stream_k;
 mod tile_ring;
 mod unaligned_rows;
-mod word_copy;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape};
-pub use copy_producer::{CopyProducer, OnArrival};
+pub use copy_producer::CopyProducer;
 pub use fixup::{ArrivalCounters, Fixup};
 pub use groups::{Group, GroupedTileScheduler, Groups, SizesAre};
 pub use ordered_barrier::OrderedBarrier;
@@ -41,4 +40,3 @@ pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;
 pub use unaligned_rows::UnalignedRows;
-pub use word_copy::{LastWords, UnalignedMatrix, WordCopy};

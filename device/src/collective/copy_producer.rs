@@ -7,29 +7,16 @@
 //! stages later than it copies, so that copies to several stages are in flight.
 
 use super::pipeline::Cursor;
-use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount, StageIdx};
+use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount};
 use crate::sm80::{cp_async_commit, cp_async_wait};
 use crate::sm90::{WARPGROUP_WARPS, WarpgroupThread, fence_async_shared};
 use crate::{lane_idx, sync_warp};
 
-/// What the threads do to a stage whose copies have arrived, before they hand it over.
-pub trait OnArrival {
-    /// Finishes the stage. All threads of the warpgroup call it, after each has waited for its copies.
-    fn finish(&self, stage: StageIdx);
-}
-
-/// A stage is complete as it was copied.
-impl OnArrival for () {
-    #[inline(always)]
-    fn finish(&self, _: StageIdx) {}
-}
-
 /// Fills the stages in order, together with the other threads of its warpgroup. All threads call each method.
 #[derive(Debug)]
-pub struct CopyProducer<S, C = Cluster<1, 1>, F = ()> {
+pub struct CopyProducer<S, C = Cluster<1, 1>> {
     pipeline: Pipeline<S, C>,
     thread: WarpgroupThread,
-    on_arrival: F,
     /// The next stage to fill.
     at: Cursor<S>,
     /// The next stage to hand over, and how many are filled and not handed over.
@@ -41,42 +28,33 @@ impl<S: StageCount, C: ClusterShape> CopyProducer<S, C> {
     /// Arrivals at a stage's full barrier: the thread that announces bytes, and each warp.
     pub const ARRIVALS: u32 = 1 + WARPGROUP_WARPS;
 
+    /// Stages whose copies may be in flight when another stage is handed over. Consumers then have a stage that they
+    /// multiply, and the next one, before they release the stage that is awaited here.
+    const IN_FLIGHT: u32 = {
+        assert!(
+            S::STAGES >= 3 && S::STAGES <= 8,
+            "a ring that threads copy to has 3 to 8 stages: two for the consumers, and one that is filled"
+        );
+        (S::STAGES / 2 - 1) as u32
+    };
+
     /// The producer at the first stage, for the running thread.
     #[inline(always)]
     pub fn new(pipeline: Pipeline<S, C>, thread: WarpgroupThread) -> Self {
-        Self::with_finish(pipeline, thread, ())
+        Self {
+            pipeline,
+            thread,
+            // A new ring is empty: the phase before the first one counts as ended.
+            at: Cursor::first(1),
+            handing_over: Cursor::first(1),
+            filled: 0,
+        }
     }
 
     /// Whether the running thread announces the bytes of TMA's loads, and starts them.
     #[inline(always)]
     pub fn loads_by_tma(thread: WarpgroupThread) -> bool {
         thread.is_first()
-    }
-}
-
-impl<S: StageCount, C: ClusterShape, F: OnArrival> CopyProducer<S, C, F> {
-    /// Stages whose copies may be in flight when another stage is handed over. Consumers then have a stage that they
-    /// multiply, and the next one, before they release the stage that is awaited here.
-    const IN_FLIGHT: u32 = {
-        assert!(
-            S::STAGES >= 3 && S::STAGES <= 16,
-            "a ring that threads copy to has 3 to 16 stages: two for the consumers, and one that is filled"
-        );
-        (S::STAGES / 2 - 1) as u32
-    };
-
-    /// The producer at the first stage, for the running thread, which does this to a stage before it hands it over.
-    #[inline(always)]
-    pub fn with_finish(pipeline: Pipeline<S, C>, thread: WarpgroupThread, on_arrival: F) -> Self {
-        Self {
-            pipeline,
-            thread,
-            on_arrival,
-            // A new ring is empty: the phase before the first one counts as ended.
-            at: Cursor::first(1),
-            handing_over: Cursor::first(1),
-            filled: 0,
-        }
     }
 
     /// Waits until the next stage is empty, and hands over the oldest filled stage if its copies had time to arrive.
@@ -90,7 +68,7 @@ impl<S: StageCount, C: ClusterShape, F: OnArrival> CopyProducer<S, C, F> {
         let Cursor { stage, parity, .. } = self.at;
         self.pipeline.empty(stage).wait(parity);
         let full = self.pipeline.full(stage);
-        if CopyProducer::<S, C, ()>::loads_by_tma(self.thread) {
+        if Self::loads_by_tma(self.thread) {
             full.arrive_expect_tx(bytes);
         }
         self.at.advance();
@@ -99,11 +77,7 @@ impl<S: StageCount, C: ClusterShape, F: OnArrival> CopyProducer<S, C, F> {
                 0 => cp_async_wait::<0>(),
                 1 => cp_async_wait::<1>(),
                 2 => cp_async_wait::<2>(),
-                3 => cp_async_wait::<3>(),
-                4 => cp_async_wait::<4>(),
-                5 => cp_async_wait::<5>(),
-                6 => cp_async_wait::<6>(),
-                _ => cp_async_wait::<7>(),
+                _ => cp_async_wait::<3>(),
             }
             self.hand_over();
         }
@@ -122,8 +96,6 @@ impl<S: StageCount, C: ClusterShape, F: OnArrival> CopyProducer<S, C, F> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn hand_over(&mut self) {
-        self.on_arrival
-            .finish(StageIdx::new(self.handing_over.stage));
         fence_async_shared();
         sync_warp();
         let full = self.pipeline.full(self.handing_over.stage);

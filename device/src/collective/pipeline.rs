@@ -169,12 +169,6 @@ impl<S: StageCount> Cursor<S> {
 pub struct StageIdx(u32);
 
 impl StageIdx {
-    /// The stage with this index.
-    #[inline(always)]
-    pub(super) const fn new(index: u32) -> Self {
-        Self(index)
-    }
-
     /// The index as a number, for code below tiles.
     #[inline(always)]
     pub const fn get(self) -> u32 {

@@ -1,8 +1,6 @@
 //! The loader's seam: how the k-tiles of A and B reach shared memory.
 
-use cutlet_device::collective::{
-    ClusterShape, CopyProducer, Filling, OnArrival, Producer, StageCount,
-};
+use cutlet_device::collective::{ClusterShape, CopyProducer, Filling, Producer, StageCount};
 
 use super::scheduler::GroupOrigin;
 
@@ -66,7 +64,7 @@ impl<S: StageCount, C: ClusterShape> StageFiller for Producer<S, C> {
     }
 }
 
-impl<S: StageCount, C: ClusterShape, F: OnArrival> StageFiller for CopyProducer<S, C, F> {
+impl<S: StageCount, C: ClusterShape> StageFiller for CopyProducer<S, C> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn acquire(&mut self, bytes: u32) -> Filling {

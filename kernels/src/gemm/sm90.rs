@@ -6,7 +6,6 @@
 //! | `kernel` | the roles of a block's warpgroups |
 //! | `loader` | TMA loads with multicast |
 //! | `row_loader` | copies of named rows of A, beside TMA loads of B |
-//! | `word_loader` | copies of words of A and B whose rows begin where TMA cannot read them |
 //! | `mainloop` | `wgmma` over the pipeline's stages |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
@@ -14,7 +13,7 @@
 //! | `row_store` | from accumulators to named rows of C |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`instance`] | what the host knows of a kernel |
-//! | [`instances`], [`grouped_instances`], [`unaligned_instances`] | the kernels that the library launches |
+//! | [`instances`], [`grouped_instances`] | the kernels that the library launches |
 
 mod config;
 mod epilogue_subtiles;
@@ -30,10 +29,7 @@ mod row_loader;
 mod row_store;
 mod store;
 mod swiglu_store;
-pub mod unaligned_instances;
-mod word_loader;
 
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm, swiglu_gemm, unaligned_gemm};
-pub use word_loader::UnalignedStorage;
+pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm, swiglu_gemm};

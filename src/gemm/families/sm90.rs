@@ -14,7 +14,6 @@ mod prefetch;
 mod sm_affinity;
 mod swiglu;
 mod tma_operand;
-mod unaligned;
 
 use std::fmt::Display;
 
@@ -32,7 +31,6 @@ use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
     BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
 };
-use cutlet_kernels::gemm::sm90::unaligned_instances::{UNALIGNED_BF16, UNALIGNED_F16};
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
@@ -56,7 +54,6 @@ use launch::{Prepared, To, Workspace};
 use named_rows::{GatheredInstance, ScatteredInstance};
 use swiglu::SwigluInstance;
 use tma_operand::TmaOperand;
-use unaligned::UnalignedInstance;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
 /// If the model estimates both alike, fusing is faster: 0.99 of cuBLASLt's speed against 0.86 at 2048×5120×20480 with a
@@ -78,8 +75,6 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     fn scattered() -> &'static [ScatteredInstance<Self>];
     /// The kernels that fuse SwiGLU.
     fn swiglu() -> &'static [SwigluInstance<Self>];
-    /// The kernels for operands that TMA cannot read.
-    fn unaligned() -> &'static [UnalignedInstance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
     /// The epilogue that computes GELU.
@@ -94,8 +89,7 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! sixteen {
-    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $unaligned:ident,
-        $linear:ident,
+    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $linear:ident,
         $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Sixteen for $element {
@@ -114,9 +108,6 @@ macro_rules! sixteen {
             fn swiglu() -> &'static [SwigluInstance<Self>] {
                 $swiglu
             }
-            fn unaligned() -> &'static [UnalignedInstance<Self>] {
-                $unaligned
-            }
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
                 $linear
             }
@@ -133,9 +124,9 @@ macro_rules! sixteen {
     )+};
 }
 sixteen! {
-    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, UNALIGNED_BF16, LINEAR_BF16,
+    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, LINEAR_BF16,
         GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, UNALIGNED_F16, LINEAR_F16,
+    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, LINEAR_F16,
         GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
@@ -173,7 +164,7 @@ fn of_orders<T, Epi, A>(
         .collect()
 }
 
-fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'static str> {
+fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
     let names = instances.into_iter().map(|instance| instance.kernel.name());
     names.collect()
 }
@@ -188,15 +179,6 @@ fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str>
         Fused::Something(Some(Activation::Gelu)) => names(of_orders(T::gelu(), a, b, None)),
         Fused::Something(Some(Activation::Silu)) => names(of_orders(T::silu(), a, b, None)),
     }
-}
-
-/// The names of the kernels for operands of these orders and a C of their type.
-fn same_type_candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
-    let mut names_of_all = candidates::<T>(a, b, fused);
-    if fused == Fused::Nothing {
-        names_of_all.extend(names(of_orders(T::unaligned(), a, b, None)));
-    }
-    names_of_all
 }
 
 /// The names of the kernels for operands of these orders and a C of another type, for which no kernel fuses anything.
@@ -249,7 +231,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 
 macro_rules! family {
     ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, $gated:expr,
-        unaligned $unaligned:expr, names $names:ident, decompositions $decompositions:expr) => {
+        names $names:ident, decompositions $decompositions:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -304,15 +286,10 @@ macro_rules! family {
                     return $groups(stream, problem, kernel);
                 }
                 let planned = $plan(stream, problem, Named::of(kernel))?;
-                let planned = planned.map(|it| Planned {
+                Ok(planned.map(|it| Planned {
                     clocks: it.clocks + TmaOperand::copying(stream, problem),
                     ..it
-                });
-                // Where TMA cannot read the operands, copies of words compete with copies of whole operands.
-                let most = planned.as_ref().map_or(f64::INFINITY, |it| it.clocks);
-                let unaligned: Result<Option<Planned<$t, $c>>> =
-                    $unaligned(stream, problem, kernel, most);
-                Ok(unaligned?.or(planned))
+                }))
             }
 
             fn plan_gated(
@@ -329,17 +306,17 @@ macro_rules! family {
 family! {
     /// C of the operands' type.
     ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, swiglu::swiglu,
-    unaligned unaligned::unaligned, names same_type_candidates, decompositions decompositions
+    names candidates, decompositions decompositions
 }
 family! {
     /// C of f32.
     ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
-    unaligned |_, _, _, _| Ok(None), names plain_candidates, decompositions |_, _, _| Vec::new()
+    names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 family! {
     /// C of another type, which no kernel of the family writes.
     ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
-    unaligned |_, _, _, _| Ok(None), names plain_candidates, decompositions |_, _, _| Vec::new()
+    names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 
 /// Plans a C of the operands' type.

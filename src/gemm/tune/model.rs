@@ -241,11 +241,11 @@ const LAST_STORE: f64 = 0.8615;
 /// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
 const RUNS: f64 = 1.632;
 /// Clocks that a block takes to write its partials and to count its arrival.
-pub const FIXUP: f64 = 2738.0;
+const FIXUP: f64 = 2738.0;
 /// Shares that a cluster writes of streamed tiles, on average.
 const SHARES_OF_STREAM: f64 = 1.5;
 /// Clocks that the last block takes to read 64×64 partials of a split.
-pub const PARTIAL: f64 = 547.8;
+const PARTIAL: f64 = 547.8;
 /// Clocks that a second kernel takes at least.
 const SECOND_KERNEL: f64 = 5019.0;
 /// Memory time to write and read the partials of several splits, relative to other bytes.
@@ -284,12 +284,6 @@ fn longer(lines: usize, second: f64) -> f64 {
     1.0 + second * real(lines - 1)
 }
 
-/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power models
-/// how much.
-pub fn overlapped(computing: f64, memory: f64) -> f64 {
-    (computing.powi(4) + memory.powi(4)).sqrt().sqrt()
-}
-
 /// The number as a float. From a signed integer, the conversion is one instruction.
 fn real(number: usize) -> f64 {
     number as i64 as f64
@@ -308,6 +302,8 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     if memory + besides > most {
         return None;
     }
+    // Computing and memory slow each other down if they take about the same time. The fourth power models how much.
+    let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Candidate {
         instance: launch.tiled.instance,
         decomposition: launch.decomposition,
@@ -317,7 +313,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
         streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
-        clocks: overlapped(computing, memory) + besides,
+        clocks: overlapped + besides,
     })
 }
 

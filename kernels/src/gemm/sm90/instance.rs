@@ -74,20 +74,6 @@ pub type SwigluArguments<T> = (
     GroupArgs,
 );
 
-/// The arguments of a kernel whose producer copies words: A, B, C, the workspace, the elements from one row of A and of B to
-/// the next, k, the arguments and the epilogue.
-pub type UnalignedArguments<T, Epi> = (
-    Global<T>,
-    Global<T>,
-    GlobalMut<T>,
-    GlobalMut<f32>,
-    i64,
-    i64,
-    i32,
-    Args,
-    Epi,
-);
-
 /// A kernel with arguments `A`, and what its configuration says.
 #[derive(Debug)]
 pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, Epi>> {

@@ -1,14 +1,13 @@
 //! The kernel: `C = epilogue(A·B)`, by the roles of a block's warpgroups.
 //!
 //! One thread of the first warpgroup is the *producer*: it loads k-tiles of A and B by TMA into the stages of a
-//! pipeline. If the rows of A are those of a table that indices name, or the rows of A and B begin where TMA cannot read
-//! them, all threads of that warpgroup copy them. The other warpgroups are *consumers*: each multiplies its rows of the
-//! block's tile by `wgmma`, applies the epilogue and stores. A block stays for the whole launch, and the tile scheduler
-//! deals out its work tiles.
+//! pipeline. If the rows of A are those of a table that indices name, all threads of that warpgroup copy them. The
+//! other warpgroups are *consumers*: each multiplies its rows of the block's tile by `wgmma`, applies the epilogue and
+//! stores. A block stays for the whole launch, and the tile scheduler deals out its work tiles.
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{ClusterReduce, CopyProducer, UnalignedMatrix, WorkTile};
+use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
 use cutlet_device::sm90::{
     Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
@@ -24,9 +23,8 @@ use super::loader::TmaLoader;
 use super::mainloop::{WgmmaMainloop, m_atom};
 use super::row_loader::{RowLoader, TableOfA};
 use super::row_store::RowStore;
-use super::store::{MapOfC, NoMap, TileStore};
+use super::store::TileStore;
 use super::swiglu_store::SwigluStore;
-use super::word_loader::{LastWordsOf, UnalignedStorage, WordLoader};
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
@@ -69,9 +67,9 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
         };
         if const { streams_tiles::<C, Epi>() } {
             let scheduler = StreamK(whole);
-            run::<C, _, _, _>(block, scheduler, ByTma { map_a, map_b }, store, &args)
+            run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
         } else {
-            run::<C, _, _, _>(block, whole, ByTma { map_a, map_b }, store, &args)
+            run::<C, _, _, _>(block, whole, ByTma { map_a }, map_b, store, &args)
         }
     };
 }
@@ -114,7 +112,7 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
             workspace,
             epilogue,
         };
-        run::<C, _, _, _>(block, scheduler, ByTma { map_a, map_b }, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -146,7 +144,6 @@ pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
             count,
             k,
         },
-        map_b,
     };
     let store = ToMatrix {
         c,
@@ -157,7 +154,7 @@ pub unsafe fn gathered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     // SAFETY: as promised by the caller.
     unsafe {
         let scheduler = grouped::<C>(&args, &groups);
-        run::<C, _, _, _>(block, scheduler, load, store, &args)
+        run::<C, _, _, _>(block, scheduler, load, map_b, store, &args)
     };
 }
 
@@ -187,7 +184,7 @@ pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     // SAFETY: as promised by the caller.
     unsafe {
         let scheduler = grouped::<C>(&args, &groups);
-        run::<C, _, _, _>(block, scheduler, ByTma { map_a, map_b }, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
 }
 
@@ -218,52 +215,8 @@ pub unsafe fn swiglu_gemm<C: Config, H: Config<Element = C::Element>>(
     // SAFETY: as promised by the caller.
     unsafe {
         let scheduler = grouped::<C>(&args, &groups);
-        run::<C, _, _, _>(block, scheduler, ByTma { map_a, map_b }, store, &args)
+        run::<C, _, _, _>(block, scheduler, ByTma { map_a }, map_b, store, &args)
     };
-}
-
-/// [`gemm`] of a K-major A and B whose rows begin at any multiple of 2 bytes, without partial output. Threads store C.
-///
-/// # Safety
-/// `args` must describe the matrices, and say that TMA does not store C unless C's rows fit it. A and B must have `k` columns,
-/// of which there is one at least, as (m, k) and as (n, k), and rows that are `ld_a` and `ld_b` elements apart. Where the
-/// fixup runs, it is as for [`gemm`].
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
-pub unsafe fn unaligned_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
-    a: Global<C::Element>,
-    b: Global<C::Element>,
-    c: GlobalMut<C::Element>,
-    workspace: GlobalMut<f32>,
-    ld_a: i64,
-    ld_b: i64,
-    k: i32,
-    args: Args,
-    epilogue: Epi,
-    block: UnalignedStorage<C>,
-) {
-    let () = C::CHECK;
-    let [m, n] = args.output.extent;
-    let matrix = |first, ld, rows| UnalignedMatrix {
-        first,
-        ld,
-        extent: [rows, k],
-    };
-    let load = ByWords::<C> {
-        a: matrix(a, ld_a, m),
-        b: matrix(b, ld_b, n),
-        last_words: block.last_words,
-    };
-    let store = ToMatrix {
-        c,
-        map_c: NoMap,
-        workspace,
-        epilogue,
-    };
-    let block = block.block;
-    let scheduler = Persistent::<C::Cluster>::new(&args.scheduler, C::TILE_IN_UNITS, block.slot);
-    // SAFETY: as promised by the caller.
-    unsafe { run::<C, _, _, _>(block, scheduler, load, store, &args) };
 }
 
 /// The scheduler of groups.
@@ -285,8 +238,14 @@ unsafe fn grouped<'a, C: Config>(args: &'a Args, groups: &'a GroupArgs) -> Group
 /// # Safety
 /// As [`gemm`], or [`grouped_gemm`].
 #[inline(always)]
-unsafe fn run<C, S, P, W>(block: Storage<C>, scheduler: S, load: P, store: W, args: &Args)
-where
+unsafe fn run<C, S, P, W>(
+    block: Storage<C>,
+    scheduler: S,
+    load: P,
+    map_b: &TensorMap,
+    store: W,
+    args: &Args,
+) where
     C: Config,
     S: TileScheduler + Copy,
     P: ProducerRole<C>,
@@ -296,7 +255,8 @@ where
     let thread = warpgroup_thread_idx();
     block.prepare(
         || {
-            load.prefetch_maps();
+            load.prefetch_map();
+            prefetch_tensor_map(map_b);
             store.prefetch_map();
         },
         P::ARRIVALS,
@@ -307,7 +267,7 @@ where
 
     if warpgroup.is_first() {
         P::release_registers();
-        load.produce(block, &scheduler, args, (warp, thread));
+        load.produce(block, &scheduler, map_b, args, (warp, thread));
         return;
     }
 
@@ -401,13 +361,13 @@ fn has_rows<C: Config, S: TileScheduler>(
     uniform(u32::from((first as i32) < scheduler.origin(work).rows)) != 0
 }
 
-/// How A and B reach the stages: what the producing warpgroup does.
+/// How A reaches the stages: what the producing warpgroup does.
 trait ProducerRole<C: Config> {
     /// Arrivals at a stage's barrier.
     const ARRIVALS: u32;
 
-    /// Fetches the maps of A and B into a cache, if there are any.
-    fn prefetch_maps(&self);
+    /// Fetches the map of A into a cache, if there is one.
+    fn prefetch_map(&self);
 
     /// Releases the registers that the producing warpgroup does not need.
     fn release_registers();
@@ -420,24 +380,23 @@ trait ProducerRole<C: Config> {
         self,
         block: Storage<C>,
         scheduler: &S,
+        map_b: &TensorMap,
         args: &Args,
         who: (WarpIdx, WarpgroupThread),
     );
 }
 
-/// TMA loads A and B, for one thread.
+/// TMA loads A, for one thread.
 struct ByTma<'a> {
     map_a: &'a TensorMap,
-    map_b: &'a TensorMap,
 }
 
 impl<C: Config> ProducerRole<C> for ByTma<'_> {
     const ARRIVALS: u32 = 1;
 
     #[inline(always)]
-    fn prefetch_maps(&self) {
+    fn prefetch_map(&self) {
         prefetch_tensor_map(self.map_a);
-        prefetch_tensor_map(self.map_b);
     }
 
     #[inline(always)]
@@ -464,29 +423,27 @@ impl<C: Config> ProducerRole<C> for ByTma<'_> {
         self,
         block: Storage<C>,
         scheduler: &S,
+        map_b: &TensorMap,
         args: &Args,
         (warp, _): (WarpIdx, WarpgroupThread),
     ) {
         if warp.is_first() && elect_one() {
-            let loader = TmaLoader::<C>::new(block.rings, (self.map_a, self.map_b), &args.tma);
+            let loader = TmaLoader::<C>::new(block.rings, (self.map_a, map_b), &args.tma);
             produce(block.pipeline.producer(), scheduler, loader);
         }
     }
 }
 
-/// All threads of the warpgroup copy named rows of A, and TMA loads B.
-struct ByRows<'a, T> {
+/// All threads of the warpgroup copy named rows of A.
+struct ByRows<T> {
     table: TableOfA<T>,
-    map_b: &'a TensorMap,
 }
 
-impl<C: Config> ProducerRole<C> for ByRows<'_, C::Element> {
-    const ARRIVALS: u32 = <CopyProducer<C::Stages, C::Cluster>>::ARRIVALS;
+impl<C: Config> ProducerRole<C> for ByRows<C::Element> {
+    const ARRIVALS: u32 = CopyProducer::<C::Stages, C::Cluster>::ARRIVALS;
 
     #[inline(always)]
-    fn prefetch_maps(&self) {
-        prefetch_tensor_map(self.map_b);
-    }
+    fn prefetch_map(&self) {}
 
     #[inline(always)]
     fn release_registers() {
@@ -514,54 +471,12 @@ impl<C: Config> ProducerRole<C> for ByRows<'_, C::Element> {
         self,
         block: Storage<C>,
         scheduler: &S,
+        map_b: &TensorMap,
         args: &Args,
         (_, thread): (WarpIdx, WarpgroupThread),
     ) {
-        let loader = RowLoader::<C>::new(block.rings, self.table, self.map_b, &args.tma, thread);
+        let loader = RowLoader::<C>::new(block.rings, self.table, map_b, &args.tma, thread);
         let producer = CopyProducer::new(block.pipeline, thread);
-        produce(producer, scheduler, loader);
-    }
-}
-
-/// All threads of the warpgroup copy words of A and B, whose rows begin anywhere.
-struct ByWords<C: Config> {
-    a: UnalignedMatrix<C::Element>,
-    b: UnalignedMatrix<C::Element>,
-    last_words: LastWordsOf<C>,
-}
-
-impl<C: Config> ProducerRole<C> for ByWords<C> {
-    const ARRIVALS: u32 = <CopyProducer<C::Stages, C::Cluster>>::ARRIVALS;
-
-    #[inline(always)]
-    fn prefetch_maps(&self) {}
-
-    #[inline(always)]
-    fn release_registers() {
-        const {
-            assert!(
-                C::Consumers::WARPGROUPS == 1,
-                "two warpgroups have registers without exchanging them"
-            )
-        };
-    }
-
-    #[inline(always)]
-    fn request_registers() {}
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn produce<S: TileScheduler>(
-        self,
-        block: Storage<C>,
-        scheduler: &S,
-        _: &Args,
-        (_, thread): (WarpIdx, WarpgroupThread),
-    ) {
-        // SAFETY: the launcher promises the matrices.
-        let loader =
-            unsafe { WordLoader::<C>::new(block.rings, [self.a, self.b], self.last_words, thread) };
-        let producer = CopyProducer::with_finish(block.pipeline, thread, loader);
         produce(producer, scheduler, loader);
     }
 }
@@ -582,21 +497,17 @@ trait StoreRole<C: Config> {
 }
 
 /// To C.
-struct ToMatrix<T, Epi, M> {
+struct ToMatrix<'m, T, Epi> {
     c: GlobalMut<T>,
-    map_c: M,
+    map_c: &'m TensorMap,
     workspace: GlobalMut<f32>,
     epilogue: Epi,
 }
 
-impl<C: Config, Epi: Epilogue<Acc = Acc<C>>, M: MapOfC> StoreRole<C>
-    for ToMatrix<C::Element, Epi, M>
-{
+impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<'_, C::Element, Epi> {
     #[inline(always)]
     fn prefetch_map(&self) {
-        if M::EXISTS {
-            prefetch_tensor_map(self.map_c.map());
-        }
+        prefetch_tensor_map(self.map_c);
     }
 
     #[inline(always)]
@@ -613,7 +524,7 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>, M: MapOfC> StoreRole<C>
             workspace,
             epilogue,
         } = *self;
-        TileStore::<C, Epi, S, M>::new(c, map_c, workspace, args, epilogue, scheduler, buffer, who)
+        TileStore::<C, Epi, S>::new(c, map_c, workspace, args, epilogue, scheduler, buffer, who)
     }
 }
 

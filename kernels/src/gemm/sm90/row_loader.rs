@@ -152,7 +152,7 @@ impl<C: Config> Loader for RowLoader<'_, C> {
         // SAFETY: the map has the tile's boxes, and the caller promises that the stage is empty. A bad index is of a
         // row that does not exist, of which nothing is read.
         unsafe {
-            if <CopyProducer<C::Stages, C::Cluster>>::loads_by_tma(self.thread) {
+            if CopyProducer::<C::Stages, C::Cluster>::loads_by_tma(self.thread) {
                 self.load_b(filling, tile_origin::<C::UnitB>((column, k_tile)), group);
             }
             let [_, k] = tile_origin::<C::UnitA>((0u32, k_tile));

@@ -17,41 +17,10 @@ use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::{GroupOrigin, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
 
-/// The map of C, or none, as a type: a branch would take a register.
-pub(super) trait MapOfC: Copy {
-    /// Whether there is a map. If not, TMA never stores C.
-    const EXISTS: bool;
-
-    /// The map, if there is one.
-    fn map(&self) -> &TensorMap;
-}
-
-impl MapOfC for &TensorMap {
-    const EXISTS: bool = true;
-
-    #[inline(always)]
-    fn map(&self) -> &TensorMap {
-        self
-    }
-}
-
-/// There is no map of C.
-#[derive(Clone, Copy)]
-pub(super) struct NoMap;
-
-impl MapOfC for NoMap {
-    const EXISTS: bool = false;
-
-    #[inline(always)]
-    fn map(&self) -> &TensorMap {
-        unreachable!("TMA never stores C")
-    }
-}
-
 /// Stores the work tiles of a consumer.
-pub(super) struct TileStore<'a, C: Config, Epi, S, M = &'a TensorMap> {
+pub(super) struct TileStore<'a, C: Config, Epi, S> {
     c: GlobalMut<C::Element>,
-    map: M,
+    map: &'a TensorMap,
     args: &'a Args,
     epilogue: Epi,
     scheduler: S,
@@ -68,9 +37,8 @@ pub(super) struct TileStore<'a, C: Config, Epi, S, M = &'a TensorMap> {
 /// Where a tile of C begins, in units of the scheduler.
 type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::UnitC>;
 
-impl<'a, C, Epi, S, M> TileStore<'a, C, Epi, S, M>
+impl<'a, C, Epi, S> TileStore<'a, C, Epi, S>
 where
-    M: MapOfC,
     C: Config,
     Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler,
@@ -85,7 +53,7 @@ where
     #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
     pub fn new(
         c: GlobalMut<C::Element>,
-        map: M,
+        map: &'a TensorMap,
         workspace: GlobalMut<f32>,
         args: &'a Args,
         epilogue: Epi,
@@ -93,12 +61,6 @@ where
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> Self {
-        const {
-            assert!(
-                M::EXISTS || Self::THREADS_STORE,
-                "without a map of C, threads store all of it"
-            );
-        }
         let can_update = const {
             C::Consumers::M_ATOMS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE
         };
@@ -298,16 +260,15 @@ where
                     }
                     C::MajorC::store(&subtiles, accumulators);
                 } else {
-                    subtiles.store_by_tma(self.map.map(), accumulators, epilogue, operands, group);
+                    subtiles.store_by_tma(self.map, accumulators, epilogue, operands, group);
                 }
             }
         }
     }
 }
 
-impl<C, Epi, S, M> Store for TileStore<'_, C, Epi, S, M>
+impl<C, Epi, S> Store for TileStore<'_, C, Epi, S>
 where
-    M: MapOfC,
     C: Config,
     Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler,

@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use cutlet_device::collective::{ArrivalCounters, SmAffinity};
 use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
-use cutlet_host::{
-    Function, LaunchConfig, Scratch, Stream, TensorMapElement, TensorMapSpec, ViewMut,
-};
+use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
@@ -68,9 +66,8 @@ impl<T: DeviceData> To<'_, '_, T> {
 /// The fixup's memory.
 pub struct Workspace {
     /// Address of the partials.
-    pub partials: u64,
-    /// Counters of the splits' arrivals.
-    pub arrivals: ArrivalCounters,
+    partials: u64,
+    arrivals: ArrivalCounters,
 }
 
 impl Workspace {
@@ -79,14 +76,6 @@ impl Workspace {
         partials: 0,
         arrivals: ArrivalCounters::NONE,
     };
-
-    /// These partials and counters.
-    pub fn new(partials: &Scratch<f32>, counters: &FixupCounters) -> Self {
-        Self {
-            partials: partials.view().address(),
-            arrivals: counters.arrivals(),
-        }
-    }
 }
 
 impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
@@ -296,7 +285,10 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     ) -> Result<()> {
         let [rows, columns] = self.candidate.instance.tile.map(|extent| extent as usize);
         let partials = stream.scratch::<f32>(self.candidate.shares() * rows * columns)?;
-        let workspace = Workspace::new(&partials, counters);
+        let workspace = Workspace {
+            partials: partials.view().address(),
+            arrivals: counters.arrivals(),
+        };
         self.launch(stream, operands, To::C(c), epilogue, workspace)
     }
 }
