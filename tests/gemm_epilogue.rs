@@ -543,6 +543,10 @@ fn accumulators_are_added_to_a_c_of_f32() {
     }
     for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
         for instance in Gemm::<bf16>::instances::<bf16>(orders[0], orders[1], Precision::Exact) {
+            // Kernels that multiply vectors have a C of their own type.
+            if instance.starts_with("gemv_") {
+                continue;
+            }
             // Kernels for `mma.sync` do not copy operands to align them.
             let extents = match instance.starts_with("mma_") {
                 true => [152, 280, 200],

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | indices and extents | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | barriers | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
-//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`] |
+//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`warp_sum`], [`uniform`], [`any`], [`all`], [`ballot`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
@@ -92,7 +92,7 @@ pub use red::{RedAdd, RedAddElement};
 pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
-pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform};
+pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform, warp_sum};
 pub use sync::{
     barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,
     wait_until,

@@ -59,6 +59,19 @@ pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
     T::from_bits(imp::xor(value.to_bits(), mask))
 }
 
+/// The sum of all lanes' values, which each lane gets. The order does not depend on the run.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warp_sum(value: f32) -> f32 {
+    let mut sum = value;
+    let mut mask = crate::WARP_SIZE / 2;
+    while mask > 0 {
+        sum += shfl_xor(sum, mask);
+        mask /= 2;
+    }
+    sum
+}
+
 /// The value of the lane `delta` below this one. If there is none, a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -17,6 +17,7 @@ pub mod args;
 pub mod config;
 pub mod epilogue;
 pub mod epilogue_pass;
+pub mod gemv;
 pub mod loader;
 pub mod mainloop;
 pub mod multistage;

@@ -1,5 +1,6 @@
 //! The families of kernels for each combination of element types, and their list.
 
+mod gemv;
 mod multistage;
 mod simt;
 mod sm80;
@@ -59,11 +60,11 @@ macro_rules! families {
     };
 }
 families! {
-    f32 => f32: simt::ToF32, sm80::ToOwnType(sm80::Tf32), sm80::ToOwnType(sm80::Tf32x3);
+    f32 => f32: gemv::ToOwnType, simt::ToF32, sm80::ToOwnType(sm80::Tf32), sm80::ToOwnType(sm80::Tf32x3);
     f32 => bf16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
     f32 => f16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
-    bf16 => bf16: sm90::ToSameType, sm80::ToOwnType(sm80::Bf16);
-    f16 => f16: sm90::ToSameType, sm80::ToOwnType(sm80::F16);
+    bf16 => bf16: gemv::ToOwnType, sm90::ToSameType, sm80::ToOwnType(sm80::Bf16);
+    f16 => f16: gemv::ToOwnType, sm90::ToSameType, sm80::ToOwnType(sm80::F16);
     bf16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::Bf16);
     f16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::F16);
     bf16 => f16: sm90::ToOtherType, sm80::ToOtherType(sm80::Bf16);

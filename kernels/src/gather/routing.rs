@@ -5,7 +5,7 @@ use core::f32::consts::LOG2_E;
 
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, block_idx, exp2_approx, instantiate, kernel, lane_idx,
-    shfl_xor, thread_idx,
+    shfl_xor, thread_idx, warp_sum,
 };
 use cutlet_layout_core::{
     Bound, Divide, Divisor, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv,
@@ -69,14 +69,6 @@ impl Best {
         });
         best
     }
-}
-
-/// The sum over all lanes.
-#[inline(always)]
-fn sum_of_warp(value: f32) -> f32 {
-    let mut sum = value;
-    each::<L!(5:1)>(|step| sum += shfl_xor(sum, 1 << step));
-    sum
 }
 
 /// Chooses the experts with the highest logits for each token, the highest first, and their softmax over all experts. A
@@ -146,8 +138,8 @@ unsafe fn top_k<T: Float + Default>(
         false => 0.0,
     };
     let total = match args.normalised {
-        0 => sum_of_warp(sum),
-        _ => sum_of_warp(of_choices),
+        0 => warp_sum(sum),
+        _ => warp_sum(of_choices),
     };
     choices.store_with(|_| own.expert);
     weights.store_with(|_| power(own.logit) / total);

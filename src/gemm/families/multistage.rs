@@ -17,6 +17,7 @@ use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
+use crate::gemm::tune::model::overlapped;
 use crate::{Matrix, Order, Result};
 
 /// The arguments of a kernel whose C has elements `O`.
@@ -351,7 +352,7 @@ impl Estimate<'_> {
             }
         };
         let strided = if self.strided { 0.1 * BLOCK } else { 0.0 };
-        (computing.powi(4) + memory.powi(4)).sqrt().sqrt() + second + strided
+        overlapped(computing, memory) + second + strided
     }
 }
 

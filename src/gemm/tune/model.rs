@@ -284,6 +284,12 @@ fn longer(lines: usize, second: f64) -> f64 {
     1.0 + second * real(lines - 1)
 }
 
+/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power models
+/// how much.
+pub fn overlapped(computing: f64, memory: f64) -> f64 {
+    (computing.powi(4) + memory.powi(4)).sqrt().sqrt()
+}
+
 /// The number as a float. From a signed integer, the conversion is one instruction.
 fn real(number: usize) -> f64 {
     number as i64 as f64
@@ -302,8 +308,6 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     if memory + besides > most {
         return None;
     }
-    // Computing and memory slow each other down if they take about the same time. The fourth power models how much.
-    let overlapped = (computing.powi(4) + memory.powi(4)).sqrt().sqrt();
     Some(Candidate {
         instance: launch.tiled.instance,
         decomposition: launch.decomposition,
@@ -313,7 +317,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
         streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
-        clocks: overlapped + besides,
+        clocks: overlapped(computing, memory) + besides,
     })
 }
 

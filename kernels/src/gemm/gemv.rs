@@ -1,0 +1,229 @@
+//! gemv: a matrix times a few vectors. Memory brings the matrix once, and its rows may begin anywhere.
+//!
+//! A block has eight rows of the matrix. Its threads lie along k: each multiplies its columns of the rows with the same
+//! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
+//! bounds the time.
+
+use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, SharedArray, WARP_SIZE, block_idx, instantiate, lane_idx,
+    sync_threads, thread_idx, warp_idx, warp_sum,
+};
+use cutlet_layout_core::{
+    AnyStrides, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each, tiles,
+};
+
+use super::epilogue::{ElementC, Epilogue, Fused};
+
+/// Threads of a block.
+pub const THREADS: u32 = 256;
+/// Warps of a block.
+const WARPS: u32 = THREADS / WARP_SIZE;
+/// Rows of the matrix that a block has.
+pub const ROWS: usize = 8;
+
+/// Extents of the operands, in elements.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct GemvArgs {
+    /// From one row of the matrix to the next.
+    pub ld_matrix: i64,
+    /// From one vector to the next.
+    pub ld_vectors: i64,
+    /// From one row of C to the next, and from one column to the next.
+    pub strides_c: [i64; 2],
+    /// Rows of the matrix and of C.
+    pub rows: i32,
+    /// Vectors, which are columns of C.
+    pub vectors: i32,
+    /// Columns of the matrix.
+    pub k: i32,
+    /// Unused.
+    pub padding: u32,
+}
+
+/// How a block of 256 threads covers a k-tile.
+pub trait Shape {
+    /// The tile of the matrix: (rows, k).
+    type Matrix: StaticLayout;
+    /// A thread's elements of it: (columns, rows).
+    type OfMatrix: ThreadValue;
+    /// The tile of the vectors: (vectors, k).
+    type Vectors: StaticLayout;
+    /// A thread's elements of it: (columns, vectors).
+    type OfVectors: ThreadValue;
+    /// A thread's columns.
+    type Columns: StaticLayout;
+    /// The tile of C, whose elements each thread has a part of: (rows, vectors).
+    type Sums: StaticLayout;
+    /// The thread that stores each of them.
+    type OfSums: ThreadValue;
+}
+
+macro_rules! shape {
+    ($(#[$doc:meta])* $name:ident: $vectors:literal vectors, k $k:literal, $columns:literal columns by $step:literal,
+        $each:literal apart, width $width:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl Shape for $name {
+            type Matrix = L!((8, $k):(1@0, 1@1));
+            type OfMatrix = Tv<L!(256:$each@1), L!(($columns, 8):($step@1, 1@0)), $width>;
+            type Vectors = L!(($vectors, $k):(1@0, 1@1));
+            type OfVectors = Tv<L!(256:$each@1), L!(($columns, $vectors):($step@1, 1@0)), $width>;
+            type Columns = L!($columns:1);
+            type Sums = L!((8, $vectors):(1@0, 1@1));
+            type OfSums = Tv<L!((8, $vectors):(1@0, 1@1)), L!(1:1@0)>;
+        }
+    };
+}
+shape! {
+    /// Eight neighbours an access, one vector.
+    Eights1: 1 vectors, k 2048, 8 columns by 1, 8 apart, width 8
+}
+shape! {
+    /// Four neighbours an access, one vector.
+    Fours1: 1 vectors, k 1024, 4 columns by 1, 4 apart, width 4
+}
+shape! {
+    /// Four neighbours an access, four vectors.
+    Fours4: 4 vectors, k 1024, 4 columns by 1, 4 apart, width 4
+}
+shape! {
+    /// Rows that begin anywhere, one vector.
+    Ones1: 1 vectors, k 512, 2 columns by 256, 1 apart, width 1
+}
+shape! {
+    /// Rows that begin anywhere, four vectors.
+    Ones4: 4 vectors, k 512, 2 columns by 256, 1 apart, width 1
+}
+
+/// The sums of each warp.
+pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * 4 }>;
+
+/// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
+///
+/// # Safety
+/// The operands must have these extents.
+#[inline(always)]
+unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
+    matrix: Global<T>,
+    vectors: Global<T>,
+    c: GlobalMut<T>,
+    args: GemvArgs,
+    epilogue: Fused<T>,
+    of_warps: WarpSums,
+) {
+    launch_dependents();
+    grid_dependency_wait();
+    let (row_tile, vector_tile) = (block_idx().x, block_idx().y);
+    // SAFETY: the launcher promises the extents.
+    let (matrix, vectors, c) = unsafe {
+        (
+            Tensor::new(matrix, RowMajor::new([args.rows, args.k], args.ld_matrix)),
+            Tensor::new(
+                vectors,
+                RowMajor::new([args.vectors, args.k], args.ld_vectors),
+            ),
+            Tensor::new(
+                c,
+                AnyStrides::new([args.rows, args.vectors], args.strides_c),
+            ),
+        )
+    };
+    let [_, k_tiles] = tiles::<S::Matrix>([args.rows, args.k]);
+    let mut sums = Fragment::<f32, S::Sums>::filled(0.0);
+    for k_tile in 0..k_tiles {
+        let of_matrix = matrix
+            .local_tile::<S::Matrix>((row_tile, k_tile))
+            .partition::<S::OfMatrix>(thread_idx())
+            .load(T::default());
+        let of_vectors = vectors
+            .local_tile::<S::Vectors>((vector_tile, k_tile))
+            .partition::<S::OfVectors>(thread_idx())
+            .load(T::default());
+        multiply_add::<S, T>(&mut sums, &of_matrix, &of_vectors);
+    }
+
+    if let Some(sum) = add_up(sums, of_warps) {
+        let to = c
+            .local_tile::<S::Sums>((row_tile, vector_tile))
+            .partition_partial::<S::OfSums>(thread_idx());
+        to.store_with(|v| T::narrow(epilogue.apply(sum, None, to.bound().coordinate(v))));
+    }
+}
+
+/// The elements of a thread's part of a tile.
+type Elements<T, P> = Fragment<T, <P as ThreadValue>::Val>;
+
+/// Adds the products of a thread's elements to its sums.
+#[inline(always)]
+fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
+    sums: &mut Fragment<f32, S::Sums>,
+    matrix: &Elements<T, S::OfMatrix>,
+    vectors: &Elements<T, S::OfVectors>,
+) {
+    let columns = const { S::Columns::SIZE };
+    *sums = sums.map(|at, sum| {
+        let (row, vector) = (at % ROWS, at / ROWS);
+        let mut sum = sum;
+        each::<S::Columns>(|column| {
+            let element = matrix.get(column + columns * row).widen();
+            sum += element * vectors.get(column + columns * vector).widen();
+        });
+        sum
+    });
+}
+
+/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread whose index is that
+/// of a sum gets it.
+#[inline(always)]
+fn add_up<L: StaticLayout>(sums: Fragment<f32, L>, of_warps: WarpSums) -> Option<f32> {
+    let place = |warp: u32, at: u32| i64::from(warp * const { L::SIZE as u32 } + at);
+    each::<L>(|at| {
+        let sum = warp_sum(sums.get(at));
+        if lane_idx().is_first() {
+            // SAFETY: each warp has a place for each sum.
+            unsafe { of_warps.store(place(warp_idx().get(), at as u32), sum) };
+        }
+    });
+    sync_threads();
+    let own = thread_idx().get();
+    (own < const { L::SIZE as u32 }).then(|| {
+        let mut total = 0.0;
+        for warp in 0..WARPS {
+            // SAFETY: all warps have stored their sums.
+            total += unsafe { of_warps.load(place(warp, own)) };
+        }
+        total
+    })
+}
+
+macro_rules! kernels {
+    ($($name:ident = $shape:ty, $element:ty, $what:literal;)+) => {
+        instantiate! {$(
+            #[doc = concat!($what, ".")]
+            #[kernel(threads = THREADS, min_blocks = 3)]
+            pub unsafe fn $name(
+                matrix: Global<$element>,
+                vectors: Global<$element>,
+                c: GlobalMut<$element>,
+                args: GemvArgs,
+                epilogue: Fused<$element>,
+                #[shared] of_warps: WarpSums,
+            ) = gemv::<$shape, $element>;
+        )+}
+    };
+}
+kernels! {
+    gemv_bf16_8x1_16b = Eights1, half::bf16, "One vector of bf16, in accesses of 16 bytes";
+    gemv_bf16_8x1_any = Ones1, half::bf16, "One vector of bf16";
+    gemv_bf16_8x4_any = Ones4, half::bf16, "Four vectors of bf16";
+    gemv_f16_8x1_16b = Eights1, half::f16, "One vector of f16, in accesses of 16 bytes";
+    gemv_f16_8x1_any = Ones1, half::f16, "One vector of f16";
+    gemv_f16_8x4_any = Ones4, half::f16, "Four vectors of f16";
+    gemv_f32_8x1_16b = Fours1, f32, "One vector of f32, in accesses of 16 bytes";
+    gemv_f32_8x4_16b = Fours4, f32, "Four vectors of f32, in accesses of 16 bytes";
+    gemv_f32_8x1_any = Ones1, f32, "One vector of f32";
+    gemv_f32_8x4_any = Ones4, f32, "Four vectors of f32";
+}

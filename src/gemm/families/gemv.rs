@@ -1,0 +1,268 @@
+//! GEMV: products whose C has few rows or few columns, and whose A and B are both K-major. Rows may begin anywhere.
+
+use cutlet_device::{Global, GlobalMut, Kernel};
+use cutlet_host::{Device, Function, LaunchConfig, Stream};
+use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::epilogue::{ElementC, Fused as Epilogue};
+use cutlet_kernels::gemm::gemv::{
+    GemvArgs, ROWS, gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x4_any, gemv_f16_8x1_16b,
+    gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_16b,
+    gemv_f32_8x4_any,
+};
+use half::{bf16, f16};
+
+use super::speed;
+use crate::gemm::operand::Operand;
+use crate::gemm::partials::Output;
+use crate::gemm::precision::Precision;
+use crate::gemm::problem::Problem;
+use crate::gemm::registry::{Family, Fused, Launch, Planned};
+use crate::gemm::tune::model::{DeviceSpeed, overlapped};
+use crate::{Order, Result};
+
+/// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
+type Arguments<T> = (Global<T>, Global<T>, GlobalMut<T>, GemvArgs, Epilogue<T>);
+
+/// A kernel.
+#[derive(Debug)]
+pub struct Instance<T: ElementC> {
+    kernel: &'static Kernel<Arguments<T>>,
+    /// Vectors that a block multiplies.
+    vectors: usize,
+    /// Bytes that rows and vectors begin at multiples of. They have a multiple of them, too.
+    bytes: usize,
+    /// Columns of a k-tile.
+    k: usize,
+    /// Clocks of a multiprocessor's instructions for a k-tile, counted in the machine code.
+    clocks: f64,
+}
+
+/// An element type that kernels of the family multiply.
+trait Element: Operand<Factor = f32> + Output<Acc = f32> {
+    /// The kernels.
+    fn instances() -> &'static [Instance<Self>];
+}
+
+macro_rules! instances {
+    ($($element:ty {
+        $($kernel:ident: $vectors:literal vectors, $bytes:literal bytes, k $k:literal, $clocks:literal clocks;)+
+    })+) => {$(
+        impl Element for $element {
+            fn instances() -> &'static [Instance<$element>] {
+                static INSTANCES: &[Instance<$element>] = &[$(Instance {
+                    kernel: &$kernel,
+                    vectors: $vectors,
+                    bytes: $bytes,
+                    k: $k,
+                    clocks: $clocks,
+                },)+];
+                INSTANCES
+            }
+        }
+    )+};
+}
+instances! {
+    bf16 {
+        gemv_bf16_8x1_16b: 1 vectors, 16 bytes, k 2048, 744.0 clocks;
+        gemv_bf16_8x1_any: 1 vectors, 2 bytes, k 512, 294.0 clocks;
+        gemv_bf16_8x4_any: 4 vectors, 2 bytes, k 512, 564.0 clocks;
+    }
+    f16 {
+        gemv_f16_8x1_16b: 1 vectors, 16 bytes, k 2048, 744.0 clocks;
+        gemv_f16_8x1_any: 1 vectors, 2 bytes, k 512, 294.0 clocks;
+        gemv_f16_8x4_any: 4 vectors, 2 bytes, k 512, 564.0 clocks;
+    }
+    f32 {
+        gemv_f32_8x1_16b: 1 vectors, 16 bytes, k 1024, 270.0 clocks;
+        gemv_f32_8x1_any: 1 vectors, 4 bytes, k 512, 250.0 clocks;
+        gemv_f32_8x4_16b: 4 vectors, 16 bytes, k 1024, 560.0 clocks;
+        gemv_f32_8x4_any: 4 vectors, 4 bytes, k 512, 520.0 clocks;
+    }
+}
+
+/// The most rows or columns of C for which the estimates choose the family. With more, memory brings the larger operand
+/// several times.
+const MOST_VECTORS: usize = 4;
+
+/// C of the operands' type.
+#[derive(Debug)]
+pub struct ToOwnType;
+
+impl<T: Element> Family<T, T> for ToOwnType {
+    fn name(&self) -> &'static str {
+        "gemv"
+    }
+
+    fn supports(&self, _: &Device) -> Result<()> {
+        Ok(())
+    }
+
+    fn candidates(&self, a: Order, b: Order, _: Precision, _: Fused) -> Vec<&'static str> {
+        match (a, b) {
+            (Order::RowMajor, Order::ColMajor) => {
+                let names = T::instances().iter().map(|it| it.kernel.name());
+                names.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn plan(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, T>,
+        kernel: Option<&str>,
+    ) -> Result<Option<Planned<T, T>>> {
+        let Some(chosen) = choose(stream.device(), problem, kernel) else {
+            return Ok(None);
+        };
+        let kernel = chosen.instance.kernel;
+        Ok(Some(Planned {
+            kernel: kernel.name(),
+            clocks: chosen.clocks,
+            launch: Box::new(GemvLaunch {
+                function: stream.device().load(&PTX, kernel)?,
+                vectors: chosen.instance.vectors,
+                transposed: chosen.transposed,
+            }),
+        }))
+    }
+}
+
+/// A kernel that is chosen, and how it is launched.
+struct Chosen<T: ElementC> {
+    instance: &'static Instance<T>,
+    /// Whether A has the vectors, so that the kernel computes Cᵀ = Bᵀ·Aᵀ.
+    transposed: bool,
+    clocks: f64,
+}
+
+/// The kernel that is estimated to be the fastest, or the one of this name. None if none solves the problem.
+fn choose<T: Element>(
+    device: &Device,
+    problem: &Problem<'_, T>,
+    kernel: Option<&str>,
+) -> Option<Chosen<T>> {
+    let (m, n, k) = problem.extents();
+    let are_k_major = problem.a.order() == Order::RowMajor && problem.b.order() == Order::ColMajor;
+    let is_plain = problem.rows.are_own() && problem.groups.are_one();
+    let has_few = kernel.is_some() || m.min(n) <= MOST_VECTORS;
+    if !(are_k_major && is_plain && has_few) || m.min(n) == 0 {
+        return None;
+    }
+    let transposed = m < n;
+    let (rows, vectors) = if transposed { (n, m) } else { (m, n) };
+    let fits = |it: &&Instance<T>| {
+        let begin_aligned =
+            [&problem.a, &problem.b].map(|operand| operand.starts_runs_at(it.bytes));
+        begin_aligned == [true; 2]
+            && (k * size_of::<T>()).is_multiple_of(it.bytes)
+            && vectors.div_ceil(it.vectors) <= MOST_TILES_OF_VECTORS
+            && kernel.is_none_or(|name| it.kernel.name() == name)
+    };
+    let speed = speed(device);
+    let chosen = T::instances().iter().filter(fits).map(|instance| Chosen {
+        instance,
+        transposed,
+        clocks: clocks(&speed, instance, [rows, vectors, k]),
+    });
+    chosen.min_by(|one, other| one.clocks.total_cmp(&other.clocks))
+}
+
+/// The most blocks of a grid along y.
+const MOST_TILES_OF_VECTORS: usize = 65535;
+/// Blocks that a multiprocessor runs at the same time.
+const AT_A_TIME: usize = 4;
+/// Clocks from a block's loads of a k-tile to its sums.
+const LATENCY: f64 = 1000.0;
+/// Clocks of a block besides its k-tiles.
+const BLOCK: f64 = 2000.0;
+/// Clocks of a launch.
+const START: f64 = 1500.0;
+/// The share of the memory's stated rate that kernels reach.
+const OF_MEMORY_RATE: f64 = 0.8;
+
+/// The estimated time.
+fn clocks<T: ElementC>(
+    device: &DeviceSpeed,
+    instance: &Instance<T>,
+    [rows, vectors, k]: [usize; 3],
+) -> f64 {
+    let multiprocessors = device.multiprocessors as usize;
+    let vector_tiles = vectors.div_ceil(instance.vectors);
+    let blocks = (rows.div_ceil(ROWS) * vector_tiles).div_ceil(multiprocessors);
+    let k_tiles = k.div_ceil(instance.k) as f64;
+    let rounds = blocks.div_ceil(AT_A_TIME) as f64;
+    let waiting = rounds * (k_tiles * LATENCY + BLOCK);
+    let computing = blocks as f64 * k_tiles * instance.clocks;
+    let elements = (rows * vector_tiles + vectors) * k + rows * vectors;
+    let rate = OF_MEMORY_RATE * device.memory_rate * multiprocessors as f64;
+    let memory = (elements * size_of::<T>()) as f64 / rate;
+    START + overlapped(overlapped(computing, waiting), memory)
+}
+
+/// A kernel that is loaded.
+struct GemvLaunch<T: ElementC> {
+    function: Function<Arguments<T>>,
+    vectors: usize,
+    transposed: bool,
+}
+
+impl<T: Element> Launch<T, T> for GemvLaunch<T> {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
+        let mut problem = match self.transposed {
+            true => problem.transposed(),
+            false => problem,
+        };
+        let (rows, vectors, k) = problem.extents();
+        let args = GemvArgs {
+            ld_matrix: problem.a.ld() as i64,
+            ld_vectors: problem.b.ld() as i64,
+            strides_c: problem.c.strides(),
+            rows: rows as i32,
+            vectors: vectors as i32,
+            k: k as i32,
+            padding: 0,
+        };
+        let epilogue = problem.fused();
+        let tiles = (
+            rows.div_ceil(ROWS) as u32,
+            vectors.div_ceil(self.vectors) as u32,
+        );
+        let config = LaunchConfig {
+            grid: tiles.into(),
+            overlap_previous: true,
+        };
+        // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor B,
+        // and is borrowed mutably.
+        unsafe {
+            let (a, b, c) = (problem.a.view, problem.b.view, problem.c.view.reborrow());
+            stream.launch(&self.function, config, (a, b, c, args, epilogue))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::tune::table::H200;
+
+    /// Memory takes 55000 clocks to bring the matrix at its stated rate.
+    #[test]
+    fn a_vector_takes_little_longer_than_memory() {
+        let any = &<bf16 as Element>::instances()[1];
+        let clocks = clocks(&H200, any, [8192, 1, 8191]);
+        assert!((55e3..90e3).contains(&clocks), "{clocks}");
+    }
+
+    /// Four vectors take less time at once than one after the other.
+    #[test]
+    fn vectors_are_multiplied_together() {
+        let [_, one, four] = <f16 as Element>::instances() else {
+            panic!("there are three kernels");
+        };
+        let extents = [8192, 4, 8191];
+        assert!(clocks(&H200, four, extents) < 0.5 * clocks(&H200, one, extents));
+    }
+}
