@@ -1,7 +1,5 @@
 //! Gather: rows of a table by an index.
 
-use std::num::NonZeroU32;
-
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::rows::{
@@ -146,7 +144,6 @@ impl Gather {
             to: output,
             table_rows: table.rows(),
             rows,
-            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
         let misses = &mut self.misses;

@@ -13,9 +13,10 @@ use cutlet_layout_core::{Divisor, StaticLayout, tiles};
 use half::{bf16, f16};
 
 use crate::matrix::{disjoint, in_stream};
-use crate::rows::{Index, IndexView, Misses, Operands, OutOfRange, Sorted, to_next_row};
-use crate::scatter::scatter_repeated;
-use crate::{Bags, EmbeddingBag, Error, Matrix, MatrixMut, Order, PooledElement, Pooling, Result};
+use crate::rows::{Index, IndexView, Misses, OutOfRange, Sorted, to_next_row};
+use crate::{
+    Bags, EmbeddingBag, Error, Gather, Matrix, MatrixMut, Order, PooledElement, Pooling, Result,
+};
 
 /// An element type of logits: `f32`, `f16` or `bf16`.
 pub trait Logit: DeviceData + sealed::Kernels {}
@@ -196,16 +197,12 @@ pub struct MoeRows {
     row_of_choice: Buffer<i32>,
     offsets: Buffer<i32>,
     counts: Buffer<i32>,
+    gather: Gather,
     bag: EmbeddingBag,
     misses: Misses,
 }
 
 const NAME: &str = "moe_rows";
-const PERMUTE: Operands = Operands {
-    operation: NAME,
-    from: "the tokens",
-    to: "the permuted rows",
-};
 
 impl MoeRows {
     /// Rows for `tokens` tokens, each of which chooses `top_k` of `experts` experts.
@@ -224,6 +221,7 @@ impl MoeRows {
                 ),
             );
         }
+        let skipped = OutOfRange::Skip;
         Ok(MoeRows {
             stream: stream.clone(),
             tokens,
@@ -233,7 +231,8 @@ impl MoeRows {
             row_of_choice: stream.filled(rows, 0xff)?,
             offsets: stream.zeroed(experts + 1)?,
             counts: stream.zeroed(experts)?,
-            bag: EmbeddingBag::new(stream, Pooling::Sum)?.out_of_range(OutOfRange::Skip),
+            gather: Gather::new(stream)?.out_of_range(skipped),
+            bag: EmbeddingBag::new(stream, Pooling::Sum)?.out_of_range(skipped),
             misses: Misses::new(stream, NAME, "its choice was left out")?,
         })
     }
@@ -260,10 +259,11 @@ impl MoeRows {
         in_stream(NAME, &self.stream, "the choices", choices)?;
         let (indices, policy) = (IndexView::new(choices)?, OutOfRange::Error);
         let sorted = Sorted::new(indices, rows, self.experts, policy, &mut self.misses)?;
+        let top_k = NonZeroU32::new(self.top_k as u32).unwrap_or(NonZeroU32::MIN);
         let args = PlaceArgs {
             choices: rows as i32,
             experts: self.experts as i32,
-            top_k: Divisor::new(self.repeats()),
+            top_k: Divisor::new(top_k),
             padding: 0,
         };
         let device = self.stream.device();
@@ -299,35 +299,14 @@ impl MoeRows {
     /// those beyond the last offset are left as they are.
     ///
     /// # Errors
-    /// If extents or orders do not agree, an operand is on another device or bound to another stream, or the permuted rows
-    /// overlap the tokens.
+    /// Those of [`gather`](fn@crate::gather).
     pub fn permute<T: DeviceData>(
         &mut self,
         tokens: Matrix<'_, T>,
         permuted: MatrixMut<'_, T>,
     ) -> Result<()> {
         self.expect_tokens("the tokens", tokens.rows())?;
-        let (row_of_choice, rows) = (self.row_of_choice.view(), self.rows());
-        PERMUTE.check(&self.stream, &tokens, &row_of_choice, &permuted, rows)?;
-        if permuted.rows() != rows {
-            return PERMUTE.refuse(format!(
-                "the permuted rows are {}, but there are {rows} choices; give a row for each",
-                permuted.rows()
-            ));
-        }
-        if permuted.columns() == 0 {
-            return Ok(());
-        }
-        let indices = IndexView::new(row_of_choice)?;
-        let (repeats, skipped) = (self.repeats(), OutOfRange::Skip);
-        scatter_repeated(
-            tokens,
-            repeats,
-            indices,
-            permuted,
-            skipped,
-            &mut self.misses,
-        )
+        self.gather.enqueue(tokens, &self.token_of_row, permuted)
     }
 
     /// Enqueues the weighted sum of each token's rows, in the order of its choices: `weights[t · top_k + j]` is the
@@ -375,11 +354,6 @@ impl MoeRows {
     /// captured.
     pub fn check(&mut self) -> Result<()> {
         self.misses.check()
-    }
-
-    /// The rows of each token, of which there is one.
-    fn repeats(&self) -> NonZeroU32 {
-        NonZeroU32::new(self.top_k as u32).unwrap_or(NonZeroU32::MIN)
     }
 
     fn expect_tokens(&self, what: &str, rows: usize) -> Result<()> {

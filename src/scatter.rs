@@ -2,10 +2,7 @@
 
 mod add;
 mod ordered;
-mod repeated;
 mod stored;
 
 pub use add::{AddElement, ScatterAdd, scatter_add};
 pub use stored::{Scatter, scatter};
-
-pub(crate) use repeated::scatter_repeated;

@@ -12,7 +12,7 @@
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
 //! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
 //! | `destination[c] = source[c]` for two layouts, without indices | [`permute`] |
-//! | a mixture of experts: choices, and the rows of each expert | [`routing`], [`sorting`], then [`scatter`] |
+//! | a mixture of experts: choices, and the rows of each expert | [`routing`], [`sorting`], then [`rows`] |
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;

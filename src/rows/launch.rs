@@ -1,11 +1,9 @@
 //! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
-use std::num::NonZeroU32;
-
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{View, ViewMut};
 use cutlet_kernels::gather::RowArgs;
-use cutlet_layout_core::{Divisor, Raster};
+use cutlet_layout_core::Raster;
 
 use super::{Access, IndexView, Misses, OutOfRange, Reach, Unit, to_next_row};
 use crate::{Matrix, MatrixMut, Result};
@@ -43,8 +41,6 @@ pub(crate) struct RowOperation<'a, T: DeviceData> {
     pub table_rows: usize,
     /// Rows of the matrix that has a row for each index.
     pub rows: usize,
-    /// How many rows follow each other that are read from the same one.
-    pub repeats: NonZeroU32,
     pub out_of_range: OutOfRange,
 }
 
@@ -97,7 +93,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
                 columns: columns as i32,
                 wide_indices: self.indices.wide(),
                 out_of_range: self.out_of_range.policy(),
-                repeats: Divisor::new(self.repeats),
+                padding: 0,
             };
             let rest = |address: u64, len: usize| {
                 // A table without rows has no elements to skip.

@@ -1,7 +1,5 @@
 //! Scatter-add: rows that are added to what the table has.
 
-use std::num::NonZeroU32;
-
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
@@ -156,7 +154,6 @@ impl ScatterAdd {
             table_rows: table.rows(),
             to: table,
             rows,
-            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
         let (tile, misses) = (reach.set(), &mut self.misses);

@@ -1,7 +1,5 @@
 //! Scatter of rows that replace what the table has.
 
-use std::num::NonZeroU32;
-
 use cutlet_device::DeviceData;
 use cutlet_host::{IntoView, Stream};
 use cutlet_kernels::gather::scatter::{
@@ -128,7 +126,6 @@ impl Scatter {
             table_rows: table.rows(),
             to: table,
             rows,
-            repeats: NonZeroU32::MIN,
             out_of_range: self.out_of_range,
         };
         operation.launch_for(access, &KERNELS, &mut self.misses)

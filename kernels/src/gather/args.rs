@@ -1,9 +1,9 @@
 //! Arguments of an operation on rows: extents, the type of the indices, and what an index outside of the table means.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, atomic_min};
-use cutlet_layout_core::{BoundGather, Divide, Divisor, Gather, Raster, RowMajor, StaticLayout};
+use cutlet_layout_core::{BoundGather, Divisor, Gather, Raster, RowMajor, StaticLayout};
 
-use super::indices::{Indices, Repeats};
+use super::Indices;
 
 /// Extents of an operation on rows, which are counted in units of the kernel's unit type.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -26,8 +26,8 @@ pub struct RowArgs {
     pub wide_indices: u32,
     /// What an index outside of the table means.
     pub out_of_range: OutOfRange,
-    /// How many rows follow each other that are read from the same one.
-    pub repeats: Divisor,
+    /// Unused.
+    pub padding: u32,
 }
 
 /// What becomes of a row whose index is no row of the table.
@@ -107,14 +107,5 @@ impl RowArgs {
     #[inline(always)]
     pub fn plain_rows(&self, ld: i64) -> RowMajor {
         RowMajor::new([self.rows, self.columns], ld)
-    }
-
-    /// The rows of the matrix that is read, if each of them is read [`repeats`](Self::repeats) times.
-    #[inline(always)]
-    pub fn repeated_rows(&self) -> Gather<Repeats> {
-        let extent = [self.rows, self.columns];
-        let (read, _) = self.repeats.div_rem(self.rows as u32);
-        // SAFETY: entries are computed, so that each can be read.
-        unsafe { Gather::new(Repeats::of(self.repeats), extent, read.into(), self.ld_from) }
     }
 }

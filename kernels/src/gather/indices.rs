@@ -1,9 +1,9 @@
-//! Tables of indices: of 32 or 64 bits in memory, where a kernel learns at run time which, and computed ones.
+//! A table of indices of 32 or 64 bits. A kernel learns at run time which, so that one kernel serves both.
 
 use cutlet_device::Global;
+use cutlet_layout_core::Engine;
 #[cfg(not(target_arch = "nvptx64"))]
 use cutlet_layout_core::Line;
-use cutlet_layout_core::{Divide, Divisor, Engine};
 
 /// A table of indices in global memory, read as numbers of 64 bits.
 ///
@@ -64,36 +64,5 @@ impl Engine for Indices {
         let upper = if self.wide { upper } else { lower >> 31 };
         let index = i64::from(upper) << 32 | i64::from(lower as u32);
         condition.then_some(index)
-    }
-}
-
-/// A table of indices in which each index follows itself: entry `e` is `e / repeats`. It takes no memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Repeats {
-    /// The entry at the engine's beginning.
-    first: i64,
-    repeats: Divisor,
-}
-
-impl Repeats {
-    /// Each index, from 0 on, this many times.
-    #[inline(always)]
-    pub fn of(repeats: Divisor) -> Self {
-        Self { first: 0, repeats }
-    }
-}
-
-impl Engine for Repeats {
-    type Element = i32;
-
-    #[inline(always)]
-    fn offset(self, entry: i64) -> Self {
-        let first = self.first + entry;
-        Self { first, ..self }
-    }
-
-    #[inline(always)]
-    unsafe fn load(self, entry: i64) -> i32 {
-        self.repeats.div_rem((self.first + entry) as u32).0 as i32
     }
 }

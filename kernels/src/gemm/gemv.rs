@@ -86,10 +86,6 @@ shape! {
     Fours1: 1 vectors, k 1024, 4 columns by 1, 4 apart, width 4
 }
 shape! {
-    /// Four neighbours an access, four vectors.
-    Fours4: 4 vectors, k 1024, 4 columns by 1, 4 apart, width 4
-}
-shape! {
     /// Rows that begin anywhere, one vector.
     Ones1: 1 vectors, k 512, 2 columns by 256, 1 apart, width 1
 }
@@ -223,7 +219,6 @@ kernels! {
     gemv_f16_8x1_any = Ones1, half::f16, "One vector of f16";
     gemv_f16_8x4_any = Ones4, half::f16, "Four vectors of f16";
     gemv_f32_8x1_16b = Fours1, f32, "One vector of f32, in accesses of 16 bytes";
-    gemv_f32_8x4_16b = Fours4, f32, "Four vectors of f32, in accesses of 16 bytes";
     gemv_f32_8x1_any = Ones1, f32, "One vector of f32";
     gemv_f32_8x4_any = Ones4, f32, "Four vectors of f32";
 }

@@ -6,8 +6,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{ElementC, Fused as Epilogue};
 use cutlet_kernels::gemm::gemv::{
     GemvArgs, ROWS, gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x4_any, gemv_f16_8x1_16b,
-    gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_16b,
-    gemv_f32_8x4_any,
+    gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_any,
 };
 use half::{bf16, f16};
 
@@ -75,7 +74,6 @@ instances! {
     f32 {
         gemv_f32_8x1_16b: 1 vectors, 16 bytes, k 1024, 270.0 clocks;
         gemv_f32_8x1_any: 1 vectors, 4 bytes, k 512, 250.0 clocks;
-        gemv_f32_8x4_16b: 4 vectors, 16 bytes, k 1024, 560.0 clocks;
         gemv_f32_8x4_any: 4 vectors, 4 bytes, k 512, 520.0 clocks;
     }
 }
