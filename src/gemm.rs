@@ -189,7 +189,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// Uses the kernel instance of this name instead of the one that is estimated to be the fastest: to compare
     /// instances. [`instances`](Gemm::instances) lists the names. If something is fused and C has A's type,
     /// [`fused_instances`](Gemm::fused_instances) lists more. A decomposition may follow the name, as in
-    /// `bf16_128x256x64_2x1_coop/split_k_serial`: [`candidates`](Self::candidates) lists those of some matrices.
+    /// `bf16_128x256x64_2x1_coop/split_k_serial`. A kernel that does not have the decomposition for a problem is refused.
+    /// [`candidates`](Self::candidates) lists all names for given matrices.
     ///
     /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
     pub fn instance(self, name: &'a str) -> Self {
@@ -533,9 +534,10 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         })
     }
 
-    /// The names that [`instance`](Self::instance) takes for matrices like these, of which each may be the fastest: those of
-    /// the lists, and `NAME/DECOMPOSITION` for each decomposition in which a kernel of the list may run instead of the one
-    /// that is estimated to be its fastest. No element is read or written.
+    /// The names that [`instance`](Self::instance) takes for matrices like these: those of [`instances`](Gemm::instances) and
+    /// [`fused_instances`](Gemm::fused_instances) for this device, and `NAME/DECOMPOSITION` for each decomposition in which a
+    /// kernel may run besides its estimated one. Empty for a C without elements. `instance` refuses a kernel that does not
+    /// fit the matrices' alignment. No element is read or written.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -548,19 +550,27 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<Vec<String>> {
         let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        let orders = [problem.a.order(), problem.b.order()];
-        let fused = match problem.epilogue.are_none() {
-            true => None,
-            false => Some(Fused::Something(problem.epilogue.activation)),
-        };
-        let lists = [Some(Fused::Nothing), fused].into_iter().flatten();
-        let names = lists.flat_map(|it| names::<T, D>(orders[0], orders[1], self.precision, it));
-        let mut candidates: Vec<String> = Vec::new();
-        for name in names {
-            let families = T::families().iter();
-            let ways = families.flat_map(|family| family.decompositions(stream, &problem, name));
-            candidates.extend(ways.map(|it| format!("{name}{SEPARATOR}{it}")));
-            candidates.push(name.to_string());
+        if problem.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (a, b) = (problem.a.order(), problem.b.order());
+        let mut lists = vec![Fused::Nothing];
+        if !problem.epilogue.are_none() {
+            lists.push(Fused::Something(problem.epilogue.activation));
+        }
+        let mut candidates = Vec::new();
+        for family in T::families() {
+            if family.supports(stream.device()).is_err() {
+                continue;
+            }
+            let names = lists
+                .iter()
+                .flat_map(|&fused| family.candidates(a, b, self.precision, fused));
+            for name in names {
+                let ways = family.decompositions(stream, &problem, name);
+                candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
+                candidates.push(name.to_string());
+            }
         }
         candidates.sort_unstable();
         candidates.dedup();
@@ -655,6 +665,8 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 /// | `i8` | `i32` | on the tensor cores of GPUs from Ampere on |
 ///
 /// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
+///
+/// A C of at most four rows or columns may be computed on CUDA cores if A is row-major and B is column-major.
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper, an
 /// `f32` C of 16-bit A and B needs no second kernel if all of this holds:

@@ -392,6 +392,14 @@ fn a_name_may_say_how_tiles_are_dealt_out() {
             (1.0, 0.0),
         );
     }
+    let nothing = Gemm::new().candidates(
+        &stream,
+        Matrix::row_major(&a, 0, k).unwrap(),
+        Matrix::col_major(&b, k, n).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, 0, n).unwrap(),
+    );
+    assert!(nothing.unwrap().is_empty());
     for unknown in ["bf16_64x64x64_1x1_ws/", "bf16_64x64x64_1x1_ws/split"] {
         let refused = Gemm::new().instance(unknown).plan(
             &stream,

@@ -1,5 +1,5 @@
-//! Products with few rows or columns, by the kernels that multiply a matrix with vectors, against exact sums of small whole
-//! numbers. On a GPU if there is one.
+//! Products with few rows or columns, by the kernels that multiply a matrix with vectors, against exact sums of small
+//! whole numbers. On a GPU if there is one.
 
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
@@ -102,13 +102,14 @@ fn check_kernels<T: Number>() {
     assert!(names.len() >= 3, "{names:?}");
     for name in names {
         let is_any = name.ends_with("_any");
-        // One, the last and more than a tile of rows, of vectors and of k; few columns, and few rows.
+        // Extents below, at and above a tile's; few rows of C, and few columns.
         for [m, n] in [[1, 1], [1, 20], [3, 9], [4, 8], [17, 2], [40, 5], [6, 6]] {
             for k in [0, 8, 504, 2056] {
                 check::<T>(name, [m, n, k], ALIGNED, 0.0);
             }
             check::<T>(name, [m, n, 16], ALIGNED, -1.0);
-            // A packed matrix with one row is row-major, so that one with k = 1 has elements between its columns.
+            // With k = 1 and no padding, A is one column and B one row. They then count as column-major and row-major,
+            // which no gemv kernel takes.
             for (k, offset, padding) in [(1, 0, 2), (7, 1, 0), (513, 0, 2), (1030, 3, 1)] {
                 if is_any {
                     check::<T>(name, [m, n, k], Place { offset, padding }, 1.0);

@@ -59,7 +59,7 @@ pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
     T::from_bits(imp::xor(value.to_bits(), mask))
 }
 
-/// The sum of all lanes' values, which each lane gets. The order does not depend on the run.
+/// Returns the sum of all lanes' values to every lane. The order of additions does not depend on the run.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warp_sum(value: f32) -> f32 {

@@ -29,6 +29,8 @@ pub struct KernelFamily {
     pub c: &'static str,
     /// Whether the device runs the kernels.
     pub runs: bool,
+    /// Whether there are kernels for products of all extents.
+    pub is_general: bool,
 }
 
 macro_rules! families {
@@ -53,6 +55,7 @@ macro_rules! families {
                     operands: stringify!($operands),
                     c: stringify!($c),
                     runs: family.supports(device).is_ok(),
+                    is_general: family.is_general(),
                 }));
             )+
             all

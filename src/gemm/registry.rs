@@ -14,8 +14,13 @@ use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
 pub trait Family<T: Operand, D: DeviceData>: Sync {
-    /// The family's name, as in `CUTLET_FAMILIES`.
+    /// The family's name. `CUTLET_FAMILIES` takes it if the family can be left out of a build.
     fn name(&self) -> &'static str;
+
+    /// Whether the family has kernels for products of all extents.
+    fn is_general(&self) -> bool {
+        true
+    }
 
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
@@ -131,7 +136,8 @@ pub fn plan<T: Operand, D: DeviceData>(
         Choice::Tuned | Choice::Estimated => None,
     };
     let mut found = fastest(families, stream, problem, kernel)?;
-    let all_refuse = found.refusals.len() == families.len();
+    let general = families.iter().filter(|family| family.is_general());
+    let all_refuse = found.refusals.len() == general.count();
     match (found.fastest, found.refusals.pop()) {
         (Some(planned), _) => Ok(planned.into()),
         (None, Some(refusal)) if all_refuse => Err(refusal),
@@ -191,7 +197,7 @@ fn tuned<T: Operand, D: DeviceData>(
 struct Found<T: Operand, D: DeviceData> {
     /// The plan of the family that estimates the least time.
     fastest: Option<Planned<T, D>>,
-    /// Those of families that the device cannot run.
+    /// Those of general families that the device cannot run.
     refusals: Vec<Error>,
 }
 
@@ -208,7 +214,9 @@ fn fastest<T: Operand, D: DeviceData>(
     };
     for family in families {
         if let Err(error) = family.supports(stream.device()) {
-            found.refusals.push(error);
+            if family.is_general() {
+                found.refusals.push(error);
+            }
             continue;
         }
         let planned = match problem.epilogue.is_gated {

@@ -6,7 +6,7 @@ use cutlet_kernels::gather::RowArgs;
 use cutlet_layout_core::Raster;
 
 use super::{Access, IndexView, Misses, OutOfRange, Reach, Unit, to_next_row};
-use crate::{Matrix, MatrixMut, Result};
+use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// A kernel of a row operation, for rows of units `U`.
 pub(crate) type RowKernel<U> = Kernel<(
@@ -23,7 +23,7 @@ pub(crate) struct RowKernels {
     pub long16: &'static RowKernel<u32>,
     pub medium16: &'static RowKernel<u32>,
     pub short16: &'static RowKernel<u32>,
-    /// For long rows and for short ones, as the following.
+    /// Words of 4 bytes: the kernel for long rows, and the one for short rows. `halves` and `bytes` likewise.
     pub words: [&'static RowKernel<u32>; 2],
     pub halves: [&'static RowKernel<u16>; 2],
     pub bytes: [&'static RowKernel<u8>; 2],
@@ -79,7 +79,9 @@ impl<T: DeviceData> RowOperation<'_, T> {
         let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
         let tile_rows = self.rows.div_ceil(tile[0]);
         let most = stream.device().limits().grid[0] as usize;
-        let at_once = tile[1] * (most / tile_rows.max(1)).max(1);
+        // A launch counts its columns in 31 bits.
+        let most_tiles = MAX_EXTENT / tile[1];
+        let at_once = tile[1] * (most / tile_rows.max(1)).clamp(1, most_tiles);
         for first in (0..columns).step_by(at_once) {
             let columns = at_once.min(columns - first);
             let tiles = [tile_rows, columns.div_ceil(tile[1])].map(|count| count as u32);

@@ -309,8 +309,9 @@ pub fn dtypes_with_kernels(device: &Device) -> Vec<Dtype> {
 /// Whether cutlet has kernels for these element types on a device.
 fn has_kernels(device: &Device, dtype: Dtype) -> bool {
     let families = cutlet::Gemm::families(device);
-    let runs =
-        |family: &KernelFamily| family.runs && (family.operands, family.c) == dtype.elements();
+    let runs = |family: &KernelFamily| {
+        family.runs && family.is_general && (family.operands, family.c) == dtype.elements()
+    };
     families.iter().any(runs)
 }
 

@@ -1,4 +1,5 @@
-//! gemv: a matrix times a few vectors. Memory brings the matrix once, and its rows may begin anywhere.
+//! gemv: a matrix times a few vectors. Memory brings the matrix once for each tile of vectors. Kernels named `any` take rows
+//! that begin anywhere.
 //!
 //! A block has eight rows of the matrix. Its threads lie along k: each multiplies its columns of the rows with the same
 //! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
@@ -6,7 +7,7 @@
 
 use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, SharedArray, WARP_SIZE, block_idx, instantiate, lane_idx,
+    DeviceData, Global, GlobalMut, SharedArray, WARP_SIZE, block_idx, fma, instantiate, lane_idx,
     sync_threads, thread_idx, warp_idx, warp_sum,
 };
 use cutlet_layout_core::{
@@ -22,7 +23,7 @@ const WARPS: u32 = THREADS / WARP_SIZE;
 /// Rows of the matrix that a block has.
 pub const ROWS: usize = 8;
 
-/// Extents of the operands, in elements.
+/// Extents and strides of the operands, in elements.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct GemvArgs {
@@ -44,6 +45,12 @@ pub struct GemvArgs {
 
 /// How a block of 256 threads covers a k-tile.
 pub trait Shape {
+    /// Vectors that a block multiplies.
+    const VECTORS: usize;
+    /// Columns of a k-tile.
+    const K: usize;
+    /// Elements of an access. Rows and vectors begin at multiples of it, and k is a multiple of it.
+    const WIDTH: usize;
     /// The tile of the matrix: (rows, k).
     type Matrix: StaticLayout;
     /// A thread's elements of it: (columns, rows).
@@ -67,6 +74,9 @@ macro_rules! shape {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
         impl Shape for $name {
+            const VECTORS: usize = $vectors;
+            const K: usize = $k;
+            const WIDTH: usize = $width;
             type Matrix = L!((8, $k):(1@0, 1@1));
             type OfMatrix = Tv<L!(256:$each@1), L!(($columns, 8):($step@1, 1@0)), $width>;
             type Vectors = L!(($vectors, $k):(1@0, 1@1));
@@ -94,13 +104,17 @@ shape! {
     Ones4: 4 vectors, k 512, 2 columns by 256, 1 apart, width 1
 }
 
+/// The most vectors of a shape.
+const MOST_VECTORS: usize = 4;
 /// The sums of each warp.
-pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * 4 }>;
+pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * MOST_VECTORS }>;
 
 /// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
 ///
 /// # Safety
-/// The operands must have these extents.
+/// The operands must have these extents and strides. C must overlap neither the matrix nor the vectors, and the epilogue's
+/// operands must have C's extents. Rows, vectors and k must be as [`Shape::WIDTH`] says. The block must have [`THREADS`]
+/// threads, and the grid a block for each tile of C.
 #[inline(always)]
 unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     matrix: Global<T>,
@@ -113,7 +127,7 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     launch_dependents();
     grid_dependency_wait();
     let (row_tile, vector_tile) = (block_idx().x, block_idx().y);
-    // SAFETY: the launcher promises the extents.
+    // SAFETY: the launcher promises extents, strides and alignment.
     let (matrix, vectors, c) = unsafe {
         (
             Tensor::new(matrix, RowMajor::new([args.rows, args.k], args.ld_matrix)),
@@ -165,16 +179,22 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
         let mut sum = sum;
         each::<S::Columns>(|column| {
             let element = matrix.get(column + columns * row).widen();
-            sum += element * vectors.get(column + columns * vector).widen();
+            sum = fma(element, vectors.get(column + columns * vector).widen(), sum);
         });
         sum
     });
 }
 
-/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread whose index is that
-/// of a sum gets it.
+/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's index
+/// gets it.
 #[inline(always)]
 fn add_up<L: StaticLayout>(sums: Fragment<f32, L>, of_warps: WarpSums) -> Option<f32> {
+    const {
+        assert!(
+            L::SIZE <= ROWS * MOST_VECTORS,
+            "each warp has a place for each sum"
+        )
+    }
     let place = |warp: u32, at: u32| i64::from(warp * const { L::SIZE as u32 } + at);
     each::<L>(|at| {
         let sum = warp_sum(sums.get(at));

@@ -5,8 +5,9 @@ use cutlet_host::{Device, Function, LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{ElementC, Fused as Epilogue};
 use cutlet_kernels::gemm::gemv::{
-    GemvArgs, ROWS, gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x4_any, gemv_f16_8x1_16b,
-    gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_any,
+    Eights1, Fours1, GemvArgs, Ones1, Ones4, ROWS, Shape, gemv_bf16_8x1_16b, gemv_bf16_8x1_any,
+    gemv_bf16_8x4_any, gemv_f16_8x1_16b, gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b,
+    gemv_f32_8x1_any, gemv_f32_8x4_any,
 };
 use half::{bf16, f16};
 
@@ -17,7 +18,7 @@ use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, Launch, Planned};
 use crate::gemm::tune::model::{DeviceSpeed, overlapped};
-use crate::{Order, Result};
+use crate::{Error, Order, Result};
 
 /// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
 type Arguments<T> = (Global<T>, Global<T>, GlobalMut<T>, GemvArgs, Epilogue<T>);
@@ -28,7 +29,7 @@ pub struct Instance<T: ElementC> {
     kernel: &'static Kernel<Arguments<T>>,
     /// Vectors that a block multiplies.
     vectors: usize,
-    /// Bytes that rows and vectors begin at multiples of. They have a multiple of them, too.
+    /// Rows and vectors begin at multiples of so many bytes, and their length is a multiple of it.
     bytes: usize,
     /// Columns of a k-tile.
     k: usize,
@@ -44,15 +45,15 @@ trait Element: Operand<Factor = f32> + Output<Acc = f32> {
 
 macro_rules! instances {
     ($($element:ty {
-        $($kernel:ident: $vectors:literal vectors, $bytes:literal bytes, k $k:literal, $clocks:literal clocks;)+
+        $($kernel:ident: $shape:ty, $clocks:literal clocks;)+
     })+) => {$(
         impl Element for $element {
             fn instances() -> &'static [Instance<$element>] {
                 static INSTANCES: &[Instance<$element>] = &[$(Instance {
                     kernel: &$kernel,
-                    vectors: $vectors,
-                    bytes: $bytes,
-                    k: $k,
+                    vectors: <$shape>::VECTORS,
+                    bytes: <$shape>::WIDTH * size_of::<$element>(),
+                    k: <$shape>::K,
                     clocks: $clocks,
                 },)+];
                 INSTANCES
@@ -62,25 +63,27 @@ macro_rules! instances {
 }
 instances! {
     bf16 {
-        gemv_bf16_8x1_16b: 1 vectors, 16 bytes, k 2048, 744.0 clocks;
-        gemv_bf16_8x1_any: 1 vectors, 2 bytes, k 512, 294.0 clocks;
-        gemv_bf16_8x4_any: 4 vectors, 2 bytes, k 512, 564.0 clocks;
+        gemv_bf16_8x1_16b: Eights1, 618.0 clocks;
+        gemv_bf16_8x1_any: Ones1, 266.0 clocks;
+        gemv_bf16_8x4_any: Ones4, 434.0 clocks;
     }
     f16 {
-        gemv_f16_8x1_16b: 1 vectors, 16 bytes, k 2048, 744.0 clocks;
-        gemv_f16_8x1_any: 1 vectors, 2 bytes, k 512, 294.0 clocks;
-        gemv_f16_8x4_any: 4 vectors, 2 bytes, k 512, 564.0 clocks;
+        gemv_f16_8x1_16b: Eights1, 606.0 clocks;
+        gemv_f16_8x1_any: Ones1, 266.0 clocks;
+        gemv_f16_8x4_any: Ones4, 442.0 clocks;
     }
     f32 {
-        gemv_f32_8x1_16b: 1 vectors, 16 bytes, k 1024, 270.0 clocks;
-        gemv_f32_8x1_any: 1 vectors, 4 bytes, k 512, 250.0 clocks;
-        gemv_f32_8x4_any: 4 vectors, 4 bytes, k 512, 520.0 clocks;
+        gemv_f32_8x1_16b: Fours1, 206.0 clocks;
+        gemv_f32_8x1_any: Ones1, 216.0 clocks;
+        gemv_f32_8x4_any: Ones4, 368.0 clocks;
     }
 }
 
 /// The most rows or columns of C for which the estimates choose the family. With more, memory brings the larger operand
 /// several times.
 const MOST_VECTORS: usize = 4;
+/// The most rows or columns of C that a named kernel takes.
+const MOST_VECTORS_NAMED: usize = 64;
 
 /// C of the operands' type.
 #[derive(Debug)]
@@ -91,8 +94,18 @@ impl<T: Element> Family<T, T> for ToOwnType {
         "gemv"
     }
 
-    fn supports(&self, _: &Device) -> Result<()> {
-        Ok(())
+    fn supports(&self, device: &Device) -> Result<()> {
+        match device.compute_capability() {
+            Some((major, minor)) if (major, minor) < (8, 0) => Err(Error::Device {
+                asked: "gemm of few rows or columns, whose kernels are for compute capability 8.0 and later,",
+                found: format!("{}, compute capability {major}.{minor}", device.describe()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_general(&self) -> bool {
+        false
     }
 
     fn candidates(&self, a: Order, b: Order, _: Precision, _: Fused) -> Vec<&'static str> {
@@ -144,8 +157,11 @@ fn choose<T: Element>(
     let (m, n, k) = problem.extents();
     let are_k_major = problem.a.order() == Order::RowMajor && problem.b.order() == Order::ColMajor;
     let is_plain = problem.rows.are_own() && problem.groups.are_one();
-    let has_few = kernel.is_some() || m.min(n) <= MOST_VECTORS;
-    if !(are_k_major && is_plain && has_few) || m.min(n) == 0 {
+    let most = match kernel {
+        None => MOST_VECTORS,
+        Some(_) => MOST_VECTORS_NAMED,
+    };
+    if !(are_k_major && is_plain && (1..=most).contains(&m.min(n))) {
         return None;
     }
     let transposed = m < n;
@@ -155,7 +171,6 @@ fn choose<T: Element>(
             [&problem.a, &problem.b].map(|operand| operand.starts_runs_at(it.bytes));
         begin_aligned == [true; 2]
             && (k * size_of::<T>()).is_multiple_of(it.bytes)
-            && vectors.div_ceil(it.vectors) <= MOST_TILES_OF_VECTORS
             && kernel.is_none_or(|name| it.kernel.name() == name)
     };
     let speed = speed(device);
@@ -167,9 +182,7 @@ fn choose<T: Element>(
     chosen.min_by(|one, other| one.clocks.total_cmp(&other.clocks))
 }
 
-/// The most blocks of a grid along y.
-const MOST_TILES_OF_VECTORS: usize = 65535;
-/// Blocks that a multiprocessor runs at the same time.
+/// Blocks that a multiprocessor runs at the same time: as many as the registers of most kernels allow.
 const AT_A_TIME: usize = 4;
 /// Clocks from a block's loads of a k-tile to its sums.
 const LATENCY: f64 = 1000.0;
@@ -232,7 +245,7 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
             overlap_previous: true,
         };
         // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor B,
-        // and is borrowed mutably.
+        // and is borrowed mutably. `choose` checked the alignment, and a plan runs on that shape alone.
         unsafe {
             let (a, b, c) = (problem.a.view, problem.b.view, problem.c.view.reborrow());
             stream.launch(&self.function, config, (a, b, c, args, epilogue))?;

@@ -5,15 +5,15 @@ use std::fmt;
 /// A way to deal out the k-tiles of C's tiles. The names are CUTLASS's, and those of the paper on stream-K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decomposition {
-    /// Each tile is a cluster's.
+    /// Each cluster computes whole tiles.
     DataParallel,
     /// Each tile's k-tiles are split among clusters. The last cluster to arrive adds the partials.
     SplitKSerial,
     /// Each tile's k-tiles are split among clusters. A second kernel adds the partials.
     SplitKParallel,
-    /// The tiles that do not fill a wave are dealt out by k-tiles.
+    /// The tiles of the last, partial wave are dealt out by k-tiles.
     StreamKOneTile,
-    /// These tiles and those of the wave before are dealt out by k-tiles.
+    /// The tiles of the last whole wave and of the partial one are dealt out by k-tiles.
     StreamKTwoTile,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Decomposition {
     }
 }
 
-/// What is between a kernel's name and a decomposition.
+/// Separates a kernel's name from its decomposition.
 pub const SEPARATOR: char = '/';
 
 /// The kernel that a caller or a tuning names, and the decomposition if the name has one. By default, none is named.
@@ -58,7 +58,7 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// The parts of a name. One that ends with something else than a decomposition is the name of no kernel.
+    /// The parts of a name. A name without a known decomposition stays whole.
     pub fn of(name: Option<&'a str>) -> Self {
         let parts = name.and_then(|name| name.split_once(SEPARATOR));
         let parsed = parts.and_then(|(kernel, word)| {

@@ -345,8 +345,8 @@ fn consume<C, S, M, St>(
     store.drain();
 }
 
-/// Whether a consumer's rows of a work tile are the group's. A group's last tile often has rows for one of two consumers,
-/// and then takes half the time.
+/// Whether the group has rows for this consumer in a work tile. In a group's last tile, often only the first of two consumers
+/// has rows. The other one then multiplies nothing.
 #[inline(always)]
 fn has_rows<C: Config, S: TileScheduler>(
     scheduler: &S,

@@ -88,7 +88,7 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
     fn pass_over(&mut self, k_tiles: u32) {
         for _ in 0..k_tiles {
             let filled = self.stages.wait();
-            // A warp that has not waited yet would miss the phase if the stage were filled again.
+            // A warp that has not waited yet would miss the phase if the stage were released and filled again.
             warpgroup_sync(self.consumer);
             self.stages.release(filled, self.thread);
         }
