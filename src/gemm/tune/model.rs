@@ -236,7 +236,8 @@ const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
 /// not count: many blocks read the same rows at a time.
 const CACHED: f64 = 0.1419;
-/// Memory time of the tiles that all blocks store last, relative to other bytes. Nothing is multiplied meanwhile.
+/// The time to store a block's last tile, relative to the time at its multiprocessor's share of the memory's rate. Nothing is
+/// multiplied meanwhile.
 const LAST_STORE: f64 = 0.8615;
 /// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
 const RUNS: f64 = 1.632;
@@ -651,14 +652,13 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         } = self.tiled;
         let [m, n] = self.tiled.tile();
         let sharing = instance.tiles_of_cluster() as usize;
-        let last_tiles = real(self.clusters * sharing);
-        let last_bytes = last_tiles * real(input.bytes_c) * m.min(real(input.m)) * n;
+        let last_tile = real(input.bytes_c) * m.min(real(input.m)) * n;
         let runs = match self.is_narrow() && !instance.transposed {
             true => RUNS,
             false => 1.0,
         };
         let of_epilogues = |share: f64| self.rounds * self.tiled.epilogue() * share;
-        let mut besides = LAST_STORE * runs * last_bytes / input.rate();
+        let mut besides = LAST_STORE * runs * last_tile / input.device.memory_rate;
         if !instance.tile[1].is_multiple_of(16) {
             besides += of_epilogues(EIGHT_COLUMNS);
         }
