@@ -7,8 +7,8 @@ use cutlet_ptx_builder::{Builder, Leftovers};
 /// Set to `1`, has those kernels compiled, too, whose PTX can be made of others': the builder compares them.
 const EACH_FORMAT_VARIABLE: &str = "CUTLET_EACH_FORMAT";
 
-/// Names the families of kernels to compile, separated by commas: all of [`FAMILIES`] if it is not set. It shortens the build
-/// of whoever works on one family, or runs only one.
+/// Names the families of kernels to compile, separated by commas: all of [`FAMILIES`] if it is not set. It shortens the
+/// build of whoever works on one family, or runs only one.
 const FAMILIES_VARIABLE: &str = "CUTLET_FAMILIES";
 /// The families that can be left out, each with the `cfg` that its kernels are compiled under. Others are small.
 const FAMILIES: [(&str, &str); 4] = [

@@ -96,8 +96,8 @@ macro_rules! batch {
                 Self::new($matrix { view, extents }, count, rows * columns)
             }
 
-            /// `count` matrices that begin at the first of `elements`, each `stride` elements after the one before. Runs of
-            /// a matrix are `ld` elements apart.
+            /// `count` matrices that begin at the first of `elements`, each `stride` elements after the one before.
+            /// Runs of a matrix are `ld` elements apart.
             ///
             /// # Errors
             /// If they do not fit in `elements`, or `ld` is shorter than a run. If they are written, and overlap.

@@ -48,13 +48,14 @@ use tune::decomposition::SEPARATOR;
 ///
 /// A is m×k, B is k×n, C is m×n. Each is row- or column-major with any leading dimension. If `beta` is 0, C is not read
 /// and may hold anything. With m = 0 or n = 0, nothing is done. With k = 0, C is scaled. A and B are read even if
-/// `alpha` is 0, so that a NaN in them reaches C. C may have another type than A and B: see [`Element`]. `alpha`, `beta`
-/// and the accumulators are of [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`] fuses a bias,
-/// a residual and an activation with the product, and has the precisions of `f32` products.
+/// `alpha` is 0, so that a NaN in them reaches C. C may have another type than A and B: see [`Element`]. `alpha`,
+/// `beta` and the accumulators are of [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`]
+/// fuses a bias, a residual and an activation with the product, and has the precisions of `f32` products.
 ///
 /// # Errors
-/// If extents disagree, if a matrix is on another device or bound to another stream, or if the address ranges of C and of A or B overlap.
-/// If the device has no kernels for the element types, or no memory left for copies and partial output.
+/// If extents disagree, if a matrix is on another device or bound to another stream, or if the address ranges of C and
+/// of A or B overlap. If the device has no kernels for the element types, or no memory left for copies and partial
+/// output.
 ///
 /// ```
 /// use cutlet::{Device, Matrix, MatrixMut, gemm};
@@ -189,8 +190,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// Uses the kernel instance of this name instead of the one that is estimated to be the fastest: to compare
     /// instances. [`instances`](Gemm::instances) lists the names. If something is fused and C has A's type,
     /// [`fused_instances`](Gemm::fused_instances) lists more. A decomposition may follow the name, as in
-    /// `bf16_128x256x64_2x1_coop/split_k_serial`. A kernel that does not have the decomposition for a problem is refused.
-    /// [`candidates`](Self::candidates) lists all names for given matrices.
+    /// `bf16_128x256x64_2x1_coop/split_k_serial`. A kernel that does not have the decomposition for a problem is
+    /// refused. [`candidates`](Self::candidates) lists all names for given matrices.
     ///
     /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
     pub fn instance(self, name: &'a str) -> Self {
@@ -273,8 +274,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self.run_problem(stream, problem)
     }
 
-    /// [`run`](Self::run) for each of a batch of products, in one launch: see [`gemm_batched`]. A bias is the same for all
-    /// of them.
+    /// [`run`](Self::run) for each of a batch of products, in one launch: see [`gemm_batched`]. A bias is the same for
+    /// all of them.
     ///
     /// # Errors
     /// As [`run`](Self::run). Also if the batches have different lengths, or if there is a residual.
@@ -295,8 +296,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     ///
     /// Group `g` has the rows from `ends[g - 1]` to `ends[g]` of A and C. The first group begins at row 0. The ends are
     /// read by the kernel, so that earlier work in the stream may compute them, also in a graph. A group may be empty.
-    /// Ends beyond A's rows, and below 0, are cut off. Ends must not decrease: a row that is in two groups gets the product
-    /// of either. Rows of C that are in no group keep their elements.
+    /// Ends beyond A's rows, and below 0, are cut off. Ends must not decrease: a row that is in two groups gets the
+    /// product of either. Rows of C that are in no group keep their elements.
     ///
     /// ```
     /// use cutlet::{Device, Gemm, Matrix, MatrixBatch, MatrixMut, Order};
@@ -322,8 +323,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run). Also if there is not an end for each B, if C is column-major, if there is a residual, or if
-    /// C has another type than the kernels write.
+    /// As [`run`](Self::run). Also if there is not an end for each B, if C is column-major, if there is a residual, or
+    /// if C has another type than the kernels write.
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
     pub fn run_grouped<'e, T: Element<D>>(
         &self,
@@ -372,8 +373,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
-    /// [`run_batched`](Self::run_batched) with the first `rows[g]` rows of each A and C. The others are padding, which is
-    /// neither multiplied nor written.
+    /// [`run_batched`](Self::run_batched) with the first `rows[g]` rows of each A and C. The others are padding, which
+    /// is neither multiplied nor written.
     ///
     /// # Errors
     /// As [`run_grouped`](Self::run_grouped).
@@ -534,10 +535,11 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         })
     }
 
-    /// The names that [`instance`](Self::instance) takes for matrices like these: those of [`instances`](Gemm::instances) and
-    /// [`fused_instances`](Gemm::fused_instances) for this device, and `NAME/DECOMPOSITION` for each decomposition in which a
-    /// kernel may run besides its estimated one. Empty for a C without elements. `instance` refuses a kernel that does not
-    /// fit the matrices' alignment. No element is read or written.
+    /// The names that [`instance`](Self::instance) takes for matrices like these: those of
+    /// [`instances`](Gemm::instances) and [`fused_instances`](Gemm::fused_instances) for this device, and
+    /// `NAME/DECOMPOSITION` for each decomposition in which a kernel may run besides its estimated one. Empty for a C
+    /// without elements. `instance` refuses a kernel that does not fit the matrices' alignment. No element is read or
+    /// written.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -668,8 +670,8 @@ impl<D: DeviceData> Copy for Gemm<'_, D> {}
 ///
 /// A C of at most four rows or columns may be computed on CUDA cores if A is row-major and B is column-major.
 ///
-/// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper, an
-/// `f32` C of 16-bit A and B needs no second kernel if all of this holds:
+/// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper,
+/// an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
 ///
 /// - `beta` is 0, or 1 as for gradients that are accumulated.
 /// - Nothing is fused, and k is not split.

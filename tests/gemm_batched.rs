@@ -1,5 +1,5 @@
-//! Batches and groups of products against a plain loop, on a GPU if there is one: every type, orders, distances, sizes of
-//! groups, epilogues and graphs. Elements are −1, 0 and 1, so that every sum is exact.
+//! Batches and groups of products against a plain loop, on a GPU if there is one: every type, orders, distances, sizes
+//! of groups, epilogues and graphs. Elements are −1, 0 and 1, so that every sum is exact.
 
 mod convert;
 mod small;
@@ -453,7 +453,8 @@ fn groups_of_i8() {
 }
 
 /// Rows beyond a matrix' own number are neither read nor written.
-/// Groups whose last tile has rows for one of two consumers, and many more k-tiles than stages: the other consumer gets ahead.
+/// Groups whose last tile has rows for one of two consumers, and many more k-tiles than stages: the other consumer gets
+/// ahead.
 #[test]
 fn groups_with_a_long_k() {
     if Device::auto().compute_capability().is_none() {

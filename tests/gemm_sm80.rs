@@ -1,6 +1,6 @@
-//! `gemm` on tensor cores by `mma.sync` against an f64 reference, on a GPU if there is one: every kernel of each element
-//! type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and everything
-//! that is fused.
+//! `gemm` on tensor cores by `mma.sync` against an f64 reference, on a GPU if there is one: every kernel of each
+//! element type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and
+//! everything that is fused.
 
 mod convert;
 mod rounding;
@@ -78,8 +78,8 @@ impl<T: Number> Host<T> {
         }
     }
 
-    /// Whether a kernel reads it that reads so many bytes at a time. Along m or n, which is along runs of `mn_order`, it
-    /// reads no bytes beyond them.
+    /// Whether a kernel reads it that reads so many bytes at a time. Along m or n, which is along runs of `mn_order`,
+    /// it reads no bytes beyond them.
     fn can_be_read(&self, bytes: usize, mn_order: Order) -> bool {
         let reaches = |elements: usize| (elements * size_of::<T>()).is_multiple_of(bytes);
         reaches(self.offset) && reaches(self.ld) && (self.order != mn_order || reaches(self.run))

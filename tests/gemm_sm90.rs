@@ -244,7 +244,8 @@ struct Place {
     padding: usize,
 }
 
-/// Small whole numbers, whose products and sums are exact, for a matrix of `count` runs of `run` elements at this place.
+/// Small whole numbers, whose products and sums are exact, for a matrix of `count` runs of `run` elements at this
+/// place.
 fn small_numbers(place: Place, [count, run]: [usize; 2], seed: u64) -> Vec<bf16> {
     let mut random = fastrand::Rng::with_seed(seed);
     let len = place.offset + (count - 1) * (run + place.padding) + run;
@@ -304,8 +305,8 @@ const ALIGNED: Place = Place {
     padding: 0,
 };
 
-/// Rows of C begin at every element of a unit of TMA, at odd and even distances, and end within a word. What lies between
-/// rows stays as it is.
+/// Rows of C begin at every element of a unit of TMA, at odd and even distances, and end within a word. What lies
+/// between rows stays as it is.
 #[test]
 fn rows_of_c_begin_anywhere() {
     for name in [
@@ -345,7 +346,8 @@ fn short_rows_of_c_begin_anywhere() {
     }
 }
 
-/// A, B, or both are copied, by one launch: as one tile of the copy, as many, and with an end within a pair of elements.
+/// A, B, or both are copied, by one launch: as one tile of the copy, as many, and with an end within a pair of
+/// elements.
 #[test]
 fn either_operand_is_copied() {
     let instance = Gemm::new().instance("bf16_64x64x64_1x1_ws");

@@ -1,5 +1,5 @@
-//! `Gemm::run_swiglu` and `Gemm::run_grouped_swiglu` against f64, on a GPU if there is one: every kernel, types, orders,
-//! extents that fill no tile, alignments and groups.
+//! `Gemm::run_swiglu` and `Gemm::run_grouped_swiglu` against f64, on a GPU if there is one: every kernel, types,
+//! orders, extents that fill no tile, alignments and groups.
 
 mod convert;
 
@@ -52,8 +52,8 @@ fn swiglu(gate: f64, up: f64) -> f64 {
     gate / (1.0 + (-gate).exp()) * up
 }
 
-/// Computes the case and compares all of C, with the elements between its rows. The product itself is rounded if it goes
-/// through memory, which `tolerance` must allow.
+/// Computes the case and compares all of C, with the elements between its rows. The product itself is rounded if it
+/// goes through memory, which `tolerance` must allow.
 fn check<T: GatedElement + Element + Convert>(case: &Case, tolerance: f64)
 where
     T::Factor: Convert,

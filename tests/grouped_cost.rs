@@ -1,5 +1,5 @@
-//! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, printed with
-//! `--nocapture`. Needs a GPU; build it with `--release`.
+//! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, printed
+//! with `--nocapture`. Needs a GPU; build it with `--release`.
 
 use std::time::Duration;
 
@@ -70,8 +70,8 @@ const CASES: [Case; 6] = [
     },
 ];
 
-/// The median times of `N` kinds of launches, by events around several of a kind. Kinds take turns, so that the GPU's clocks
-/// are the same for all.
+/// The median times of `N` kinds of launches, by events around several of a kind. Kinds take turns, so that the GPU's
+/// clocks are the same for all.
 fn interleaved<const N: usize>(
     stream: &Stream,
     mut launch: impl FnMut(usize) -> Result<()>,

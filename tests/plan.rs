@@ -170,7 +170,8 @@ fn scale_plan(
     EpiloguePlan::new(stream, &PTX, instance, a, b, c)
 }
 
-/// Edge tiles shift back only if C is overwritten. If they shifted in the second run, the overlap would be added to twice.
+/// Edge tiles shift back only if C is overwritten. If they shifted in the second run, the overlap would be added to
+/// twice.
 #[test]
 fn each_run_of_an_epilogue_plan_may_read_old_elements_or_not() {
     let stream = Device::auto().stream().unwrap();

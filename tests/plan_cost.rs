@@ -1,4 +1,5 @@
-//! The host's time for a GEMM, with and without a plan, printed with `--nocapture`. Needs a GPU; build it with `--release`.
+//! The host's time for a GEMM, with and without a plan, printed with `--nocapture`. Needs a GPU; build it with
+//! `--release`.
 
 use std::time::{Duration, Instant};
 

@@ -143,7 +143,8 @@ struct CompareArgs {
 
 #[derive(Args, Debug)]
 struct ReportArgs {
-    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-…, except for results.csv.
+    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-…, except for
+    /// results.csv.
     #[arg(required = true, value_name = "FILE")]
     runs: Vec<PathBuf>,
     /// The folder for reports and plots; that of each file by default.

@@ -325,8 +325,8 @@ fn tuning(device: &Device) -> Finding {
 /// The reduction of split-K, which is compiled for every GPU.
 const REDUCTION: &str = "gemm::split_k_reduce";
 
-/// The family of kernels that a module belongs to: the first part of its path, or of a GEMM the first two. The other parts
-/// name instances.
+/// The family of kernels that a module belongs to: the first part of its path, or of a GEMM the first two. The other
+/// parts name instances.
 fn topic(module: &'static str) -> &'static str {
     let parts = if module.starts_with("gemm::") { 2 } else { 1 };
     let end = module.match_indices("::").nth(parts - 1);

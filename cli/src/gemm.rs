@@ -35,8 +35,8 @@ pub struct GemmArgs {
     /// Columns of A, rows of B.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     k: usize,
-    /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor cores
-    /// the other types. `cutlet doctor` lists those that a GPU multiplies.
+    /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor
+    /// cores the other types. `cutlet doctor` lists those that a GPU multiplies.
     #[arg(long, value_enum, default_value_t)]
     dtype: Elements,
     /// The type of C and of the bias, if it differs from A's and B's. Of i8 it is i32.

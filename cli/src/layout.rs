@@ -54,8 +54,8 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "TILER", requires = "svg", conflicts_with = "tv")]
     tiles: Option<String>,
 
-    /// Colour the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The bank
-    /// is that of elements of --banks bits, else of 32. With --tv, colour it by thread or value.
+    /// Colour the SVG file by index, row, column or bank. Without it, a zipped result is coloured by its tiles. The
+    /// bank is that of elements of --banks bits, else of 32. With --tv, colour it by thread or value.
     #[arg(long, value_name = "BY", requires = "svg", conflicts_with = "tiles")]
     color: Option<String>,
 

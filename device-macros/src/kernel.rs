@@ -139,8 +139,8 @@ fn host_handle(
         let (#(#names,)*) = __arguments;
         unsafe { #ident(#(#passed),*) }
     };
-    // Kernels for one architecture compute with its matrix instructions. The model of these picks the processor's vector
-    // instructions itself, so a second copy of the body would only take time to compile.
+    // Kernels for one architecture compute with its matrix instructions. The model of these picks the processor's
+    // vector instructions itself, so a second copy of the body would only take time to compile.
     let (with_fma, dispatch) = if attributes.is_for_one_arch() {
         (None, None)
     } else {

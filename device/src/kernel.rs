@@ -5,8 +5,8 @@ use core::fmt;
 
 use crate::DeviceData;
 
-/// The launch bounds for which a kernel is compiled, which a device can satisfy. They are written in `#[kernel(…)]`, and
-/// its [`Kernel`] has them.
+/// The launch bounds for which a kernel is compiled, which a device can satisfy. They are written in `#[kernel(…)]`,
+/// and its [`Kernel`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
     threads: u32,
@@ -91,8 +91,8 @@ impl<A> Kernel<A> {
     /// For the macros: the handle of the kernel `name` in the module with path `module`, which begins with the crate's
     /// name. `parameters` are the names of its parameters, for messages. `body` runs one thread on the CPU.
     ///
-    /// A launch passes as many arguments as `A` has, and the driver reads as many as the PTX entry has. So a handle that
-    /// does not fit its entry makes the driver read memory that is not there:
+    /// A launch passes as many arguments as `A` has, and the driver reads as many as the PTX entry has. So a handle
+    /// that does not fit its entry makes the driver read memory that is not there:
     ///
     /// ```compile_fail,E0133
     /// use cutlet_device::{Kernel, LaunchBounds};

@@ -141,7 +141,8 @@ impl Stream {
     /// Copies `from` into `to`.
     ///
     /// # Safety
-    /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph, until every replay is.
+    /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph, until every replay
+    /// is.
     unsafe fn write<T: DeviceData>(
         &self,
         from: &[T],

@@ -173,8 +173,8 @@ impl Device {
         self.inner.multiprocessors
     }
 
-    /// Bytes that the GPU's memory brings for each multiprocessor in a clock, at the highest clocks, as the driver states
-    /// them; `None` on the CPU, and if the driver does not say.
+    /// Bytes that the GPU's memory brings for each multiprocessor in a clock, at the highest clocks, as the driver
+    /// states them; `None` on the CPU, and if the driver does not say.
     pub fn memory_rate(&self) -> Option<f64> {
         self.inner.memory_rate
     }

@@ -88,7 +88,8 @@ impl Stream {
     ///
     /// # Safety
     /// The kernel was loaded with the PTX of the crate that defines it. It stays within the memory of its
-    /// arguments. The memory stays alive until the kernel is done. All other accesses to it are ordered with the launch.
+    /// arguments. The memory stays alive until the kernel is done. All other accesses to it are ordered with the
+    /// launch.
     pub unsafe fn launch<A: KernelArgs>(
         &self,
         function: &Function<A>,

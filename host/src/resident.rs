@@ -59,8 +59,8 @@ impl Words {
 }
 
 impl ResidentMemory {
-    /// The words with this key. The first call for a key makes them with `make`. So do calls that begin before that one ends,
-    /// but all of them return the same words.
+    /// The words with this key. The first call for a key makes them with `make`. So do calls that begin before that one
+    /// ends, but all of them return the same words.
     pub(crate) fn words<Key: Eq + Hash + Send + 'static>(
         &self,
         key: Key,

@@ -46,8 +46,8 @@ struct Inner {
     id: StreamId,
     /// The memory that the stream keeps; `None` for a stream that this crate did not make.
     memory: Option<StreamMemory>,
-    /// Written while a GPU's stream becomes part of a capture. Read by calls that decide whether it is part of one, until
-    /// they have acted on it.
+    /// Written while a GPU's stream becomes part of a capture. Read by calls that decide whether it is part of one,
+    /// until they have acted on it.
     joining: RwLock<()>,
     /// The last capture that a GPU's stream was part of.
     capture: Mutex<Option<PartOf>>,

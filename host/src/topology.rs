@@ -77,9 +77,9 @@ impl Device {
         Ok(known.get_or_init(|| found))
     }
 
-    /// How many clusters of so many blocks run at the same time, if a multiprocessor has room for one block. A cluster runs
-    /// within one GPC, and GPUs of the same name differ in how many multiprocessors their GPCs have. On GPUs without
-    /// clusters, and on the CPU, as many as there are multiprocessors for.
+    /// How many clusters of so many blocks run at the same time, if a multiprocessor has room for one block. A cluster
+    /// runs within one GPC, and GPUs of the same name differ in how many multiprocessors their GPCs have. On GPUs
+    /// without clusters, and on the CPU, as many as there are multiprocessors for.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {

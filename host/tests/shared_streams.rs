@@ -1,5 +1,5 @@
-//! Threads that share streams, graphs and events, without kernels. Miri and ThreadSanitizer run them: `cargo xtask miri`
-//! and `cargo xtask tsan`.
+//! Threads that share streams, graphs and events, without kernels. Miri and ThreadSanitizer run them: `cargo xtask
+//! miri` and `cargo xtask tsan`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

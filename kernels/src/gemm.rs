@@ -9,10 +9,10 @@
 //! | how C is written | [`store`] | TMA, vectors, partial output, fixup; rows that indices name |
 //!
 //! [`sm90`] is the family for Hopper's tensor cores. Two families share one kernel, [`multistage`]: [`sm80`] for tensor
-//! cores from Ampere on, and [`simt`] for CUDA cores. [`gemv`] is for a C of few rows or few columns. [`config`] has the
-//! types that a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial output, a
-//! second kernel makes C: [`split_k_reduce`] adds the partials of splits, [`epilogue_pass`] applies an epilogue that the
-//! GEMM could not fuse.
+//! cores from Ampere on, and [`simt`] for CUDA cores. [`gemv`] is for a C of few rows or few columns. [`config`] has
+//! the types that a configuration is made of, [`args`] the arguments of a launch. After a GEMM that wrote partial
+//! output, a second kernel makes C: [`split_k_reduce`] adds the partials of splits, [`epilogue_pass`] applies an
+//! epilogue that the GEMM could not fuse.
 
 pub mod args;
 pub mod config;

@@ -20,8 +20,8 @@ pub struct Extents {
     pub columns: i32,
 }
 
-/// How a block of 256 threads covers its tiles. Value `v` of a thread's output is made of values `2v` and `2v + 1` of its
-/// source.
+/// How a block of 256 threads covers its tiles. Value `v` of a thread's output is made of values `2v` and `2v + 1` of
+/// its source.
 pub trait Shape {
     /// The tile of the source.
     type Source: StaticLayout;

@@ -1,8 +1,8 @@
 //! Functional composition of layouts: `R(c) = A(B(c))`, found whenever a layout computes it.
 //!
 //! Each leaf `s:d` of `B` is walked by digits. `d` is written in the mixed radix of `A`'s coalesced
-//! shape, whose last mode has no end, also if its extent is 1. The walk is straight until a digit leaves its extent; there
-//! `A` turns, and the result has a mode boundary. It has no other boundaries. The modes of `B` must
+//! shape, whose last mode has no end, also if its extent is 1. The walk is straight until a digit leaves its extent;
+//! there `A` turns, and the result has a mode boundary. It has no other boundaries. The modes of `B` must
 //! not carry into each other: the sums of their digits must stay inside `A`'s extents. If `A` maps
 //! to an index more than once, a turn or a carry may cancel out. Therefore the values are compared
 //! before a composition is refused.

@@ -71,7 +71,8 @@ pub trait Bound: Copy {
     /// Whether value `v` exists: it lies inside the tensor's extents.
     fn holds(&self, v: usize) -> bool;
 
-    /// Whether value `v` lies inside the tensor's extent along `direction`, 0 or 1, wherever it lies along the other one.
+    /// Whether value `v` lies inside the tensor's extent along `direction`, 0 or 1, wherever it lies along the other
+    /// one.
     fn holds_along(&self, v: usize, direction: usize) -> bool;
 
     /// How many of the `width` values from `v` on exist, if they are consecutive in memory. Those that exist come

@@ -27,9 +27,9 @@ struct Access {
 /// into [`LiveMemory`](crate::LiveMemory). Outside of a kernel nothing is checked.
 ///
 /// # Panics
-/// If the bytes are not in the buffer or not alive, or if the address is not a multiple of `align`. If a thread loads what
-/// nothing has written. If the access races with another one ([`check_races`](crate::check_races)). If the thread is
-/// already unwinding, the result is the address of memory that nothing uses.
+/// If the bytes are not in the buffer or not alive, or if the address is not a multiple of `align`. If a thread loads
+/// what nothing has written. If the access races with another one ([`check_races`](crate::check_races)). If the thread
+/// is already unwinding, the result is the address of memory that nothing uses.
 #[inline]
 #[track_caller]
 pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: MemoryAccess) -> *mut u8 {

@@ -80,8 +80,8 @@ families! {
 /// 4917·10⁹ bytes a second.
 const COPY_OF_STATED: f64 = 0.858;
 
-/// What estimates need to know of a device. The rate of its memory is what its driver states, or would state where a copy
-/// was measured. If neither is known, it is an H200's.
+/// What estimates need to know of a device. The rate of its memory is what its driver states, or would state where a
+/// copy was measured. If neither is known, it is an H200's.
 fn speed(device: &Device) -> DeviceSpeed {
     let stated = || device.memory_rate().unwrap_or(H200.memory_rate);
     DeviceSpeed {

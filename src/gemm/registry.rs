@@ -34,8 +34,8 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         fused: Fused,
     ) -> Vec<&'static str>;
 
-    /// The decompositions in which the kernel of this name may solve the problem, besides the one that is estimated to be the
-    /// fastest.
+    /// The decompositions in which the kernel of this name may solve the problem, besides the one that is estimated to
+    /// be the fastest.
     fn decompositions(
         &self,
         _: &Stream,

@@ -12,11 +12,11 @@ use crate::swiglu::GatedElement;
 use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result, swiglu};
 
 impl<T: GatedElement + Element> Gemm<'_, T> {
-    /// `C = silu(alpha·gate) · (alpha·up)`, where the columns of A·B are gates and ups by turns: column `2c` is the gate
-    /// of C's column `c`, and column `2c + 1` is its up. B has twice as many columns as C.
+    /// `C = silu(alpha·gate) · (alpha·up)`, where the columns of A·B are gates and ups by turns: column `2c` is the
+    /// gate of C's column `c`, and column `2c + 1` is its up. B has twice as many columns as C.
     ///
-    /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin at
-    /// multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise the product goes to scratch
+    /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin
+    /// at multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise the product goes to scratch
     /// memory in C's type, and [`swiglu`](fn@swiglu) follows.
     ///
     /// ```
@@ -48,8 +48,9 @@ impl<T: GatedElement + Element> Gemm<'_, T> {
         self.run_gated(stream, alpha, (a, b), c, Sizes::None)
     }
 
-    /// [`run_swiglu`](Self::run_swiglu) for groups of A's rows, each with a B of its own: the first product of the experts.
-    /// Groups are those of [`run_grouped`](Self::run_grouped). What rows of C hold that are in no group is not defined.
+    /// [`run_swiglu`](Self::run_swiglu) for groups of A's rows, each with a B of its own: the first product of the
+    /// experts. Groups are those of [`run_grouped`](Self::run_grouped). What rows of C hold that are in no group is not
+    /// defined.
     ///
     /// # Errors
     /// As [`run_swiglu`](Self::run_swiglu) and [`run_grouped`](Self::run_grouped).

@@ -1,4 +1,5 @@
-//! Tuning: the fastest kernel of the sm_90 family for a problem, by a model, and by a table where kernels were measured.
+//! Tuning: the fastest kernel of the sm_90 family for a problem, by a model, and by a table where kernels were
+//! measured.
 
 pub mod decomposition;
 pub mod model;

@@ -22,10 +22,10 @@ impl AddElement for bf16 {}
 /// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
 ///
 /// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
-/// dimensions. If several rows have the same index, a block adds up to 512 of them to each other in f32, and the L2 cache
-/// adds the sums of blocks, each rounded to the element type, as is the result of each of its additions. The order of
-/// additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the form that
-/// does not wait, and can add [in order](ScatterAdd::in_order).
+/// dimensions. If several rows have the same index, a block adds up to 512 of them to each other in f32, and the L2
+/// cache adds the sums of blocks, each rounded to the element type, as is the result of each of its additions. The
+/// order of additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
+/// form that does not wait, and can add [in order](ScatterAdd::in_order).
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).
@@ -95,9 +95,9 @@ impl ScatterAdd {
     ///
     /// The rows with one index are cut into pieces, in the order of the source. A piece has 2ⁿ rows: as many as have at
     /// most 32 KiB, but from 64 to 256 of them. The rows of the first piece are added to the table's row one after the
-    /// other. Each other piece is summed alone, in the order of the source. Its sum is added after the pieces before it.
-    /// The pieces depend on the length of a row and on the rows with the index alone, so the result is the same on every
-    /// device. An index with at most 64 rows has the plain order of the source.
+    /// other. Each other piece is summed alone, in the order of the source. Its sum is added after the pieces before
+    /// it. The pieces depend on the length of a row and on the rows with the index alone, so the result is the same on
+    /// every device. An index with at most 64 rows has the plain order of the source.
     ///
     /// It sorts the indices on the device first: three launches for each 9 bits of the table's number of rows, and 16
     /// bytes of scratch memory for each index. Then each row of the table that has an index is read and written once,

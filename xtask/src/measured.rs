@@ -37,8 +37,9 @@ struct Shape {
 /// What was measured, by m, n and k.
 type Table = BTreeMap<[u64; 3], Shape>;
 
-/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. A file with only some of a shape's known instances
-/// leaves the times of the others. They may be of another run, so the new times are scaled to them.
+/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. A file with
+/// only some of a shape's known instances leaves the times of the others. They may be of another run, so the new times
+/// are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     if results == ["--check"] {
         return check();

@@ -15,8 +15,8 @@ use crate::{
     workspace::target_dir,
 };
 
-/// The latest version of PTX that a kernel for [`PORTABLE`] may have. Drivers accept it since CUDA 11.5. It is the first
-/// one with `cp.async` under a condition, and kernels without that are of version 7.0.
+/// The latest version of PTX that a kernel for [`PORTABLE`] may have. Drivers accept it since CUDA 11.5. It is the
+/// first one with `cp.async` under a condition, and kernels without that are of version 7.0.
 const PORTABLE_ISA: (u32, u32) = (7, 5);
 
 /// Assembles the instructions of the device crate, then assembles and checks all kernels.

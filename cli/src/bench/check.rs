@@ -65,8 +65,8 @@ impl Check {
     }
 }
 
-/// What is wrong with an output of this deviation, if anything. Its relative distance may be at most `tolerance`, and no
-/// entry may be off by eight times that share of `size`, an entry's typical size: a single wrong entry shows in the
+/// What is wrong with an output of this deviation, if anything. Its relative distance may be at most `tolerance`, and
+/// no entry may be off by eight times that share of `size`, an entry's typical size: a single wrong entry shows in the
 /// maximum, not in the mean.
 pub fn wrong(deviation: &Deviation, tolerance: f64, size: f64) -> Option<String> {
     let most = 8.0 * tolerance * size;

@@ -362,8 +362,8 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
         let result = pointer(c.address());
         cublas.bind()?;
         // SAFETY: all handles are alive, the extents were checked against the buffers, and the factors are on the host
-        // and have the type that the operation expects. The workspace has the size that is passed, and its uses are ordered by the
-        // stream.
+        // and have the type that the operation expects. The workspace has the size that is passed, and its uses are
+        // ordered by the stream.
         let status = unsafe {
             (cublas.library.lt_matmul)(
                 cublas.lt_handle,

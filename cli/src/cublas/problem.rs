@@ -20,8 +20,8 @@ pub struct Operand {
     pub leading: usize,
 }
 
-/// Products `C = alpha·A·B + beta·C` with `A` of `m × k`, `B` of `k × n` and `C` of `m × n`. The matrices of an operand lie
-/// behind one another, without a gap.
+/// Products `C = alpha·A·B + beta·C` with `A` of `m × k`, `B` of `k × n` and `C` of `m × n`. The matrices of an operand
+/// lie behind one another, without a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
     /// Rows of `A` and `C`.

@@ -168,8 +168,8 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         self.key.beta != BetaKind::Zero && self.key.residual.is_none()
     }
 
-    /// The library's key of the problem, and the name of the kernel that is estimated to be the fastest. Adds all kernels
-    /// that may solve the problem, in each decomposition.
+    /// The library's key of the problem, and the name of the kernel that is estimated to be the fastest. Adds all
+    /// kernels that may solve the problem, in each decomposition.
     fn plan(&mut self) -> Result<(Option<ProblemKey>, Option<&'static str>)> {
         let stream = &self.setting.stream;
         let residual = &self.residual;

@@ -1,4 +1,5 @@
-//! The fixup of split-K and stream-K: the last block to finish a share of a tile's k-tiles adds the partials of all shares.
+//! The fixup of split-K and stream-K: the last block to finish a share of a tile's k-tiles adds the partials of all
+//! shares.
 //!
 //! Each warp writes its partials to global memory, and the last warp to arrive adds them. No warp waits for another
 //! one, so the blocks need not run at the same time. The last warp adds the partials in the order of the shares, so the
@@ -76,8 +77,8 @@ impl<L: StaticLayout> Fixup<L> {
     pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
     const WORDS: usize = words::<L>();
 
-    /// The fixup of tiles with `m_atoms` M atoms. The partials of each M atom of each share take [`VALUES`](Self::VALUES)
-    /// elements of `memory`.
+    /// The fixup of tiles with `m_atoms` M atoms. The partials of each M atom of each share take
+    /// [`VALUES`](Self::VALUES) elements of `memory`.
     #[inline(always)]
     pub fn new(memory: GlobalMut<f32>, arrivals: ArrivalCounters, m_atoms: u32) -> Self {
         Self {

@@ -93,8 +93,8 @@ impl Groups {
         }
     }
 
-    /// The group of the running block, which is number `first` and as many more as its index along y, where A has `rows`
-    /// rows.
+    /// The group of the running block, which is number `first` and as many more as its index along y, where A has
+    /// `rows` rows.
     ///
     /// # Safety
     /// As [`get`](Self::get).
@@ -105,8 +105,8 @@ impl Groups {
         unsafe { self.get(first + block_idx().y.get(), rows) }
     }
 
-    /// The same as [`of_block`](Self::of_block), but one lane says which group it is. So the compiler does not know that
-    /// the answer is the same, and holds nothing of an earlier one in registers.
+    /// The same as [`of_block`](Self::of_block), but one lane says which group it is. So the compiler does not know
+    /// that the answer is the same, and holds nothing of an earlier one in registers.
     ///
     /// # Safety
     /// As [`get`](Self::get). All threads of the warp must take part.
@@ -156,7 +156,8 @@ impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
     /// Rows of clusters' tiles that are visited together, so that the L2 cache serves them.
     pub const RASTER_ROWS: u32 = 16 / C::M as u32;
 
-    /// The running block's work tiles, of `columns` columns of clusters' tiles of `tile_rows` rows. Each A has `rows` rows.
+    /// The running block's work tiles, of `columns` columns of clusters' tiles of `tile_rows` rows. Each A has `rows`
+    /// rows.
     ///
     /// # Safety
     /// There must be a size for each group, unless there are none. Kernels before this one must have written them.

@@ -120,8 +120,8 @@ pub struct WorkTile {
     /// The first row of tiles of the split in a partial output, in which the splits are stacked. Each split has the
     /// rows of whole clusters.
     pub split_row: u32,
-    /// The tile's index among all tiles of clusters, including those beyond the last row or column. If there are streamed
-    /// tiles, it is the index among these.
+    /// The tile's index among all tiles of clusters, including those beyond the last row or column. If there are
+    /// streamed tiles, it is the index among these.
     pub tile: u32,
     /// Which share of the tile's k-tiles it has.
     pub share: Share,

@@ -1,4 +1,5 @@
-//! The stream-K tile scheduler: tiles that do not fill a wave are dealt out k-tile by k-tile, so that all blocks have as many.
+//! The stream-K tile scheduler: tiles that do not fill a wave are dealt out k-tile by k-tile, so that all blocks have
+//! as many.
 
 use core::num::NonZeroU32;
 
@@ -43,9 +44,9 @@ impl StreamedTiles {
 
 /// The work tiles of a persistent block, of which the last tiles are streamed.
 ///
-/// A cluster first has whole tiles, as a [`PersistentTileScheduler`] deals them out. Then it has a run of k-tiles of the
-/// streamed tiles: the end of one tile, whole tiles, the beginning of another one. The [`Fixup`](super::Fixup) adds the
-/// shares of a tile.
+/// A cluster first has whole tiles, as a [`PersistentTileScheduler`] deals them out. Then it has a run of k-tiles of
+/// the streamed tiles: the end of one tile, whole tiles, the beginning of another one. The [`Fixup`](super::Fixup) adds
+/// the shares of a tile.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamKTileScheduler<C> {
     whole: PersistentTileScheduler<C>,
@@ -56,8 +57,8 @@ pub struct StreamKTileScheduler<C> {
 }
 
 impl<C: ClusterShape> StreamKTileScheduler<C> {
-    /// The running block's work tiles. `whole` deals out all tiles. Those that are `streamed` have fewer than 2³¹ k-tiles
-    /// together.
+    /// The running block's work tiles. `whole` deals out all tiles. Those that are `streamed` have fewer than 2³¹
+    /// k-tiles together.
     #[inline(always)]
     pub fn new(whole: PersistentTileScheduler<C>, streamed: StreamedTiles) -> Self {
         let all = streamed.count * streamed.k_tiles.divisor();

@@ -1,9 +1,9 @@
 //! Rows in global memory that begin at any element of 16 bits: a warp stores them from a tile in shared memory, in
 //! aligned words of two elements.
 //!
-//! A row that begins at the second element of a word has, in each word, the second half of one word in shared memory and
-//! the first half of the next one. Its first and last element may share a word with an element that is not the row's.
-//! Such an element is stored alone.
+//! A row that begins at the second element of a word has, in each word, the second half of one word in shared memory
+//! and the first half of the next one. Its first and last element may share a word with an element that is not the
+//! row's. Such an element is stored alone.
 
 use core::marker::PhantomData;
 
@@ -29,12 +29,12 @@ pub struct UnalignedRows<T> {
 }
 
 impl<T: DeviceData> UnalignedRows<T> {
-    /// Stores the first of the 16 rows of a tile that begin at `first_row`, as many as there are, and of each row as many
-    /// elements as a row has. All lanes of the warp call it.
+    /// Stores the first of the 16 rows of a tile that begin at `first_row`, as many as there are, and of each row as
+    /// many elements as a row has. All lanes of the warp call it.
     ///
     /// # Safety
-    /// The rows must exist, have at most as many elements as those of the tile, and no other thread may access them. The
-    /// tile must have the 16 rows, which the warp has written before it met.
+    /// The rows must exist, have at most as many elements as those of the tile, and no other thread may access them.
+    /// The tile must have the 16 rows, which the warp has written before it met.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<L: TmaLayout>(&self, tile: SharedTile<T, L, L::Swizzle>, first_row: u32) {

@@ -74,8 +74,8 @@ const fn copy_bytes<T, const N: usize>() -> u32 {
 mod imp {
     use core::arch::asm;
 
-    /// Issues a copy of `N` elements. The copies of 16 bytes do not go through the L1 cache. `$last` ends the instruction,
-    /// `$operand` is what it adds to the operands.
+    /// Issues a copy of `N` elements. The copies of 16 bytes do not go through the L1 cache. `$last` ends the
+    /// instruction, `$operand` is what it adds to the operands.
     macro_rules! copy {
         ($t:ty, $n:ident, $to:ident, $from:ident, $before:literal, $last:literal, $operand:ident) => {
             match const { super::copy_bytes::<$t, $n>() } {

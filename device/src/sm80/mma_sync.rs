@@ -84,8 +84,8 @@ pub fn to_tf32(value: f32) -> u32 {
 }
 
 /// Implements an instruction: its M, N and K, the types of its elements and accumulators, and its atom. The second line
-/// names a thread's registers of A, B and the accumulators. The third is its name in PTX, with the version of PTX if the
-/// instruction needs a later one than its target.
+/// names a thread's registers of A, B and the accumulators. The third is its name in PTX, with the version of PTX if
+/// the instruction needs a later one than its target.
 macro_rules! instruction {
     (
         $instruction:ty: [$m:literal, $n:literal, $k:literal] $element:ty => $acc:ty, $atom:ty,

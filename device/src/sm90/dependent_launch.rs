@@ -3,8 +3,8 @@
 /// Waits until the earlier kernels in the stream have ended and their writes are visible.
 ///
 /// In a dependent launch, each thread calls it before it reads what the earlier kernels write, or writes what they
-/// read. The CPU backend checks this. In any other launch it returns at once. It may be called in kernels for every target:
-/// a launch of a kernel that was compiled for an older target than sm_90 never begins early.
+/// read. The CPU backend checks this. In any other launch it returns at once. It may be called in kernels for every
+/// target: a launch of a kernel that was compiled for an older target than sm_90 never begins early.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn grid_dependency_wait() {

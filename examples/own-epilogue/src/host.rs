@@ -49,15 +49,16 @@ impl GemmBiasGeluCap {
         let n = c.columns();
         assert!(bias.len() >= n && bias.device() == stream.device());
         let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
-        // SAFETY: the bias has n elements. The plan's kernel stores C by TMA, so n is a multiple of 8. A buffer is aligned.
+        // SAFETY: the bias has n elements. The plan's kernel stores C by TMA, so n is a multiple of 8. A buffer is
+        // aligned.
         let first = unsafe { ColumnBias::new(bias, n as i32) };
         let (most, padding) = (cap, 0);
         let second = Then {
             first: Gelu,
             second: Cap { most, padding },
         };
-        // SAFETY: the epilogue reads the bias, which is as long as C's rows and on the stream's device. Dropping a buffer waits
-        // until streams have got past its uses.
+        // SAFETY: the epilogue reads the bias, which is as long as C's rows and on the stream's device. Dropping a
+        // buffer waits until streams have got past its uses.
         unsafe { self.0.run(stream, a, b, c, Then { first, second }) }
     }
 }

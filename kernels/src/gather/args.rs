@@ -15,8 +15,8 @@ pub struct RowArgs {
     pub ld_from: i64,
     /// Units from one row to the next of the matrix that is written.
     pub ld_to: i64,
-    /// The tiles of these rows, one for each block: those of a row follow each other, so that blocks that run at the same
-    /// time access whole rows.
+    /// The tiles of these rows, one for each block: those of a row follow each other, so that blocks that run at the
+    /// same time access whole rows.
     pub tiles: Raster<Divisor>,
     /// Rows of the matrix that is not the table: one for each index.
     pub rows: i32,

@@ -100,8 +100,8 @@ type Entering<T> = Tensor<Shared<<T as Summed>::Sum>, RowMajor>;
 /// Adds row `r` of the source to row `indices[r]` of the table, in each block the rows of one set.
 ///
 /// # Safety
-/// Source, indices and table must have these extents, and `first_miss` one element. The block must have this much shared
-/// memory.
+/// Source, indices and table must have these extents, and `first_miss` one element. The block must have this much
+/// shared memory.
 #[inline(always)]
 pub(super) unsafe fn add_combined<S: Set, T: Summed>(
     source: Global<T>,

@@ -2,10 +2,10 @@
 //! indices alone. Sums are in f32, and the same in every run and on every device.
 //!
 //! The rows of the source are sorted by the row of the table that they name, its *key*. The rows of a key are cut into
-//! *pieces* of 2^[`piece_bits`](OrderedAddArgs::piece_bits) rows; the last piece may be shorter. The first piece is added
-//! to the table's row, row after row. Each later piece is summed by owners of its own, row after row. Its sum is added to
-//! the table's row after the pieces before it. So a key with most of the rows keeps many threads busy. Three kernels do
-//! it:
+//! *pieces* of 2^[`piece_bits`](OrderedAddArgs::piece_bits) rows; the last piece may be shorter. The first piece is
+//! added to the table's row, row after row. Each later piece is summed by owners of its own, row after row. Its sum is
+//! added to the table's row after the pieces before it. So a key with most of the rows keeps many threads busy. Three
+//! kernels do it:
 //!
 //! | kernel | rows |
 //! |---|---|

@@ -12,8 +12,8 @@ use super::sets::{Long, Long16, Medium16, Short, Short16};
 
 /// Declares the instances.
 ///
-/// Two blocks on a multiprocessor allow 128 registers. Instances for Hopper need at most 64, so that four blocks fit. Told
-/// so, the assembler would spill those of bf16 for older GPUs.
+/// Two blocks on a multiprocessor allow 128 registers. Instances for Hopper need at most 64, so that four blocks fit.
+/// Told so, the assembler would spill those of bf16 for older GPUs.
 macro_rules! instances {
     ($($(#[$doc:meta])* $name:ident = $set:ident, $unit:ty;)+) => {
         instantiate! {$(

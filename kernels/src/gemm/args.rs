@@ -30,22 +30,24 @@ pub struct SchedulerArgs {
     pub affinity: SmAffinity,
     /// The order in which clusters visit their tiles.
     pub raster: Raster<Divisor>,
-    /// Splits of each tile's k-tiles, at most as many as k-tiles. With more than one, the kernel writes partial output or
-    /// runs the fixup.
+    /// Splits of each tile's k-tiles, at most as many as k-tiles. With more than one, the kernel writes partial output
+    /// or runs the fixup.
     pub splits: u32,
     /// The most k-tiles of a split that one block has.
     pub split_k_tiles: u32,
     /// K-tiles of A and B.
     pub k_tiles: u32,
-    /// The tiles of clusters that are streamed. Only some kernels stream tiles, as `streams_tiles` says, and only if there are no splits.
+    /// The tiles of clusters that are streamed. Only some kernels stream tiles, as `streams_tiles` says, and only if
+    /// there are no splits.
     pub streamed: StreamedTiles,
-    /// Where edge tiles begin at most, in units of 16 rows and of an epilogue subtile's columns: edge tiles shift back to
-    /// end at C's edge, because TMA is several times slower on rows out of bounds. The overlap is stored once, or twice with
-    /// the same values.
+    /// Where edge tiles begin at most, in units of 16 rows and of an epilogue subtile's columns: edge tiles shift back
+    /// to end at C's edge, because TMA is several times slower on rows out of bounds. The overlap is stored once, or
+    /// twice with the same values.
     ///
-    /// `u32::MAX` if tiles do not shift. They shift where TMA overwrites C, and where the partials of splits are written. A
-    /// partial output of whole tiles does not shift: neighbouring tiles may go through their k-tiles in opposite directions,
-    /// and their accumulators differ in the last bits. So do those of a streamed tile and of a whole one.
+    /// `u32::MAX` if tiles do not shift. They shift where TMA overwrites C, and where the partials of splits are
+    /// written. A partial output of whole tiles does not shift: neighbouring tiles may go through their k-tiles in
+    /// opposite directions, and their accumulators differ in the last bits. So do those of a streamed tile and of a
+    /// whole one.
     pub last: [u32; 2],
 }
 
@@ -59,8 +61,8 @@ pub struct OutputArgs {
     pub ldc: i64,
     /// Whether, and how, accumulators are written in f32 where C would be.
     pub partial: PartialOutput,
-    /// Extent of the partial output: C's, or rounded up to whole tiles. Its columns are even where C is row-major. Splits
-    /// lie below one another.
+    /// Extent of the partial output: C's, or rounded up to whole tiles. Its columns are even where C is row-major.
+    /// Splits lie below one another.
     pub partial_extent: Coord,
     /// Rows and columns of C.
     pub extent: Coord,
@@ -74,16 +76,16 @@ pub struct TmaArgs {
     pub bytes_a: u32,
     /// Not 0 if each tile of A, and of B, is read once. Then the L2 cache need not keep it.
     pub read_once: [u32; 2],
-    /// Not 0 if TMA can store C: C starts at a multiple of 16 bytes, its rows are multiples of 16 bytes apart, and a row
-    /// has a multiple of 16 bytes. TMA, and the threads that store in its place, write such units.
+    /// Not 0 if TMA can store C: C starts at a multiple of 16 bytes, its rows are multiples of 16 bytes apart, and a
+    /// row has a multiple of 16 bytes. TMA, and the threads that store in its place, write such units.
     ///
-    /// Epilogues that read operands of rows or columns need it. So do consumers of several M atoms whose epilogue does not
-    /// read C. Partial output does not.
+    /// Epilogues that read operands of rows or columns need it. So do consumers of several M atoms whose epilogue does
+    /// not read C. Partial output does not.
     pub stores_c: u32,
 }
 
-/// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a wave of tiles is about
-/// as high as it is wide.
+/// Rows of tiles that blocks visit together, so that the L2 cache serves them: with 16 rows of 128, a wave of tiles is
+/// about as high as it is wide.
 const GROUP: u32 = 16;
 
 /// The order in which clusters of `[rows, columns]` of tiles visit those of a C with these extents.

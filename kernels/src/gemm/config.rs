@@ -30,7 +30,8 @@ impl<const M: usize, const N: usize, const K: usize> TileShape for Tile<M, N, K>
 #[derive(Clone, Copy, Debug)]
 pub struct EpilogueTile<const N: usize>;
 
-/// The columns of the widest epilogue subtile of a tile with `n` columns: wider subtiles have longer lines for TMA to write.
+/// The columns of the widest epilogue subtile of a tile with `n` columns: wider subtiles have longer lines for TMA to
+/// write.
 ///
 /// # Panics
 /// If `n` is no multiple of 8.
@@ -43,7 +44,8 @@ pub const fn epilogue_n(n: usize) -> usize {
     columns
 }
 
-/// `WARPGROUPS` consumer warpgroups that multiply one tile together. Each has `M_ATOMS` times the rows of one instruction.
+/// `WARPGROUPS` consumer warpgroups that multiply one tile together. Each has `M_ATOMS` times the rows of one
+/// instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Cooperative<const WARPGROUPS: usize, const M_ATOMS: usize = 1>;
 

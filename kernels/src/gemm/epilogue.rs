@@ -130,8 +130,8 @@ pub trait Epilogue: DeviceData {
         false
     }
 
-    /// The epilogue of a group of a grouped product. Its C begins `to_c` elements after that of the first group. A number
-    /// for each column is the same for all groups.
+    /// The epilogue of a group of a grouped product. Its C begins `to_c` elements after that of the first group. A
+    /// number for each column is the same for all groups.
     #[inline(always)]
     fn of_group(self, group: Group, to_c: i64) -> Self {
         let _ = (group, to_c);

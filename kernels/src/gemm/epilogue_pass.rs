@@ -27,8 +27,8 @@ pub struct PassArgs {
     pub m: i32,
     /// Columns of C.
     pub n: i32,
-    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and have a multiple
-    /// of four, and the epilogue may read its operands in pairs.
+    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and
+    /// have a multiple of four, and the epilogue may read its operands in pairs.
     pub in_fours: u32,
     /// The tile of each block: see [`raster`].
     pub raster: Raster<Divisor>,

@@ -1,5 +1,5 @@
-//! gemv: a matrix times a few vectors. Memory brings the matrix once for each tile of vectors. Kernels named `any` take rows
-//! that begin anywhere.
+//! gemv: a matrix times a few vectors. Memory brings the matrix once for each tile of vectors. Kernels named `any` take
+//! rows that begin anywhere.
 //!
 //! A block has eight rows of the matrix. Its threads lie along k: each multiplies its columns of the rows with the same
 //! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
@@ -112,9 +112,9 @@ pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * MOST_VECTORS }>;
 /// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
 ///
 /// # Safety
-/// The operands must have these extents and strides. C must overlap neither the matrix nor the vectors, and the epilogue's
-/// operands must have C's extents. Rows, vectors and k must be as [`Shape::WIDTH`] says. The block must have [`THREADS`]
-/// threads, and the grid a block for each tile of C.
+/// The operands must have these extents and strides. C must overlap neither the matrix nor the vectors, and the
+/// epilogue's operands must have C's extents. Rows, vectors and k must be as [`Shape::WIDTH`] says. The block must have
+/// [`THREADS`] threads, and the grid a block for each tile of C.
 #[inline(always)]
 unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     matrix: Global<T>,
@@ -185,8 +185,8 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
     });
 }
 
-/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's index
-/// gets it.
+/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's
+/// index gets it.
 #[inline(always)]
 fn add_up<L: StaticLayout>(sums: Fragment<f32, L>, of_warps: WarpSums) -> Option<f32> {
     const {

@@ -10,7 +10,8 @@ pub trait Store {
     /// What is known of a work tile before it is multiplied.
     type Prepared;
 
-    /// Finds the work tile's place in C, and starts to read what the epilogue needs: it arrives while the tile is multiplied.
+    /// Finds the work tile's place in C, and starts to read what the epilogue needs: it arrives while the tile is
+    /// multiplied.
     fn prepare(&self, work: WorkTile) -> Self::Prepared;
 
     /// Applies the epilogue and writes the result, or writes partial output.
@@ -41,8 +42,8 @@ impl PartialOutput {
     /// They are not: C is written.
     pub const NONE: Self = Self(0);
 
-    /// In rows that are `ld` elements apart, an even number, and start at a multiple of 8 bytes. They replace what is there,
-    /// or are added to it if `adds` is true.
+    /// In rows that are `ld` elements apart, an even number, and start at a multiple of 8 bytes. They replace what is
+    /// there, or are added to it if `adds` is true.
     pub const fn rows(ld: usize, adds: bool) -> Self {
         Self(2 * ld as i64 + adds as i64)
     }

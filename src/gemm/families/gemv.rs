@@ -244,8 +244,8 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
             grid: tiles.into(),
             overlap_previous: true,
         };
-        // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor B,
-        // and is borrowed mutably. `choose` checked the alignment, and a plan runs on that shape alone.
+        // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor
+        // B, and is borrowed mutably. `choose` checked the alignment, and a plan runs on that shape alone.
         unsafe {
             let (a, b, c) = (problem.a.view, problem.b.view, problem.c.view.reborrow());
             stream.launch(&self.function, config, (a, b, c, args, epilogue))?;

@@ -1,4 +1,5 @@
-//! GEMM of f32 on CUDA cores. Products are exact, which suits every precision. A C of another type takes an epilogue pass.
+//! GEMM of f32 on CUDA cores. Products are exact, which suits every precision. A C of another type takes an epilogue
+//! pass.
 
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::gemm::simt::instances::F32;

@@ -1,4 +1,5 @@
-//! GEMM on tensor cores from Ampere on, by `mma.sync`. A C of another type than the kernels write takes an epilogue pass.
+//! GEMM on tensor cores from Ampere on, by `mma.sync`. A C of another type than the kernels write takes an epilogue
+//! pass.
 
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::gemm::sm80::{instances, row_instances};
@@ -161,8 +162,8 @@ macro_rules! family {
         }
     };
 }
-/// The factor of estimates where Hopper has kernels with `wgmma`. This family's estimates are about two thirds of the times
-/// of small problems: at 36 random shapes on an H100 it was chosen at five, and it was the fastest at none.
+/// The factor of estimates where Hopper has kernels with `wgmma`. This family's estimates are about two thirds of the
+/// times of small problems: at 36 random shapes on an H100 it was chosen at five, and it was the fastest at none.
 fn beside_wgmma<R: Arithmetic>(device: &Device) -> f64 {
     match device.compute_capability() {
         Some((9, 0)) if size_of::<R::Operand>() == 2 => 1.5,

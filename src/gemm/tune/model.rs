@@ -1,4 +1,5 @@
-//! The model: the estimated time of a kernel of the sm_90 family at a problem, and the fastest way to launch the kernel.
+//! The model: the estimated time of a kernel of the sm_90 family at a problem, and the fastest way to launch the
+//! kernel.
 //!
 //! A k-tile takes as long as the tensor cores need to multiply it, or as the L2 cache needs to bring it. A tile takes
 //! the time of its k-tiles and of an epilogue. The kernel takes the time of its busiest block's tiles, and at least the
@@ -236,8 +237,8 @@ const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
 /// not count: many blocks read the same rows at a time.
 const CACHED: f64 = 0.1419;
-/// The time to store a block's last tile, relative to the time at its multiprocessor's share of the memory's rate. Nothing is
-/// multiplied meanwhile.
+/// The time to store a block's last tile, relative to the time at its multiprocessor's share of the memory's rate.
+/// Nothing is multiplied meanwhile.
 const LAST_STORE: f64 = 0.8615;
 /// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
 const RUNS: f64 = 1.632;
@@ -285,8 +286,8 @@ fn longer(lines: usize, second: f64) -> f64 {
     1.0 + second * real(lines - 1)
 }
 
-/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power models
-/// how much.
+/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power
+/// models how much.
 pub fn overlapped(computing: f64, memory: f64) -> f64 {
     (computing.powi(4) + memory.powi(4)).sqrt().sqrt()
 }
@@ -390,8 +391,8 @@ impl<T, Epi> Tiled<T, Epi> {
         }
     }
 
-    /// The ways in which the instance can be launched. An instance that computes Cᵀ cannot write the partials of several
-    /// splits, which lie below one another.
+    /// The ways in which the instance can be launched. An instance that computes Cᵀ cannot write the partials of
+    /// several splits, which lie below one another.
     fn ways(&self) -> impl Iterator<Item = Way> {
         let Self {
             instance, input, ..

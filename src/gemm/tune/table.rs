@@ -1,5 +1,5 @@
-//! The table: measured times of kernels at some problems, on some devices. They show the model's errors at these problems,
-//! and the model errs alike at nearby problems, and on devices that are alike.
+//! The table: measured times of kernels at some problems, on some devices. They show the model's errors at these
+//! problems, and the model errs alike at nearby problems, and on devices that are alike.
 //!
 //! The correction of an instance is the average of log(time / model) over the measured problems. Nearer problems have
 //! more weight, and the instance's average over all problems has some weight as well.
@@ -32,8 +32,8 @@ struct Timed {
     /// A word of its name, as the driver states it: "NVIDIA H200".
     name: &'static str,
     speed: DeviceSpeed,
-    /// Lines as `cargo xtask measured` writes them: m, n and k, and instances with their times in microseconds. Instances
-    /// that are missing in a line are slower by far, or were not measured.
+    /// Lines as `cargo xtask measured` writes them: m, n and k, and instances with their times in microseconds.
+    /// Instances that are missing in a line are slower by far, or were not measured.
     times: &'static str,
 }
 static TIMED: [Timed; 2] = [
@@ -60,9 +60,10 @@ const LEAST_WEIGHT: f32 = 0.1;
 const OTHER_LINES: f32 = 0.3;
 /// The weight of the instance's average over all problems. The problem itself, if it was measured, has a weight of 1.
 const AVERAGE_WEIGHT: f32 = 0.5;
-/// What is added to an instance's error, divided by the weight of what is known of it. Of many instances, the one with the
-/// least estimate is mostly one whose estimate is too low, and that is likelier the less is known. Left out, picks cost 2.0 %
-/// instead of 1.8 % on an H200, and 2.5 % instead of 2.1 % on an H100, where shapes were predicted from others.
+/// What is added to an instance's error, divided by the weight of what is known of it. Of many instances, the one with
+/// the least estimate is mostly one whose estimate is too low, and that is likelier the less is known. Left out, picks
+/// cost 2.0 % instead of 1.8 % on an H200, and 2.5 % instead of 2.1 % on an H100, where shapes were predicted from
+/// others.
 const DOUBT: f32 = 0.05;
 /// Problems by which the average of an instance is drawn towards 0.
 const DRAWN_BY: f32 = 6.0;
@@ -131,8 +132,8 @@ impl Measured {
         })
     }
 
-    /// Whether the table applies to the problem. Kernels were measured with a C of the operands' type and nothing fused:
-    /// only then is the fixup allowed.
+    /// Whether the table applies to the problem. Kernels were measured with a C of the operands' type and nothing
+    /// fused: only then is the fixup allowed.
     pub fn applies_to(&self, input: &CostInput) -> bool {
         input.allows_fixup
     }
@@ -193,8 +194,8 @@ impl Table {
         table
     }
 
-    /// Enters the model's errors. The mean of a problem depends on which instances were measured there, and the average of
-    /// an instance on the problems where it was: each is taken of what the other one leaves.
+    /// Enters the model's errors. The mean of a problem depends on which instances were measured there, and the average
+    /// of an instance on the problems where it was: each is taken of what the other one leaves.
     fn enter(&mut self, found: &[Found]) {
         let problems = self.fastest_first.len();
         let instances = found.iter().map(|it| it.nth + 1).max().unwrap_or(0);
@@ -266,7 +267,8 @@ fn mean_of_each(count: usize, zeros: f32, numbers: impl Iterator<Item = (usize, 
     means.collect()
 }
 
-/// Whether rows of packed operands of 16 bits start at cache lines. Those that TMA cannot read are copied to rows that do.
+/// Whether rows of packed operands of 16 bits start at cache lines. Those that TMA cannot read are copied to rows that
+/// do.
 fn starts_at_lines(extents: [usize; 3]) -> bool {
     CostInput::plain(extents, H200).lines == [1; 2]
 }

@@ -62,8 +62,8 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows, for rows that indices name, and for a product
-    /// with k = 0, which are not tuned.
+    /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows, for rows that
+    /// indices name, and for a product with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],

@@ -55,8 +55,8 @@ fn deal<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u3
     dealt.into_inner().unwrap()
 }
 
-/// Checks that every k-tile of every tile is dealt out once, that shares are in the order of their k-tiles, and that no two
-/// of them have the same place.
+/// Checks that every k-tile of every tile is dealt out once, that shares are in the order of their k-tiles, and that no
+/// two of them have the same place.
 fn check<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u32) {
     let mut dealt = deal::<C>(tiles, k_tiles, count, clusters);
     dealt.sort_by_key(|it| (it.row, it.column, it.share.nth));

@@ -139,8 +139,8 @@ pub struct MultistageArgs {
     pub extents: [i32; 3],
     /// K-tiles of a split. The last split may have fewer.
     pub split_k_tiles: u32,
-    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and have a multiple
-    /// of four, and the epilogue may read its operands in pairs.
+    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and
+    /// have a multiple of four, and the epilogue may read its operands in pairs.
     pub in_fours: u32,
     /// The order in which blocks visit tiles. The rows of tiles of all splits lie below one another.
     pub raster: Raster<Divisor>,
@@ -148,8 +148,8 @@ pub struct MultistageArgs {
     pub tile_rows: Divisor,
     /// Not 0 if the epilogue leaves accumulators as they are, so that it need not be called.
     pub is_identity: u32,
-    /// The products: the blocks with index y of the grid compute the yth one, with `m` rows or fewer. More than one is not
-    /// split.
+    /// The products: the blocks with index y of the grid compute the yth one, with `m` rows or fewer. More than one is
+    /// not split.
     pub groups: Groups,
     /// The first of them that this launch computes.
     pub first_group: u32,

@@ -63,8 +63,8 @@ pub struct Instance<T: 'static, D: ElementC, Epi: 'static, A: 'static = Argument
 }
 
 impl<T: DeviceData, D: ElementC, Epi, A> Instance<T, D, Epi, A> {
-    /// The instance of a kernel with this configuration, of which a multiprocessor runs `blocks` blocks at the same time,
-    /// at `speed`.
+    /// The instance of a kernel with this configuration, of which a multiprocessor runs `blocks` blocks at the same
+    /// time, at `speed`.
     pub const fn new<C: Config>(kernel: &'static Kernel<A>, blocks: u32, speed: f64) -> Self
     where
         C::A: Staging<Element = T>,

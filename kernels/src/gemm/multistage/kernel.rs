@@ -14,8 +14,8 @@ use super::store::{Place, SubtileStorage, TileOfC, store};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 
-/// The block's split of its tile of C. The grid has one block along x for each split of each tile, and one along y for each
-/// group.
+/// The block's split of its tile of C. The grid has one block along x for each split of each tile, and one along y for
+/// each group.
 ///
 /// # Safety
 /// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`

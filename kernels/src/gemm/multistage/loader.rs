@@ -1,7 +1,7 @@
 //! The loader: each thread copies its part of k-tiles, asynchronously or through registers.
 //!
-//! The k-tile at the end of k, of which only a part may be in the matrix, comes first. All others are whole along k, so that
-//! a copy is of all or nothing, and whether it is does not change from one k-tile to the next.
+//! The k-tile at the end of k, of which only a part may be in the matrix, comes first. All others are whole along k, so
+//! that a copy is of all or nothing, and whether it is does not change from one k-tile to the next.
 
 use core::marker::PhantomData;
 
@@ -120,8 +120,8 @@ impl<S: Staging> OperandLoader<S> {
         }
     }
 
-    /// Reads the thread's part of the `nth` k-tile, but not the first one, into registers, if it goes through them. Unless
-    /// it `exists`, its elements are zeros.
+    /// Reads the thread's part of the `nth` k-tile, but not the first one, into registers, if it goes through them.
+    /// Unless it `exists`, its elements are zeros.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fetch(&self, nth: u32, exists: bool) -> S::Held {

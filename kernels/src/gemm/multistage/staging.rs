@@ -57,9 +57,9 @@ pub trait Staging: core::marker::Copy + 'static {
     /// The elements must exist and be aligned for the accesses.
     unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held;
 
-    /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there: accesses of which `holds`
-    /// is true for the first value, and zeros in place of the others. What a thread holds is zero already where it has read
-    /// nothing.
+    /// Writes what the thread holds to its part of a stage, or starts to copy the k-tile there: accesses of which
+    /// `holds` is true for the first value, and zeros in place of the others. What a thread holds is zero already where
+    /// it has read nothing.
     ///
     /// # Safety
     /// As [`fetch`](Self::fetch). No thread may use the stage.

@@ -51,8 +51,8 @@ impl<P: Product> SharedStorage for SubtileStorage<P> {
     }
 }
 
-/// Applies the epilogue to the thread's accumulators and writes C, of `extent` = (rows, columns), or writes the partials of
-/// a split.
+/// Applies the epilogue to the thread's accumulators and writes C, of `extent` = (rows, columns), or writes the
+/// partials of a split.
 ///
 /// # Safety
 /// There must be memory for them. No thread may use shared memory for anything else.

@@ -37,8 +37,8 @@ pub(super) const fn group(count: usize) -> usize {
     if count < GROUP { count } else { GROUP }
 }
 
-/// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes at a
-/// time, or element by element ([`Unaligned`]). `LANES` threads of a warp have `COUNT` of them each.
+/// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes
+/// at a time, or element by element ([`Unaligned`]). `LANES` threads of a warp have `COUNT` of them each.
 pub trait Reads<
     const MN: usize,
     const K: usize,
@@ -124,8 +124,8 @@ impl<const K: usize> StaticSwizzle for SwizzleLines<K> {
     const SHIFT: u32 = SwizzleSpan::<f32, 128>::SHIFT;
 }
 
-/// A stage with a line of rows, or columns, for each k, and `PADDING` elements after it. With padding, threads that write
-/// the same row at different k write to different banks.
+/// A stage with a line of rows, or columns, for each k, and `PADDING` elements after it. With padding, threads that
+/// write the same row at different k write to different banks.
 #[derive(Clone, Copy, Debug)]
 pub struct LinesAlongMn<const MN: usize, const K: usize, const PADDING: usize>;
 

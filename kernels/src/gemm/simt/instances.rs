@@ -1,7 +1,7 @@
-//! The kernels of the family that the library launches. A name says the type, the tile, and how A and B lie: `k` where k
-//! is consecutive, `m` or `n` where rows or columns are. `any` is for any alignment. They are compiled for sm_80 alone,
-//! whose PTX runs on all later GPUs. The number at the end of a line is the share of the cores' multiply-adds that a
-//! large problem reaches, measured on an H100.
+//! The kernels of the family that the library launches. A name says the type, the tile, and how A and B lie: `k` where
+//! k is consecutive, `m` or `n` where rows or columns are. `any` is for any alignment. They are compiled for sm_80
+//! alone, whose PTX runs on all later GPUs. The number at the end of a line is the share of the cores' multiply-adds
+//! that a large problem reaches, measured on an H100.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_simt), target_arch = "nvptx64"), allow(unused_imports))]

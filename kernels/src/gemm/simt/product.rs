@@ -139,7 +139,8 @@ impl<P: Extents> StaticLayout for Steps<P> {
     type Storage<T: Copy> = [T; 256];
 }
 
-/// A thread's rows in an epilogue subtile: a group of neighbours, or more if a warp would store fewer than 512 elements.
+/// A thread's rows in an epilogue subtile: a group of neighbours, or more if a warp would store fewer than 512
+/// elements.
 const fn rows_of_a_subtile<P: Extents>() -> usize {
     let [m, n] = P::OF_A_THREAD;
     let mut rows = group(m);
@@ -238,8 +239,8 @@ macro_rules! neighbours {
 }
 neighbours!(1: 1, 2: 2, 4: 4, 8: 4, 16: 4);
 
-/// Thread-value layout of a stage of A (`SIDE` 0) or B (`SIDE` 1), as (mn, k). A thread has `N` rows, or columns, and `K`
-/// k of a step.
+/// Thread-value layout of a stage of A (`SIDE` 0) or B (`SIDE` 1), as (mn, k). A thread has `N` rows, or columns, and
+/// `K` k of a step.
 #[derive(Clone, Copy)]
 struct Operand<P, S, N, K, const SIDE: usize>(PhantomData<(P, S, N, K)>);
 

@@ -9,8 +9,8 @@
 //! | [`Mma884F64`](cutlet_device::sm80::Mma884F64) | `f64` | `f64` | `mma.m8n8k4` |
 //! | [`Mma1688F64`](cutlet_device::sm80::Mma1688F64) | `f64` | `f64` | `mma.m16n8k8`, of Hopper and later |
 //!
-//! A block's rows and columns are in an order of their own, which the [`Lines`] of A and B choose so that their loads are
-//! free of bank conflicts.
+//! A block's rows and columns are in an order of their own, which the [`Lines`] of A and B choose so that their loads
+//! are free of bank conflicts.
 
 use core::marker::PhantomData;
 
@@ -88,7 +88,8 @@ pub trait Lines<I: Arithmetic>: Major {
     /// Neighbours in a row of C among a thread's accumulators, if B has these lines.
     type Width: AccessWidth;
 
-    /// Loads for A (`SIDE` 0) or B (1). `vector` tells where each of the lane's vectors is. All lanes of the warp call it.
+    /// Loads for A (`SIDE` 0) or B (1). `vector` tells where each of the lane's vectors is. All lanes of the warp call
+    /// it.
     ///
     /// # Safety
     /// The elements were written, and no thread writes them.
@@ -166,7 +167,8 @@ pub trait ByElements: Arithmetic<Element: DeviceData, Loaded = [Self::Register; 
     fn register(element: Self::Element) -> Self::Register;
 }
 
-/// The registers of A (`SIDE` 0) or B (1), of elements `[mn][k]`: those of A go through rows first, those of B through k.
+/// The registers of A (`SIDE` 0) or B (1), of elements `[mn][k]`: those of A go through rows first, those of B through
+/// k.
 #[inline(always)]
 fn in_registers<I: ByElements, const SIDE: usize>(
     [[a, b], [c, d]]: [[I::Element; 2]; 2],
@@ -177,8 +179,8 @@ fn in_registers<I: ByElements, const SIDE: usize>(
     }
 }
 
-/// A lane reads two rows, or columns, that are neighbours, at two k. An instruction has the first one of all lanes, and the
-/// second one of all lanes: they are its two halves of rows, or two instructions' columns.
+/// A lane reads two rows, or columns, that are neighbours, at two k. An instruction has the first one of all lanes, and
+/// the second one of all lanes: they are its two halves of rows, or two instructions' columns.
 impl<I: ByElements> Lines<I> for MnMajor {
     type Swizzle<const MN: usize, const K: usize> = I::SwizzleOfMn<MN, K>;
     const LANES: [Layout; 2] = [Layout::concat(&[

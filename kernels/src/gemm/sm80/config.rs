@@ -13,8 +13,8 @@ use crate::gemm::multistage::staging::{
     self, Copies, Direct, NamedKMajor, OfBytes, StagedElement, Staging, StridedMajor,
 };
 
-/// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's tile,
-/// the stages, the warps of a block, and the blocks of a warp.
+/// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's
+/// tile, the stages, the warps of a block, and the blocks of a warp.
 #[derive(Clone, Copy, Debug)]
 pub struct Sm80<I, JA, JB, Tl, St, Wp, Bl, const THREADS: usize>(
     PhantomData<(I, JA, JB, Tl, St, Wp, Bl)>,
@@ -67,8 +67,8 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
     const SHIFT: u32 = SwizzleSpan::<T, 128>::SHIFT;
 }
 
-/// The swizzle of a stage whose lines, of 128 bytes, run along mn, and of which a warp reads eight pairs of neighbours at
-/// four k at the same time: 32 bytes of each. It spreads them over all banks.
+/// The swizzle of a stage whose lines, of 128 bytes, run along mn, and of which a warp reads eight pairs of neighbours
+/// at four k at the same time: 32 bytes of each. It spreads them over all banks.
 #[derive(Clone, Copy, Debug)]
 pub struct PairSwizzle<T, J, const MN: usize, const K: usize>(PhantomData<(T, J)>);
 
@@ -85,8 +85,8 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
     const SHIFT: u32 = 2;
 }
 
-/// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes at a
-/// time, 4 bytes ([`Words`]), or element by element ([`Unaligned`]).
+/// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes
+/// at a time, 4 bytes ([`Words`]), or element by element ([`Unaligned`]).
 pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize>:
     Copy + 'static
 {
@@ -105,7 +105,8 @@ pub struct Unaligned<J>(PhantomData<J>);
 #[derive(Clone, Copy, Debug)]
 pub struct Named<R, const VALUES: usize>(PhantomData<R>);
 
-/// An operand of elements of less than 4 bytes whose lines start at multiples of 4 bytes, and whose major direction is `J`.
+/// An operand of elements of less than 4 bytes whose lines start at multiples of 4 bytes, and whose major direction is
+/// `J`.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<J>(PhantomData<J>);
 

@@ -1,10 +1,11 @@
-//! The kernels of the family that the library launches. A name says the type, the tile with its k-tiles, and how A and B
-//! are read: `k` where k is consecutive, `m` or `n` where rows or columns are. `any` comes before kernels for any alignment.
+//! The kernels of the family that the library launches. A name says the type, the tile with its k-tiles, and how A and
+//! B are read: `k` where k is consecutive, `m` or `n` where rows or columns are. `any` comes before kernels for any
+//! alignment.
 //!
 //! Kernels are compiled for sm_80, whose text newer GPUs run, too. [`F64_SM90`] alone is for Hopper, which has larger
 //! instructions for f64. Kernels for f16 are not derived from those for bf16: sm_80 has no instruction that widens a
-//! bf16. The number at the end of a line is the share of the tensor cores' peak that a large problem reaches, measured on
-//! an H100.
+//! bf16. The number at the end of a line is the share of the tensor cores' peak that a large problem reaches, measured
+//! on an H100.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]

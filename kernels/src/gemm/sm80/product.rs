@@ -154,8 +154,8 @@ impl<
 /// A thread's accumulators of `BN` blocks side by side.
 type RowOfBlocks<I, const BN: usize> = (<I as Arithmetic>::Accumulators, Mode<BN, 1>);
 
-/// Multiplies a load of A by those of B. A part of all blocks comes before the next part, which has to wait for the same
-/// accumulators.
+/// Multiplies a load of A by those of B. A part of all blocks comes before the next part, which has to wait for the
+/// same accumulators.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn multiply_row<I: Arithmetic, const BN: usize>(

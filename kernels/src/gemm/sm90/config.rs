@@ -1,5 +1,5 @@
-//! What a kernel's type says: elements, majors, tile, stages, cluster, consumers and epilogue tile; and what follows from
-//! them.
+//! What a kernel's type says: elements, majors, tile, stages, cluster, consumers and epilogue tile; and what follows
+//! from them.
 
 use core::marker::PhantomData;
 
@@ -33,10 +33,11 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// assert_eq!(Kernel::THREADS, 384);
 /// ```
 ///
-/// `T` is the type of A, B and C. `JA` and `JB` say whether A and B (as (n, k)) are K-major. `JC` is `KMajor` for a row-major
-/// C, and `MnMajor` for a column-major one, which can only be overwritten, by TMA. `Tl` is the tile, `St` the stages of the
-/// pipeline, two at least. `Cl` is the cluster: with a `K` of 2, each of its two blocks multiplies every other k-tile of the
-/// same tile, and finishes the rows of one of its two cooperative consumers. `Co` is the consumers, `Ep` the epilogue tile.
+/// `T` is the type of A, B and C. `JA` and `JB` say whether A and B (as (n, k)) are K-major. `JC` is `KMajor` for a
+/// row-major C, and `MnMajor` for a column-major one, which can only be overwritten, by TMA. `Tl` is the tile, `St` the
+/// stages of the pipeline, two at least. `Cl` is the cluster: with a `K` of 2, each of its two blocks multiplies every
+/// other k-tile of the same tile, and finishes the rows of one of its two cooperative consumers. `Co` is the consumers,
+/// `Ep` the epilogue tile.
 ///
 /// A configuration that cannot work does not compile:
 ///
@@ -319,7 +320,8 @@ pub const fn box_c<C: Config>() -> TmaBox {
     epilogue_subtiles::tma_box::<C>()
 }
 
-/// Whether a kernel with this epilogue can write partial output. An epilogue that reads operands leaves no registers for it.
+/// Whether a kernel with this epilogue can write partial output. An epilogue that reads operands leaves no registers
+/// for it.
 pub const fn writes_partials<Epi: Epilogue>() -> bool {
     EpilogueOperands::<Epi>::ARE_NONE
 }
@@ -333,8 +335,8 @@ pub const fn runs_fixup<C: Config, Epi: Epilogue>() -> bool {
         && writes_partials::<Epi>()
 }
 
-/// Whether a kernel with this epilogue can stream tiles. Where it does not, that costs up to 1.7 % with 128 columns, and
-/// nothing that shows with fewer.
+/// Whether a kernel with this epilogue can stream tiles. Where it does not, that costs up to 1.7 % with 128 columns,
+/// and nothing that shows with fewer.
 pub const fn streams_tiles<C: Config, Epi: Epilogue>() -> bool {
     C::Tile::N < 128 && runs_fixup::<C, Epi>()
 }

@@ -1,14 +1,14 @@
 //! The way of a consumer's accumulators to C: in epilogue subtiles, each through shared memory.
 //!
-//! Usually TMA takes the subtiles from there while the block goes on: [`EpilogueSubtiles::store_by_tma`], all unrolled. A
-//! consumer that is alone in its block mostly has one tile, and nothing to go on with: its threads store the subtiles
+//! Usually TMA takes the subtiles from there while the block goes on: [`EpilogueSubtiles::store_by_tma`], all unrolled.
+//! A consumer that is alone in its block mostly has one tile, and nothing to go on with: its threads store the subtiles
 //! themselves, which ends sooner: [`StoreMajor::store`]. Where TMA cannot store C, they store words of 4 bytes:
-//! [`EpilogueSubtiles::store_unaligned`]. Where old C is read, [`EpilogueSubtiles::update`] does all of it. That is a loop at run time, because it is used less, and unrolled it would be
-//! half of each kernel's code. Registers have no index at run time, so each turn of the loop works on the first ones and
-//! then moves the rest up.
+//! [`EpilogueSubtiles::store_unaligned`]. Where old C is read, [`EpilogueSubtiles::update`] does all of it. That is a
+//! loop at run time, because it is used less, and unrolled it would be half of each kernel's code. Registers have no
+//! index at run time, so each turn of the loop works on the first ones and then moves the rest up.
 //!
-//! This file and `config` refer to each other: a configuration's major of C is a [`StoreMajor`], which stores the subtiles of a
-//! configuration.
+//! This file and `config` refer to each other: a configuration's major of C is a [`StoreMajor`], which stores the
+//! subtiles of a configuration.
 
 use core::marker::PhantomData;
 
@@ -31,8 +31,8 @@ use crate::gemm::epilogue::{self, Epilogue, EpilogueOperands};
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupOrigin, WARP_ROWS};
 
-/// Columns of a consumer's subtiles that have room at a time, in `left` bytes of shared memory for all consumers: 128, or
-/// half of that as often as it takes, but a subtile at least.
+/// Columns of a consumer's subtiles that have room at a time, in `left` bytes of shared memory for all consumers: 128,
+/// or half of that as often as it takes, but a subtile at least.
 pub(super) const fn columns_that_fit<C: Config>(left: usize) -> usize {
     let mut columns = 128;
     while buffer_bytes::<C>(columns) > left && columns > C::EPI_N {
@@ -76,8 +76,8 @@ impl<C: Config> SubtileBuffer<C> {
     }
 }
 
-/// How a subtile lies in shared memory: in lines along rows, or along columns where C is column-major. A line is a row of
-/// the subtile, or the part of a column that a warp has.
+/// How a subtile lies in shared memory: in lines along rows, or along columns where C is column-major. A line is a row
+/// of the subtile, or the part of a column that a warp has.
 #[derive(Clone, Copy)]
 struct SubtileLayout<C>(PhantomData<C>);
 
@@ -121,7 +121,8 @@ pub(super) const fn tma_box<C: Config>() -> TmaBox {
     SharedSubtile::<C>::tile_box(4)
 }
 
-/// How the subtiles lie in shared memory that are there at a time, one behind the other, where C is row-major: as one tile.
+/// How the subtiles lie in shared memory that are there at a time, one behind the other, where C is row-major: as one
+/// tile.
 #[derive(Clone, Copy)]
 struct StagedLayout<C>(PhantomData<C>);
 
@@ -157,8 +158,8 @@ type TurnLines = Tv<L!((16, 2, 4):(1@1, 4@0, 16@0)), L!((4, 2):(1@0, 8@0))>;
 /// The first element of rows, for each lane.
 type FirstElement = Tv<L!(32:0@0), L!(1:1@1)>;
 
-/// Who stores what of a subtile: each thread 16 bytes of a row, neighbours side by side, so that a warp stores whole rows at
-/// once.
+/// Who stores what of a subtile: each thread 16 bytes of a row, neighbours side by side, so that a warp stores whole
+/// rows at once.
 type Rows<C> = Tv<RowThreads<C>, RowValues<C>, 8>;
 
 /// The threads of [`Rows`]: a warp's threads are at as many of its rows as have 256 elements.
@@ -283,8 +284,8 @@ impl<C: Config> EpilogueSubtiles<C> {
         };
         let at = |v| places().bound().coordinate(v);
         let to = |subtile: u32| self.rows.local_tile::<C::SubtileC>((0u32, subtile));
-        // The tile before stores its own subtiles. Here they go below C, where TMA stores nothing: a branch around the store
-        // would take longer for all others.
+        // The tile before stores its own subtiles. Here they go below C, where TMA stores nothing: a branch around the
+        // store would take longer for all others.
         let below = self.rows.extent()[0];
         let first_own = self.first_own();
         for subtile in 0..const { C::Tile::N / C::EPI_N } {
@@ -342,8 +343,8 @@ impl<C: Config> EpilogueSubtiles<C> {
         SharedTile::from_shared(self.buffer.0.offset(start as i64))
     }
 
-    /// The same subtiles for [`update`](Self::update), where TMA has stored others from the buffer before. The running warp
-    /// then uses only the part of the buffer from which its own rows were stored.
+    /// The same subtiles for [`update`](Self::update), where TMA has stored others from the buffer before. The running
+    /// warp then uses only the part of the buffer from which its own rows were stored.
     #[inline(always)]
     pub(super) fn after_tma(self) -> Self {
         if lane_idx().is_first() {
@@ -392,8 +393,8 @@ impl<C: Config> EpilogueSubtiles<C> {
             next_old = old_of(0);
         }
         for turn in 0..turns {
-            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
-            // and another's; the rest as promised by the caller.
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's
+            // accesses and another's; the rest as promised by the caller.
             unsafe {
                 let in_shared = tile.tensor();
                 let lines = in_shared.partition::<TurnLines>(thread);
@@ -430,7 +431,8 @@ impl<C: Config> EpilogueSubtiles<C> {
         }
     }
 
-    /// `C = accumulators`, after the epilogue, in words of 4 bytes. C's rows may begin anywhere, and are `ld` elements apart.
+    /// `C = accumulators`, after the epilogue, in words of 4 bytes. C's rows may begin anywhere, and are `ld` elements
+    /// apart.
     ///
     /// # Safety
     /// No other thread may use the rows and the buffer.
@@ -528,8 +530,8 @@ impl<C: Config> EpilogueSubtiles<C> {
 
 /// A major of C, and how a consumer's threads store accumulators in such a C.
 pub trait StoreMajor: Major {
-    /// `C = accumulators`, 16 bytes at a time, after the epilogue. C's rows, or columns, must be multiples of 16 bytes apart,
-    /// and begin and end at one.
+    /// `C = accumulators`, 16 bytes at a time, after the epilogue. C's rows, or columns, must be multiples of 16 bytes
+    /// apart, and begin and end at one.
     ///
     /// # Safety
     /// No other thread may use the rows and the buffer.
@@ -551,12 +553,13 @@ impl StoreMajor for KMajor {
         let count = const { C::Tile::N / C::EPI_N };
         // All at once, where there is room for all.
         let together = if count <= staged { count } else { 1 };
-        // The tile before stores its own subtiles. Here they go below C, where nothing is stored: no branch is as short.
+        // The tile before stores its own subtiles. Here they go below C, where nothing is stored: no branch is as
+        // short.
         let [below, _] = tiles::<C::SubtileC>(rows.extent());
         let first_own = subtiles.first_own();
         for first in (0..count).step_by(together) {
-            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's accesses
-            // and another's; the rest as promised by the caller.
+            // SAFETY: each warp touches only the 16 rows whose accumulators it has, and its lanes meet between one's
+            // accesses and another's; the rest as promised by the caller.
             unsafe {
                 if first >= staged {
                     sync_warp();

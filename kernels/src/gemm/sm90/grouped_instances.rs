@@ -1,5 +1,5 @@
-//! The kernels of the family for batches and groups of products. Names are those of [`instances`](super::instances), with
-//! the operation in front of what follows the type:
+//! The kernels of the family for batches and groups of products. Names are those of [`instances`](super::instances),
+//! with the operation in front of what follows the type:
 //!
 //! | operation | |
 //! |---|---|

@@ -63,7 +63,8 @@ pub type ScatteredArguments<T> = (
     NamedRows,
 );
 
-/// The arguments of a kernel whose columns are gates and ups: maps of A, B and C, C, the arguments, alpha and the groups.
+/// The arguments of a kernel whose columns are gates and ups: maps of A, B and C, C, the arguments, alpha and the
+/// groups.
 pub type SwigluArguments<T> = (
     TensorMap,
     TensorMap,
@@ -97,8 +98,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub consumers: u32,
     /// Whether they are ping-pong.
     pub is_pingpong: bool,
-    /// Whether it can only overwrite a C of its type, by TMA. Consumers of several M atoms have no registers for anything
-    /// else, and a column-major C is not read.
+    /// Whether it can only overwrite a C of its type, by TMA. Consumers of several M atoms have no registers for
+    /// anything else, and a column-major C is not read.
     pub overwrites_only: bool,
     /// Epilogue subtiles of a consumer that have room in shared memory at a time.
     pub staged_subtiles: usize,
@@ -108,8 +109,8 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub runs_fixup: bool,
     /// Whether its blocks can stream tiles.
     pub streams_tiles: bool,
-    /// Whether C is column-major, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`. Then A, B and C stand here for Bᵀ, Aᵀ and
-    /// Cᵀ.
+    /// Whether C is column-major, so that a row-major C is computed as `Cᵀ = Bᵀ·Aᵀ`. Then A, B and C stand here for Bᵀ,
+    /// Aᵀ and Cᵀ.
     pub transposed: bool,
     /// The boxes of the tensor maps of A, B and C.
     pub boxes: [TmaBox; 3],
@@ -152,8 +153,8 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
 }
 
 impl<T, Epi, A> Instance<T, Epi, A> {
-    /// A pair for A and B, or for C's rows and columns, in the order in which the kernel has them: exchanged if it computes
-    /// Cᵀ. The same call brings the kernel's order back to the problem's.
+    /// A pair for A and B, or for C's rows and columns, in the order in which the kernel has them: exchanged if it
+    /// computes Cᵀ. The same call brings the kernel's order back to the problem's.
     pub fn oriented<What>(&self, [first, second]: [What; 2]) -> [What; 2] {
         if self.transposed {
             [second, first]
@@ -177,7 +178,8 @@ impl<T, Epi, A> Instance<T, Epi, A> {
         self.cluster[0] * self.cluster[1]
     }
 
-    /// Whether a cluster's tiles are all in one row, or all in one column. Then its blocks have only one operand in common.
+    /// Whether a cluster's tiles are all in one row, or all in one column. Then its blocks have only one operand in
+    /// common.
     pub const fn is_in_line(&self) -> bool {
         matches!(self.cluster, [1, _] | [_, 1])
     }
@@ -211,8 +213,8 @@ impl<T, Epi, A> Instance<T, Epi, A> {
 }
 
 impl Args {
-    /// For A (m, k) and B (k, n), by a kernel of configuration `C` with whole boxes of A: no splits, and no TMA store to the
-    /// C whose rows are `ldc` elements apart.
+    /// For A (m, k) and B (k, n), by a kernel of configuration `C` with whole boxes of A: no splits, and no TMA store
+    /// to the C whose rows are `ldc` elements apart.
     pub const fn new<C: Config>([m, n, k]: [i32; 3], ldc: i64) -> Self {
         let tile = [C::Tile::M as u32, C::Tile::N as u32];
         let cluster = [C::Cluster::M as u32, C::Cluster::N as u32];

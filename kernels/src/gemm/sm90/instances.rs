@@ -1,15 +1,16 @@
-//! The kernels of the family that the library launches, each in a module of its own, so that a first launch compiles one
-//! kernel. One declaration gives a kernel's configuration, its name and its [`Instance`].
+//! The kernels of the family that the library launches, each in a module of its own, so that a first launch compiles
+//! one kernel. One declaration gives a kernel's configuration, its name and its [`Instance`].
 //!
 //! A name says the type, the tile, the cluster and the consumers: `bf16_128x256x64_2x1_coop`. Consumers are `coop` (two
-//! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A cluster
-//! `1x1x2` has two blocks at the same tile. A suffix such as `_km` gives the majors of A and B where one is not K-major. A third
-//! letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 columns
-//! are rows of a row-major C. At the end stands what is fused: `linear` (bias and residual), or an activation after it.
+//! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A
+//! cluster `1x1x2` has two blocks at the same tile. A suffix such as `_km` gives the majors of A and B where one is not
+//! K-major. A third letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so
+//! that the tile's 160 columns are rows of a row-major C. At the end stands what is fused: `linear` (bias and
+//! residual), or an activation after it.
 //!
-//! Kernels for f16 have the same PTX as those for bf16 but for the format's name. They are not compiled: `also` has their
-//! PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is compiled
-//! for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
+//! Kernels for f16 have the same PTX as those for bf16 but for the format's name. They are not compiled: `also` has
+//! their PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is
+//! compiled for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
@@ -26,7 +27,8 @@ use crate::gemm::config::{
 };
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
-/// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster, consumers`.
+/// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster,
+/// consumers`.
 macro_rules! instances {
     (plain $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
@@ -72,8 +74,8 @@ macro_rules! instances {
     };
 }
 
-/// Kernels of an element type with an epilogue; under which condition they are compiled for the GPU, and which other kernels'
-/// PTX is derived from theirs.
+/// Kernels of an element type with an epilogue; under which condition they are compiled for the GPU, and which other
+/// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty,

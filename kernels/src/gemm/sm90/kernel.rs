@@ -77,11 +77,11 @@ pub unsafe fn gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
 /// [`gemm`] of many products of the same n and k: of a batch, or of groups of rows.
 ///
 /// # Safety
-/// As [`gemm`]. The maps must have three dimensions. The third one is along the groups, or has one matrix that all groups
-/// share, as `groups` says. Consumers of several M atoms need a C that TMA can store, old elements that are not read, and
-/// groups without sizes. `args` must have the extents and the k-tiles of each product, but for the rows of groups that
-/// lie in one A: `m` is then that of A. There must be neither splits, nor partial output, nor slots. There must be a size
-/// for each group, unless there are none.
+/// As [`gemm`]. The maps must have three dimensions. The third one is along the groups, or has one matrix that all
+/// groups share, as `groups` says. Consumers of several M atoms need a C that TMA can store, old elements that are not
+/// read, and groups without sizes. `args` must have the extents and the k-tiles of each product, but for the rows of
+/// groups that lie in one A: `m` is then that of A. There must be neither splits, nor partial output, nor slots. There
+/// must be a size for each group, unless there are none.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
@@ -188,8 +188,8 @@ pub unsafe fn scattered_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     };
 }
 
-/// [`grouped_gemm`] whose columns are gates and ups by turns: C is `silu(alpha·gate) · (alpha·up)`, and has half as many
-/// columns. `H` is the configuration `C` with half the columns.
+/// [`grouped_gemm`] whose columns are gates and ups by turns: C is `silu(alpha·gate) · (alpha·up)`, and has half as
+/// many columns. `H` is the configuration `C` with half the columns.
 ///
 /// # Safety
 /// As [`grouped_gemm`]. The map of C, `c` and the output's extent are those of the C with half as many columns.
@@ -345,8 +345,8 @@ fn consume<C, S, M, St>(
     store.drain();
 }
 
-/// Whether the group has rows for this consumer in a work tile. In a group's last tile, often only the first of two consumers
-/// has rows. The other one then multiplies nothing.
+/// Whether the group has rows for this consumer in a work tile. In a group's last tile, often only the first of two
+/// consumers has rows. The other one then multiplies nothing.
 #[inline(always)]
 fn has_rows<C: Config, S: TileScheduler>(
     scheduler: &S,
@@ -583,8 +583,8 @@ impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<'_, C
 type Atoms<C> = <<C as Config>::Consumers as Consumers>::Atoms<AtomFragment<<C as Config>::Mma>>;
 
 impl<C: Config> Storage<C> {
-    /// Prepares the barriers, lets the cluster meet, and claims its slot. A launch begins while the kernel before it ends:
-    /// until `grid_dependency_wait` it may only prefetch.
+    /// Prepares the barriers, lets the cluster meet, and claims its slot. A launch begins while the kernel before it
+    /// ends: until `grid_dependency_wait` it may only prefetch.
     #[inline(always)]
     fn prepare(
         &self,
@@ -595,8 +595,8 @@ impl<C: Config> Storage<C> {
         (warp, warpgroup, thread): (WarpIdx, WarpgroupIdx, WarpgroupThread),
     ) {
         let clustered = const { C::Cluster::BLOCKS > 1 };
-        // The next kernel may start where this one's blocks have ended. Each of its roles waits before it reads or writes,
-        // as the roles here do. Slots are claimed before.
+        // The next kernel may start where this one's blocks have ended. Each of its roles waits before it reads or
+        // writes, as the roles here do. Slots are claimed before.
         if !scheduler.claims_slot() {
             launch_dependents();
         }
@@ -610,8 +610,8 @@ impl<C: Config> Storage<C> {
         if clustered {
             cluster_arrive_relaxed();
         }
-        // The operands' beginnings are on their way to the L2 cache while the kernel before this one ends, and the block
-        // meets.
+        // The operands' beginnings are on their way to the L2 cache while the kernel before this one ends, and the
+        // block meets.
         let [beginnings_a, beginnings_b] = args.prefetch;
         // SAFETY: the launcher promises that these rows exist.
         unsafe {
@@ -647,8 +647,8 @@ impl<C: Config> Storage<C> {
             if C::Cluster::K > 1 {
                 self.dsmem.buffer().init();
             }
-            // Whether or not a slot is claimed: the compiler would give a branch that only this thread takes a cluster barrier
-            // of its own.
+            // Whether or not a slot is claimed: the compiler would give a branch that only this thread takes a cluster
+            // barrier of its own.
             if C::Cluster::TILES > 1 {
                 self.slot.init();
             }
@@ -661,8 +661,8 @@ impl<C: Config> Storage<C> {
         if warp.is_first() && elect_one() {
             self.slot.expect();
             if cluster_rank().is_first() {
-                // SAFETY: the launcher promises a slot for each cluster. The next launch begins after `launch_dependents`,
-                // which no thread calls before its cluster received the slot.
+                // SAFETY: the launcher promises a slot for each cluster. The next launch begins after
+                // `launch_dependents`, which no thread calls before its cluster received the slot.
                 unsafe {
                     let slot = args.scheduler.affinity.claim();
                     self.slot.broadcast(slot, C::Cluster::TILES);

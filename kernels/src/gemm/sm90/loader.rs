@@ -1,5 +1,5 @@
-//! The TMA loader: each block of a cluster loads its share of the k-tiles that it has in common with its neighbours, and
-//! multicasts it to them.
+//! The TMA loader: each block of a cluster loads its share of the k-tiles that it has in common with its neighbours,
+//! and multicasts it to them.
 
 use cutlet_device::cluster_rank;
 use cutlet_device::collective::Filling;

@@ -1,5 +1,5 @@
-//! Partial output: accumulators written in f32, as partials that another kernel adds, or as a C of f32, where they may be
-//! added to what is there.
+//! Partial output: accumulators written in f32, as partials that another kernel adds, or as a C of f32, where they may
+//! be added to what is there.
 
 use core::marker::PhantomData;
 
@@ -66,8 +66,9 @@ pub(super) unsafe fn write_partials<C: Config>(
 
 /// Writes them to a matrix, `WIDTH` at a time.
 ///
-/// It is a loop at run time over epilogue subtiles: it is used less than the code around it, and unrolled it would be up to
-/// a third of a kernel. Registers have no index at run time, so each turn writes the first ones and then moves the rest up.
+/// It is a loop at run time over epilogue subtiles: it is used less than the code around it, and unrolled it would be
+/// up to a third of a kernel. Registers have no index at run time, so each turn writes the first ones and then moves
+/// the rest up.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn write_to<C: Config, const ORDER: usize, const WIDTH: usize>(
@@ -94,8 +95,8 @@ fn write_to<C: Config, const ORDER: usize, const WIDTH: usize>(
     }
 }
 
-/// Which accumulators of a subtile are a thread's, counted from its first: pairs of two rows, in turns. They are never in a
-/// fragment of their own.
+/// Which accumulators of a subtile are a thread's, counted from its first: pairs of two rows, in turns. They are never
+/// in a fragment of their own.
 #[derive(Clone, Copy)]
 struct SubtileValues<C>(PhantomData<C>);
 

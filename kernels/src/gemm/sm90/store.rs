@@ -43,8 +43,8 @@ where
     Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler,
 {
-    /// Whether a consumer's threads store C themselves instead of TMA. A consumer that is alone in its block mostly has one
-    /// tile, and nothing to multiply while TMA stores.
+    /// Whether a consumer's threads store C themselves instead of TMA. A consumer that is alone in its block mostly has
+    /// one tile, and nothing to multiply while TMA stores.
     const THREADS_STORE: bool =
         C::Consumers::WARPGROUPS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE;
 
@@ -90,8 +90,8 @@ where
         group.to_c + i64::from(group.first_row) * self.args.output.ldc
     }
 
-    /// How many of the running warp's rows of an M atom are the group's, if TMA would overwrite others, which are the next
-    /// group's. The warp's threads store such rows themselves.
+    /// How many of the running warp's rows of an M atom are the group's, if TMA would overwrite others, which are the
+    /// next group's. The warp's threads store such rows themselves.
     #[inline(always)]
     fn last_rows(&self, atom: &AtomRows<C>, group: GroupOrigin) -> Option<i32> {
         let threads_can = const { C::Consumers::M_ATOMS == 1 && !Self::THREADS_STORE };
@@ -120,8 +120,8 @@ where
         })
     }
 
-    /// Whether partial output is written, or the fixup runs. One branch for both: most launches do neither, and wait for the
-    /// answer. Groups have neither.
+    /// Whether partial output is written, or the fixup runs. One branch for both: most launches do neither, and wait
+    /// for the answer. Groups have neither.
     #[inline(always)]
     fn has_partials(&self, work: WorkTile) -> bool {
         if S::IS_GROUPED {
@@ -152,8 +152,8 @@ where
             atom: (m_atom::<C>(self.consumer, nth), 0),
             thread: self.thread,
         };
-        // SAFETY: the launcher promises room for the partial output. These rows are this consumer's, or another tile's whose
-        // accumulators are the same.
+        // SAFETY: the launcher promises room for the partial output. These rows are this consumer's, or another tile's
+        // whose accumulators are the same.
         unsafe {
             write_partials::<C>(
                 accumulators,
@@ -233,8 +233,8 @@ where
         let own = tile_origin::<C::TileC>((work.row, work.column));
         let rows = self.atom_rows(&tile, nth);
         let subtiles = EpilogueSubtiles::<C>::new(self.buffer, rows, own, self.thread);
-        // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this consumer's,
-        // and so is the buffer.
+        // SAFETY: the launcher promises that the map and C's memory are C. The tile's own of these rows are this
+        // consumer's, and so is the buffer.
         unsafe {
             if self.updates {
                 if epilogue.reads_old() {

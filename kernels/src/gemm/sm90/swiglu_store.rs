@@ -1,4 +1,5 @@
-//! The store of a product whose columns are gates and ups by turns: `silu(gate) · up` goes to a C of half as many columns.
+//! The store of a product whose columns are gates and ups by turns: `silu(gate) · up` goes to a C of half as many
+//! columns.
 //!
 //! A thread has accumulators of neighbouring columns in pairs, so each gate meets its up in registers. The results of a
 //! row then lie in the lanes of a quad one by one. Two exchanges bring neighbours together, as a `wgmma` of half the

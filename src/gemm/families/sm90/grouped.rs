@@ -21,8 +21,8 @@ use crate::{Matrix, Result};
 /// A kernel for groups.
 pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T>>;
 
-/// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands, or
-/// something is fused.
+/// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands,
+/// or something is fused.
 pub fn grouped<T: Sixteen>(
     stream: &Stream,
     problem: &Problem<'_, T>,
@@ -175,8 +175,8 @@ impl Estimate {
         let elements = (self.rows + self.columns) * self.length + self.rows * self.columns;
         let bytes = 2.0 * elements * self.groups;
         let (computing, memory) = (rounds * tile, bytes / self.memory_rate);
-        // They slow each other down if they take about the same time, as in the model of a single product. Where memory takes
-        // longer, that also tells the kernels apart.
+        // They slow each other down if they take about the same time, as in the model of a single product. Where memory
+        // takes longer, that also tells the kernels apart.
         (computing.powi(4) + memory.powi(4)).sqrt().sqrt() + LAUNCH
     }
 }

@@ -53,8 +53,8 @@ impl<T: Sixteen> Launch<T, T> for SwigluLaunch<T> {
             true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
             false => map_a,
         };
-        // SAFETY: the maps describe the matrices, which were checked against their memory. C has half as many columns as B,
-        // overlaps neither A nor B, and is borrowed mutably. There is a size for each group, if there are any.
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C has half as many columns
+        // as B, overlaps neither A nor B, and is borrowed mutably. There is a size for each group, if there are any.
         unsafe {
             let all = (
                 map_a,

@@ -1,5 +1,5 @@
-//! Copies to a stage through registers: a thread reads its part of a k-tile while the one before is multiplied, and writes
-//! it to the stage later.
+//! Copies to a stage through registers: a thread reads its part of a k-tile while the one before is multiplied, and
+//! writes it to the stage later.
 
 use core::marker::PhantomData;
 
@@ -15,8 +15,8 @@ use crate::gemm::multistage::instance::Read;
 /// The most elements that a thread holds of a k-tile.
 const MOST_LOADS: usize = 32;
 
-/// Copies of single elements through registers. They are those of elements of less than 4 bytes, which `cp.async` cannot
-/// copy.
+/// Copies of single elements through registers. They are those of elements of less than 4 bytes, which `cp.async`
+/// cannot copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Loads<T, J, L, W, const THREADS: usize>(PhantomData<(T, J, L, W)>);
 
@@ -75,8 +75,8 @@ where
     }
 }
 
-/// Copies of a K-major operand of f32 to a stage of layout `L` in which mn is consecutive, by `THREADS` threads. They go
-/// through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of four.
+/// Copies of a K-major operand of f32 to a stage of layout `L` in which mn is consecutive, by `THREADS` threads. They
+/// go through registers: a thread reads 16 bytes along k, and writes four elements. k must be a multiple of four.
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<L, const THREADS: usize>(PhantomData<L>);
 

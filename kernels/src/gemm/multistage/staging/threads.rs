@@ -102,8 +102,8 @@ const fn least(a: i64, b: i64) -> i64 {
     if a < b { a } else { b }
 }
 
-/// The thread-value layout of copies of single elements. A warp has up to 16 elements of a line, so that it reads whole sectors, of
-/// two lines or more.
+/// The thread-value layout of copies of single elements. A warp has up to 16 elements of a line, so that it reads whole
+/// sectors, of two lines or more.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementCopy<J, L, const THREADS: usize>(PhantomData<(J, L)>);
 

@@ -8,8 +8,8 @@ use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width, ea
 use super::{Arithmetic, BlockOfC, Lines};
 use crate::gemm::sm80::config::StageSwizzle;
 
-/// A load has 8 rows and 8 k. A thread reads two neighbours along k, and the instruction of part `n` multiplies neighbour
-/// `n` of each. So its four k are every other one.
+/// A load has 8 rows and 8 k. A thread reads two neighbours along k, and the instruction of part `n` multiplies
+/// neighbour `n` of each. So its four k are every other one.
 impl Arithmetic for Mma884F64 {
     type Element = f64;
     type Acc = f64;

@@ -20,8 +20,8 @@ by_elements! {
     Mma1688F64: f64, swizzle StageSwizzle, k [2, 1], core::convert::identity;
 }
 
-/// A lane reads two neighbours along k of two rows, or columns. The rows that are loaded at the same time are four apart,
-/// which the swizzle brings to different banks.
+/// A lane reads two neighbours along k of two rows, or columns. The rows that are loaded at the same time are four
+/// apart, which the swizzle brings to different banks.
 impl Lines<Mma1688F64> for KMajor {
     type Swizzle<const MN: usize, const K: usize> = StageSwizzle<f64, Self, MN, K>;
     const LANES: [Layout; 2] = [<L!((4, 2, 4):(2@1, 4@0, 1@0))>::LAYOUT; 2];

@@ -40,7 +40,8 @@ fn rounded([a, b, c, d]: [u32; 4]) -> [u32; 4] {
 
 /// The number rounded to tf32, ties away from zero. The instruction ignores the bits that tf32 lacks.
 ///
-/// Half of the last place of tf32 is added, which keeps NaN and infinities. `cvt.rna` would take longer than the product.
+/// Half of the last place of tf32 is added, which keeps NaN and infinities. `cvt.rna` would take longer than the
+/// product.
 #[inline(always)]
 fn round(number: u32) -> u32 {
     let power = f32::from_bits(number & SIGN_AND_EXPONENT);
@@ -52,8 +53,8 @@ const SIGN_AND_EXPONENT: u32 = 0xFF80_0000;
 /// Half of the last place of tf32's fraction, which has 10 bits.
 const HALF_OF_TF32S_LAST_PLACE: f32 = 1.0 / 2048.0;
 
-/// Products of `f32`, each of which is taken as the sum of two tf32: a big one, and a small one, which is what the big one
-/// lacks. The product of the small ones is left out.
+/// Products of `f32`, each of which is taken as the sum of two tf32: a big one, and a small one, which is what the big
+/// one lacks. The product of the small ones is left out.
 ///
 /// Tensor cores round sums towards zero. So they add the products of one step, and f32 additions add the steps.
 #[derive(Clone, Copy, Debug)]
