@@ -2,6 +2,7 @@
 //!
 //! The conversions of the `half` crate work in a kernel too, but take many instructions.
 
+use crate::Shuffle;
 use half::{bf16, f16};
 
 use crate::DeviceData;
@@ -15,7 +16,7 @@ use crate::DeviceData;
 /// let sum = bf16::from_f32(1.5).to_f32() + 1.0 / 512.0;
 /// assert_eq!(bf16::pair_from_f32([sum, 2.0]), [bf16::from_f32(1.5), bf16::from_f32(2.0)]);
 /// ```
-pub trait Float: DeviceData {
+pub trait Float: DeviceData + Shuffle {
     /// The same value as `f32`.
     fn to_f32(self) -> f32;
 

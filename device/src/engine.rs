@@ -88,4 +88,4 @@ macro_rules! tile_index {
         }
     )+};
 }
-tile_index!(BlockCoord, ClusterRank);
+tile_index!(BlockCoord, ClusterRank, WarpIdx);

@@ -72,6 +72,12 @@ impl LaneIdx {
     pub const fn lanes_below(self) -> u32 {
         (1 << self.0) - 1
     }
+
+    /// Whether the index has bit `bit`, which tells the two lanes of an exchange apart.
+    #[inline(always)]
+    pub const fn has_bit(self, bit: u32) -> bool {
+        self.0 >> bit & 1 != 0
+    }
 }
 
 impl BlockCoord {

@@ -81,9 +81,7 @@ impl<T: Float + Default> Word<T> for Pair<T> {
     #[inline(always)]
     fn number(self, nth: usize) -> f32 {
         const { assert!(size_of::<T>() == 2, "a pair has numbers of 16 bits") };
-        let half = (self.bits >> (16 * nth)) as u16;
-        // SAFETY: both have 16 bits, of which each value is a number.
-        unsafe { core::mem::transmute_copy::<u16, T>(&half) }.to_f32()
+        T::from_bits(self.bits >> (16 * nth) & 0xffff).to_f32()
     }
 }
 

@@ -65,10 +65,18 @@ pub trait Shape {
     type Sums: StaticLayout;
     /// The thread that stores each of them.
     type OfSums: ThreadValue;
+    /// The sums of a warp: (1, sums).
+    type OfWarp: StaticLayout;
+    /// A lane's sums of a warp, which are all.
+    type OfLane: ThreadValue;
+    /// The sums of all warps: (warps, sums).
+    type OfWarps: StaticLayout;
+    /// A thread's sums of all warps, which are those of an element of C.
+    type OfElement: ThreadValue;
 }
 
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident: $vectors:literal vectors, k $k:literal, $columns:literal columns by $step:literal,
+    ($(#[$doc:meta])* $name:ident: $vectors:literal vectors, $sums:literal sums, k $k:literal, $columns:literal columns by $step:literal,
         $each:literal apart, width $width:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
@@ -84,24 +92,28 @@ macro_rules! shape {
             type Columns = L!($columns:1);
             type Sums = L!((8, $vectors):(1@0, 1@1));
             type OfSums = Tv<L!((8, $vectors):(1@0, 1@1)), L!(1:1@0)>;
+            type OfWarp = L!((1, $sums):(1@0, 1@1));
+            type OfLane = Tv<L!(1:1@0), L!($sums:1@1)>;
+            type OfWarps = L!((8, $sums):(1@0, 1@1));
+            type OfElement = Tv<L!($sums:1@1), L!(8:1@0)>;
         }
     };
 }
 shape! {
     /// Eight neighbours an access, one vector.
-    Eights1: 1 vectors, k 2048, 8 columns by 1, 8 apart, width 8
+    Eights1: 1 vectors, 8 sums, k 2048, 8 columns by 1, 8 apart, width 8
 }
 shape! {
     /// Four neighbours an access, one vector.
-    Fours1: 1 vectors, k 1024, 4 columns by 1, 4 apart, width 4
+    Fours1: 1 vectors, 8 sums, k 1024, 4 columns by 1, 4 apart, width 4
 }
 shape! {
     /// Rows that begin anywhere, one vector.
-    Ones1: 1 vectors, k 512, 2 columns by 256, 1 apart, width 1
+    Ones1: 1 vectors, 8 sums, k 512, 2 columns by 256, 1 apart, width 1
 }
 shape! {
     /// Rows that begin anywhere, four vectors.
-    Ones4: 4 vectors, k 512, 2 columns by 256, 1 apart, width 1
+    Ones4: 4 vectors, 32 sums, k 512, 2 columns by 256, 1 apart, width 1
 }
 
 /// The most vectors of a shape.
@@ -155,7 +167,7 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
         multiply_add::<S, T>(&mut sums, &of_matrix, &of_vectors);
     }
 
-    if let Some(sum) = add_up(sums, of_warps) {
+    if let Some(sum) = add_up::<S>(&sums, of_warps) {
         let to = c
             .local_tile::<S::Sums>((row_tile, vector_tile))
             .partition_partial::<S::OfSums>(thread_idx());
@@ -188,29 +200,32 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
 /// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's
 /// index gets it.
 #[inline(always)]
-fn add_up<L: StaticLayout>(sums: Fragment<f32, L>, of_warps: WarpSums) -> Option<f32> {
+fn add_up<S: Shape>(sums: &Fragment<f32, S::Sums>, of_warps: WarpSums) -> Option<f32> {
     const {
         assert!(
-            L::SIZE <= ROWS * MOST_VECTORS,
+            S::Sums::SIZE <= ROWS * MOST_VECTORS,
             "each warp has a place for each sum"
         )
     }
-    let place = |warp: u32, at: u32| i64::from(warp * const { L::SIZE as u32 } + at);
-    each::<L>(|at| {
-        let sum = warp_sum(sums.get(at));
-        if lane_idx().is_first() {
-            // SAFETY: each warp has a place for each sum.
-            unsafe { of_warps.store(place(warp_idx().get(), at as u32), sum) };
-        }
-    });
+    let count = const { S::Sums::SIZE as i32 };
+    let rows = RowMajor::new([WARPS as i32, count], i64::from(count));
+    // SAFETY: there is a place for each sum of each warp.
+    let of_warps = unsafe { Tensor::new(*of_warps, rows) };
+    let of_block = sums.map(|_, sum| warp_sum(sum));
+    if lane_idx().is_first() {
+        of_warps
+            .local_tile::<S::OfWarp>((warp_idx(), 0u32))
+            .partition::<S::OfLane>(0u32)
+            .store_with(|v| of_block.get(v));
+    }
     sync_threads();
-    let own = thread_idx().get();
-    (own < const { L::SIZE as u32 }).then(|| {
+    thread_idx().is_below(count as u32).then(|| {
+        let of_element = of_warps
+            .local_tile::<S::OfWarps>((0u32, 0u32))
+            .partition::<S::OfElement>(thread_idx())
+            .load(0.0);
         let mut total = 0.0;
-        for warp in 0..WARPS {
-            // SAFETY: all warps have stored their sums.
-            total += unsafe { of_warps.load(place(warp, own)) };
-        }
+        each::<<S::OfElement as ThreadValue>::Val>(|warp| total += of_element.get(warp));
         total
     })
 }

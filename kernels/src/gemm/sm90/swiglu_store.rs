@@ -70,9 +70,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn results(&self, accumulators: &AtomFragment<C::Mma>) -> AtomFragment<H::Mma> {
-        let lane = lane_idx().get();
-        let is_odd = lane & 1 != 0;
-        let is_upper = lane & 2 != 0;
+        let (is_odd, is_upper) = (lane_idx().has_bit(0), lane_idx().has_bit(1));
         let result = |v: usize| {
             let (gate, up) = (accumulators.get(v), accumulators.get(v + 1));
             silu(self.alpha * gate) * (self.alpha * up)
