@@ -1,34 +1,19 @@
 //! Products with few rows or columns, by the kernels that multiply a matrix with vectors, against exact sums of small
 //! whole numbers. On a GPU if there is one.
 
+mod convert;
+
+use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision,
 };
 use half::{bf16, f16};
 
-trait Number: Element + Operand<Factor = f32> + PartialEq + std::fmt::Debug {
-    fn of(value: f32) -> Self;
-    fn number(self) -> f32;
-}
-
-macro_rules! numbers {
-    ($($number:ty: $of:expr, $to:expr;)+) => {$(
-        impl Number for $number {
-            fn of(value: f32) -> Self {
-                $of(value)
-            }
-            fn number(self) -> f32 {
-                $to(self)
-            }
-        }
-    )+};
-}
-numbers! {
-    f32: |it| it, |it| it;
-    bf16: bf16::from_f32, bf16::to_f32;
-    f16: f16::from_f32, f16::to_f32;
-}
+trait Number: Element + Operand<Factor = f32> + Convert + PartialEq {}
+impl Number for f32 {}
+impl Number for bf16 {}
+impl Number for f16 {}
 
 /// Elements of A and B before the first one, and between two rows.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +63,9 @@ fn check<T: Number>(name: &str, [m, n, k]: [usize; 3], place: Place, beta: f32) 
             let product = |l: usize| {
                 a[place.offset + i * ld + l].number() * b[place.offset + j * ld + l].number()
             };
-            let sum: f32 = (0..k).map(product).sum();
+            let sum: f64 = (0..k).map(product).sum();
             let c = &mut expected[i * ldc + j];
-            *c = T::of(2.0 * sum + beta * c.number());
+            *c = T::of(2.0 * sum + f64::from(beta) * c.number());
         }
     }
     let found = stream.download(&on_c).unwrap();
