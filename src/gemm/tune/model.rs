@@ -197,7 +197,8 @@ impl<T, Epi> Candidate<T, Epi> {
 }
 
 // The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
-// for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes.
+// for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes. LAST_STORE,
+// FIRST_K_TILE and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted from others.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
 const MULTIPLY: f64 = 0.9227;
@@ -209,6 +210,8 @@ const SECOND_LINE: f64 = 0.8127;
 const SECOND_LINE_OF_MEMORY: f64 = 0.2572;
 /// Clocks that TMA takes for a row out of bounds.
 const OUTSIDE: f64 = 6.03;
+/// Clocks from a block's start to its first product: its first k-tile comes from memory.
+const FIRST_K_TILE: f64 = 1000.0;
 /// Clocks from one k-tile to the next.
 const K_TILE: f64 = 79.78;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
@@ -244,8 +247,8 @@ const LAST_STORE: f64 = 0.8615;
 const RUNS: f64 = 1.632;
 /// Clocks that a block takes to write its partials and to count its arrival.
 const FIXUP: f64 = 2738.0;
-/// Shares that a cluster writes of streamed tiles, on average.
-const SHARES_OF_STREAM: f64 = 1.5;
+/// Shares that a cluster writes of streamed tiles: it begins and ends within tiles.
+const SHARES_OF_STREAM: f64 = 2.0;
 /// Clocks that the last block takes to read 64×64 partials of a split.
 const PARTIAL: f64 = 547.8;
 /// Clocks that a second kernel takes at least.
@@ -620,7 +623,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             1 => 0.0,
             _ => rounds * CLUSTER_REDUCE * self.tiled.tile()[1] / 64.0,
         };
-        computing + reduced
+        FIRST_K_TILE + computing + reduced
     }
 
     /// Clocks that memory takes for A, B and C.
