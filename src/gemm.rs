@@ -41,7 +41,7 @@ use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
 use indexed_rows::Rows;
 use problem::{Problem, Sizes};
-use registry::{Choice, Chosen, Family, Fused};
+use registry::{Choice, Chosen, Family, Fused, KernelQuery};
 use tune::decomposition::SEPARATOR;
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
@@ -288,8 +288,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         beta: T::Factor,
         c: MatrixBatchMut<'_, D>,
     ) -> Result<()> {
-        let problem = Problem::batched(stream, alpha, a, b, beta, c, self.epilogue)?;
-        self.run_problem(stream, problem.in_precision(self.precision)?)
+        let problem = self.batch(stream, alpha, a, b, beta, c)?;
+        self.run_problem(stream, problem)
     }
 
     /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts.
@@ -515,6 +515,22 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         Plan::new(stream, &problem, self.choice)
     }
 
+    /// Makes a [`Plan`] for batches like these, for [`Plan::run_batched`].
+    ///
+    /// # Errors
+    /// As [`run_batched`](Self::run_batched).
+    pub fn plan_batched<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<Plan<T, D>> {
+        let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
+        Plan::new(stream, &problem, self.choice)
+    }
+
     /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None
     /// for k = 0 and for a C without elements, which are not tuned. No element is read or written.
     ///
@@ -529,10 +545,23 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<Option<ProblemKey>> {
         let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        Ok(match problem.is_empty() {
-            true => None,
-            false => ProblemKey::of(&problem, T::TYPES),
-        })
+        Ok(key_of(&problem))
+    }
+
+    /// [`problem_key`](Self::problem_key) for batches like these.
+    ///
+    /// # Errors
+    /// As [`run_batched`](Self::run_batched).
+    pub fn problem_key_batched<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<Option<ProblemKey>> {
+        let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
+        Ok(key_of(&problem))
     }
 
     /// The names that [`instance`](Self::instance) takes for matrices like these: those of
@@ -552,31 +581,23 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixMut<'_, D>,
     ) -> Result<Vec<String>> {
         let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        if problem.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (a, b) = (problem.a.order(), problem.b.order());
-        let mut lists = vec![Fused::Nothing];
-        if !problem.epilogue.are_none() {
-            lists.push(Fused::Something(problem.epilogue.activation));
-        }
-        let mut candidates = Vec::new();
-        for family in T::families() {
-            if family.supports(stream.device()).is_err() {
-                continue;
-            }
-            let names = lists
-                .iter()
-                .flat_map(|&fused| family.candidates(a, b, self.precision, fused));
-            for name in names {
-                let ways = family.decompositions(stream, &problem, name);
-                candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
-                candidates.push(name.to_string());
-            }
-        }
-        candidates.sort_unstable();
-        candidates.dedup();
-        Ok(candidates)
+        Ok(candidates_of(stream, &problem))
+    }
+
+    /// [`candidates`](Self::candidates) for batches like these: the kernels that compute all products in one launch.
+    ///
+    /// # Errors
+    /// As [`run_batched`](Self::run_batched).
+    pub fn candidates_batched<T: Element<D>>(
+        &self,
+        stream: &Stream,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<Vec<String>> {
+        let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
+        Ok(candidates_of(stream, &problem))
     }
 
     /// The checked problem of these operands.
@@ -594,6 +615,58 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     {
         Problem::new(stream, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
     }
+
+    /// The checked problem of these batches.
+    fn batch<'p, T: Operand>(
+        &self,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'p, T>,
+        b: MatrixBatch<'p, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'p, D>,
+    ) -> Result<Problem<'p, T, D>>
+    where
+        'a: 'p,
+    {
+        Problem::batched(stream, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
+    }
+}
+
+/// The key of a problem, if problems like it are tuned.
+fn key_of<T: Element<D>, D: DeviceData>(problem: &Problem<'_, T, D>) -> Option<ProblemKey> {
+    match problem.is_empty() {
+        true => None,
+        false => ProblemKey::of(problem, T::TYPES),
+    }
+}
+
+/// The names of the kernels that may solve a problem on this device, also with their decompositions.
+fn candidates_of<T: Element<D>, D: DeviceData>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+) -> Vec<String> {
+    if problem.is_empty() {
+        return Vec::new();
+    }
+    let mut lists = vec![Fused::Nothing];
+    if !problem.epilogue.are_none() {
+        lists.push(Fused::Something(problem.epilogue.activation));
+    }
+    let families = T::families().iter();
+    let mut candidates = Vec::new();
+    for family in families.filter(|it| it.supports(stream.device()).is_ok()) {
+        for query in lists.iter().map(|&fused| KernelQuery::of(problem, fused)) {
+            for name in family.candidates(query) {
+                let ways = family.decompositions(stream, problem, name);
+                candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
+                candidates.push(name.to_string());
+            }
+        }
+    }
+    candidates.sort_unstable();
+    candidates.dedup();
+    candidates
 }
 
 impl<D: DeviceData> Gemm<'_, D> {
@@ -639,9 +712,16 @@ fn names<T: Element<D>, D: DeviceData>(
     precision: Precision,
     fused: Fused,
 ) -> Vec<&'static str> {
+    let query = KernelQuery {
+        orders: [a, b],
+        precision,
+        fused,
+        of_batches: false,
+    };
     let families = T::families().iter();
-    let names = families.flat_map(|family| family.candidates(a, b, precision, fused));
-    names.collect()
+    families
+        .flat_map(|family| family.candidates(query))
+        .collect()
 }
 
 impl<D: DeviceData> Default for Gemm<'_, D> {

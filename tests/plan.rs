@@ -1,7 +1,8 @@
 //! Plans: a plan runs again and again on matrices of the shape that it was made for, and refuses others.
 
 use cutlet::{
-    Activation, Bias, Buffer, Device, EpiloguePlan, Error, Gemm, Matrix, MatrixMut, Order, Stream,
+    Activation, Bias, Buffer, Device, EpiloguePlan, Error, Gemm, Matrix, MatrixBatch,
+    MatrixBatchMut, MatrixMut, Order, Stream,
 };
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
@@ -153,6 +154,44 @@ fn a_plan_refuses_matrices_of_another_shape() {
         .to_string();
     assert!(
         error.contains("made for 32×32×32") && error.contains("run on 16×32×32"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_plan_for_a_batch_runs_again_and_refuses_another_batch() {
+    let stream = Device::auto().stream().unwrap();
+    let gemm = Gemm::new();
+    let (count, [m, n, k]) = (3, [20, 24, 32]);
+    let (a, b) = (numbers(count * m * k, 1), numbers(count * k * n, 2));
+    let zeros = vec![bf16::ZERO; m * n];
+    let products = a.chunks(m * k).zip(b.chunks(k * n));
+    let expected: Vec<bf16> = products
+        .flat_map(|(a, b)| product([m, n, k], a, b, 0.0, &zeros))
+        .collect();
+    let (a, b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    let mut c = stream.zeroed::<bf16>(count * m * n).unwrap();
+    let of_a = |count| MatrixBatch::packed(&a, count, m, k, Order::RowMajor).unwrap();
+    let of_b = |count| MatrixBatch::packed(&b, count, k, n, Order::ColMajor).unwrap();
+    fn of_c(c: &mut Buffer<bf16>, count: usize) -> MatrixBatchMut<'_, bf16> {
+        MatrixBatchMut::packed(c, count, 20, 24, Order::RowMajor).unwrap()
+    }
+
+    let (batch_a, batch_b) = (of_a(count), of_b(count));
+    let planned = gemm.plan_batched(&stream, batch_a, batch_b, 0.0, of_c(&mut c, count));
+    let plan = planned.unwrap();
+    for _ in 0..2 {
+        stream.fill_bytes(&mut c, 0xff).unwrap();
+        let all = of_c(&mut c, count);
+        plan.run_batched(&gemm, &stream, 1.0, batch_a, batch_b, 0.0, all)
+            .unwrap();
+        assert_eq!(stream.download(&c).unwrap(), expected);
+    }
+    let fewer = of_c(&mut c, 2);
+    let refused = plan.run_batched(&gemm, &stream, 1.0, of_a(2), of_b(2), 0.0, fewer);
+    let error = refused.unwrap_err().to_string();
+    assert!(
+        error.contains("3 groups") && error.contains("2 groups"),
         "{error}"
     );
 }

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process};
 
 use cutlet::{
-    Activation, Bias, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, ProblemKey, Stream,
-    Tuning, TuningEntry, recorded_problems,
+    Activation, Bias, Device, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order,
+    Plan, Precision, ProblemKey, Stream, Tuning, TuningEntry, recorded_problems,
 };
+use half::bf16;
 
 /// A path of its own for each call.
 fn path() -> PathBuf {
@@ -132,6 +133,72 @@ fn the_key_of_a_column_major_c_is_that_of_the_transposed_product() {
         MatrixMut::row_major(&mut c, m, n).unwrap().transposed(),
     );
     assert_eq!(plan.unwrap().kernel(), Some(kernel));
+}
+
+/// The plan of `count` products of 64×64×64, all with the same B if it is shared.
+fn batched_plan(gemm: Gemm<'_, bf16>, stream: &Stream, count: usize, shares_b: bool) -> Plan<bf16> {
+    let size = 64 * 64;
+    let elements = stream.zeroed::<bf16>(count * size).unwrap();
+    let mut c = stream.zeroed::<bf16>(count * size).unwrap();
+    let a = MatrixBatch::packed(&elements, count, 64, 64, Order::RowMajor).unwrap();
+    let b = match shares_b {
+        false => MatrixBatch::packed(&elements, count, 64, 64, Order::ColMajor).unwrap(),
+        true => {
+            let b = elements.slice(..size).unwrap();
+            MatrixBatch::repeated(Matrix::col_major(b, 64, 64).unwrap(), count)
+        }
+    };
+    let c = MatrixBatchMut::packed(&mut c, count, 64, 64, Order::RowMajor).unwrap();
+    gemm.plan_batched(stream, a, b, 0.0, c).unwrap()
+}
+
+#[test]
+fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
+    let stream = Device::cpu().stream().unwrap();
+    let gemm = Gemm::<bf16>::new();
+    let elements = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
+    let mut c = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
+    let a = MatrixBatch::packed(&elements, 3, 64, 64, Order::RowMajor).unwrap();
+    let b = MatrixBatch::packed(&elements, 3, 64, 64, Order::ColMajor).unwrap();
+    let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
+    let key = gemm.problem_key_batched(&stream, a, b, 0.0, batch);
+    let key = key.unwrap().expect("batches are tuned");
+    let line = "operands=bf16 c=bf16 precision=exact m=64 n=64 k=64 batch=3 shared=none a=row b=col \
+                alignments=128,128,128 beta=0 bias=none residual=none activation=none";
+    assert_eq!(key.to_string(), line);
+
+    // Every candidate computes the batch in one launch.
+    let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
+    let candidates = gemm.candidates_batched(&stream, a, b, 0.0, batch).unwrap();
+    assert!(
+        candidates
+            .iter()
+            .any(|name| name.starts_with("bf16_grouped_"))
+    );
+    assert!(candidates.iter().any(|name| name.starts_with("mma_bf16_")));
+    for name in &candidates {
+        let plan = batched_plan(gemm.instance(name), &stream, 3, false);
+        assert_eq!(plan.kernel(), Some(name.as_str()));
+    }
+
+    let kernel = |count, shares_b| batched_plan(gemm, &stream, count, shares_b).kernel();
+    let estimated = [(3, false), (4, false), (3, true), (1, false)];
+    let estimated = estimated.map(|(count, shares_b)| ((count, shares_b), kernel(count, shares_b)));
+    let is_another = |name: &&String| estimated.iter().all(|(_, it)| *it != Some(name.as_str()));
+    let another = candidates
+        .iter()
+        .find(is_another)
+        .expect("there is another kernel");
+    tuning(key, another).install();
+    assert_eq!(kernel(3, false), Some(another.as_str()));
+    // Neither another number of products, nor a shared B, nor a single product is the problem.
+    for ((count, shares_b), estimated) in &estimated[1..] {
+        assert_eq!(kernel(*count, *shares_b), *estimated, "{count} {shares_b}");
+    }
+    assert_eq!(
+        batched_plan(gemm.untuned(), &stream, 3, false).kernel(),
+        estimated[0].1
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
 use super::registry::{Choice, Chosen};
 use super::{Element, Gemm};
-use crate::{Error, Matrix, MatrixMut, Result};
+use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
 
 /// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
@@ -90,16 +90,62 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         beta: T::Factor,
         c: MatrixMut<'_, D>,
     ) -> Result<()> {
-        if stream.device() != &self.device {
-            return Err(Error::Host(cutlet_host::Error::WrongDevice {
-                what: "gemm: the plan".to_string(),
-                found: self.device.name().to_string(),
-                expected: stream.device().name().to_string(),
-            }));
-        }
+        self.check_device(stream)?;
         let problem = gemm.problem(stream, alpha, a, b, beta, c)?;
         self.shape.check(&problem.shape())?;
         self.launch(stream, problem)
+    }
+
+    /// [`run`](Self::run) for each of a batch of products. [`Gemm::plan_batched`] makes such plans.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, MatrixBatch, MatrixBatchMut, Order};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32; 3 * 2 * 4])?; // 3 of 2×4
+    /// let b = stream.upload(&[0.5f32; 3 * 4 * 5])?; // 3 of 4×5
+    /// let mut c = stream.zeroed::<f32>(3 * 2 * 5)?;
+    /// let a = MatrixBatch::packed(&a, 3, 2, 4, Order::RowMajor)?;
+    /// let b = MatrixBatch::packed(&b, 3, 4, 5, Order::RowMajor)?;
+    ///
+    /// let gemm = Gemm::new();
+    /// let products = MatrixBatchMut::packed(&mut c, 3, 2, 5, Order::RowMajor)?;
+    /// let plan = gemm.plan_batched(&stream, a, b, 0.0, products)?;
+    /// let products = MatrixBatchMut::packed(&mut c, 3, 2, 5, Order::RowMajor)?;
+    /// plan.run_batched(&gemm, &stream, 1.0, a, b, 0.0, products)?;
+    /// assert_eq!(stream.download(&c)?, [2.0; 30]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Gemm::run_batched`].
+    #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
+    pub fn run_batched(
+        &self,
+        gemm: &Gemm<'_, D>,
+        stream: &Stream,
+        alpha: T::Factor,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
+        beta: T::Factor,
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<()> {
+        self.check_device(stream)?;
+        let problem = gemm.batch(stream, alpha, a, b, beta, c)?;
+        self.shape.check(&problem.shape())?;
+        self.launch(stream, problem)
+    }
+
+    /// Refuses a stream of another device than the plan's.
+    fn check_device(&self, stream: &Stream) -> Result<()> {
+        if stream.device() == &self.device {
+            return Ok(());
+        }
+        Err(Error::Host(cutlet_host::Error::WrongDevice {
+            what: "gemm: the plan".to_string(),
+            found: self.device.name().to_string(),
+            expected: stream.device().name().to_string(),
+        }))
     }
 
     /// Launches a problem of the plan's shape.

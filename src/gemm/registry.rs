@@ -25,14 +25,8 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
-    /// The names of the family's kernels for operands of these orders, which are at least this precise.
-    fn candidates(
-        &self,
-        a: Order,
-        b: Order,
-        precision: Precision,
-        fused: Fused,
-    ) -> Vec<&'static str>;
+    /// The names of the family's kernels that the query asks for.
+    fn candidates(&self, query: KernelQuery) -> Vec<&'static str>;
 
     /// The decompositions in which the kernel of this name may solve the problem, besides the one that is estimated to
     /// be the fastest.
@@ -62,6 +56,31 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         _: Option<&str>,
     ) -> Result<Option<Planned<T, D>>> {
         Ok(None)
+    }
+}
+
+/// What is asked of the kernels in a list of candidates.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelQuery {
+    /// The orders of A and B.
+    pub orders: [Order; 2],
+    /// The least precision.
+    pub precision: Precision,
+    /// What they fuse with the product.
+    pub fused: Fused,
+    /// Whether they compute all products of a batch in one launch.
+    pub of_batches: bool,
+}
+
+impl KernelQuery {
+    /// Those that may solve a problem and fuse this.
+    pub fn of<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>, fused: Fused) -> Self {
+        KernelQuery {
+            orders: [problem.a.order(), problem.b.order()],
+            precision: problem.precision,
+            fused,
+            of_batches: !problem.groups.are_one(),
+        }
     }
 }
 

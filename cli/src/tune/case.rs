@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use cutlet::{
-    BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Matrix, MatrixMut, Order, Precision,
-    ProblemKey, Stream,
+    BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
+    MatrixMut, Order, Precision, ProblemKey, Stream,
 };
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
@@ -60,8 +60,11 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
 ) -> Result<Result<TuneCase<'a>, String>> {
     let mut case = KeyCase::<T, D>::new(key, setting)?;
     let (found, estimated) = case.plan()?;
-    let (Some(found), Some(estimated)) = (found, estimated) else {
+    let Some(found) = found else {
         return Ok(Err("it has no key".to_string()));
+    };
+    let Some(estimated) = estimated else {
+        return Ok(Err("no kernel computes the batch in one launch".to_string()));
     };
     if !is_aligned_as(&found, key) {
         return Ok(Err(format!(
@@ -103,7 +106,7 @@ struct KeyCase<'a, T: Element<D>, D: Stored> {
     /// What set 0 of C holds before a run that is checked.
     old: Buffer<D>,
     beta: T::Factor,
-    /// The samples of set 0, once they were asked for.
+    /// The samples of set 0's last product, once they were asked for.
     samples: Option<Rc<Samples>>,
 }
 
@@ -111,11 +114,13 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     fn new(key: &ProblemKey, setting: &'a Setting) -> Result<Self> {
         let ([m, n, k], [order_a, order_b]) = (key.extents, key.orders);
         let [align_a, align_b, align_c] = key.alignments;
-        let of_a = Operand::new([m, k], order_a, align_a, size_of::<T>());
-        let of_b = Operand::new([k, n], order_b, align_b, size_of::<T>());
-        let of_c = Operand::new([m, n], Order::RowMajor, align_c, size_of::<D>());
-        let order = key.residual.unwrap_or(Order::RowMajor);
-        let of_residual = Operand::new([m, n], order, align_c, size_of::<D>());
+        let [count_a, count_b] = key.shared.map(|is_one| if is_one { 1 } else { key.batch });
+        let of_a = Operand::new(count_a, [m, k], order_a, align_a, size_of::<T>());
+        let of_b = Operand::new(count_b, [k, n], order_b, align_b, size_of::<T>());
+        let row_major = Order::RowMajor;
+        let of_c = Operand::new(key.batch, [m, n], row_major, align_c, size_of::<D>());
+        let order = key.residual.unwrap_or(row_major);
+        let of_residual = Operand::new(1, [m, n], order, align_c, size_of::<D>());
         let bytes = (of_a.stride + of_b.stride) as u128 * size_of::<T>() as u128
             + of_c.stride as u128 * size_of::<D>() as u128;
         if !setting.on_gpu() {
@@ -174,15 +179,24 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         let stream = &self.setting.stream;
         let residual = &self.residual;
         let gemm = gemm(&self.key, &self.bias, residual, &self.of_residual)?.untuned();
-        let a = matrix(&self.a, &self.of_a, 0)?;
-        let b = matrix(&self.b, &self.of_b, 0)?;
-        let beta = self.beta;
-        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
-        let key = gemm.problem_key::<T>(stream, a, b, beta, c)?;
-        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
-        let plan = gemm.plan::<T>(stream, a, b, beta, c)?;
-        let c = matrix_mut(&mut self.c, &self.of_c, 0)?;
-        self.instances = gemm.candidates::<T>(stream, a, b, beta, c)?;
+        let (beta, of_c) = (self.beta, &self.of_c);
+        let (key, plan);
+        if self.key.batch == 1 {
+            let a = matrix(&self.a, &self.of_a, 0)?;
+            let b = matrix(&self.b, &self.of_b, 0)?;
+            let c = &mut self.c;
+            key = gemm.problem_key::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
+            plan = gemm.plan::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
+            self.instances = gemm.candidates::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
+        } else {
+            let a = batch(&self.a, &self.of_a, 0, self.key.batch)?;
+            let b = batch(&self.b, &self.of_b, 0, self.key.batch)?;
+            let c = &mut self.c;
+            key = gemm.problem_key_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
+            plan = gemm.plan_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
+            self.instances =
+                gemm.candidates_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
+        }
         let contestants = self.instances.iter().map(|name| Contestant {
             name: name.clone(),
             role: Role::Instance,
@@ -192,6 +206,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         Ok((key, plan.kernel()))
     }
 
+    /// Samples of set 0's last product.
     fn samples(&mut self) -> Result<Rc<Samples>> {
         if let Some(samples) = &self.samples {
             return Ok(samples.clone());
@@ -199,14 +214,14 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         let ([m, n, k], stream) = (self.key.extents, &self.setting.stream);
         let (of_a, of_b) = (&self.of_a, &self.of_b);
         let rows = Vectors {
-            elements: self.a.slice(of_a.elements(0))?,
+            elements: self.a.slice(of_a.last(0))?,
             count: m,
             length: k,
             contiguous: of_a.order == Order::RowMajor,
             ld: of_a.ld,
         };
         let columns = Vectors {
-            elements: self.b.slice(of_b.elements(0))?,
+            elements: self.b.slice(of_b.last(0))?,
             count: n,
             length: k,
             contiguous: of_b.order == Order::ColMajor,
@@ -217,7 +232,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
             (BetaKind::Zero, _) => (&self.of_c, Vec::new()),
             (_, None) => (
                 &self.of_c,
-                stream.download(self.old.slice(self.of_c.elements(0))?)?,
+                stream.download(self.old.slice(self.of_c.last(0))?)?,
             ),
             (_, Some(_)) => {
                 let elements = self.residual.slice(self.of_residual.elements(0))?;
@@ -258,7 +273,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     fn wrong(&mut self, name: &str) -> Result<Option<String>> {
         let samples = self.samples()?;
         let stream = &self.setting.stream;
-        let elements = self.of_c.elements(0);
+        let elements = self.of_c.last(0);
         let c = self.c.slice(elements.clone())?;
         let deviation = samples.deviation(stream, c, self.of_c.ld)?;
         if let Some(wrong) = check::wrong(&deviation, tolerance(&self.key), size(&self.key)) {
@@ -293,10 +308,22 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
             0 => gemm.untuned(),
             nth => gemm.instance(&self.instances[nth - 1]),
         };
-        let a = matrix(&self.a, &self.of_a, set)?;
-        let b = matrix(&self.b, &self.of_b, set)?;
-        let c = matrix_mut(&mut self.c, &self.of_c, set)?;
-        Ok(gemm.run::<T>(stream, T::Factor::ONE, a, b, self.beta, c)?)
+        let (alpha, beta) = (T::Factor::ONE, self.beta);
+        match self.key.batch {
+            1 => {
+                let a = matrix(&self.a, &self.of_a, set)?;
+                let b = matrix(&self.b, &self.of_b, set)?;
+                let c = matrix_mut(&mut self.c, &self.of_c, set)?;
+                gemm.run::<T>(stream, alpha, a, b, beta, c)?;
+            }
+            count => {
+                let a = batch(&self.a, &self.of_a, set, count)?;
+                let b = batch(&self.b, &self.of_b, set, count)?;
+                let c = batch_mut(&mut self.c, &self.of_c, set)?;
+                gemm.run_batched::<T>(stream, alpha, a, b, beta, c)?;
+            }
+        }
+        Ok(())
     }
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
@@ -372,6 +399,36 @@ fn matrix_mut<'a, T: Number>(
     let elements = buffer.slice_mut(of.elements(set))?;
     Ok(MatrixMut::with_ld(
         elements, of.rows, of.columns, of.order, of.ld,
+    )?)
+}
+
+/// The matrices of set number `set` of an operand, or `count` times the same one.
+fn batch<'a, T: Number>(
+    buffer: &'a Buffer<T>,
+    of: &Operand,
+    set: usize,
+    count: usize,
+) -> Result<MatrixBatch<'a, T>> {
+    if of.count == 1 {
+        return Ok(MatrixBatch::repeated(matrix(buffer, of, set)?, count));
+    }
+    let elements = buffer.slice(of.elements(set))?;
+    let (rows, columns) = (of.rows, of.columns);
+    Ok(MatrixBatch::strided(
+        elements, of.count, of.apart, rows, columns, of.order, of.ld,
+    )?)
+}
+
+/// The matrices of set number `set` of an operand, for writing.
+fn batch_mut<'a, T: Number>(
+    buffer: &'a mut Buffer<T>,
+    of: &Operand,
+    set: usize,
+) -> Result<MatrixBatchMut<'a, T>> {
+    let elements = buffer.slice_mut(of.elements(set))?;
+    let (rows, columns) = (of.rows, of.columns);
+    Ok(MatrixBatchMut::strided(
+        elements, of.count, of.apart, rows, columns, of.order, of.ld,
     )?)
 }
 
@@ -477,6 +534,14 @@ mod tests {
                 ("exact", "3xtf32"),
                 ("alignments=32,32,32", "alignments=128,64,4"),
             ],
+            &[("k=32", "k=32 batch=3 shared=none")],
+            &[
+                ("k=32", "k=32 batch=3 shared=b"),
+                ("alignments=32,32,32", "alignments=4,16,8"),
+                ("bias=none", "bias=columns"),
+                ("beta=0", "beta=1"),
+            ],
+            &[("m=20", "m=1"), ("k=32", "k=32 batch=2 shared=a")],
             &[
                 ("m=20", "m=1"),
                 ("alignments=32,32,32", "alignments=128,32,4"),

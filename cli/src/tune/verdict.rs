@@ -95,7 +95,11 @@ pub fn title(key: &ProblemKey) -> String {
         Order::ColMajor => 't',
     };
     let [a, b] = key.orders.map(letter);
-    let mut title = format!("{} {m}x{n}x{k} {a}{b}", key.operands);
+    let batch = match key.batch {
+        1 => String::new(),
+        batch => format!("{batch} × "),
+    };
+    let mut title = format!("{} {batch}{m}x{n}x{k} {a}{b}", key.operands);
     let mut say = |words: String| title += &format!(" {words}");
     if key.c != key.operands {
         say(format!("into {}", key.c));
@@ -120,6 +124,12 @@ pub fn title(key: &ProblemKey) -> String {
     }
     if key.residual.is_some() {
         say("residual".to_string());
+    }
+    match key.shared {
+        [false, false] => {}
+        [true, false] => say("of one A".to_string()),
+        [false, true] => say("of one B".to_string()),
+        [true, true] => say("of one A and B".to_string()),
     }
     title
 }
@@ -172,5 +182,7 @@ mod tests {
             .replace("residual=none", "residual=row");
         let expected = "bf16 1x2x3 nt into f32 any beta bias+gelu of rows residual";
         assert_eq!(title(&unusual), expected);
+        let batch = usual.replace("k=3", "k=3 batch=5 shared=b");
+        assert_eq!(title(&batch), "bf16 5 × 1x2x3 nt of one B");
     }
 }

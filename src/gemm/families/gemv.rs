@@ -14,9 +14,8 @@ use half::{bf16, f16};
 use super::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
-use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, Launch, Planned};
+use crate::gemm::registry::{Family, KernelQuery, Launch, Planned};
 use crate::gemm::tune::model::{DeviceSpeed, overlapped};
 use crate::{Error, Order, Result};
 
@@ -108,9 +107,13 @@ impl<T: Element> Family<T, T> for ToOwnType {
         false
     }
 
-    fn candidates(&self, a: Order, b: Order, _: Precision, _: Fused) -> Vec<&'static str> {
-        match (a, b) {
-            (Order::RowMajor, Order::ColMajor) => {
+    fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+        match query {
+            KernelQuery {
+                orders: [Order::RowMajor, Order::ColMajor],
+                of_batches: false,
+                ..
+            } => {
                 let names = T::instances().iter().map(|it| it.kernel.name());
                 names.collect()
             }

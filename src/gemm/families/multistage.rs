@@ -138,8 +138,7 @@ fn planned<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs, D: Devic
 /// The names of the instances for operands of these orders.
 pub fn names<T: Elements, O: Output<Acc = T::Factor>>(
     instances: &'static [Instance<T, O>],
-    a: Order,
-    b: Order,
+    [a, b]: [Order; 2],
 ) -> Vec<&'static str> {
     instances
         .iter()

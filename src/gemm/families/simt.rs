@@ -6,18 +6,16 @@ use cutlet_kernels::gemm::simt::instances::F32;
 use cutlet_kernels::gemm::simt::row_instances;
 
 use super::multistage::{self, Kernels};
-use crate::Order;
 use crate::Result;
 use crate::gemm::partials::Output;
-use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, Planned};
+use crate::gemm::registry::{Family, KernelQuery, Planned};
 
 /// A multiprocessor has 128 cores.
 const PEAK: f64 = 128.0;
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$($d:ident: $bound:path)?> to $c:ty, plan $plan:ident) => {
+    ($(#[$doc:meta])* $name:ident, <$($d:ident: $bound:path)?> to $c:ty, plan $plan:ident, batches $batches:literal) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -31,8 +29,11 @@ macro_rules! family {
                 Ok(())
             }
 
-            fn candidates(&self, a: Order, b: Order, _: Precision, _: Fused) -> Vec<&'static str> {
-                multistage::names(F32, a, b)
+            fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+                match query.of_batches && !$batches {
+                    true => Vec::new(),
+                    false => multistage::names(F32, query.orders),
+                }
             }
 
             fn plan(
@@ -52,9 +53,9 @@ macro_rules! family {
 }
 family! {
     /// C of f32.
-    ToF32, <> to f32, plan to_own_type
+    ToF32, <> to f32, plan to_own_type, batches true
 }
 family! {
     /// C of another type.
-    ToOtherType, <D: Output<Acc = f32>> to D, plan to_any_type
+    ToOtherType, <D: Output<Acc = f32>> to D, plan to_any_type, batches false
 }

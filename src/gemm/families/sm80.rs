@@ -10,8 +10,8 @@ use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, Planned};
-use crate::{Error, Order, Result};
+use crate::gemm::registry::{Family, KernelQuery, Planned};
+use crate::{Error, Result};
 
 /// The family's name.
 const NAME: &str = "gemm-sm80";
@@ -112,7 +112,7 @@ pub struct ToOwnType<R>(pub R);
 pub struct ToOtherType<R>(pub R);
 
 macro_rules! family {
-    ($name:ident <$r:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
+    ($name:ident <$r:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, batches $batches:literal) => {
         impl<$r: Arithmetic $(, $d: Output<Acc = <$r::Operand as Operand>::Factor>)?> Family<$r::Operand, $c>
             for $name<$r>
         {
@@ -124,15 +124,10 @@ macro_rules! family {
                 supports::<$r>(device)
             }
 
-            fn candidates(
-                &self,
-                a: Order,
-                b: Order,
-                precision: Precision,
-                _: Fused,
-            ) -> Vec<&'static str> {
-                match $r::PRECISIONS.contains(&precision) {
-                    true => multistage::names($r::instances(), a, b),
+            fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+                let has_them = $r::PRECISIONS.contains(&query.precision);
+                match has_them && ($batches || !query.of_batches) {
+                    true => multistage::names($r::instances(), query.orders),
                     false => Vec::new(),
                 }
             }
@@ -171,8 +166,8 @@ fn beside_wgmma<R: Arithmetic>(device: &Device) -> f64 {
     }
 }
 
-family!(ToOwnType<R> to R::Own, plan to_own_type);
-family!(ToOtherType<R, D> to D, plan to_any_type);
+family!(ToOwnType<R> to R::Own, plan to_own_type, batches true);
+family!(ToOtherType<R, D> to D, plan to_any_type, batches false);
 
 /// Refuses a GPU that the kernels are not for, and a build without them.
 fn supports<R: Arithmetic>(device: &Device) -> Result<()> {

@@ -39,9 +39,8 @@ use crate::gemm::Activation;
 use crate::gemm::families::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
-use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, Launch, Planned};
+use crate::gemm::registry::{Family, Fused, KernelQuery, Launch, Planned};
 use crate::gemm::tune;
 use crate::gemm::tune::decomposition::{Decomposition, Named};
 use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
@@ -164,14 +163,17 @@ fn of_orders<T, Epi, A>(
         .collect()
 }
 
-fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
+fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'static str> {
     let names = instances.into_iter().map(|instance| instance.kernel.name());
     names.collect()
 }
 
-/// The names of the kernels for operands of these orders.
-fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
-    match fused {
+/// The names of the kernels that write a C of the operands' type.
+fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
+    let [a, b] = query.orders;
+    match query.fused {
+        Fused::Nothing if query.of_batches => names(of_orders(T::grouped(), a, b, None)),
+        Fused::Something(_) if query.of_batches => Vec::new(),
         Fused::Nothing => names(of_orders(T::plain(), a, b, None)),
         Fused::Something(None | Some(Activation::Relu)) => {
             names(of_orders(T::linear(), a, b, None))
@@ -181,11 +183,11 @@ fn candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str>
     }
 }
 
-/// The names of the kernels for operands of these orders and a C of another type, for which no kernel fuses anything.
-fn plain_candidates<T: Sixteen>(a: Order, b: Order, fused: Fused) -> Vec<&'static str> {
-    match fused {
-        Fused::Nothing => candidates::<T>(a, b, fused),
-        Fused::Something(_) => Vec::new(),
+/// The names of the kernels for a C of another type. No kernel fuses anything then, or computes a batch.
+fn plain_candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
+    match (query.fused, query.of_batches) {
+        (Fused::Nothing, false) => candidates::<T>(query),
+        _ => Vec::new(),
     }
 }
 
@@ -251,14 +253,8 @@ macro_rules! family {
                 supports(device.compute_capability(), || device.describe())
             }
 
-            fn candidates(
-                &self,
-                a: Order,
-                b: Order,
-                _: Precision,
-                fused: Fused,
-            ) -> Vec<&'static str> {
-                $names::<$t>(a, b, fused)
+            fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+                $names::<$t>(query)
             }
 
             fn decompositions(

@@ -10,7 +10,7 @@ use super::words::Word;
 use crate::gemm::element_type::ElementType;
 use crate::gemm::operand::Operand;
 use crate::gemm::precision::Precision;
-use crate::gemm::problem::{BetaKind, Problem};
+use crate::gemm::problem::{BetaKind, Groups, Problem};
 use crate::{MAX_EXTENT, Order};
 
 /// What the fastest kernel for a GEMM depends on. Two GEMMs with the same key are the same problem to a tuning file.
@@ -37,10 +37,14 @@ pub struct ProblemKey {
     pub precision: Precision,
     /// m, n and k.
     pub extents: [usize; 3],
+    /// How many products there are: 1, or those of a batch.
+    pub batch: usize,
+    /// Whether all products of a batch have the same A, and the same B.
+    pub shared: [bool; 2],
     /// The orders of A and B.
     pub orders: [Order; 2],
     /// The largest power of two, at most 128, that each contiguous run of A, of B and of C starts at a multiple of, in
-    /// bytes.
+    /// bytes: in all products of a batch.
     pub alignments: [usize; 3],
     /// The factor of the old C or of the residual.
     pub beta: BetaKind,
@@ -62,30 +66,35 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for batches, for groups of rows, for rows that
-    /// indices name, and for a product with k = 0, which are not tuned.
+    /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, and
+    /// for products with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        if k == 0 || !problem.groups.are_one() || !problem.rows.are_own() {
+        if k == 0 || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
-        let alignment = |address: u64, ld: usize, bytes: usize| {
-            ProblemKey::alignment(address as usize | ld.wrapping_mul(bytes))
+        let alignment = |address: u64, ld: usize, stride: usize, bytes: usize| {
+            let distances = ld.wrapping_mul(bytes) | stride.wrapping_mul(bytes);
+            ProblemKey::alignment(address as usize | distances)
         };
         let (a, b, of_c) = (&problem.a, &problem.b, &problem.c);
+        let Groups { count, strides, .. } = problem.groups;
+        let [stride_a, stride_b, stride_c] = strides;
         Some(ProblemKey {
             operands,
             c,
             precision: problem.precision,
             extents: [m, n, k],
+            batch: count,
+            shared: [stride_a, stride_b].map(|stride| count > 1 && stride == 0),
             orders: [a.order(), b.order()],
             alignments: [
-                alignment(a.view.address(), a.ld(), size_of::<T>()),
-                alignment(b.view.address(), b.ld(), size_of::<T>()),
-                alignment(of_c.view.address(), of_c.ld(), size_of::<D>()),
+                alignment(a.view.address(), a.ld(), stride_a, size_of::<T>()),
+                alignment(b.view.address(), b.ld(), stride_b, size_of::<T>()),
+                alignment(of_c.view.address(), of_c.ld(), stride_c, size_of::<D>()),
             ],
             beta: BetaKind::of(problem.beta),
             bias: problem.epilogue.bias.map(|bias| bias.along),
@@ -96,15 +105,24 @@ impl ProblemKey {
 
     /// Reads the key from the first words of a line.
     pub(super) fn read(words: &mut SplitWhitespace<'_>) -> Result<Self, String> {
+        let [operands, c] = [word(words, "operands")?, word(words, "c")?];
+        let precision = word(words, "precision")?;
+        let extents = [
+            extent(words, "m", 1)?,
+            extent(words, "n", 1)?,
+            extent(words, "k", 1)?,
+        ];
+        let (batch, shared) = match is_next(words, "batch") {
+            false => (1, [false; 2]),
+            true => (extent(words, "batch", 2)?, word(words, "shared")?),
+        };
         Ok(ProblemKey {
-            operands: word(words, "operands")?,
-            c: word(words, "c")?,
-            precision: word(words, "precision")?,
-            extents: [
-                extent(words, "m")?,
-                extent(words, "n")?,
-                extent(words, "k")?,
-            ],
+            operands,
+            c,
+            precision,
+            extents,
+            batch,
+            shared,
             orders: [word(words, "a")?, word(words, "b")?],
             alignments: alignments(words)?,
             beta: word(words, "beta")?,
@@ -122,11 +140,17 @@ impl fmt::Display for ProblemKey {
         let [of_a, of_b, of_c] = self.alignments;
         write!(
             f,
-            "operands={} c={} precision={} m={m} n={n} k={k} a={a} b={b} alignments={of_a},{of_b},{of_c} beta={} \
-             bias={} residual={} activation={}",
+            "operands={} c={} precision={} m={m} n={n} k={k}",
             self.operands.word(),
             self.c.word(),
             self.precision.word(),
+        )?;
+        if self.batch > 1 {
+            write!(f, " batch={} shared={}", self.batch, self.shared.word())?;
+        }
+        write!(
+            f,
+            " a={a} b={b} alignments={of_a},{of_b},{of_c} beta={} bias={} residual={} activation={}",
             self.beta.word(),
             self.bias.word(),
             self.residual.word(),
@@ -158,6 +182,12 @@ pub(super) fn value<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Result<&
     }
 }
 
+/// Whether the next word is `name=value`.
+fn is_next(words: &SplitWhitespace<'_>, name: &str) -> bool {
+    let word = words.clone().next().and_then(|word| word.split_once('='));
+    word.is_some_and(|(found, _)| found == name)
+}
+
 /// Refuses further words.
 pub(super) fn end(words: &mut SplitWhitespace<'_>) -> Result<(), String> {
     match words.next() {
@@ -176,12 +206,12 @@ fn word<W: Word>(words: &mut SplitWhitespace<'_>, name: &str) -> Result<W, Strin
     })
 }
 
-fn extent(words: &mut SplitWhitespace<'_>, name: &str) -> Result<usize, String> {
+fn extent(words: &mut SplitWhitespace<'_>, name: &str, least: usize) -> Result<usize, String> {
     let found = value(words, name)?;
     match found.parse() {
-        Ok(extent) if (1..=MAX_EXTENT).contains(&extent) => Ok(extent),
+        Ok(extent) if (least..=MAX_EXTENT).contains(&extent) => Ok(extent),
         _ => Err(format!(
-            "{name} is `{found}`, which is no whole number from 1 to {MAX_EXTENT}"
+            "{name} is `{found}`, which is no whole number from {least} to {MAX_EXTENT}"
         )),
     }
 }
@@ -219,11 +249,17 @@ mod tests {
         fn any<W: Word>(random: &mut fastrand::Rng) -> W {
             W::WORDS[random.usize(..W::WORDS.len())].1
         }
+        let (batch, shared) = match random.bool() {
+            false => (1, [false; 2]),
+            true => (random.usize(2..=MAX_EXTENT), any(random)),
+        };
         ProblemKey {
             operands: any(random),
             c: any(random),
             precision: any(random),
             extents: [(); 3].map(|()| random.usize(1..=MAX_EXTENT)),
+            batch,
+            shared,
             orders: [any(random), any(random)],
             alignments: [(); 3].map(|()| 1 << random.u32(0..=7)),
             beta: any(random),
@@ -244,7 +280,11 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_refused_with_what_belongs_there() {
-        let right = random(&mut fastrand::Rng::with_seed(2)).to_string();
+        let right = ProblemKey {
+            batch: 7,
+            ..random(&mut fastrand::Rng::with_seed(2))
+        };
+        let right = right.to_string();
         let words: Vec<&str> = right.split(' ').collect();
         for (at, word) in words.iter().enumerate() {
             let (name, _) = word.split_once('=').unwrap();
@@ -253,9 +293,11 @@ mod tests {
                 words[at] = other;
                 words.join(" ").parse::<ProblemKey>().unwrap_err()
             };
+            // A line without a batch is right, but for what follows.
+            let belongs = if name == "batch" { "a" } else { name };
             let refused = with("other=1");
             assert!(
-                refused.contains(&format!("`{name}=…` belongs")),
+                refused.contains(&format!("`{belongs}=…` belongs")),
                 "{refused}"
             );
             let refused = with(&format!("{name}=x"));
@@ -272,6 +314,8 @@ mod tests {
             "m=0",
             "m=-1",
             "m=4294967296",
+            "batch=1",
+            "shared=c",
             "alignments=128,128",
             "alignments=128,3,1",
         ] {

@@ -54,6 +54,16 @@ impl Word for Order {
         &[("row", Order::RowMajor), ("col", Order::ColMajor)];
 }
 
+/// Which of A and B all products of a batch have in common.
+impl Word for [bool; 2] {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", [false, false]),
+        ("a", [true, false]),
+        ("b", [false, true]),
+        ("ab", [true, true]),
+    ];
+}
+
 impl Word for BetaKind {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("0", BetaKind::Zero),
@@ -103,6 +113,7 @@ mod tests {
         each_value_is_its_words::<ElementType>();
         each_value_is_its_words::<Precision>();
         each_value_is_its_words::<Order>();
+        each_value_is_its_words::<[bool; 2]>();
         each_value_is_its_words::<BetaKind>();
         each_value_is_its_words::<Option<BiasAlong>>();
         each_value_is_its_words::<Option<Order>>();

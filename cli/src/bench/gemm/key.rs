@@ -20,15 +20,13 @@ impl Problem {
             ..
         } = *self;
         let (operands, c, precision) = types(dtype)?;
-        if batch != 1 {
-            return Err("batches are not tuned".to_string());
-        }
         let orders @ [order_a, order_b] = layout.orders();
         let run = |order: Order, rows: usize, columns: usize| match order {
             Order::RowMajor => columns,
             Order::ColMajor => rows,
         };
         let (of_ab, of_c) = element_bytes(dtype);
+        // Matrices are packed, and so are those of a batch: each begins where a run could begin.
         let runs = [
             run(order_a, m, k) * of_ab,
             run(order_b, k, n) * of_ab,
@@ -39,6 +37,8 @@ impl Problem {
             c,
             precision,
             extents: [m, n, k],
+            batch,
+            shared: [false; 2],
             orders,
             alignments: runs.map(ProblemKey::alignment),
             beta: BetaKind::Zero,
