@@ -230,11 +230,12 @@ fn add_up<S: Shape>(sums: &Fragment<f32, S::Sums>, of_warps: WarpSums) -> Option
     })
 }
 
+/// Kernels, with the blocks that must fit on a multiprocessor. They limit registers so that no GPU's ptxas spills any.
 macro_rules! kernels {
-    ($($name:ident = $shape:ty, $element:ty, $what:literal;)+) => {
+    ($($name:ident = $shape:ty, $element:ty, $blocks:literal blocks, $what:literal;)+) => {
         instantiate! {$(
             #[doc = concat!($what, ".")]
-            #[kernel(threads = THREADS, min_blocks = 3)]
+            #[kernel(threads = THREADS, min_blocks = $blocks)]
             pub unsafe fn $name(
                 matrix: Global<$element>,
                 vectors: Global<$element>,
@@ -247,13 +248,13 @@ macro_rules! kernels {
     };
 }
 kernels! {
-    gemv_bf16_8x1_16b = Eights1, half::bf16, "One vector of bf16, in accesses of 16 bytes";
-    gemv_bf16_8x1_any = Ones1, half::bf16, "One vector of bf16";
-    gemv_bf16_8x4_any = Ones4, half::bf16, "Four vectors of bf16";
-    gemv_f16_8x1_16b = Eights1, half::f16, "One vector of f16, in accesses of 16 bytes";
-    gemv_f16_8x1_any = Ones1, half::f16, "One vector of f16";
-    gemv_f16_8x4_any = Ones4, half::f16, "Four vectors of f16";
-    gemv_f32_8x1_16b = Fours1, f32, "One vector of f32, in accesses of 16 bytes";
-    gemv_f32_8x1_any = Ones1, f32, "One vector of f32";
-    gemv_f32_8x4_any = Ones4, f32, "Four vectors of f32";
+    gemv_bf16_8x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
+    gemv_bf16_8x1_any = Ones1, half::bf16, 3 blocks, "One vector of bf16";
+    gemv_bf16_8x4_any = Ones4, half::bf16, 3 blocks, "Four vectors of bf16";
+    gemv_f16_8x1_16b = Eights1, half::f16, 4 blocks, "One vector of f16, in accesses of 16 bytes";
+    gemv_f16_8x1_any = Ones1, half::f16, 3 blocks, "One vector of f16";
+    gemv_f16_8x4_any = Ones4, half::f16, 3 blocks, "Four vectors of f16";
+    gemv_f32_8x1_16b = Fours1, f32, 3 blocks, "One vector of f32, in accesses of 16 bytes";
+    gemv_f32_8x1_any = Ones1, f32, 3 blocks, "One vector of f32";
+    gemv_f32_8x4_any = Ones4, f32, 3 blocks, "Four vectors of f32";
 }

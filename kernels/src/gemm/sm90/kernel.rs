@@ -323,7 +323,7 @@ fn consume<C, S, M, St>(
 {
     grid_dependency_wait();
     for work in scheduler.work_tiles() {
-        let k_tiles = scheduler.k_tile_count(work);
+        let k_tiles = k_tiles_of_all_lanes::<C>(scheduler.k_tile_count(work));
         if !mainloop.takes_next(k_tiles) {
             continue;
         }
@@ -576,6 +576,16 @@ impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<'_, C
     ) -> impl Store<Accumulators = Atoms<C>> + 'a {
         let c = (self.c, self.map_c);
         SwigluStore::<C, H, S>::new(c, args, self.alpha, scheduler, buffer, who)
+    }
+}
+
+/// The number of k-tiles. A cluster's comes from the slot that it claimed, and ptxas does not see that all lanes have
+/// the same: it puts a `YIELD` into a mainloop of one consumer. A number from the first lane has none.
+#[inline(always)]
+fn k_tiles_of_all_lanes<C: Config>(k_tiles: u32) -> u32 {
+    match C::Cluster::TILES > 1 && C::Consumers::WARPGROUPS == 1 {
+        true => uniform(k_tiles),
+        false => k_tiles,
     }
 }
 
