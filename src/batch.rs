@@ -177,6 +177,20 @@ batch! {
     MatrixBatchMut of MatrixMut, IntoViewMut, into_view_mut, Repeats::are_disjoint
 }
 
+/// A batch of one.
+impl<'a, T: DeviceData> From<Matrix<'a, T>> for MatrixBatch<'a, T> {
+    fn from(matrix: Matrix<'a, T>) -> Self {
+        Self::repeated(matrix, 1)
+    }
+}
+
+/// A batch of one.
+impl<'a, T: DeviceData> From<MatrixMut<'a, T>> for MatrixBatchMut<'a, T> {
+    fn from(matrix: MatrixMut<'a, T>) -> Self {
+        Self::shared(matrix, 1)
+    }
+}
+
 impl<T: DeviceData> Clone for MatrixBatch<'_, T> {
     fn clone(&self) -> Self {
         *self

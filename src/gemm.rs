@@ -278,7 +278,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// all of them.
     ///
     /// # Errors
-    /// As [`run`](Self::run). Also if the batches have different lengths, or if there is a residual.
+    /// As [`run`](Self::run). Also if the batches have different lengths, or if several products have a residual.
     pub fn run_batched<T: Element<D>>(
         &self,
         stream: &Stream,
@@ -531,64 +531,37 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         Plan::new(stream, &problem, self.choice)
     }
 
-    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`]'s entry is for. None
-    /// for k = 0 and for a C without elements, which are not tuned. No element is read or written.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn problem_key<T: Element<D>>(
-        &self,
-        stream: &Stream,
-        a: Matrix<'_, T>,
-        b: Matrix<'_, T>,
-        beta: T::Factor,
-        c: MatrixMut<'_, D>,
-    ) -> Result<Option<ProblemKey>> {
-        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        Ok(key_of(&problem))
-    }
-
-    /// [`problem_key`](Self::problem_key) for batches like these.
-    ///
-    /// # Errors
-    /// As [`run_batched`](Self::run_batched).
-    pub fn problem_key_batched<T: Element<D>>(
-        &self,
-        stream: &Stream,
-        a: MatrixBatch<'_, T>,
-        b: MatrixBatch<'_, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'_, D>,
-    ) -> Result<Option<ProblemKey>> {
-        let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
-        Ok(key_of(&problem))
-    }
-
-    /// The names that [`instance`](Self::instance) takes for matrices like these: those of
-    /// [`instances`](Gemm::instances) and [`fused_instances`](Gemm::fused_instances) for this device, and
-    /// `NAME/DECOMPOSITION` for each decomposition in which a kernel may run besides its estimated one. Empty for a C
-    /// without elements. `instance` refuses a kernel that does not fit the matrices' alignment. No element is read or
+    /// What the fastest kernel for batches like these depends on: the problem that a [`Tuning`]'s entry is for. Matrices
+    /// are batches of one. None for k = 0 and for a C without elements, which are not tuned. No element is read or
     /// written.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
-    pub fn candidates<T: Element<D>>(
+    /// As [`run_batched`](Self::run_batched).
+    pub fn problem_key<T: Element<D>>(
         &self,
         stream: &Stream,
-        a: Matrix<'_, T>,
-        b: Matrix<'_, T>,
+        a: MatrixBatch<'_, T>,
+        b: MatrixBatch<'_, T>,
         beta: T::Factor,
-        c: MatrixMut<'_, D>,
-    ) -> Result<Vec<String>> {
-        let problem = self.problem(stream, T::Factor::ONE, a, b, beta, c)?;
-        Ok(candidates_of(stream, &problem))
+        c: MatrixBatchMut<'_, D>,
+    ) -> Result<Option<ProblemKey>> {
+        let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
+        Ok(match problem.is_empty() {
+            true => None,
+            false => ProblemKey::of(&problem, T::TYPES),
+        })
     }
 
-    /// [`candidates`](Self::candidates) for batches like these: the kernels that compute all products in one launch.
+    /// The names that [`instance`](Self::instance) takes for batches like these. Matrices are batches of one.
+    ///
+    /// For one product, they are those of [`instances`](Gemm::instances) and [`fused_instances`](Gemm::fused_instances)
+    /// for this device, and `NAME/DECOMPOSITION` for each decomposition in which a kernel may run besides its estimated
+    /// one. For several, they are the kernels that compute all products in one launch. There are none for a C without
+    /// elements. `instance` refuses a kernel that does not fit the matrices' alignment. No element is read or written.
     ///
     /// # Errors
     /// As [`run_batched`](Self::run_batched).
-    pub fn candidates_batched<T: Element<D>>(
+    pub fn candidates<T: Element<D>>(
         &self,
         stream: &Stream,
         a: MatrixBatch<'_, T>,
@@ -597,7 +570,30 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         c: MatrixBatchMut<'_, D>,
     ) -> Result<Vec<String>> {
         let problem = self.batch(stream, T::Factor::ONE, a, b, beta, c)?;
-        Ok(candidates_of(stream, &problem))
+        if problem.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lists = vec![Fused::Nothing];
+        if !problem.epilogue.are_none() {
+            lists.push(Fused::Something(problem.epilogue.activation));
+        }
+        let mut candidates = Vec::new();
+        for family in T::families() {
+            if family.supports(stream.device()).is_err() {
+                continue;
+            }
+            let names = lists
+                .iter()
+                .flat_map(|&fused| family.candidates(KernelQuery::of(&problem, fused)));
+            for name in names {
+                let ways = family.decompositions(stream, &problem, name);
+                candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
+                candidates.push(name.to_string());
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(candidates)
     }
 
     /// The checked problem of these operands.
@@ -631,42 +627,6 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     {
         Problem::batched(stream, alpha, a, b, beta, c, self.epilogue)?.in_precision(self.precision)
     }
-}
-
-/// The key of a problem, if problems like it are tuned.
-fn key_of<T: Element<D>, D: DeviceData>(problem: &Problem<'_, T, D>) -> Option<ProblemKey> {
-    match problem.is_empty() {
-        true => None,
-        false => ProblemKey::of(problem, T::TYPES),
-    }
-}
-
-/// The names of the kernels that may solve a problem on this device, also with their decompositions.
-fn candidates_of<T: Element<D>, D: DeviceData>(
-    stream: &Stream,
-    problem: &Problem<'_, T, D>,
-) -> Vec<String> {
-    if problem.is_empty() {
-        return Vec::new();
-    }
-    let mut lists = vec![Fused::Nothing];
-    if !problem.epilogue.are_none() {
-        lists.push(Fused::Something(problem.epilogue.activation));
-    }
-    let families = T::families().iter();
-    let mut candidates = Vec::new();
-    for family in families.filter(|it| it.supports(stream.device()).is_ok()) {
-        for query in lists.iter().map(|&fused| KernelQuery::of(problem, fused)) {
-            for name in family.candidates(query) {
-                let ways = family.decompositions(stream, problem, name);
-                candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
-                candidates.push(name.to_string());
-            }
-        }
-    }
-    candidates.sort_unstable();
-    candidates.dedup();
-    candidates
 }
 
 impl<D: DeviceData> Gemm<'_, D> {

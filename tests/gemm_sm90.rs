@@ -373,12 +373,12 @@ fn a_name_may_say_how_tiles_are_dealt_out() {
         stream.zeroed::<bf16>(k * n).unwrap(),
     );
     let mut c = stream.zeroed::<bf16>(m * n).unwrap();
-    let candidates = Gemm::new().candidates(
+    let candidates = Gemm::new().candidates::<bf16>(
         &stream,
-        Matrix::row_major(&a, m, k).unwrap(),
-        Matrix::col_major(&b, k, n).unwrap(),
+        Matrix::row_major(&a, m, k).unwrap().into(),
+        Matrix::col_major(&b, k, n).unwrap().into(),
         0.0,
-        MatrixMut::row_major(&mut c, m, n).unwrap(),
+        MatrixMut::row_major(&mut c, m, n).unwrap().into(),
     );
     let mut ways = candidates.unwrap();
     ways.retain(|name| name.starts_with("bf16_64x64x64_1x1_ws"));
@@ -394,12 +394,12 @@ fn a_name_may_say_how_tiles_are_dealt_out() {
             (1.0, 0.0),
         );
     }
-    let nothing = Gemm::new().candidates(
+    let nothing = Gemm::new().candidates::<bf16>(
         &stream,
-        Matrix::row_major(&a, 0, k).unwrap(),
-        Matrix::col_major(&b, k, n).unwrap(),
+        Matrix::row_major(&a, 0, k).unwrap().into(),
+        Matrix::col_major(&b, k, n).unwrap().into(),
         0.0,
-        MatrixMut::row_major(&mut c, 0, n).unwrap(),
+        MatrixMut::row_major(&mut c, 0, n).unwrap().into(),
     );
     assert!(nothing.unwrap().is_empty());
     for unknown in ["bf16_64x64x64_1x1_ws/", "bf16_64x64x64_1x1_ws/split"] {

@@ -161,7 +161,7 @@ fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
     let a = MatrixBatch::packed(&elements, 3, 64, 64, Order::RowMajor).unwrap();
     let b = MatrixBatch::packed(&elements, 3, 64, 64, Order::ColMajor).unwrap();
     let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
-    let key = gemm.problem_key_batched(&stream, a, b, 0.0, batch);
+    let key = gemm.problem_key(&stream, a, b, 0.0, batch);
     let key = key.unwrap().expect("batches are tuned");
     let line = "operands=bf16 c=bf16 precision=exact m=64 n=64 k=64 batch=3 shared=none a=row b=col \
                 alignments=128,128,128 beta=0 bias=none residual=none activation=none";
@@ -169,7 +169,7 @@ fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
 
     // Every candidate computes the batch in one launch.
     let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
-    let candidates = gemm.candidates_batched(&stream, a, b, 0.0, batch).unwrap();
+    let candidates = gemm.candidates(&stream, a, b, 0.0, batch).unwrap();
     assert!(
         candidates
             .iter()

@@ -235,7 +235,8 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
                 "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
             ));
         }
-        if epilogue.residual.is_some() {
+        let is_one = count == 1 && matches!(sizes, Sizes::None);
+        if epilogue.residual.is_some() && !is_one {
             return refuse(format!("{whole} has no residual; use C, and `beta`"));
         }
         let addresses = [a.addresses(), b.addresses(), c.addresses()];

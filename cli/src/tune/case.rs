@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use cutlet::{
     BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
-    MatrixMut, Order, Precision, ProblemKey, Stream,
+    Order, Precision, ProblemKey, Stream,
 };
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
@@ -179,24 +179,15 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         let stream = &self.setting.stream;
         let residual = &self.residual;
         let gemm = gemm(&self.key, &self.bias, residual, &self.of_residual)?.untuned();
-        let (beta, of_c) = (self.beta, &self.of_c);
-        let (key, plan);
-        if self.key.batch == 1 {
-            let a = matrix(&self.a, &self.of_a, 0)?;
-            let b = matrix(&self.b, &self.of_b, 0)?;
-            let c = &mut self.c;
-            key = gemm.problem_key::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
-            plan = gemm.plan::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
-            self.instances = gemm.candidates::<T>(stream, a, b, beta, matrix_mut(c, of_c, 0)?)?;
-        } else {
-            let a = batch(&self.a, &self.of_a, 0, self.key.batch)?;
-            let b = batch(&self.b, &self.of_b, 0, self.key.batch)?;
-            let c = &mut self.c;
-            key = gemm.problem_key_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
-            plan = gemm.plan_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
-            self.instances =
-                gemm.candidates_batched::<T>(stream, a, b, beta, batch_mut(c, of_c, 0)?)?;
-        }
+        let (beta, of_c, count) = (self.beta, &self.of_c, self.key.batch);
+        let a = batch(&self.a, &self.of_a, 0, count)?;
+        let b = batch(&self.b, &self.of_b, 0, count)?;
+        let c = batch_mut(&mut self.c, of_c, 0)?;
+        let key = gemm.problem_key::<T>(stream, a, b, beta, c)?;
+        let c = batch_mut(&mut self.c, of_c, 0)?;
+        let plan = gemm.plan_batched::<T>(stream, a, b, beta, c)?;
+        let c = batch_mut(&mut self.c, of_c, 0)?;
+        self.instances = gemm.candidates::<T>(stream, a, b, beta, c)?;
         let contestants = self.instances.iter().map(|name| Contestant {
             name: name.clone(),
             role: Role::Instance,
@@ -308,22 +299,10 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
             0 => gemm.untuned(),
             nth => gemm.instance(&self.instances[nth - 1]),
         };
-        let (alpha, beta) = (T::Factor::ONE, self.beta);
-        match self.key.batch {
-            1 => {
-                let a = matrix(&self.a, &self.of_a, set)?;
-                let b = matrix(&self.b, &self.of_b, set)?;
-                let c = matrix_mut(&mut self.c, &self.of_c, set)?;
-                gemm.run::<T>(stream, alpha, a, b, beta, c)?;
-            }
-            count => {
-                let a = batch(&self.a, &self.of_a, set, count)?;
-                let b = batch(&self.b, &self.of_b, set, count)?;
-                let c = batch_mut(&mut self.c, &self.of_c, set)?;
-                gemm.run_batched::<T>(stream, alpha, a, b, beta, c)?;
-            }
-        }
-        Ok(())
+        let a = batch(&self.a, &self.of_a, set, self.key.batch)?;
+        let b = batch(&self.b, &self.of_b, set, self.key.batch)?;
+        let c = batch_mut(&mut self.c, &self.of_c, set)?;
+        Ok(gemm.run_batched::<T>(stream, T::Factor::ONE, a, b, self.beta, c)?)
     }
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
@@ -386,18 +365,6 @@ fn gemm<'a, D: Stored>(
 fn matrix<'a, T: Number>(buffer: &'a Buffer<T>, of: &Operand, set: usize) -> Result<Matrix<'a, T>> {
     let elements = buffer.slice(of.elements(set))?;
     Ok(Matrix::with_ld(
-        elements, of.rows, of.columns, of.order, of.ld,
-    )?)
-}
-
-/// The matrix number `set` of an operand, for writing.
-fn matrix_mut<'a, T: Number>(
-    buffer: &'a mut Buffer<T>,
-    of: &Operand,
-    set: usize,
-) -> Result<MatrixMut<'a, T>> {
-    let elements = buffer.slice_mut(of.elements(set))?;
-    Ok(MatrixMut::with_ld(
         elements, of.rows, of.columns, of.order, of.ld,
     )?)
 }
