@@ -633,7 +633,27 @@ impl<D: DeviceData> Gemm<'_, D> {
     /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `D`, in
     /// this precision or more exactly, without a bias, a residual or an activation.
     pub fn instances<T: Element<D>>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
-        names::<T, D>(a, b, precision, Fused::Nothing)
+        names::<T, D>(KernelQuery {
+            orders: [a, b],
+            precision,
+            fused: Fused::Nothing,
+            of_batches: false,
+        })
+    }
+
+    /// The names of the kernel instances that compute all products of a batch in one launch, without a bias or an
+    /// activation. The orders, the types and the precision are as for [`instances`](Self::instances).
+    pub fn batched_instances<T: Element<D>>(
+        a: Order,
+        b: Order,
+        precision: Precision,
+    ) -> Vec<&'static str> {
+        names::<T, D>(KernelQuery {
+            orders: [a, b],
+            precision,
+            fused: Fused::Nothing,
+            of_batches: true,
+        })
     }
 
     /// The names of the kernel instances that fuse a bias or a residual, and this activation.
@@ -643,7 +663,12 @@ impl<D: DeviceData> Gemm<'_, D> {
         precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
-        names::<T, D>(a, b, precision, Fused::Something(activation))
+        names::<T, D>(KernelQuery {
+            orders: [a, b],
+            precision,
+            fused: Fused::Something(activation),
+            of_batches: false,
+        })
     }
 }
 
@@ -665,19 +690,8 @@ impl Gemm<'_, f32> {
     }
 }
 
-/// The names of all families' kernels for these orders.
-fn names<T: Element<D>, D: DeviceData>(
-    a: Order,
-    b: Order,
-    precision: Precision,
-    fused: Fused,
-) -> Vec<&'static str> {
-    let query = KernelQuery {
-        orders: [a, b],
-        precision,
-        fused,
-        of_batches: false,
-    };
+/// The names of all families' kernels that the query asks for.
+fn names<T: Element<D>, D: DeviceData>(query: KernelQuery) -> Vec<&'static str> {
     let families = T::families().iter();
     families
         .flat_map(|family| family.candidates(query))

@@ -487,6 +487,25 @@ fn a_suite_may_be_a_file_and_types_without_a_kernel_are_skipped() {
 }
 
 #[test]
+fn instances_for_a_batch_are_those_that_compute_it_in_one_launch() {
+    let out = folder("batch");
+    let suite = out.join("own.toml");
+    let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[24, 16, 32]]\nbatch = 2\n";
+    fs::write(&suite, entry).expect("a file is written");
+    let arguments = ["bench", "gemm", "--backend", "cpu", "--dtype", "bf16"];
+    let arguments = [&arguments[..], &["--rounds", "5", "--out", path(&out)]].concat();
+    let of_suite = ["--suite", path(&suite), "--instances=64x64x64_1x1_ws"];
+    let output = cutlet(&[&arguments[..], &of_suite].concat());
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let results = Results::read(&out);
+    let instances: Vec<&str> = results
+        .of_role("instance")
+        .map(|line| line["contestant"].as_str())
+        .collect();
+    assert_eq!(instances, ["bf16_grouped_64x64x64_1x1_ws"]);
+}
+
+#[test]
 fn baselines_can_be_measured_alone() {
     let out = folder("baselines");
     let output = cutlet(&[

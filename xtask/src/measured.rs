@@ -173,7 +173,7 @@ fn merged(known: &[(String, f64)], new: &[(String, f64)]) -> Option<Times> {
     (!ratios.is_empty()).then(|| only_known.cloned().chain(scaled).collect())
 }
 
-/// The median times of instances in results, at products without an epilogue whose operands are K-major. Rows that TMA
+/// The median times of instances in results, at single products without an epilogue whose operands are K-major. Rows that TMA
 /// cannot read or store are left out: their times are not of one kernel alone.
 fn found(results: &str) -> Outcome<BTreeMap<[u64; 3], Times>> {
     let mut reader = csv::ReaderBuilder::new()
@@ -188,7 +188,9 @@ fn found(results: &str) -> Outcome<BTreeMap<[u64; 3], Times>> {
             at.and_then(|at| record.get(at)).unwrap_or("")
         };
         let kind = ["family", "type", "layout", "epilogue", "role"].map(text);
-        if kind != ["gemm", DTYPE, "nt", "", "instance"] {
+        // Results of earlier versions have no batches.
+        let is_one = matches!(text("batch"), "" | "1");
+        if kind != ["gemm", DTYPE, "nt", "", "instance"] || !is_one {
             continue;
         }
         let line = record.position().map_or(0, csv::Position::line);
@@ -276,6 +278,11 @@ gemm,own,bf16,1,8,16,nt,,bf16_c,instance,4
         let streams = true;
         let table = Table::from([([1, 8, 16], Shape { streams, times })]);
         assert_eq!(text(&table), "1 8 16 streams a=3.00 b=3.50\n");
+        let with_batch = RESULTS.replace("family,suite", "family,batch");
+        for (batch, count) in [("1", 1), ("2", 0)] {
+            let results = with_batch.replace(",own,", &format!(",{batch},"));
+            assert_eq!(found(&results).unwrap().len(), count);
+        }
         for (from, to) in [
             (",bf16,", ",f16,"),
             (",nt,", ",nn,"),

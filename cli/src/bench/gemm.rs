@@ -17,7 +17,7 @@ use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
 use super::setting::Setting;
 pub use epilogue::Epilogue;
-use types::Types;
+use types::{InstancesFor, Types};
 
 /// The most products of a batch.
 const MOST_PRODUCTS: usize = 1 << 20;
@@ -288,16 +288,23 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
         types::F64::INSTANCES,
         types::I8::INSTANCES,
     ];
-    for instances in of_types {
-        for [a, b] in layouts.map(Layout::orders) {
-            let fused = Epilogue::each().into_iter();
-            let mut names = fused.flat_map(|epilogue| instances(a, b, epilogue));
-            if names.any(|name| name.contains(part)) {
-                return Ok(part.to_string());
-            }
+    let mut asked = Vec::new();
+    for orders in layouts.map(Layout::orders) {
+        for of_batches in [false, true] {
+            asked.extend(Epilogue::each().into_iter().map(|epilogue| InstancesFor {
+                orders,
+                epilogue,
+                of_batches,
+            }));
         }
     }
-    Err("no instance has that in its name".to_string())
+    let lists = of_types
+        .into_iter()
+        .flat_map(|of| asked.iter().map(move |asked| of(*asked)));
+    match lists.flatten().any(|name| name.contains(part)) {
+        true => Ok(part.to_string()),
+        false => Err("no instance has that in its name".to_string()),
+    }
 }
 
 /// The element types that cutlet has kernels for on a device.

@@ -6,7 +6,7 @@ use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
 
 use super::baseline::Baseline;
 use super::samples::Samples;
-use super::types::{Kernel, Types};
+use super::types::{InstancesFor, Kernel, Types};
 use super::{Problem, has_kernels};
 use crate::bench::check::{self, Check, Number, whole};
 use crate::bench::error::Result;
@@ -111,10 +111,13 @@ impl<'a, T: Types> GemmCase<'a, T> {
             name: "cutlet".to_string(),
             role: Role::Cutlet,
         });
-        let [order_a, order_b] = problem.layout.orders();
         let instances = match kernel {
             Some(_) if !setting.instances.is_empty() => {
-                let mut instances = (T::INSTANCES)(order_a, order_b, problem.epilogue);
+                let mut instances = (T::INSTANCES)(InstancesFor {
+                    orders: problem.layout.orders(),
+                    epilogue: problem.epilogue,
+                    of_batches: problem.batch > 1,
+                });
                 instances.retain(|name| setting.instances.iter().any(|part| name.contains(part)));
                 instances
             }

@@ -27,8 +27,8 @@ pub trait Types: 'static {
     /// cutlet's GEMM `C = A·B`, if there is one.
     const KERNEL: Option<Kernel<Self>>;
 
-    /// cutlet's kernel instances for the orders of A and B and an epilogue.
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = |_, _, _| Vec::new();
+    /// cutlet's kernel instances for a problem.
+    const INSTANCES: Instances = |_| Vec::new();
 }
 
 /// cutlet's GEMM of some types, for a batch.
@@ -40,26 +40,40 @@ pub type Kernel<T> = fn(
     MatrixBatchMut<'_, <T as Types>::Out>,
 ) -> cutlet::Result<()>;
 
-/// The instances of these types and this precision for [`Types::INSTANCES`].
+/// A list of the names of cutlet's kernel instances.
+pub type Instances = fn(InstancesFor) -> Vec<&'static str>;
+
+/// What kernel instances are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct InstancesFor {
+    /// The orders of A and B.
+    pub orders: [Order; 2],
+    pub epilogue: Epilogue,
+    /// Whether they compute several products in one launch.
+    pub of_batches: bool,
+}
+
+/// The instances of these types and this precision for [`Types::INSTANCES`]. Those for batches fuse nothing.
 fn instances<T: cutlet::Element<D>, D: DeviceData>(
-    a: Order,
-    b: Order,
+    asked: InstancesFor,
     precision: Precision,
-    epilogue: Epilogue,
 ) -> Vec<&'static str> {
-    match epilogue.is_none() {
-        true => Gemm::<D>::instances::<T>(a, b, precision),
-        false => Gemm::<D>::fused_instances::<T>(a, b, precision, epilogue.activation),
+    let InstancesFor {
+        orders: [a, b],
+        epilogue,
+        of_batches,
+    } = asked;
+    match (of_batches, epilogue.is_none()) {
+        (false, true) => Gemm::<D>::instances::<T>(a, b, precision),
+        (false, false) => Gemm::<D>::fused_instances::<T>(a, b, precision, epilogue.activation),
+        (true, true) => Gemm::<D>::batched_instances::<T>(a, b, precision),
+        (true, false) => Vec::new(),
     }
 }
 
 /// [`Types::INSTANCES`] of exact products.
-fn exact<T: cutlet::Element<D>, D: DeviceData>(
-    a: Order,
-    b: Order,
-    epilogue: Epilogue,
-) -> Vec<&'static str> {
-    instances::<T, D>(a, b, Precision::Exact, epilogue)
+fn exact<T: cutlet::Element<D>, D: DeviceData>(asked: InstancesFor) -> Vec<&'static str> {
+    instances::<T, D>(asked, Precision::Exact)
 }
 
 /// [`Types::KERNEL`] of types that cutlet multiplies.
@@ -82,7 +96,7 @@ impl Types for F32 {
     const DTYPE: Dtype = Dtype::F32;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f32, f32>;
+    const INSTANCES: Instances = exact::<f32, f32>;
 }
 
 /// f32 in memory, tf32 in the tensor cores.
@@ -94,8 +108,7 @@ impl Types for Tf32 {
     const COMPUTE: Compute = Compute::Tf32;
     const KERNEL: Option<Kernel<Self>> =
         Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32), stream, a, b, c));
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> =
-        |a, b, epilogue| instances::<f32, f32>(a, b, Precision::Tf32, epilogue);
+    const INSTANCES: Instances = |asked| instances::<f32, f32>(asked, Precision::Tf32);
 }
 
 /// f32 in memory, three products of tf32 in the tensor cores.
@@ -107,8 +120,7 @@ impl Types for Tf32x3 {
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> =
         Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32x3), stream, a, b, c));
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> =
-        |a, b, epilogue| instances::<f32, f32>(a, b, Precision::Tf32x3, epilogue);
+    const INSTANCES: Instances = |asked| instances::<f32, f32>(asked, Precision::Tf32x3);
 }
 
 /// f16 in and out.
@@ -119,7 +131,7 @@ impl Types for F16 {
     const DTYPE: Dtype = Dtype::F16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f16, f16>;
+    const INSTANCES: Instances = exact::<f16, f16>;
 }
 
 /// bf16 in and out.
@@ -130,7 +142,7 @@ impl Types for Bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<bf16, bf16>;
+    const INSTANCES: Instances = exact::<bf16, bf16>;
 }
 
 /// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the aside.
@@ -152,7 +164,7 @@ impl Types for F64 {
     const DTYPE: Dtype = Dtype::F64;
     const COMPUTE: Compute = Compute::F64;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<f64, f64>;
+    const INSTANCES: Instances = exact::<f64, f64>;
 }
 
 /// i8 in, i32 out.
@@ -163,7 +175,7 @@ impl Types for I8 {
     const DTYPE: Dtype = Dtype::I8;
     const COMPUTE: Compute = Compute::I32;
     const KERNEL: Option<Kernel<Self>> = Some(multiply);
-    const INSTANCES: fn(Order, Order, Epilogue) -> Vec<&'static str> = exact::<i8, i32>;
+    const INSTANCES: Instances = exact::<i8, i32>;
 }
 
 /// Bytes of an element of A and B, and of C.
