@@ -93,8 +93,8 @@ pub enum Error {
     #[error(
         "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \
          one for the matrices' types, orders and alignment and for the precision, and a fusing one for a fused \
-         epilogue: `Gemm::instances` and `Gemm::fused_instances` list them by type, order and precision, and \
-         `Gemm::candidates` for given matrices"
+         epilogue: `Gemm::instances`, `Gemm::fused_instances` and `Gemm::batched_instances` list them by type, \
+         order and precision, and `Gemm::candidates` for given matrices"
     )]
     Instance {
         /// The name that was asked for.

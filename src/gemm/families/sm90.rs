@@ -171,15 +171,16 @@ fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'stati
 /// The names of the kernels that write a C of the operands' type.
 fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
     let [a, b] = query.orders;
-    match query.fused {
-        Fused::Nothing if query.of_batches => names(of_orders(T::grouped(), a, b, None)),
-        Fused::Something(_) if query.of_batches => Vec::new(),
-        Fused::Nothing => names(of_orders(T::plain(), a, b, None)),
-        Fused::Something(None | Some(Activation::Relu)) => {
-            names(of_orders(T::linear(), a, b, None))
-        }
-        Fused::Something(Some(Activation::Gelu)) => names(of_orders(T::gelu(), a, b, None)),
-        Fused::Something(Some(Activation::Silu)) => names(of_orders(T::silu(), a, b, None)),
+    let activation = match (query.fused, query.of_batches) {
+        (Fused::Nothing, false) => return names(of_orders(T::plain(), a, b, None)),
+        (Fused::Nothing, true) => return names(of_orders(T::grouped(), a, b, None)),
+        (Fused::Something(_), true) => return Vec::new(),
+        (Fused::Something(activation), false) => activation,
+    };
+    match activation {
+        None | Some(Activation::Relu) => names(of_orders(T::linear(), a, b, None)),
+        Some(Activation::Gelu) => names(of_orders(T::gelu(), a, b, None)),
+        Some(Activation::Silu) => names(of_orders(T::silu(), a, b, None)),
     }
 }
 
