@@ -2,37 +2,27 @@
 //! dimensions, alpha and beta. Needs a Hopper GPU or the CPU backend, which models the instructions that the kernels
 //! use.
 
+mod convert;
+mod place;
 mod rounding;
 
+use convert::Convert;
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision, Stream, gemm};
 use half::{bf16, f16};
+use place::{ALIGNED, Place};
 
-trait Sixteen: Element + Operand<Factor = f32> {
+trait Sixteen: Element + Operand<Factor = f32> + Convert {
     /// The distance between 1 and the next number.
     const EPSILON: f64;
-    fn of(value: f32) -> Self;
-    fn number(self) -> f64;
 }
 
 impl Sixteen for bf16 {
     const EPSILON: f64 = 1.0 / 128.0;
-    fn of(value: f32) -> Self {
-        bf16::from_f32(value)
-    }
-    fn number(self) -> f64 {
-        self.to_f64()
-    }
 }
 
 impl Sixteen for f16 {
     const EPSILON: f64 = 1.0 / 1024.0;
-    fn of(value: f32) -> Self {
-        f16::from_f32(value)
-    }
-    fn number(self) -> f64 {
-        self.to_f64()
-    }
 }
 
 /// A matrix on the host, with leading dimension `ld`.
@@ -58,7 +48,7 @@ impl<T: Sixteen> Host<T> {
         let count = if order == RowMajor { rows } else { columns };
         let mut random = fastrand::Rng::with_seed((rows * 7919 + columns) as u64);
         let elements = (0..ld * count)
-            .map(|_| T::of(2.0 * random.f32() - 1.0))
+            .map(|_| T::of(2.0 * random.f64() - 1.0))
             .collect();
         Host {
             elements,
@@ -124,7 +114,7 @@ fn check_on<T: Sixteen>(
     let b = Host::<T>::random(k, n, orders[1], padding);
     let mut c = Host::<T>::random(m, n, orders[2], padding);
     if beta == 0.0 {
-        c.elements.fill(T::of(f32::NAN));
+        c.elements.fill(T::of(f64::NAN));
     }
     let (on_a, on_b) = (
         stream.upload(&a.elements).unwrap(),
@@ -235,34 +225,12 @@ fn odd_leading_dimensions() {
     }
 }
 
-/// Where a matrix lies in its buffer, which ends with the matrix.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Elements before the first one.
-    offset: usize,
-    /// Elements between two rows, or columns.
-    padding: usize,
-}
-
-/// Small whole numbers, whose products and sums are exact, for a matrix of `count` runs of `run` elements at this
-/// place.
-fn small_numbers(place: Place, [count, run]: [usize; 2], seed: u64) -> Vec<bf16> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let len = place.offset + (count - 1) * (run + place.padding) + run;
-    (0..len)
-        .map(|_| bf16::from_f32(random.i32(-2..=2) as f32))
-        .collect()
-}
-
 /// Checks `C = A·B + beta·C` of K-major A and B at these places, all of C's buffer included.
 fn check_places(by: &Gemm<'_, bf16>, [m, n, k]: [usize; 3], places: [Place; 3], beta: f32) {
     let stream = Device::auto().stream().unwrap();
     let [in_a, in_b, in_c] = places;
-    let (a, b) = (
-        small_numbers(in_a, [m, k], 1),
-        small_numbers(in_b, [n, k], 2),
-    );
-    let mut expected = small_numbers(in_c, [m, n], 3);
+    let (a, b) = (in_a.small::<bf16>([m, k], 1), in_b.small::<bf16>([n, k], 2));
+    let mut expected = in_c.small::<bf16>([m, n], 3);
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut on_c = stream.upload(&expected).unwrap();
     let [lda, ldb, ldc] = [k + in_a.padding, k + in_b.padding, n + in_c.padding];
@@ -299,11 +267,6 @@ fn check_places(by: &Gemm<'_, bf16>, [m, n, k]: [usize; 3], places: [Place; 3], 
         );
     }
 }
-
-const ALIGNED: Place = Place {
-    offset: 0,
-    padding: 0,
-};
 
 /// Rows of C begin at every element of a unit of TMA, at odd and even distances, and end within a word. What lies
 /// between rows stays as it is.
@@ -463,7 +426,7 @@ fn matrices_at_odd_addresses() {
 #[test]
 fn products_with_vectors() {
     let stream = Device::auto().stream().unwrap();
-    let number = |i: usize| (i * 7 % 11 % 3) as f32 - 1.0;
+    let number = |i: usize| (i * 7 % 11 % 3) as f64 - 1.0;
     let elements = |count: usize| -> Vec<bf16> { (0..count).map(number).map(bf16::of).collect() };
     let orders = [RowMajor, ColMajor];
     for [m, n, k] in [

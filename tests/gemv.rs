@@ -2,6 +2,7 @@
 //! whole numbers. On a GPU if there is one.
 
 mod convert;
+mod place;
 
 use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -9,41 +10,20 @@ use cutlet::{
     Activation, Bias, Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision,
 };
 use half::{bf16, f16};
+use place::{ALIGNED, Place};
 
 trait Number: Element + Operand<Factor = f32> + Convert + PartialEq {}
 impl Number for f32 {}
 impl Number for bf16 {}
 impl Number for f16 {}
 
-/// Elements of A and B before the first one, and between two rows.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    offset: usize,
-    padding: usize,
-}
-
-const ALIGNED: Place = Place {
-    offset: 0,
-    padding: 0,
-};
-
-/// Small whole numbers for `count` runs of `run` elements, which end with the buffer.
-fn small<T: Number>(place: Place, [count, run]: [usize; 2], seed: u64) -> Vec<T> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let len = match count {
-        0 => 0,
-        _ => place.offset + (count - 1) * (run + place.padding) + run,
-    };
-    (0..len).map(|_| T::of(random.i8(-2..=2).into())).collect()
-}
-
 /// Checks C = 2·A·B + beta·C. The C that is computed lies between rows of elements that stay as they are.
 fn check<T: Number>(name: &str, [m, n, k]: [usize; 3], place: Place, beta: f32) {
     let stream = Device::auto().stream().unwrap();
     let ld = k + place.padding;
-    let (a, b) = (small::<T>(place, [m, k], 1), small::<T>(place, [n, k], 2));
+    let (a, b) = (place.small::<T>([m, k], 1), place.small::<T>([n, k], 2));
     let ldc = n + 1;
-    let mut expected = small::<T>(ALIGNED, [m + 1, ldc], 3);
+    let mut expected = ALIGNED.small::<T>([m + 1, ldc], 3);
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut on_c = stream.upload(&expected).unwrap();
     let from = |len: usize| place.offset.min(len)..;
@@ -125,12 +105,12 @@ fn everything_is_fused() {
     let stream = Device::auto().stream().unwrap();
     for (m, n, k) in [(2, 19, 33), (19, 3, 33)] {
         let (a, b) = (
-            small::<f32>(ALIGNED, [m, k], 1),
-            small::<f32>(ALIGNED, [n, k], 2),
+            ALIGNED.small::<f32>([m, k], 1),
+            ALIGNED.small::<f32>([n, k], 2),
         );
         let (residual, bias) = (
-            small::<f32>(ALIGNED, [m, n], 3),
-            small::<f32>(ALIGNED, [1, m.max(n)], 4),
+            ALIGNED.small::<f32>([m, n], 3),
+            ALIGNED.small::<f32>([1, m.max(n)], 4),
         );
         let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
         let on_residual = stream.upload(&residual).unwrap();
