@@ -579,8 +579,9 @@ impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<'_, C
     }
 }
 
-/// The number of k-tiles. A cluster's comes from the slot that it claimed, and ptxas does not see that all lanes have
-/// the same: it puts a `YIELD` into a mainloop of one consumer. A number from the first lane has none.
+/// The number of k-tiles, which is the same for all lanes. In a cluster it depends on the slot that was claimed. ptxas
+/// does not see that all lanes have the same slot, and puts a `YIELD` into the mainloop of a block with one consumer. It
+/// does not if the number is read from the first lane.
 #[inline(always)]
 fn k_tiles_of_all_lanes<C: Config>(k_tiles: u32) -> u32 {
     match C::Cluster::TILES > 1 && C::Consumers::WARPGROUPS == 1 {
