@@ -2,13 +2,14 @@
 //!
 //! [`gemm`] makes a [`problem`] and checks it. The [`registry`] asks the [`families`] of kernels for the element types,
 //! each of which [tunes](tune) its choice of a kernel. A kernel of a [`tuning_file`] is chosen before theirs. The
-//! result is a [`Plan`], which is launched. [`epilogue`] describes what is fused with the product. If a kernel cannot
+//! result is a [`Plan`], which is launched. A stream [keeps](kept_plans) what was chosen. [`epilogue`] describes what is fused with the product. If a kernel cannot
 //! fuse it, a second kernel makes C of the GEMM's [`partials`].
 
 mod element_type;
 mod epilogue;
 mod families;
 mod indexed_rows;
+mod kept_plans;
 mod operand;
 mod partials;
 mod plan;
@@ -490,13 +491,21 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self.run_problem(stream, problem.in_precision(self.precision)?)
     }
 
-    /// Plans and launches a problem.
+    /// Launches a problem, by the plan that the stream keeps for problems like it.
     fn run_problem<T: Element<D>>(
         &self,
         stream: &Stream,
         problem: Problem<'_, T, D>,
     ) -> Result<()> {
-        Plan::new(stream, &problem, self.choice)?.launch(stream, problem)
+        let chosen =
+            kept_plans::kept_or(stream, &problem, self.choice, || match problem.is_empty() {
+                true => Ok(None),
+                false => T::plan(stream, &problem, self.choice).map(Some),
+            })?;
+        match chosen {
+            Some(chosen) => chosen.launch.launch(stream, problem),
+            None => Ok(()),
+        }
     }
 
     /// Makes a [`Plan`] for matrices like these. Their elements are neither read nor written.

@@ -48,6 +48,7 @@ mod graph;
 mod graph_memory;
 mod grid;
 mod home;
+mod kept;
 mod launch;
 mod limits;
 mod lock;

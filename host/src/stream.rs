@@ -14,6 +14,7 @@ use crate::device::Place;
 use crate::driver::{During, check};
 use crate::gpu::Gpu;
 use crate::graph_memory::{GraphMemory, StreamId};
+use crate::kept::Kept;
 use crate::lock::{lock, read, write};
 use crate::resident::StreamMemory;
 use crate::{Buffer, Device, Error, Result};
@@ -53,6 +54,7 @@ struct Inner {
     capture: Mutex<Option<PartOf>>,
     /// Made by the first call that copies and waits.
     aside: OnceLock<Aside>,
+    kept: Kept,
 }
 
 /// A capture that a GPU's stream is part of, or was.
@@ -128,6 +130,7 @@ impl Stream {
                 joining: RwLock::default(),
                 capture: Mutex::default(),
                 aside: OnceLock::new(),
+                kept: Kept::default(),
             }),
         }
     }
@@ -210,6 +213,29 @@ impl Stream {
                 check("waiting for the stream", code)
             }
         }
+    }
+
+    /// The value of type `V` that the stream and its clones keep: a cache of a library that uses the stream, say. The
+    /// first call makes it by [`Default`]. It is dropped with the stream's last clone.
+    ///
+    /// With a type that is private to your crate, no other crate gets your value. A value must not own the stream,
+    /// because then neither is ever dropped.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    ///
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// #[derive(Default)]
+    /// struct Names(Mutex<Vec<String>>);
+    ///
+    /// let stream = cutlet_host::Device::auto().stream()?;
+    /// stream.kept::<Names>().0.lock().unwrap().push("scale".to_string());
+    /// assert_eq!(*stream.clone().kept::<Names>().0.lock().unwrap(), ["scale"]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn kept<V: Default + Send + Sync + 'static>(&self) -> Arc<V> {
+        self.inner.kept.value()
     }
 
     /// Words in device memory that the stream and its clones keep. The first call with a key uploads the

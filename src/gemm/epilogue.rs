@@ -162,7 +162,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
 }
 
 /// The part of [`EpilogueArgs`] that a plan depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EpilogueShape {
     bias: Option<(BiasAlong, u64)>,
     residual: Option<(Order, usize, u64)>,

@@ -142,7 +142,7 @@ impl Rows<'_> {
 }
 
 /// The part of [`Rows`] that a plan depends on, with the number of indices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowsShape {
     Own,
     OfA(usize),

@@ -14,8 +14,12 @@ use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
 /// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
 /// A plan holds no matrices. It runs on all matrices with the extents, orders, leading dimensions and alignments of
-/// those that it was made for. A run with the same addresses as the run before reuses its tensor maps, which saves time
-/// on the host.
+/// those that it was made for. A run with the addresses of an earlier run reuses its tensor maps, which saves time on the
+/// host.
+///
+/// Calls without a plan, such as [`Gemm::run`], keep their plans in the stream, and find them there when a problem is
+/// like an earlier one. A plan of your own saves the search, holds the kernel that was chosen whatever
+/// is [installed](crate::Tuning::install) later, and can be made before the first call.
 ///
 /// ```
 /// use cutlet::{Device, Gemm, Matrix, MatrixMut};

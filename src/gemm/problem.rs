@@ -441,7 +441,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
 }
 
 /// The part of [`Groups`] that a plan depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GroupsShape {
     count: usize,
     strides: [usize; 3],
@@ -511,7 +511,7 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
 }
 
 /// The part of a problem that a plan depends on: everything but addresses and factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProblemShape {
     /// m, n and k.
     pub extents: [usize; 3],
@@ -583,7 +583,7 @@ impl fmt::Display for ProblemShape {
 }
 
 /// An operand's layout and alignment in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct OperandShape {
     order: Order,
     ld: usize,

@@ -7,7 +7,7 @@ use super::epilogue::EpilogueArgs;
 use super::indexed_rows::Rows;
 use super::problem::{Problem, Sizes};
 use super::registry::Choice;
-use super::{Element, Gemm};
+use super::{Element, Gemm, kept_plans};
 use crate::swiglu::GatedElement;
 use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result, swiglu};
 
@@ -97,7 +97,10 @@ impl<T: GatedElement + Element> Gemm<'_, T> {
             Choice::Named(name) => Some(name),
             Choice::Tuned | Choice::Estimated => None,
         };
-        match T::plan_gated(stream, &problem, kernel)? {
+        let chosen = kept_plans::kept_or(stream, &problem, self.choice, || {
+            T::plan_gated(stream, &problem, kernel)
+        })?;
+        match chosen {
             Some(chosen) => chosen.launch.launch(stream, problem),
             None => self.by_two_kernels(stream, problem),
         }

@@ -121,7 +121,7 @@ mod tests {
                 instances
             })
         });
-        let mut losses = [("H200", 0.02, Vec::new()), ("H100", 0.025, Vec::new())];
+        let mut losses = [("H200", 0.02, Vec::new()), ("H100", 0.04, Vec::new())];
         for (measured, speed, place, line) in measured() {
             let input = line.input(speed);
             let mut others = measured.near(&input).near;

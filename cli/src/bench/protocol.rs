@@ -15,7 +15,7 @@ use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
 
 /// Runs shorter than this many microseconds are timed inside CUDA graphs, so that launches do not decide.
-pub const GRAPH_BELOW: f64 = 30.0;
+pub const GRAPH_BELOW: f64 = 100.0;
 /// The most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
 /// The first look at a contestant is the median of this many runs: a single run may be an outlier.

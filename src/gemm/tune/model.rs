@@ -198,7 +198,8 @@ impl<T, Epi> Candidate<T, Epi> {
 
 // The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
 // for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes. LAST_STORE,
-// FIRST_K_TILE and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted from others.
+// FIRST_K_TILE, EPILOGUE and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted
+// from others.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
 const MULTIPLY: f64 = 0.9227;
@@ -216,8 +217,10 @@ const FIRST_K_TILE: f64 = 1000.0;
 const K_TILE: f64 = 79.78;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
 const WITHOUT_SLOT: f64 = 9.819;
-/// Clocks from a tile's last k-tile to the next tile's first, for each 64×64 accumulators of a consumer.
-const EPILOGUE: f64 = 473.2;
+/// Clocks from a tile's last k-tile to the next tile's first, however small the tile is.
+const EPILOGUE: f64 = 300.0;
+/// Clocks that the epilogue takes besides, for each 64×64 accumulators of a consumer.
+const EPILOGUE_OF_ACCUMULATORS: f64 = 473.2;
 /// The slowdown of the epilogue if subtiles have 8 columns.
 const EIGHT_COLUMNS: f64 = 0.8306;
 /// The slowdown of the epilogue if C is column-major: lines of a subtile are 32 bytes long.
@@ -481,7 +484,7 @@ impl<T, Epi> Tiled<T, Epi> {
 
     /// Clocks from a tile's last k-tile to the next tile's first.
     fn epilogue(&self) -> f64 {
-        EPILOGUE * self.accumulators()
+        EPILOGUE + EPILOGUE_OF_ACCUMULATORS * self.accumulators()
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::env;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use cutlet_device::DeviceData;
@@ -20,8 +20,8 @@ use crate::gemm::problem::Problem;
 
 /// The tunings and the recorder of the process.
 struct Process {
-    /// Whether there is a tuning.
-    is_tuned: AtomicBool,
+    /// How many tunings there are.
+    tunings: AtomicUsize,
     tables: RwLock<Vec<Table>>,
     recorder: Option<Recorder>,
     /// The names of the devices for which no tuning was made, once a line said so.
@@ -39,7 +39,7 @@ struct Table {
 impl Process {
     fn from_environment() -> Self {
         let process = Process {
-            is_tuned: AtomicBool::new(false),
+            tunings: AtomicUsize::new(0),
             tables: RwLock::default(),
             recorder: env::var_os(Recorder::VARIABLE).and_then(|path| {
                 let opened = Recorder::open(path.as_ref());
@@ -73,11 +73,11 @@ impl Process {
         };
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         tables.push(table);
-        self.is_tuned.store(true, Ordering::Release);
+        self.tunings.store(tables.len(), Ordering::Release);
     }
 
     fn is_tuned(&self) -> bool {
-        self.is_tuned.load(Ordering::Acquire)
+        self.tunings.load(Ordering::Acquire) > 0
     }
 
     /// What `find` finds in the latest table of the device that has it.
@@ -111,6 +111,11 @@ impl Process {
 /// Installs a tuning: see [`Tuning::install`].
 pub fn install(tuning: Tuning) {
     PROCESS.install(tuning);
+}
+
+/// How many tunings are installed. A choice that was made with fewer of them may have changed.
+pub fn count() -> usize {
+    PROCESS.tunings.load(Ordering::Acquire)
 }
 
 /// The name of the kernel that was measured to be the fastest for a problem of these types, if it was measured. Records

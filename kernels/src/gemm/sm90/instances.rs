@@ -131,6 +131,9 @@ instances! {
     bf16_256x192x64_1x2_coop, f16_256x192x64_1x2_coop = [K, K, K] Tile<256, 192>, Stages<3>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_256x160x64_1x2_coop, f16_256x160x64_1x2_coop = [K, K, K] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_192x192x64_1x2_coop3, f16_192x192x64_1x2_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<1, 2>, Cooperative<3>;
+    bf16_192x192x64_2x1_coop3, f16_192x192x64_2x1_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<2, 1>, Cooperative<3>;
+    bf16_192x128x64_2x1_coop3, f16_192x128x64_2x1_coop3 = [K, K, K] Tile<192, 128>, Stages<5>, Cluster<2, 1>, Cooperative<3>;
+    bf16_192x96x64_4x1_coop3, f16_192x96x64_4x1_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, Cluster<4, 1>, Cooperative<3>;
     bf16_128x192x64_2x1_pingpong, f16_128x192x64_2x1_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, Cluster<2, 1>, PingPong<2>;
     bf16_128x176x64_2x1_pingpong, f16_128x176x64_2x1_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, Cluster<2, 1>, PingPong<2>;
     bf16_128x160x64_2x1_pingpong, f16_128x160x64_2x1_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, Cluster<2, 1>, PingPong<2>;
@@ -157,7 +160,6 @@ instances! {
     bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
-    bf16_256x144x64_2x1_coop_kkm, f16_256x144x64_2x1_coop_kkm = [K, K, M] Tile<256, 144>, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>;
     bf16_256x88x64_1x1_coop_kkm, f16_256x88x64_1x1_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, Cluster<1, 1>, Cooperative<2, 2>;
     bf16_128x208x64_1x1_coop_kkm, f16_128x208x64_1x1_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
     bf16_128x192x64_1x1_coop_kkm, f16_128x192x64_1x1_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
@@ -170,14 +172,13 @@ instances! {
     bf16_128x88x64_1x2_coop_kkm, f16_128x88x64_1x2_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x80x64_1x2_coop_kkm, f16_128x80x64_1x2_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x160x64_1x1x2_coop_kkm, f16_128x160x64_1x1x2_coop_kkm = [K, K, M] Tile<128, 160>, Stages<4>, Cluster<1, 1, 2>, Cooperative<2>;
-    bf16_256x136x64_1x2_coop_kkm, f16_256x136x64_1x2_coop_kkm = [K, K, M] Tile<256, 136>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_256x112x64_2x1_coop_kkm, f16_256x112x64_2x1_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>;
     bf16_128x232x64_2x1_coop_kkm, f16_128x232x64_2x1_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x200x64_1x2_coop_kkm, f16_128x200x64_1x2_coop_kkm = [K, K, M] Tile<128, 200>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x184x64_1x2_coop_kkm, f16_128x184x64_1x2_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x168x64_4x1_coop_kkm, f16_128x168x64_4x1_coop_kkm = [K, K, M] Tile<128, 168>, Stages<5>, Cluster<4, 1>, Cooperative<2>;
+    bf16_128x136x64_4x1_coop_kkm, f16_128x136x64_4x1_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, Cluster<4, 1>, Cooperative<2>;
     bf16_128x152x64_4x2_coop_kkm, f16_128x152x64_4x2_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, Cluster<4, 2>, Cooperative<2>;
-    bf16_128x152x64_1x2_coop_kkm, f16_128x152x64_1x2_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
+    bf16_128x208x64_4x2_coop_kkm, f16_128x208x64_4x2_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, Cluster<4, 2>, Cooperative<2>;
     bf16_128x120x64_1x2_coop_kkm, f16_128x120x64_1x2_coop_kkm = [K, K, M] Tile<128, 120>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x112x64_4x1_coop_kkm, f16_128x112x64_4x1_coop_kkm = [K, K, M] Tile<128, 112>, Stages<7>, Cluster<4, 1>, Cooperative<2>;
     bf16_64x152x64_4x2_ws_kkm, f16_64x152x64_4x2_ws_kkm = [K, K, M] Tile<64, 152>, Stages<8>, Cluster<4, 2>, Cooperative<1>;
@@ -186,8 +187,7 @@ instances! {
     bf16_64x96x64_4x2_ws_kkm, f16_64x96x64_4x2_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, Cluster<4, 2>, Cooperative<1>;
     bf16_64x80x64_4x2_ws_kkm, f16_64x80x64_4x2_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, Cluster<4, 2>, Cooperative<1>;
     bf16_64x80x64_2x1_ws_kkm, f16_64x80x64_2x1_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x64x64_4x2_ws_kkm, f16_64x64x64_4x2_ws_kkm = [K, K, M] Tile<64, 64>, Stages<13>, Cluster<4, 2>, Cooperative<1>;
-    bf16_64x48x64_4x2_ws_kkm, f16_64x48x64_4x2_ws_kkm = [K, K, M] Tile<64, 48>, Stages<15>, Cluster<4, 2>, Cooperative<1>;
+    bf16_64x32x64_4x1_ws_kkm, f16_64x32x64_4x1_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, Cluster<4, 1>, Cooperative<1>;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;

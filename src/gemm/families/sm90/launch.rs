@@ -1,5 +1,6 @@
-//! The launch of a kernel of the sm_90 family. Its tensor maps and arguments are made once for the same addresses.
+//! The launch of a kernel of the sm_90 family. Its tensor maps and arguments are made once for each place.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use cutlet_device::collective::{ArrivalCounters, SmAffinity};
@@ -27,17 +28,26 @@ pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
     /// The problem as the kernel solves it.
     input: CostInput,
     function: Function<Arguments<T, Epi>>,
-    /// The latest launch's tensor maps and arguments.
-    encoded: Mutex<Option<Encoded>>,
+    /// The tensor maps and arguments of earlier launches.
+    encoded: Mutex<HashMap<Place, Encoded>>,
 }
 
-/// Tensor maps and arguments, and what they depend on besides the plan.
-#[derive(Clone, Copy)]
-struct Encoded {
+/// The most launches whose tensor maps and arguments are kept: a model's layers are launched again and again, each
+/// with its own weights. When there are more, all are dropped.
+const MOST_ENCODED: usize = 256;
+
+/// What tensor maps and arguments depend on besides the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
     /// Addresses of A, B and the output.
     addresses: [u64; 3],
     /// Whether the epilogue reads C.
     reads_old: bool,
+}
+
+/// Tensor maps and arguments.
+#[derive(Clone, Copy)]
+struct Encoded {
     maps: [TensorMap; 3],
     args: Args,
 }
@@ -91,7 +101,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             candidate,
             input: input.oriented(candidate.instance),
             function: stream.device().load(library, kernel)?,
-            encoded: Mutex::new(None),
+            encoded: Mutex::default(),
         })
     }
 
@@ -115,7 +125,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         workspace: Workspace,
     ) -> Result<()> {
         let address = to.address();
-        let Encoded { maps, mut args, .. } = self.encoded(operands, to, &epilogue)?;
+        let Encoded { maps, mut args } = self.encoded(operands, to, &epilogue)?;
         args.scheduler.affinity = self.slots(stream);
         args.output.arrivals = workspace.arrivals;
         let [map_a, map_b, map_c] = maps;
@@ -143,7 +153,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         Ok(())
     }
 
-    /// The tensor maps and arguments of a launch: those of the latest launch if they fit, or new ones.
+    /// The tensor maps and arguments of a launch: those of an earlier launch at the same place, or new ones.
     fn encoded(
         &self,
         operands: [Matrix<'_, T>; 2],
@@ -151,21 +161,24 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         epilogue: &Epi,
     ) -> Result<Encoded> {
         let [a, b] = operands.map(|operand| operand.view.address());
-        let addresses = [a, b, to.address()];
-        let mut latest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(encoded) = &*latest
-            && (encoded.addresses, encoded.reads_old) == (addresses, epilogue.reads_old())
-        {
+        let place = Place {
+            addresses: [a, b, to.address()],
+            reads_old: epilogue.reads_old(),
+        };
+        let mut earlier = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(encoded) = earlier.get(&place) {
             return Ok(*encoded);
         }
-        let encoded = self.encode(addresses, operands, to, epilogue)?;
-        *latest = Some(encoded);
+        let encoded = self.encode(operands, to, epilogue)?;
+        if earlier.len() >= MOST_ENCODED {
+            earlier.clear();
+        }
+        earlier.insert(place, encoded);
         Ok(encoded)
     }
 
     fn encode(
         &self,
-        addresses: [u64; 3],
         [a, b]: [Matrix<'_, T>; 2],
         to: To<'_, '_, T>,
         epilogue: &Epi,
@@ -211,8 +224,6 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             },
         };
         Ok(Encoded {
-            addresses,
-            reads_old: epilogue.reads_old(),
             maps: [map_a, map_b, map_c],
             args,
         })
