@@ -198,7 +198,7 @@ impl<T, Epi> Candidate<T, Epi> {
 
 // The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
 // for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes. LAST_STORE,
-// FIRST_K_TILE, EPILOGUE and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted
+// FIRST_K_TILE, EPILOGUE, CLUSTER and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted
 // from others.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
@@ -212,7 +212,7 @@ const SECOND_LINE_OF_MEMORY: f64 = 0.2572;
 /// Clocks that TMA takes for a row out of bounds.
 const OUTSIDE: f64 = 6.03;
 /// Clocks from a block's start to its first product: its first k-tile comes from memory.
-const FIRST_K_TILE: f64 = 1000.0;
+const FIRST_K_TILE: f64 = 1500.0;
 /// Clocks from one k-tile to the next.
 const K_TILE: f64 = 79.78;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
@@ -232,7 +232,7 @@ const PING_PONG: f64 = 0.993;
 /// Clocks for one ping-pong consumer to hand over to the other one.
 const PASS: f64 = 665.5;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 507.2;
+const CLUSTER: f64 = 300.0;
 /// Clocks that a launch takes to start. They do not count if launches leave multiprocessors free: then one launch
 /// starts while the other one ends.
 const START: f64 = 1096.0;
