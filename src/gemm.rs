@@ -497,11 +497,9 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         stream: &Stream,
         problem: Problem<'_, T, D>,
     ) -> Result<()> {
-        let chosen =
-            kept_plans::kept_or(stream, &problem, self.choice, || match problem.is_empty() {
-                true => Ok(None),
-                false => T::plan(stream, &problem, self.choice).map(Some),
-            })?;
+        let chosen = kept_plans::kept_or(stream, &problem, self.choice, || {
+            plan::choose(stream, &problem, self.choice)
+        })?;
         match chosen {
             Some(chosen) => chosen.launch.launch(stream, problem),
             None => Ok(()),

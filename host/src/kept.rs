@@ -1,4 +1,4 @@
-//! Values that a stream keeps for the libraries that use it: their caches.
+//! Values by type, which a stream keeps for the libraries that use it: their caches.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Resident memory: words in device memory that a stream or a graph keeps from launch to launch, and the blocks of
 //! scratch memory that a stream keeps.
 
-use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
+use crate::kept::Kept;
 use crate::lock::lock;
 use crate::scratch_pool::{Block, IdleBlocks};
 use crate::{Buffer, Result};
@@ -41,22 +41,12 @@ impl StreamMemory {
     }
 }
 
-/// Words that a stream or a graph keeps, by their keys.
+/// Words that a stream or a graph keeps, by their keys: a map for each type of key.
 #[derive(Default)]
-pub(crate) struct ResidentMemory(Mutex<Words>);
+pub(crate) struct ResidentMemory(Kept);
 
-/// Words by key: a map for each type of key.
-#[derive(Default)]
-struct Words(HashMap<TypeId, Box<dyn Any + Send>>);
-
-impl Words {
-    fn by<Key: Send + 'static>(&mut self) -> &mut HashMap<Key, Arc<Buffer<u32>>> {
-        let map = self.0.entry(TypeId::of::<Key>());
-        map.or_insert_with(|| Box::new(HashMap::<Key, Arc<Buffer<u32>>>::new()))
-            .downcast_mut()
-            .expect("the map under a type has keys of that type")
-    }
-}
+/// Words by keys of a type.
+type WordsBy<Key> = Mutex<HashMap<Key, Arc<Buffer<u32>>>>;
 
 impl ResidentMemory {
     /// The words with this key. The first call for a key makes them with `make`. So do calls that begin before that one
@@ -66,7 +56,8 @@ impl ResidentMemory {
         key: Key,
         make: impl FnOnce() -> Result<Option<Buffer<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        if let Some(words) = lock(&self.0).by::<Key>().get(&key) {
+        let words = self.0.value::<WordsBy<Key>>();
+        if let Some(words) = lock(&words).get(&key) {
             return Ok(Some(words.clone()));
         }
         // `make` is the caller's, and may ask for words itself, so the lock is not held.
@@ -74,7 +65,6 @@ impl ResidentMemory {
             return Ok(None);
         };
         // If another call for this key has finished meanwhile, its words stay.
-        let mut words = lock(&self.0);
-        Ok(Some(words.by().entry(key).or_insert(made).clone()))
+        Ok(Some(lock(&words).entry(key).or_insert(made).clone()))
     }
 }

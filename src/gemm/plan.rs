@@ -18,8 +18,8 @@ use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
 /// host.
 ///
 /// Calls without a plan, such as [`Gemm::run`], keep their plans in the stream, and find them there when a problem is
-/// like an earlier one. A plan of your own saves the search, holds the kernel that was chosen whatever
-/// is [installed](crate::Tuning::install) later, and can be made before the first call.
+/// like an earlier one. A plan of your own saves the search, and can be made before the first call. It holds the kernel
+/// that was chosen, whatever is [installed](crate::Tuning::install) later.
 ///
 /// ```
 /// use cutlet::{Device, Gemm, Matrix, MatrixMut};
@@ -53,6 +53,18 @@ impl<T: Operand, D: DeviceData> fmt::Debug for Plan<T, D> {
     }
 }
 
+/// Chooses the kernel for a problem. None if C has no elements.
+pub(super) fn choose<T: Element<D>, D: DeviceData>(
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    choice: Choice<'_>,
+) -> Result<Option<Chosen<T, D>>> {
+    match problem.is_empty() {
+        true => Ok(None),
+        false => T::plan(stream, problem, choice).map(Some),
+    }
+}
+
 impl<T: Element<D>, D: DeviceData> Plan<T, D> {
     /// The plan for a problem, with the kernel that is chosen.
     pub(super) fn new(
@@ -60,14 +72,10 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         problem: &Problem<'_, T, D>,
         choice: Choice<'_>,
     ) -> Result<Self> {
-        let chosen = match problem.is_empty() {
-            true => None,
-            false => Some(T::plan(stream, problem, choice)?),
-        };
         Ok(Plan {
             device: stream.device().clone(),
             shape: problem.shape(),
-            chosen,
+            chosen: choose(stream, problem, choice)?,
         })
     }
 

@@ -198,8 +198,8 @@ impl<T, Epi> Candidate<T, Epi> {
 
 // The constants are fitted to times of instances at 426 shapes on an H200 and at 72 on an H100, together with a factor
 // for each instance, which the table has. ONE_SUBTILE and PING_PONG are fitted to some of the H200's shapes. LAST_STORE,
-// FIRST_K_TILE, EPILOGUE, CLUSTER and SHARES_OF_STREAM are those with which choices lose the least at shapes that are predicted
-// from others.
+// FIRST_K_TILE, EPILOGUE, CLUSTER and SHARES_OF_STREAM are those with which choices lose the least at shapes that are
+// predicted from others.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
 const MULTIPLY: f64 = 0.9227;
