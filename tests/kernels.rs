@@ -4,7 +4,7 @@
 
 use std::ptr::with_exposed_provenance_mut;
 
-use cutlet_device::collective::SmAffinity;
+use cutlet_device::collective::{ClusterShape, SmAffinity};
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm::args::Args;
@@ -114,8 +114,9 @@ fn check_product<C: Config<Element = bf16>>(
     let rows = |rows: usize, columns: usize| {
         TensorMapSpec::rows(rows as u64, columns as u64, columns as u64)
     };
-    let map_a = rows(m, k).encode(&on_a, box_a::<C>()).unwrap();
-    let map_b = rows(n, k).encode(&on_b, box_b::<C>()).unwrap();
+    let cluster = C::Cluster::STATIC.unwrap();
+    let map_a = rows(m, k).encode(&on_a, box_a::<C>(cluster)).unwrap();
+    let map_b = rows(n, k).encode(&on_b, box_b::<C>(cluster)).unwrap();
     let map_c = rows(m, n).encode(&on_c, box_c::<C>()).unwrap();
     let mut args = Args::new::<C>([m, n, k].map(|extent| extent as i32), n as i64);
     args.scheduler.affinity = affinity;

@@ -204,7 +204,7 @@ fn scale_plan(
     b: Matrix<'_, bf16>,
     c: MatrixMut<'_, bf16>,
 ) -> cutlet::Result<EpiloguePlan<bf16, Scale>> {
-    let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
+    let mut instances = BF16.iter().filter(|it| it.name() == name);
     let instance = instances.next().expect("the instance exists");
     EpiloguePlan::new(stream, &PTX, instance, a, b, c)
 }

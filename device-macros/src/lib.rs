@@ -37,7 +37,7 @@ use syn::parse_macro_input;
 /// |---|---|
 /// | `threads = N` | threads of a block; every launch uses exactly `N`. Must be given. |
 /// | `min_blocks = N` | blocks that must fit on one multiprocessor, which limits registers |
-/// | `cluster = N` | blocks of a cluster, along x |
+/// | `cluster = N` | blocks of a cluster, along x. With 0, each launch says it. Default: 1 |
 /// | `shared = BYTES` | shared memory of a block that the kernel takes by hand, from a `SharedMemory` |
 /// | `arch = "sm_90a"` | the target of the kernel. One without a letter stands for all newer ones as well. Default: every target |
 /// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with a word replaced: see below |

@@ -27,7 +27,7 @@ mod tile_ring;
 mod unaligned_rows;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
-pub use cluster_shape::{Cluster, ClusterShape};
+pub use cluster_shape::{Cluster, ClusterShape, DynamicCluster};
 pub use copy_producer::CopyProducer;
 pub use fixup::{ArrivalCounters, Fixup};
 pub use groups::{Group, GroupedTileScheduler, Groups, SizesAre};

@@ -28,8 +28,8 @@ impl LaunchBounds {
     /// ```
     ///
     /// # Panics
-    /// If the number of threads is not 1 to 1024, `min_blocks` is more than 32, the cluster is not 1 to 16, or there
-    /// are more than 227 KiB of shared memory.
+    /// If the number of threads is not 1 to 1024, `min_blocks` or the cluster is more than 32 or 16, or there are more
+    /// than 227 KiB of shared memory.
     #[track_caller]
     pub const fn new(threads: u32, min_blocks: u32, cluster: u32, shared_bytes: u32) -> Self {
         assert!(
@@ -38,8 +38,8 @@ impl LaunchBounds {
         );
         assert!(min_blocks <= 32, "#[kernel]: `min_blocks` must be 0 to 32");
         assert!(
-            0 < cluster && cluster <= 16,
-            "#[kernel]: `cluster` must be 1 to 16"
+            cluster <= 16,
+            "#[kernel]: `cluster` must be 1 to 16, or 0 if each launch says it"
         );
         assert!(
             shared_bytes <= Self::MOST_SHARED_BYTES,
@@ -64,9 +64,20 @@ impl LaunchBounds {
         self.min_blocks
     }
 
-    /// Blocks of a cluster, along x. 1 is a launch without clusters.
+    /// Blocks of a cluster, along x. 1 is a launch without clusters. 0 is a kernel whose launches say it.
     pub const fn cluster(self) -> u32 {
         self.cluster
+    }
+
+    /// The bounds of a launch that asks for clusters of so many blocks, where 0 is 1. A kernel that was compiled for a
+    /// cluster keeps its own.
+    pub const fn in_clusters_of(self, blocks: u32) -> Self {
+        let cluster = match (self.cluster, blocks) {
+            (0, 0) => 1,
+            (0, blocks) => blocks,
+            (own, _) => own,
+        };
+        Self { cluster, ..self }
     }
 
     /// Dynamic shared memory of a block, in bytes.

@@ -112,7 +112,8 @@ impl<A: KernelArgs> Function<A> {
     /// # Errors
     /// [`Driver`](crate::Error::Driver) if the query fails.
     pub fn resident_blocks(&self) -> Result<u32> {
-        let (cluster, multiprocessors) = (self.bounds.cluster(), self.device.multiprocessors());
+        let cluster = self.bounds.in_clusters_of(1).cluster();
+        let multiprocessors = self.device.multiprocessors();
         let blocks = match self.resources()? {
             Some(resources) => resources.blocks_per_multiprocessor * multiprocessors,
             None => multiprocessors.max(cluster),

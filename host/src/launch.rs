@@ -17,14 +17,17 @@ use crate::module::Entry;
 use crate::stream::Queue;
 use crate::{Error, Function, Grid, Result, Stream};
 
-/// The configuration of a launch: its grid, and whether it may begin early. Threads, cluster size
-/// and shared memory belong to the kernel.
+/// The configuration of a launch: its grid, its clusters, and whether it may begin early. Threads and
+/// shared memory belong to the kernel.
 ///
 /// A [`Grid`], or anything that converts to one, converts to a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
     /// The number of blocks along x, y and z.
     pub grid: Grid,
+    /// Blocks of a cluster, along x, of a kernel that leaves them to the launch (`cluster = 0`). Others have
+    /// their own, whatever this says.
+    pub cluster: u32,
     /// Programmatic dependent launch: the kernel may begin while the previous kernel in the stream
     /// ends. It must wait (`griddepcontrol.wait`) before it reads that kernel's results. Below compute
     /// capability 9.0 the launch is an ordinary one.
@@ -35,6 +38,7 @@ impl<G: Into<Grid>> From<G> for LaunchConfig {
     fn from(grid: G) -> LaunchConfig {
         LaunchConfig {
             grid: grid.into(),
+            cluster: 1,
             overlap_previous: false,
         }
     }
@@ -97,7 +101,8 @@ impl Stream {
         args: impl LaunchArgs<A>,
     ) -> Result<()> {
         let config = config.into();
-        let (name, bounds) = (function.name(), function.bounds());
+        let name = function.name();
+        let bounds = function.bounds().in_clusters_of(config.cluster);
         let of_function = || format!("kernel `{name}`");
         function.device().expect(self.device(), of_function)?;
         check_grid(name, bounds, config.grid, self.device())?;
@@ -155,6 +160,12 @@ fn check_grid(
                 "give each block more work, or use the x axis, which has the highest limit",
             );
         }
+    }
+    if bounds.cluster() > device.limits().cluster {
+        return bad(
+            format!("it is launched in clusters of {} blocks", bounds.cluster()),
+            "use clusters of at most 16 blocks, and of one block below compute capability 9.0",
+        );
     }
     if !grid.x.is_multiple_of(bounds.cluster()) {
         return bad(

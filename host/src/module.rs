@@ -172,7 +172,9 @@ fn prepare(entry: Entry, request: &Request) -> Result<()> {
             bounds.shared_bytes(),
         )?;
     }
-    if bounds.cluster() > CLUSTER_WITHOUT_ASKING {
+    // A kernel whose launches choose the cluster may be launched in the largest.
+    let largest_cluster = bounds.in_clusters_of(request.limits.cluster).cluster();
+    if largest_cluster > CLUSTER_WITHOUT_ASKING {
         allow(
             entry,
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,

@@ -55,6 +55,17 @@ mod kernels {
         unsafe { out.store(block, cluster_rank().get()) };
     }
 
+    /// Every block writes its rank in the cluster that the launch chooses.
+    ///
+    /// # Safety
+    /// `out` has an element for each block.
+    #[kernel(threads = 1, cluster = 0)]
+    pub unsafe fn ranks_of_launch(out: GlobalMut<u32>) {
+        let block = i64::from(block_idx().x.get());
+        // SAFETY: `out` has an element for each block, and no two blocks have the same index.
+        unsafe { out.store(block, cluster_rank().get()) };
+    }
+
     /// Its cluster size rarely divides a number of cores.
     #[kernel(threads = 1, cluster = 11)]
     pub fn elevens() {}
@@ -150,8 +161,8 @@ fn clusters_know_their_blocks() -> Result<()> {
         let ranks = device.load(&PTX, &kernels::ranks)?;
         let mut out = stream.filled::<u32>(6, 0xff)?;
         let early = LaunchConfig {
-            grid: 6.into(),
             overlap_previous: true,
+            ..LaunchConfig::from(6)
         };
         // SAFETY: `out` has an element for each block and lives past the download.
         unsafe { stream.launch(&ranks, early, (&mut out,))? };
@@ -161,6 +172,44 @@ fn clusters_know_their_blocks() -> Result<()> {
         let refused = unsafe { stream.launch(&ranks, 5, (&mut out,)) };
         let message = refused.unwrap_err().to_string();
         assert!(message.contains("clusters are of 2 blocks"), "{message}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_launch_chooses_the_cluster_of_a_kernel_that_has_none() -> Result<()> {
+    for device in devices() {
+        if device
+            .compute_capability()
+            .is_some_and(|capability| capability < (9, 0))
+        {
+            continue;
+        }
+        let stream = device.stream()?;
+        let ranks = device.load(&PTX, &kernels::ranks_of_launch)?;
+        let in_clusters_of = |cluster| LaunchConfig {
+            cluster,
+            ..LaunchConfig::from(16)
+        };
+        for cluster in [0, 1, 2, 4, 16] {
+            let mut out = stream.filled::<u32>(16, 0xff)?;
+            // SAFETY: `out` has an element for each block and lives past the download.
+            unsafe { stream.launch(&ranks, in_clusters_of(cluster), (&mut out,))? };
+            let expected: Vec<u32> = (0..16).map(|block| block % cluster.max(1)).collect();
+            assert_eq!(stream.download(&out)?, expected, "{cluster}");
+        }
+
+        let mut out = stream.filled::<u32>(16, 0xff)?;
+        let expected = [
+            (3, "clusters are of 3 blocks"),
+            (17, "launched in clusters of 17 blocks"),
+        ];
+        for (cluster, expected) in expected {
+            // SAFETY: refused before anything runs.
+            let refused = unsafe { stream.launch(&ranks, in_clusters_of(cluster), (&mut out,)) };
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
     }
     Ok(())
 }

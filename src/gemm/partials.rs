@@ -140,8 +140,8 @@ impl<Acc: Accumulator> Partials<Acc> {
             padding: 0,
         };
         let launch = LaunchConfig {
-            grid: raster.size().into(),
             overlap_previous: true,
+            ..LaunchConfig::from(raster.size())
         };
         let function = stream.device().load(&cutlet_kernels::PTX, by)?;
         // SAFETY: C was checked against its memory. C and the partials live until the stream has got past the launch.

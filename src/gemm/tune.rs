@@ -99,7 +99,7 @@ mod tests {
         for (measured, speed, _, line) in measured() {
             let input = CostInput::plain(line.extents, speed);
             let candidate = fastest(&of_k_major, &input, Some(measured)).unwrap();
-            let name = any_type(candidate.instance.kernel.name());
+            let name = any_type(candidate.instance.name());
             let (fastest, _) = line.times[0];
             assert_eq!(name, fastest, "{:?}", line.extents);
         }
@@ -108,16 +108,16 @@ mod tests {
     /// What choices lose where the table does not have the problem itself. `cargo xtask measured --check` prints it.
     #[test]
     fn neighbours_predict_problems_that_were_not_measured() {
-        // The instances that were measured on a device before they could stream tiles, and since then.
-        let mut known = [[HashSet::new(), HashSet::new()], Default::default()];
+        // The instances of each generation that were measured on a device.
+        let mut known = [[(); 3].map(|()| HashSet::new()), Default::default()];
         for (measured, _, _, line) in measured() {
-            let known = &mut known[measured.device][usize::from(line.streams)];
+            let known = &mut known[measured.device][line.generation];
             known.extend(line.times.iter().map(|(name, _)| *name));
         }
         let instances = known.map(|known| {
             known.map(|known| {
                 let mut instances = of_majors([true; 2]);
-                instances.retain(|it| known.contains(any_type(it.kernel.name())));
+                instances.retain(|it| known.contains(any_type(it.name())));
                 instances
             })
         });
@@ -127,9 +127,9 @@ mod tests {
             let mut others = measured.near(&input).near;
             others.retain(|(at, _)| *at != place);
             let neighbours = Neighbours::of(measured.table, others);
-            let instances = &instances[measured.device][usize::from(line.streams)];
+            let instances = &instances[measured.device][line.generation];
             let candidate = by_model_and_neighbours(instances, &input, &neighbours);
-            let name = any_type(candidate.unwrap().instance.kernel.name());
+            let name = any_type(candidate.unwrap().instance.name());
             // An instance that is missing in a line is taken to be as slow as the slowest.
             let slowest = line.times.last();
             let chosen = line.times.iter().find(|(of, _)| *of == name).or(slowest);

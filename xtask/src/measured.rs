@@ -6,8 +6,8 @@ use std::fs;
 
 use crate::process::{self, Outcome};
 
-/// The tables, one for each device that instances were timed on. A line has m, n and k, then [`STREAMS`] if instances
-/// could stream tiles, then instances with their microseconds.
+/// The tables, one for each device that instances were timed on. A line has m, n and k, then the words of its
+/// [`GENERATIONS`], then instances with their microseconds.
 const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
@@ -20,8 +20,9 @@ const TMA_UNIT: u64 = 8;
 /// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.3;
 
-/// The word of lines whose instances could stream tiles. The first lines are older than that.
-const STREAMS: &str = "streams";
+/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, and since
+/// one kernel serves several clusters.
+const GENERATIONS: [&str; 2] = ["streams", "clusters"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;
@@ -29,8 +30,8 @@ type Times = Vec<(String, f64)>;
 /// What was measured at a shape.
 #[derive(Default)]
 struct Shape {
-    /// Whether instances could stream tiles.
-    streams: bool,
+    /// How many of the generations of instances there were.
+    generation: usize,
     times: Times,
 }
 
@@ -72,7 +73,9 @@ fn add(results: &str) -> Outcome<String> {
         let known = shapes.entry(extents).or_default();
         match merged(&known.times, &new) {
             Some(all) => {
-                known.streams |= all == new;
+                if all == new {
+                    known.generation = GENERATIONS.len();
+                }
                 known.times = all;
                 count += 1;
             }
@@ -116,13 +119,16 @@ fn written(text: &str) -> Outcome<Table> {
         let mut words = line.split(' ').peekable();
         let mut extent = || words.next()?.parse().ok();
         let extents = [extent()?, extent()?, extent()?];
-        let streams = words.next_if_eq(&STREAMS).is_some();
+        let generations = GENERATIONS.iter();
+        let generation = generations
+            .take_while(|word| words.next_if_eq(*word).is_some())
+            .count();
         let times = words.map(|word| {
             let (name, microseconds) = word.split_once('=')?;
             Some((name.to_string(), microseconds.parse().ok()?))
         });
         let times = times.collect::<Option<_>>()?;
-        Some((extents, Shape { streams, times }))
+        Some((extents, Shape { generation, times }))
     };
     let lines = text.lines();
     let shapes = lines.map(|text| line(text).ok_or(format!("`{text}` is no line of times")));
@@ -132,12 +138,12 @@ fn written(text: &str) -> Outcome<Table> {
 /// The text of the table, with each shape's fastest instance first.
 fn text(shapes: &Table) -> String {
     let mut text = String::new();
-    for ([m, n, k], Shape { streams, times }) in shapes {
+    for ([m, n, k], Shape { generation, times }) in shapes {
         let mut times = times.clone();
         times.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         text.push_str(&format!("{m} {n} {k}"));
-        if *streams {
-            text.push_str(&format!(" {STREAMS}"));
+        for word in &GENERATIONS[..*generation] {
+            text.push_str(&format!(" {word}"));
         }
         let best = times.first().map_or(0.0, |(_, best)| *best);
         for (name, microseconds) in times {
@@ -275,8 +281,8 @@ gemm,own,bf16,1,8,16,nt,,bf16_c,instance,4
     #[test]
     fn times_of_instances_are_found_in_results() {
         let times = found(RESULTS).unwrap().remove(&[1, 8, 16]).unwrap();
-        let streams = true;
-        let table = Table::from([([1, 8, 16], Shape { streams, times })]);
+        let generation = 1;
+        let table = Table::from([([1, 8, 16], Shape { generation, times })]);
         assert_eq!(text(&table), "1 8 16 streams a=3.00 b=3.50\n");
         let with_batch = RESULTS.replace("family,suite", "family,batch");
         for (batch, count) in [("1", 1), ("2", 0)] {

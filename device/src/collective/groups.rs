@@ -1,7 +1,5 @@
 //! Grouped products: a launch computes many products of the same n and k, and each has its own rows.
 
-use core::marker::PhantomData;
-
 use super::{ClusterShape, KTilesOf, Share, WorkTile};
 use crate::{DeviceData, Global, block_idx, cluster_rank, grid_dim, uniform};
 
@@ -134,7 +132,7 @@ impl Groups {
 /// The work tiles of a persistent block in a grouped product, in clusters of shape `C`.
 ///
 /// Clusters take turns with the tiles of all groups, one group after the other. In a group they visit
-/// [`RASTER_ROWS`](Self::RASTER_ROWS) rows of tiles together, column by column.
+/// 16 rows of tiles together, column by column.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupedTileScheduler<'a, C> {
     groups: &'a Groups,
@@ -149,12 +147,15 @@ pub struct GroupedTileScheduler<'a, C> {
     /// The group that is being visited, and its first tile.
     index: u32,
     first: u32,
-    cluster: PhantomData<C>,
+    cluster: C,
 }
 
 impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
     /// Rows of clusters' tiles that are visited together, so that the L2 cache serves them.
-    pub const RASTER_ROWS: u32 = 16 / C::M as u32;
+    #[inline(always)]
+    fn raster_rows(&self) -> u32 {
+        16 / self.cluster.rows()
+    }
 
     /// The running block's work tiles, of `columns` columns of clusters' tiles of `tile_rows` rows. Each A has `rows`
     /// rows.
@@ -162,23 +163,29 @@ impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
     /// # Safety
     /// There must be a size for each group, unless there are none. Kernels before this one must have written them.
     #[inline(always)]
-    pub unsafe fn new(groups: &'a Groups, rows: i32, tile_rows: u32, columns: u32) -> Self {
+    pub unsafe fn new(
+        cluster: C,
+        groups: &'a Groups,
+        rows: i32,
+        tile_rows: u32,
+        columns: u32,
+    ) -> Self {
         Self {
             groups,
             rows,
             tile_rows,
             columns,
-            next: block_idx().x.get() / C::BLOCKS as u32,
+            next: cluster.clusters(block_idx().x.get()),
             index: 0,
             first: 0,
-            cluster: PhantomData,
+            cluster,
         }
     }
 
     /// The rows of clusters' tiles of a group.
     #[inline(always)]
     fn tile_rows_of(&self, group: Group) -> u32 {
-        (group.rows as u32).div_ceil(self.tile_rows * C::M as u32)
+        (group.rows as u32).div_ceil(self.tile_rows * self.cluster.rows())
     }
 
     /// The group that has the next tile, if any has.
@@ -229,18 +236,18 @@ impl<C: ClusterShape> Iterator for GroupedTileScheduler<'_, C> {
     fn next(&mut self) -> Option<WorkTile> {
         let group = self.find()?;
         let nth = self.next - self.first;
-        self.next += grid_dim().x / C::BLOCKS as u32;
+        self.next += self.cluster.clusters(grid_dim().x);
         // The rows that are visited together.
-        let together = Self::RASTER_ROWS * self.columns;
+        let together = self.raster_rows() * self.columns;
         let (above, inside) = div_rem(nth, together);
-        let top = above * Self::RASTER_ROWS;
-        let height = Self::RASTER_ROWS.min(self.tile_rows_of(group) - top);
+        let top = above * self.raster_rows();
+        let height = self.raster_rows().min(self.tile_rows_of(group) - top);
         let (column, row) = div_rem(inside, height);
         let row = top + row;
         let rank = cluster_rank();
         Some(WorkTile {
-            row: row * C::M as u32 + rank.row(C::M, C::N),
-            column: column * C::N as u32 + rank.column(C::M, C::N),
+            row: row * self.cluster.rows() + self.cluster.row(rank),
+            column: column * self.cluster.columns() + self.cluster.column(rank),
             k_tiles: KTilesOf::ALL,
             share: Share::WHOLE,
             split_row: 0,

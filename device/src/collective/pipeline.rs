@@ -36,7 +36,8 @@ impl<const STAGES: usize> StageCount for Stages<STAGES> {
 pub struct Pipeline<S, C = Cluster<1, 1>> {
     full: Shared<u64>,
     empty: Shared<u64>,
-    shape: PhantomData<(S, C)>,
+    cluster: C,
+    stages: PhantomData<S>,
 }
 
 impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
@@ -49,7 +50,10 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
 impl<S: StageCount, C: ClusterShape> SharedStorage for Pipeline<S, C> {
     const BYTES: u32 = {
         assert!(
-            C::TILES > 0 && C::TILES <= 16,
+            match C::STATIC {
+                Some([rows, columns]) => rows * columns > 0 && rows * columns <= 16,
+                None => true,
+            },
             "the cluster of a pipeline has 1 to 16 tiles"
         );
         Self::TO_EMPTY + Self::WORDS
@@ -61,7 +65,8 @@ impl<S: StageCount, C: ClusterShape> SharedStorage for Pipeline<S, C> {
         Self {
             full: Shared::from_address(address),
             empty: Shared::from_address(address + Self::TO_EMPTY),
-            shape: PhantomData,
+            cluster: C::default(),
+            stages: PhantomData,
         }
     }
 }
@@ -72,6 +77,13 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take(shared: &mut SharedMemory) -> Self {
         shared.take_storage()
+    }
+
+    /// The pipeline of a launch in clusters of this shape. A [`DynamicCluster`](super::DynamicCluster) must be told, and
+    /// has one block otherwise.
+    #[inline(always)]
+    pub fn in_cluster(self, cluster: C) -> Self {
+        Self { cluster, ..self }
     }
 
     /// Initialises the barriers. `producers` threads of a block arrive for each stage: usually one thread, which
@@ -91,7 +103,7 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
             // SAFETY: as promised by the caller.
             unsafe {
                 self.full(stage).init(producers);
-                self.empty(stage).init(consumers * C::TILES as u32);
+                self.empty(stage).init(consumers * self.cluster.tiles());
             }
             stage += 1;
         }
@@ -306,10 +318,11 @@ impl<S: StageCount, C: ClusterShape> Consumer<S, C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn release(&self, filled: Filled, thread: WarpgroupThread) {
         let empty = self.pipeline.empty(filled.stage.0);
-        if C::TILES == 1 {
-            empty.arrive_if(thread.get() == 0);
+        if C::MAY_HAVE_TILES {
+            let blocks = self.pipeline.cluster.tiles();
+            empty.arrive_remote_if(thread.get(), thread.get() < blocks);
         } else {
-            empty.arrive_remote_if(thread.get(), thread.get() < C::TILES as u32);
+            empty.arrive_if(thread.get() == 0);
         }
     }
 }

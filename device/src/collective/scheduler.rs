@@ -1,7 +1,5 @@
 //! The persistent tile scheduler: the tiles that a block computes, one after the other, and the k-tiles of each tile.
 
-use core::marker::PhantomData;
-
 use cutlet_layout_core::{Divisor, Raster};
 
 use super::{ClusterShape, Group};
@@ -25,21 +23,19 @@ pub struct PersistentTileScheduler<C> {
     raster: Raster<Divisor>,
     splits: u32,
     pub(super) next: u32,
-    cluster: PhantomData<C>,
+    pub(super) cluster: C,
 }
 
 impl<C: ClusterShape> PersistentTileScheduler<C> {
-    const BLOCKS: u32 = C::BLOCKS as u32;
-
     /// The running block's work tiles. `raster` visits the tiles of clusters (see [`cluster_raster`]). Each tile is
     /// visited `splits` times, once for each split of its k-tiles.
     #[inline(always)]
-    pub fn new(raster: Raster<Divisor>, splits: u32) -> Self {
+    pub fn new(cluster: C, raster: Raster<Divisor>, splits: u32) -> Self {
         Self {
             raster,
             splits,
-            next: block_idx().x.get() / Self::BLOCKS,
-            cluster: PhantomData,
+            next: cluster.clusters(block_idx().x.get()),
+            cluster,
         }
     }
 
@@ -49,8 +45,8 @@ impl<C: ClusterShape> PersistentTileScheduler<C> {
         let (row, column) = self.raster.tile(nth);
         let rank = cluster_rank();
         (
-            row * C::M as u32 + rank.row(C::M, C::N),
-            column * C::N as u32 + rank.column(C::M, C::N),
+            row * self.cluster.rows() + self.cluster.row(rank),
+            column * self.cluster.columns() + self.cluster.column(rank),
         )
     }
 
@@ -76,19 +72,19 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
             tile -= tiles;
             split += 1;
         }
-        self.next += grid_dim().x / Self::BLOCKS;
+        self.next += self.cluster.clusters(grid_dim().x);
         let (row, column) = self.tile(tile);
         let rank = cluster_rank();
-        let index = tile * C::TILES as u32 + rank.part(C::TILES);
+        let index = tile * self.cluster.tiles() + self.cluster.nth_tile(rank);
         Some(WorkTile {
             row,
             column,
             k_tiles: KTilesOf {
-                first: split * C::K as u32 + rank.part(C::K),
+                first: split * C::K as u32 + C::nth_share(rank),
                 stride: self.splits * C::K as u32,
                 ..KTilesOf::ALL
             },
-            split_row: split * self.raster.tiles()[0] * C::M as u32,
+            split_row: split * self.raster.tiles()[0] * self.cluster.rows(),
             tile: index,
             share: Share {
                 nth: split,

@@ -198,8 +198,8 @@ impl AffinitySlot {
     /// No block may end before it has called [`index`](Self::claimed).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn broadcast(self, slot: u32, blocks: usize) {
-        for rank in 0..blocks as u32 {
+    pub unsafe fn broadcast(self, slot: u32, blocks: u32) {
+        for rank in 0..blocks {
             let (to, received) = (
                 map_shared(*self.slot, rank),
                 map_shared(self.received.word(), rank),

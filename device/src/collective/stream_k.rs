@@ -62,7 +62,7 @@ impl<C: ClusterShape> StreamKTileScheduler<C> {
     #[inline(always)]
     pub fn new(whole: PersistentTileScheduler<C>, streamed: StreamedTiles) -> Self {
         let all = streamed.count * streamed.k_tiles.divisor();
-        let begin = Self::cluster() * streamed.quantum.divisor();
+        let begin = nth_cluster(whole.cluster) * streamed.quantum.divisor();
         Self {
             whole,
             streamed,
@@ -70,12 +70,12 @@ impl<C: ClusterShape> StreamKTileScheduler<C> {
             end: (begin + streamed.quantum.divisor()).min(all),
         }
     }
+}
 
-    /// The index of the running cluster.
-    #[inline(always)]
-    fn cluster() -> u32 {
-        block_idx().x.get() / C::BLOCKS as u32
-    }
+/// The index of the running cluster.
+#[inline(always)]
+fn nth_cluster(cluster: impl ClusterShape) -> u32 {
+    cluster.clusters(block_idx().x.get())
 }
 
 impl<C: ClusterShape> Iterator for StreamKTileScheduler<C> {
@@ -100,8 +100,9 @@ impl<C: ClusterShape> Iterator for StreamKTileScheduler<C> {
         let (from, _) = quantum.div_rem(begin);
         let (to, _) = quantum.div_rem(begin + k_tiles.divisor() - 1);
         let rank = cluster_rank();
-        let nth_of_cluster = rank.part(C::TILES);
-        let places = self.streamed.shares(grid_dim().x / C::BLOCKS as u32);
+        let cluster = self.whole.cluster;
+        let nth_of_cluster = cluster.nth_tile(rank);
+        let places = self.streamed.shares(cluster.clusters(grid_dim().x));
         let (row, column) = self.whole.tile(self.streamed.first + tile);
         Some(WorkTile {
             row,
@@ -112,9 +113,9 @@ impl<C: ClusterShape> Iterator for StreamKTileScheduler<C> {
                 end,
             },
             split_row: 0,
-            tile: tile * C::TILES as u32 + nth_of_cluster,
+            tile: tile * cluster.tiles() + nth_of_cluster,
             share: Share {
-                nth: Self::cluster() - from,
+                nth: nth_cluster(cluster) - from,
                 count: to - from + 1,
                 first: nth_of_cluster * places + tile + from,
             },

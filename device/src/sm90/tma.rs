@@ -191,17 +191,21 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
 
     /// The number of parts into which `blocks` blocks divide the tile's rows: `blocks`, or 1 if no box can load such a
     /// part.
+    #[inline(always)]
     const fn multicast_parts(blocks: usize) -> usize {
-        match Self::divides_into(blocks) {
-            true => blocks,
-            false => 1,
+        // A mask, because a cluster's shape may be known at the launch alone. All three are powers of two.
+        match L::MN & (blocks * Self::LEAST_ROWS - 1) {
+            0 => blocks,
+            _ => 1,
         }
     }
 
+    /// Rows of which a part of the tile has a multiple.
+    const LEAST_ROWS: usize = if L::IS_K_MAJOR { 8 } else { Self::LINE };
+
     /// Whether boxes can load each of `parts` equal parts of the tile's rows.
     const fn divides_into(parts: usize) -> bool {
-        let unit = if L::IS_K_MAJOR { 8 } else { Self::LINE };
-        L::MN.is_multiple_of(parts * unit)
+        L::MN.is_multiple_of(parts * Self::LEAST_ROWS)
     }
 
     /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third dimension if the map
@@ -224,7 +228,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
 
     /// Starts the share of block `block` in a load of the tile to `blocks` blocks of a cluster: it multicasts its part
     /// of the rows to all of them. If no box can load such a part (a K-major part must have a multiple of 8 rows, an
-    /// MN-major part whole swizzle spans), the blocks take turns to load whole tiles. `nth` counts the tiles.
+    /// MN-major part whole swizzle spans), the blocks take turns to load whole tiles. `nth` counts the tiles. `blocks` is
+    /// a power of two.
     ///
     /// # Safety
     /// As [`load`](Self::load), with a map made for [`multicast_box`](Self::multicast_box)`(blocks)`. The blocks must
@@ -245,15 +250,14 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         barrier: Mbarrier,
         options: LoadOptions,
     ) {
-        let parts = Self::multicast_parts(blocks);
-        let part = if parts == blocks {
-            block
-        } else if nth % blocks as u32 == block {
-            0
+        let (part, rows) = if Self::multicast_parts(blocks) == blocks {
+            (block, L::MN >> blocks.trailing_zeros())
+        } else if nth & (blocks as u32 - 1) == block {
+            (0, L::MN)
         } else {
             return;
         };
-        self.for_each_box(parts, part, at, |at, shared| {
+        self.for_each_box(part, rows, at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_load(map, at, shared, barrier, options) };
         });
@@ -287,22 +291,23 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         const {
             Self::tile_box(PARTS);
         }
-        self.for_each_box(PARTS, part.index(), at, |at, shared| {
+        self.for_each_box(part.index(), L::MN / PARTS, at, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_store(map, at, shared) };
         });
     }
 
-    /// Calls `each` with the coordinate, innermost first, and the shared memory of every box of part `part` of `parts`.
+    /// Calls `each` with the coordinate, innermost first, and the shared memory of every box of a part of the tile. Each
+    /// part has `rows` rows.
     #[inline(always)]
     fn for_each_box<const R: usize>(
         self,
-        parts: usize,
         part: u32,
+        rows: usize,
         at: [i32; R],
         mut each: impl FnMut([i32; R], Shared<T>),
     ) {
-        let (line, rows) = (Self::LINE as i32, (L::MN / parts) as i32);
+        let (line, rows) = (Self::LINE as i32, rows as i32);
         let part = part as i32;
         let mut coordinate = at;
         if L::IS_K_MAJOR {

@@ -2,7 +2,7 @@
 
 use cutlet_device::DeviceData;
 use cutlet_device::collective::{
-    ArrivalCounters, Prefetch, SmAffinity, StreamedTiles, cluster_raster,
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles, cluster_raster,
 };
 use cutlet_layout_core::{Coord, Divisor, Raster};
 
@@ -28,6 +28,8 @@ pub struct Args {
 pub struct SchedulerArgs {
     /// The slots that clusters claim, one for each cluster; or none.
     pub affinity: SmAffinity,
+    /// Rows and columns of a cluster. A kernel that was compiled for a cluster does not read them.
+    pub cluster: DynamicCluster,
     /// The order in which clusters visit their tiles.
     pub raster: Raster<Divisor>,
     /// Splits of each tile's k-tiles, at most as many as k-tiles. With more than one, the kernel writes partial output

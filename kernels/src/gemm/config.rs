@@ -2,7 +2,7 @@
 //! `Tile<128, 256>`, `Stages<4>`, `Cluster<2, 1>`, `Cooperative<2>`, `EpilogueTile<64>`.
 
 use cutlet_device::MmaInstruction;
-pub use cutlet_device::collective::{Cluster, ClusterShape, StageCount, Stages};
+pub use cutlet_device::collective::{Cluster, ClusterShape, DynamicCluster, StageCount, Stages};
 use cutlet_device::sm90::{Accumulator, WgmmaInstruction};
 use cutlet_layout_core::Fragment;
 

@@ -77,7 +77,7 @@ impl<'a, C: ClusterShape> Persistent<'a, C> {
             args,
             tile,
             slot,
-            claims_slot: C::TILES > 1 && !args.affinity.is_none(),
+            claims_slot: C::MAY_HAVE_TILES && !args.affinity.is_none(),
             cluster: PhantomData,
         }
     }
@@ -89,7 +89,13 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
 
     #[inline(always)]
     fn work_tiles(&self) -> PersistentTileScheduler<C> {
-        let mut work_tiles = PersistentTileScheduler::new(self.args.raster, self.args.splits);
+        let SchedulerArgs {
+            cluster,
+            raster,
+            splits,
+            ..
+        } = *self.args;
+        let mut work_tiles = PersistentTileScheduler::new(C::of_launch(cluster), raster, splits);
         if self.claims_slot {
             work_tiles.take_slot(self.slot.claimed());
         }
@@ -268,7 +274,15 @@ impl<'a, C: ClusterShape> TileScheduler for Grouped<'a, C> {
             groups, columns, ..
         } = self.groups;
         // SAFETY: as promised by the creator.
-        unsafe { GroupedTileScheduler::new(groups, self.rows, self.tile_rows, *columns) }
+        unsafe {
+            GroupedTileScheduler::new(
+                C::of_launch(self.args.cluster),
+                groups,
+                self.rows,
+                self.tile_rows,
+                *columns,
+            )
+        }
     }
 
     #[inline(always)]

@@ -20,6 +20,8 @@ mod epilogue_subtiles;
 pub mod grouped_instances;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod instance;
+#[cfg(not(target_arch = "nvptx64"))]
+mod instance_name;
 pub mod instances;
 mod kernel;
 mod loader;

@@ -244,8 +244,8 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
             vectors.div_ceil(self.vectors) as u32,
         );
         let config = LaunchConfig {
-            grid: tiles.into(),
             overlap_previous: true,
+            ..LaunchConfig::from(tiles)
         };
         // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor
         // B, and is borrowed mutably. `choose` checked the alignment, and a plan runs on that shape alone.

@@ -159,12 +159,12 @@ fn of_orders<T, Epi, A>(
     let k_major = [a == Order::RowMajor, b == Order::ColMajor];
     all.iter()
         .filter(|instance| instance.k_major == instance.oriented(k_major))
-        .filter(|instance| kernel.is_none_or(|name| instance.kernel.name() == name))
+        .filter(|instance| kernel.is_none_or(|name| instance.name() == name))
         .collect()
 }
 
 fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'static str> {
-    let names = instances.into_iter().map(|instance| instance.kernel.name());
+    let names = instances.into_iter().map(|instance| instance.name());
     names.collect()
 }
 
@@ -348,7 +348,7 @@ fn plain<T: Sixteen>(
     let (kernels, input) = plain_candidates_of(stream, problem, named);
     match fastest(stream, &kernels, &input) {
         Some(candidate) => Ok(Some(Planned {
-            kernel: candidate.instance.kernel.name(),
+            kernel: candidate.instance.name(),
             clocks: candidate.clocks,
             launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
         })),
@@ -418,7 +418,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
             if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
         {
             Ok(Some(Planned {
-                kernel: candidate.instance.kernel.name(),
+                kernel: candidate.instance.name(),
                 clocks: candidate.clocks,
                 launch: Box::new(FusedLaunch {
                     kernel: Prepared::new(stream, &PTX, candidate, input)?,
@@ -459,7 +459,7 @@ fn to_f32<T: Sixteen>(
         _ => Box::new(SecondKernel(prepared)),
     };
     Ok(Some(Planned {
-        kernel: candidate.instance.kernel.name(),
+        kernel: candidate.instance.name(),
         clocks: candidate.clocks,
         launch,
     }))
@@ -498,7 +498,7 @@ fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
     input: CostInput,
 ) -> Result<Planned<T, D>> {
     Ok(Planned {
-        kernel: candidate.instance.kernel.name(),
+        kernel: candidate.instance.name(),
         clocks: candidate.clocks,
         launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
     })
@@ -686,7 +686,7 @@ mod tests {
     /// Checks C of several launches, because each must leave the counters as it found them. Half of them are in a
     /// graph.
     fn check_partials(name: &str, [m, n, k]: [usize; 3], way: Way, beta: f32) {
-        let mut instances = BF16.iter().filter(|it| it.kernel.name() == name);
+        let mut instances = BF16.iter().filter(|it| it.name() == name);
         let instance = instances.next().expect("the instance exists");
         match way {
             Way::Streams { .. } => assert!(instance.streams_tiles, "{name}"),

@@ -243,6 +243,8 @@ const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
 /// not count: many blocks read the same rows at a time.
 const CACHED: f64 = 0.1419;
+/// Bytes of both operands that stay in the L2 cache while streamed tiles read them.
+const CACHE: f64 = 30e6;
 /// The time to store a block's last tile, relative to the time at its multiprocessor's share of the memory's rate.
 /// Nothing is multiplied meanwhile.
 const LAST_STORE: f64 = 0.8615;
@@ -644,12 +646,25 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         };
         if self.streamed > 0 {
             // All blocks ask until the end.
-            return bytes / input.rate() * (1.0 + longer_if(blocks));
+            return (bytes + self.read_again()) / input.rate() * (1.0 + longer_if(blocks));
         }
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
         let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
         bytes / input.rate() * (1.0 + longer)
+    }
+
+    /// Bytes that streamed tiles read from memory again. Their clusters are at different k-tiles, so that they find in
+    /// the L2 cache only what fits there of both operands.
+    fn read_again(&self) -> f64 {
+        let Tiled {
+            instance, input, ..
+        } = self.tiled;
+        let [read_a, read_b] = self.tiled.read;
+        let blocks = real(self.streamed * instance.blocks_of_cluster() as usize);
+        let all = (read_a + read_b) * real(input.k_tiles(instance)) * blocks;
+        let operands = real(input.bytes_ab * (input.m + input.n) * input.k);
+        (all - operands).max(0.0) * (1.0 - CACHE / operands).max(0.0)
     }
 
     /// Clocks that overlap neither computing nor memory.

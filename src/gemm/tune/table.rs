@@ -165,7 +165,7 @@ impl Table {
             errors: Vec::new(),
             averages: Vec::new(),
         };
-        let names = BF16.iter().map(|it| any_type(it.kernel.name()));
+        let names = BF16.iter().map(|it| any_type(it.name()));
         let all: HashMap<_, _> = names.zip(BF16).collect();
         let mut found = Vec::new();
         for (device, Timed { speed, times, .. }) in timed.iter().enumerate() {
@@ -272,11 +272,15 @@ fn starts_at_lines(extents: [usize; 3]) -> bool {
     CostInput::plain(extents, H200).lines == [1; 2]
 }
 
+/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, and since
+/// one kernel serves several clusters. A line has no times of instances of later generations than its own.
+const GENERATIONS: [&str; 2] = ["streams", "clusters"];
+
 /// A line of a table.
 pub(super) struct Line {
     pub(super) extents: [usize; 3],
-    /// Whether instances could stream tiles.
-    pub(super) streams: bool,
+    /// How many of the [`GENERATIONS`] of instances there were.
+    pub(super) generation: usize,
     /// Instances, without the element type, and microseconds.
     pub(super) times: Vec<(&'static str, f64)>,
 }
@@ -285,7 +289,7 @@ impl Line {
     /// The problem as it was measured, on a device of this speed.
     pub(super) fn input(&self, speed: DeviceSpeed) -> CostInput {
         CostInput {
-            allows_streams: self.streams,
+            allows_streams: self.generation > 0,
             ..CostInput::plain(self.extents, speed)
         }
     }
@@ -296,14 +300,17 @@ pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
         let mut words = line.split(' ').peekable();
         let mut extent = || words.next()?.parse().ok();
         let extents = [extent()?, extent()?, extent()?];
-        let streams = words.next_if_eq(&"streams").is_some();
+        let generations = GENERATIONS.iter();
+        let generation = generations
+            .take_while(|word| words.next_if_eq(*word).is_some())
+            .count();
         let times = words.filter_map(|word| {
             let (name, microseconds) = word.split_once('=')?;
             Some((name, microseconds.parse().ok()?))
         });
         Some(Line {
             extents,
-            streams,
+            generation,
             times: times.collect(),
         })
     })
@@ -394,13 +401,13 @@ pub(super) mod tests {
             for (line, text) in lines(times).zip(times.lines()) {
                 let [m, n, k] = line.extents;
                 assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
-                let words = 3 + usize::from(line.streams);
+                let words = 3 + line.generation;
                 assert_eq!(line.times.len(), text.split(' ').count() - words, "{text}");
                 let microseconds = line.times.iter().map(|(_, microseconds)| *microseconds);
                 assert!(microseconds.clone().is_sorted(), "{text}");
                 for (name, microseconds) in line.times {
                     assert!(
-                        BF16.iter().any(|it| any_type(it.kernel.name()) == name),
+                        BF16.iter().any(|it| any_type(it.name()) == name),
                         "{name}: {text}"
                     );
                     assert!(microseconds > 0.0, "{text}");
@@ -413,7 +420,7 @@ pub(super) mod tests {
 
     #[test]
     fn neighbours_correct_the_model() {
-        let instance = |name: &str| BF16.iter().find(|it| it.kernel.name() == name).unwrap();
+        let instance = |name: &str| BF16.iter().find(|it| it.name() == name).unwrap();
         let factor = |extents, name| {
             let input = CostInput::plain(extents, H200);
             let measured = Measured::on("NVIDIA H200").unwrap();

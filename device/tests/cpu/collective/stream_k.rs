@@ -21,9 +21,14 @@ struct Dealt {
 }
 
 /// Rows and columns of tiles, all of which have `k_tiles` k-tiles. The last `count` tiles of clusters are streamed.
-fn deal<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u32) -> Vec<Dealt> {
-    let cluster = [C::M as u32, C::N as u32];
-    let raster = cluster_raster(tiles, cluster, 4);
+fn deal(
+    cluster: impl ClusterShape,
+    tiles: [u32; 2],
+    k_tiles: u32,
+    count: u32,
+    clusters: u32,
+) -> Vec<Dealt> {
+    let raster = cluster_raster(tiles, [cluster.rows(), cluster.columns()], 4);
     let number = |number| Divisor::new(NonZeroU32::new(number).unwrap());
     let streamed = StreamedTiles {
         first: raster.size() - count,
@@ -32,11 +37,11 @@ fn deal<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u3
         quantum: number((count * k_tiles).div_ceil(clusters)),
     };
     let dealt = Mutex::new(Vec::new());
-    launch(32, clusters * C::BLOCKS as u32, C::BLOCKS as u32, || {
+    launch(32, clusters * cluster.tiles(), cluster.tiles(), || {
         if !thread_idx().is(0) {
             return;
         }
-        let whole = PersistentTileScheduler::<C>::new(raster, 1);
+        let whole = PersistentTileScheduler::new(cluster, raster, 1);
         for work in StreamKTileScheduler::new(whole, streamed) {
             let of_work: Vec<_> = work.k_tiles(k_tiles, false).collect();
             assert_eq!(of_work.len() as u32, work.k_tile_count(k_tiles, k_tiles));
@@ -57,11 +62,11 @@ fn deal<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u3
 
 /// Checks that every k-tile of every tile is dealt out once, that shares are in the order of their k-tiles, and that no
 /// two of them have the same place.
-fn check<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u32) {
-    let mut dealt = deal::<C>(tiles, k_tiles, count, clusters);
+fn check(cluster: impl ClusterShape, tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u32) {
+    let mut dealt = deal(cluster, tiles, k_tiles, count, clusters);
     dealt.sort_by_key(|it| (it.row, it.column, it.share.nth));
-    let round_up = |extent: u32, by: usize| extent.next_multiple_of(by as u32);
-    let all = round_up(tiles[0], C::M) * round_up(tiles[1], C::N);
+    let [rows, columns] = tiles;
+    let all = rows.next_multiple_of(cluster.rows()) * columns.next_multiple_of(cluster.columns());
     let mut places = Vec::new();
     let mut counters = Vec::new();
     let mut seen = 0;
@@ -86,7 +91,7 @@ fn check<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u
         seen += 1;
     }
     assert_eq!(seen, all);
-    let most = (count + clusters) * C::TILES as u32;
+    let most = (count + clusters) * cluster.tiles();
     assert!(places.iter().all(|place| *place < most), "{places:?}");
     for mut numbers in [places, counters] {
         let len = numbers.len();
@@ -98,23 +103,25 @@ fn check<C: ClusterShape>(tiles: [u32; 2], k_tiles: u32, count: u32, clusters: u
 
 #[test]
 fn every_k_tile_is_dealt_out_once() {
-    check::<Cluster<1, 1>>([3, 5], 7, 15, 4);
-    check::<Cluster<1, 1>>([3, 5], 7, 3, 4);
-    check::<Cluster<1, 1>>([1, 2], 40, 2, 9);
-    check::<Cluster<2, 1>>([5, 3], 6, 4, 5);
-    check::<Cluster<4, 1>>([9, 2], 5, 6, 4);
-    check::<Cluster<2, 2>>([6, 3], 11, 2, 3);
+    check(Cluster::<1, 1>, [3, 5], 7, 15, 4);
+    check(Cluster::<1, 1>, [3, 5], 7, 3, 4);
+    check(Cluster::<1, 1>, [1, 2], 40, 2, 9);
+    check(Cluster::<2, 1>, [5, 3], 6, 4, 5);
+    check(Cluster::<4, 1>, [9, 2], 5, 6, 4);
+    check(Cluster::<2, 2>, [6, 3], 11, 2, 3);
+    check(DynamicCluster::new([1, 1]), [1, 2], 40, 2, 9);
+    check(DynamicCluster::new([2, 4]), [5, 6], 7, 3, 2);
 }
 
 /// Some clusters then have none.
 #[test]
 fn there_may_be_fewer_k_tiles_than_clusters() {
-    check::<Cluster<1, 1>>([1, 1], 3, 1, 8);
-    check::<Cluster<1, 1>>([1, 2], 1, 2, 5);
+    check(Cluster::<1, 1>, [1, 1], 3, 1, 8);
+    check(Cluster::<1, 1>, [1, 2], 1, 2, 5);
 }
 
 #[test]
 fn without_streamed_tiles_all_are_whole() {
-    let dealt = deal::<Cluster<1, 1>>([3, 3], 5, 1, 9);
+    let dealt = deal(Cluster::<1, 1>, [3, 3], 5, 1, 9);
     assert_eq!(dealt.iter().filter(|it| it.share.count == 1).count(), 8);
 }

@@ -305,14 +305,14 @@ const fn bytes_without_subtiles<C: Config>() -> usize {
     Others::<C>::BYTES as usize
 }
 
-/// The box of A's tensor map. The blocks of a row of the cluster load A together.
-pub const fn box_a<C: Config>() -> TmaBox {
-    SharedA::<C>::multicast_box(C::Cluster::N)
+/// The box of A's tensor map, in clusters of so many rows and columns. The blocks of a row load A together.
+pub const fn box_a<C: Config>([_, columns]: [u32; 2]) -> TmaBox {
+    SharedA::<C>::multicast_box(columns as usize)
 }
 
-/// The box of B's tensor map. The blocks of a column of the cluster load B together.
-pub const fn box_b<C: Config>() -> TmaBox {
-    SharedB::<C>::multicast_box(C::Cluster::M)
+/// The box of B's tensor map, in clusters of so many rows and columns. The blocks of a column load B together.
+pub const fn box_b<C: Config>([rows, _]: [u32; 2]) -> TmaBox {
+    SharedB::<C>::multicast_box(rows as usize)
 }
 
 /// The box of C's tensor map: a warp's rows of an epilogue subtile.

@@ -70,7 +70,7 @@ macro_rules! kernel {
     ($name:ident $element:ty, $cluster:ty, also $also:tt, grouped_gemm) => {
         instantiate! {
             #[doc = concat!("The kernel: ", stringify!($element), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
                 arch = "sm_90a", also = $also)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,
@@ -88,7 +88,7 @@ macro_rules! kernel {
     ($name:ident $element:ty, $cluster:ty, also $also:tt, gathered_gemm) => {
         instantiate! {
             #[doc = concat!("The kernel: ", stringify!($element), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
                 arch = "sm_90a", also = $also)]
             pub unsafe fn $name(
                 table: Global<$element>,
@@ -107,7 +107,7 @@ macro_rules! kernel {
     ($name:ident $element:ty, $cluster:ty, also $also:tt, scattered_gemm) => {
         instantiate! {
             #[doc = concat!("The kernel: ", stringify!($element), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
                 arch = "sm_90a", also = $also)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,
@@ -124,7 +124,7 @@ macro_rules! kernel {
     ($name:ident $element:ty, $cluster:ty, also $also:tt, swiglu_gemm) => {
         instantiate! {
             #[doc = concat!("The kernel: ", stringify!($element), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
                 arch = "sm_90a", also = $also)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,

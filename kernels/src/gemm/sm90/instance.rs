@@ -6,13 +6,16 @@ use cutlet_device::sm90::{Major, TensorMap, TmaBox};
 use cutlet_device::{Global, GlobalMut, Kernel};
 
 use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, streams_tiles, writes_partials};
+use super::instance_name::InstanceName;
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
+use cutlet_device::collective::{
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles,
+};
 
 /// The arguments of a kernel: maps of A, B and C, C, the workspace, the arguments and the epilogue.
 pub type Arguments<T, Epi> = (
@@ -75,13 +78,14 @@ pub type SwigluArguments<T> = (
     GroupArgs,
 );
 
-/// A kernel with arguments `A`, and what its configuration says.
+/// A kernel with arguments `A`, the clusters that it is launched in, and what its configuration says.
 #[derive(Debug)]
 pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, Epi>> {
     /// Its place among the instances with its epilogue: the same for bf16 and f16.
     pub nth: usize,
-    /// The kernel.
+    /// The kernel. Instances in different clusters may have it in common.
     pub kernel: &'static Kernel<A>,
+    name: InstanceName,
     /// The type of its elements and its epilogue.
     pub of: PhantomData<fn() -> (T, Epi)>,
     /// Whether A and B are K-major.
@@ -116,28 +120,55 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub boxes: [TmaBox; 3],
 }
 
+impl<T, Epi, A> Clone for Instance<T, Epi, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, Epi, A> Copy for Instance<T, Epi, A> {}
+
 impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
-    /// The instance of a kernel of one's own with this configuration.
+    /// The instance of a kernel of one's own with this configuration, in the cluster that it is compiled for.
+    ///
+    /// # Panics
+    /// If the launch chooses the cluster: see [`in_cluster`](Self::in_cluster).
     pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<A>) -> Self
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
-        Self::nth::<C>(0, kernel)
+        Self::in_cluster::<C>(kernel, static_cluster::<C>())
     }
 
-    /// The `nth` instance of a list.
-    pub(super) const fn nth<C: Config<Element = T>>(nth: usize, kernel: &'static Kernel<A>) -> Self
+    /// The instance of a kernel with this configuration, in clusters of so many rows and columns.
+    ///
+    /// # Panics
+    /// If the kernel is compiled for another cluster.
+    pub const fn in_cluster<C: Config<Element = T>>(
+        kernel: &'static Kernel<A>,
+        cluster: [u32; 2],
+    ) -> Self
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
+        let name = match C::Cluster::STATIC {
+            Some([rows, columns]) => {
+                assert!(
+                    rows == cluster[0] && columns == cluster[1],
+                    "the kernel is compiled for another cluster"
+                );
+                InstanceName::of_kernel(kernel.name())
+            }
+            None => InstanceName::in_cluster(kernel.name(), cluster),
+        };
         Self {
-            nth,
+            nth: 0,
             kernel,
+            name,
             of: PhantomData,
             k_major: [C::MajorA::IS_K_MAJOR, C::MajorB::IS_K_MAJOR],
             tile: [C::Tile::M as u32, C::Tile::N as u32],
             tile_k: C::Tile::K as u32,
-            cluster: [C::Cluster::M as u32, C::Cluster::N as u32],
+            cluster,
             cluster_k: C::Cluster::K as u32,
             consumers: C::Consumers::WARPGROUPS as u32,
             is_pingpong: !C::Consumers::ARE_COOPERATIVE,
@@ -147,12 +178,68 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
             runs_fixup: runs_fixup::<C, Epi>(),
             streams_tiles: streams_tiles::<C, Epi>(),
             transposed: !C::MajorC::IS_K_MAJOR,
-            boxes: [box_a::<C>(), box_b::<C>(), box_c::<C>()],
+            boxes: [box_a::<C>(cluster), box_b::<C>(cluster), box_c::<C>()],
         }
+    }
+
+    /// Instances of a kernel with this configuration, in clusters of these rows and columns.
+    pub(super) const fn in_clusters<C: Config<Element = T>, const N: usize>(
+        kernel: &'static Kernel<A>,
+        clusters: [[u32; 2]; N],
+    ) -> [Self; N]
+    where
+        Epi: Epilogue<Acc = Acc<C>>,
+    {
+        let mut instances = [Self::in_cluster::<C>(kernel, clusters[0]); N];
+        let mut nth = 1;
+        while nth < N {
+            instances[nth] = Self::in_cluster::<C>(kernel, clusters[nth]);
+            nth += 1;
+        }
+        instances
     }
 }
 
+/// The cluster that kernels of this configuration are compiled for.
+pub(super) const fn static_cluster<C: Config>() -> [u32; 2] {
+    C::Cluster::STATIC.expect("the launch of this kernel chooses the cluster")
+}
+
+/// The number of instances in these lists.
+pub(super) const fn count<T, Epi, A>(lists: &[&[Instance<T, Epi, A>]]) -> usize {
+    let (mut count, mut nth) = (0, 0);
+    while nth < lists.len() {
+        count += lists[nth].len();
+        nth += 1;
+    }
+    count
+}
+
+/// The `N` instances of these lists, numbered.
+pub(super) const fn concat<T, Epi, A, const N: usize>(
+    lists: &[&[Instance<T, Epi, A>]],
+) -> [Instance<T, Epi, A>; N] {
+    let mut all = [lists[0][0]; N];
+    let (mut count, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut nth = 0;
+        while nth < lists[list].len() {
+            all[count] = lists[list][nth];
+            all[count].nth = count;
+            (count, nth) = (count + 1, nth + 1);
+        }
+        list += 1;
+    }
+    all
+}
+
 impl<T, Epi, A> Instance<T, Epi, A> {
+    /// The kernel's name. If its launches choose the cluster, the cluster stands behind the tile:
+    /// `bf16_128x112x64_2x1_coop` for the kernel `bf16_128x112x64_coop`.
+    pub const fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     /// A pair for A and B, or for C's rows and columns, in the order in which the kernel has them: exchanged if it
     /// computes Cᵀ. The same call brings the kernel's order back to the problem's.
     pub fn oriented<What>(&self, [first, second]: [What; 2]) -> [What; 2] {
@@ -213,16 +300,17 @@ impl<T, Epi, A> Instance<T, Epi, A> {
 }
 
 impl Args {
-    /// For A (m, k) and B (k, n), by a kernel of configuration `C` with whole boxes of A: no splits, and no TMA store
-    /// to the C whose rows are `ldc` elements apart.
+    /// For A (m, k) and B (k, n), by a kernel of configuration `C`, which says the cluster, with whole boxes of A: no
+    /// splits, and no TMA store to the C whose rows are `ldc` elements apart.
     pub const fn new<C: Config>([m, n, k]: [i32; 3], ldc: i64) -> Self {
         let tile = [C::Tile::M as u32, C::Tile::N as u32];
-        let cluster = [C::Cluster::M as u32, C::Cluster::N as u32];
+        let cluster = static_cluster::<C>();
         let extents = [m as usize, n as usize];
         let k_tiles = (k as u32).div_ceil(C::Tile::K as u32);
         Self {
             scheduler: SchedulerArgs {
                 affinity: SmAffinity::NONE,
+                cluster: DynamicCluster::new(cluster),
                 raster: raster(extents, tile, cluster),
                 splits: 1,
                 split_k_tiles: k_tiles.div_ceil(C::Cluster::K as u32),

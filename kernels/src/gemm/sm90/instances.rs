@@ -19,11 +19,12 @@ use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
 use cutlet_device::{GlobalMut, instantiate};
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::instance::Instance;
+use super::instance::{Instance, concat, count, static_cluster};
 use super::{Config, Sm90, Storage, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
-    Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
+    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
+    epilogue_n,
 };
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
@@ -31,45 +32,48 @@ use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, The
 /// consumers`.
 macro_rules! instances {
     (plain $bf16_list:ident, $f16_list:ident:
-        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
+            $consumers:ty;)+
     ) => {
         instances_of! {
             /// Kernels for bf16.
             $bf16_list of half::bf16, Scale, compiled if true, also ["f16 for bf16"]:
-                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
         instances_of! {
             /// Kernels for f16.
             $f16_list of half::f16, Scale, compiled if each_format, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
     };
     (fused $activation:ident, $bf16_list:ident, $f16_list:ident:
-        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
+            $consumers:ty;)+
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
             $bf16_list of half::bf16, Then<Linear<half::bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
-                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
             $f16_list of half::f16, Then<Linear<half::f16>, $activation>, compiled if each_format, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
     };
     (fused $for_bf16:ident or $for_f16:ident, $bf16_list:ident, $f16_list:ident:
-        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
+            $consumers:ty;)+
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
             $bf16_list of half::bf16, Then<Linear<half::bf16>, $for_bf16>, compiled if true, also []:
-                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
             $f16_list of half::f16, Then<Linear<half::f16>, $for_f16>, compiled if true, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
         }
     };
 }
@@ -78,8 +82,8 @@ macro_rules! instances {
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
     ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
-        $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty,
-            $consumers:ty;)+
+        $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty,
+            $cluster:ty $(: $launched:tt)?, $consumers:ty;)+
     ) => {
         $(
             #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
@@ -93,7 +97,7 @@ macro_rules! instances_of {
 
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($element), ".")]
-                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::BLOCKS as u32,
+                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
                         arch = "sm_90a", also = $also)]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
@@ -112,9 +116,10 @@ macro_rules! instances_of {
         $(#[$list_doc])*
         #[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
         pub static $list: &[Instance<$element, $epilogue>] = &{
-            #[allow(non_camel_case_types)]
-            enum Nth { $($name,)+ }
-            [$(Instance::nth::<$name::Kernel>(Nth::$name as usize, &$name::$name),)+]
+            const OF_KERNELS: &[&[Instance<$element, $epilogue>]] = &[$(
+                &Instance::in_clusters::<$name::Kernel, _>(&$name::$name, clusters!($name $(: $launched)?)),
+            )+];
+            concat::<_, _, _, { count(OF_KERNELS) }>(OF_KERNELS)
         };
 
         $(#[$list_doc])*
@@ -123,37 +128,44 @@ macro_rules! instances_of {
     };
 }
 
+/// The clusters that a kernel is launched in: those that are stated, or the one that it is compiled for.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! clusters {
+    ($name:ident) => {
+        [static_cluster::<$name::Kernel>()]
+    };
+    ($name:ident: $launched:tt) => {
+        $launched
+    };
+}
+
 instances! {
     plain BF16, F16:
     bf16_128x256x64_2x1_coop, f16_128x256x64_2x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x256x64_1x1_coop, f16_128x256x64_1x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x224x64_2x1_coop, f16_128x224x64_2x1_coop = [K, K, K] Tile<128, 224>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x224x64_coop, f16_128x224x64_coop = [K, K, K] Tile<128, 224>, Stages<4>, DynamicCluster: [[2, 1], [2, 2], [4, 2]], Cooperative<2>;
     bf16_256x192x64_1x2_coop, f16_256x192x64_1x2_coop = [K, K, K] Tile<256, 192>, Stages<3>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_256x160x64_1x2_coop, f16_256x160x64_1x2_coop = [K, K, K] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
     bf16_192x192x64_1x2_coop3, f16_192x192x64_1x2_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<1, 2>, Cooperative<3>;
     bf16_192x192x64_2x1_coop3, f16_192x192x64_2x1_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<2, 1>, Cooperative<3>;
     bf16_192x128x64_2x1_coop3, f16_192x128x64_2x1_coop3 = [K, K, K] Tile<192, 128>, Stages<5>, Cluster<2, 1>, Cooperative<3>;
-    bf16_192x96x64_4x1_coop3, f16_192x96x64_4x1_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, Cluster<4, 1>, Cooperative<3>;
+    bf16_192x96x64_coop3, f16_192x96x64_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, DynamicCluster: [[4, 1], [1, 4]], Cooperative<3>;
     bf16_128x192x64_2x1_pingpong, f16_128x192x64_2x1_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, Cluster<2, 1>, PingPong<2>;
     bf16_128x176x64_2x1_pingpong, f16_128x176x64_2x1_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, Cluster<2, 1>, PingPong<2>;
     bf16_128x160x64_2x1_pingpong, f16_128x160x64_2x1_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, Cluster<2, 1>, PingPong<2>;
-    bf16_128x128x64_2x1_pingpong, f16_128x128x64_2x1_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: [[2, 1], [4, 1], [4, 2]], PingPong<2>;
     bf16_64x224x64_2x1_pingpong, f16_64x224x64_2x1_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, Cluster<2, 1>, PingPong;
     bf16_128x144x64_1x1_coop, f16_128x144x64_1x1_coop = [K, K, K] Tile<128, 144>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
     bf16_128x128x64_1x1_coop, f16_128x128x64_1x1_coop = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x112x64_1x1_coop, f16_128x112x64_1x1_coop = [K, K, K] Tile<128, 112>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: [[1, 1], [2, 1], [4, 1], [4, 2]], Cooperative<2>;
     bf16_128x128x64_1x1x2_coop, f16_128x128x64_1x1x2_coop = [K, K, K] Tile<128, 128>, Stages<5>, Cluster<1, 1, 2>, Cooperative<2>;
     bf16_64x160x64_2x1_ws, f16_64x160x64_2x1_ws = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
     bf16_64x128x64_2x1_ws, f16_64x128x64_2x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x96x64_2x1_ws, f16_64x96x64_2x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x64x64_2x1_ws, f16_64x64x64_2x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<2, 1>, Cooperative<1>;
+    bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: [[2, 1], [4, 1], [2, 2]], Cooperative<1>;
+    bf16_64x64x64_ws, f16_64x64x64_ws = [K, K, K] Tile<64, 64>, Stages<12>, DynamicCluster: [[2, 1], [4, 1], [2, 4]], Cooperative<1>;
     bf16_64x128x64_1x1_ws, f16_64x128x64_1x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x160x64_4x1_ws, f16_64x160x64_4x1_ws = [K, K, K] Tile<64, 160>, Stages<6>, Cluster<4, 1>, Cooperative<1>;
-    bf16_64x64x64_4x1_ws, f16_64x64x64_4x1_ws = [K, K, K] Tile<64, 64>, Stages<13>, Cluster<4, 1>, Cooperative<1>;
-    bf16_64x96x64_4x1_ws, f16_64x96x64_4x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<4, 1>, Cooperative<1>;
-    bf16_64x96x64_2x2_ws, f16_64x96x64_2x2_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<2, 2>, Cooperative<1>;
-    bf16_64x80x64_2x2_ws, f16_64x80x64_2x2_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<2, 2>, Cooperative<1>;
-    bf16_64x80x64_1x4_ws, f16_64x80x64_1x4_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 4>, Cooperative<1>;
+    bf16_64x80x64_ws, f16_64x80x64_ws = [K, K, K] Tile<64, 80>, Stages<10>, DynamicCluster: [[2, 2], [1, 4]], Cooperative<1>;
     bf16_64x112x64_1x1_ws, f16_64x112x64_1x1_ws = [K, K, K] Tile<64, 112>, Stages<9>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x96x64_1x1_ws, f16_64x96x64_1x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x80x64_1x1_ws, f16_64x80x64_1x1_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
@@ -161,33 +173,30 @@ instances! {
     bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
     bf16_256x88x64_1x1_coop_kkm, f16_256x88x64_1x1_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, Cluster<1, 1>, Cooperative<2, 2>;
-    bf16_128x208x64_1x1_coop_kkm, f16_128x208x64_1x1_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x208x64_coop_kkm, f16_128x208x64_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, DynamicCluster: [[1, 1], [4, 2]], Cooperative<2>;
     bf16_128x192x64_1x1_coop_kkm, f16_128x192x64_1x1_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x176x64_1x1_coop_kkm, f16_128x176x64_1x1_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x176x64_coop_kkm, f16_128x176x64_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, DynamicCluster: [[1, 1], [2, 2], [4, 2]], Cooperative<2>;
     bf16_128x160x64_1x1_coop_kkm, f16_128x160x64_1x1_coop_kkm = [K, K, M] Tile<128, 160>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x112x64_1x1_coop_kkm, f16_128x112x64_1x1_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_128x112x64_coop_kkm, f16_128x112x64_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, DynamicCluster: [[1, 1], [1, 2], [4, 1]], Cooperative<2>;
     bf16_128x144x64_1x2_coop_kkm, f16_128x144x64_1x2_coop_kkm = [K, K, M] Tile<128, 144>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x112x64_1x2_coop_kkm, f16_128x112x64_1x2_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x96x64_1x2_coop_kkm, f16_128x96x64_1x2_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x88x64_1x2_coop_kkm, f16_128x88x64_1x2_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x80x64_1x2_coop_kkm, f16_128x80x64_1x2_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x160x64_1x1x2_coop_kkm, f16_128x160x64_1x1x2_coop_kkm = [K, K, M] Tile<128, 160>, Stages<4>, Cluster<1, 1, 2>, Cooperative<2>;
-    bf16_256x112x64_2x1_coop_kkm, f16_256x112x64_2x1_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>;
+    bf16_192x104x64_1x2_coop3_kkm, f16_192x104x64_1x2_coop3_kkm = [K, K, M] Tile<192, 104>, Stages<5>, Cluster<1, 2>, Cooperative<3>;
+    bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: [[2, 1], [1, 2]], Cooperative<2, 2>;
     bf16_128x232x64_2x1_coop_kkm, f16_128x232x64_2x1_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x200x64_1x2_coop_kkm, f16_128x200x64_1x2_coop_kkm = [K, K, M] Tile<128, 200>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
     bf16_128x184x64_1x2_coop_kkm, f16_128x184x64_1x2_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x136x64_4x1_coop_kkm, f16_128x136x64_4x1_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, Cluster<4, 1>, Cooperative<2>;
+    bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: [[4, 1], [2, 4]], Cooperative<2>;
     bf16_128x152x64_4x2_coop_kkm, f16_128x152x64_4x2_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, Cluster<4, 2>, Cooperative<2>;
-    bf16_128x208x64_4x2_coop_kkm, f16_128x208x64_4x2_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, Cluster<4, 2>, Cooperative<2>;
     bf16_128x120x64_1x2_coop_kkm, f16_128x120x64_1x2_coop_kkm = [K, K, M] Tile<128, 120>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x112x64_4x1_coop_kkm, f16_128x112x64_4x1_coop_kkm = [K, K, M] Tile<128, 112>, Stages<7>, Cluster<4, 1>, Cooperative<2>;
     bf16_64x152x64_4x2_ws_kkm, f16_64x152x64_4x2_ws_kkm = [K, K, M] Tile<64, 152>, Stages<8>, Cluster<4, 2>, Cooperative<1>;
     bf16_64x128x64_4x2_ws_kkm, f16_64x128x64_4x2_ws_kkm = [K, K, M] Tile<64, 128>, Stages<8>, Cluster<4, 2>, Cooperative<1>;
-    bf16_64x112x64_4x2_ws_kkm, f16_64x112x64_4x2_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, Cluster<4, 2>, Cooperative<1>;
+    bf16_64x112x64_ws_kkm, f16_64x112x64_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, DynamicCluster: [[4, 2], [4, 1], [1, 2]], Cooperative<1>;
     bf16_64x96x64_4x2_ws_kkm, f16_64x96x64_4x2_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, Cluster<4, 2>, Cooperative<1>;
-    bf16_64x80x64_4x2_ws_kkm, f16_64x80x64_4x2_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, Cluster<4, 2>, Cooperative<1>;
-    bf16_64x80x64_2x1_ws_kkm, f16_64x80x64_2x1_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x32x64_4x1_ws_kkm, f16_64x32x64_4x1_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, Cluster<4, 1>, Cooperative<1>;
+    bf16_64x80x64_ws_kkm, f16_64x80x64_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, DynamicCluster: [[4, 2], [2, 1], [1, 2], [4, 1]], Cooperative<1>;
+    bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: [[4, 1], [2, 2], [1, 4], [4, 2]], Cooperative<1>;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
@@ -236,7 +245,7 @@ mod tests {
     use crate::PTX;
 
     /// The kernels that have no PTX of their own format.
-    fn without_ptx<T, E>(instances: &[Instance<T, E>]) -> Vec<&'static str> {
+    fn without_ptx<T, E>(instances: &'static [Instance<T, E>]) -> Vec<&'static str> {
         let has_ptx = |instance: &&Instance<T, E>| {
             let kernel = instance.kernel;
             let format = match kernel.name().split('_').next() {
@@ -250,7 +259,7 @@ mod tests {
             })
         };
         let missing = instances.iter().filter(|instance| !has_ptx(instance));
-        missing.map(|instance| instance.kernel.name()).collect()
+        missing.map(|instance| instance.name()).collect()
     }
 
     /// Some are compiled, and some are derived from those.
@@ -293,7 +302,7 @@ mod tests {
 
     fn check_names<T, E>(format: &str, instances: &[Instance<T, E>], fused: &str) {
         for instance in instances {
-            assert_eq!(instance.kernel.name(), name(format, instance, fused));
+            assert_eq!(instance.name(), name(format, instance, fused));
         }
     }
 

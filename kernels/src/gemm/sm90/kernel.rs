@@ -253,6 +253,11 @@ unsafe fn run<C, S, P, W>(
 {
     let (warp, warpgroup) = (warp_idx_sync(), warpgroup_idx());
     let thread = warpgroup_thread_idx();
+    let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+    let block = Storage {
+        pipeline: block.pipeline.in_cluster(cluster),
+        ..block
+    };
     block.prepare(
         || {
             load.prefetch_map();
@@ -428,7 +433,9 @@ impl<C: Config> ProducerRole<C> for ByTma<'_> {
         (warp, _): (WarpIdx, WarpgroupThread),
     ) {
         if warp.is_first() && elect_one() {
-            let loader = TmaLoader::<C>::new(block.rings, (self.map_a, map_b), &args.tma);
+            let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+            let maps = (self.map_a, map_b);
+            let loader = TmaLoader::<C>::new(block.rings, maps, cluster, &args.tma);
             produce(block.pipeline.producer(), scheduler, loader);
         }
     }
@@ -475,7 +482,9 @@ impl<C: Config> ProducerRole<C> for ByRows<C::Element> {
         args: &Args,
         (_, thread): (WarpIdx, WarpgroupThread),
     ) {
-        let loader = RowLoader::<C>::new(block.rings, self.table, map_b, &args.tma, thread);
+        let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+        let loader =
+            RowLoader::<C>::new(block.rings, self.table, map_b, cluster, &args.tma, thread);
         let producer = CopyProducer::new(block.pipeline, thread);
         produce(producer, scheduler, loader);
     }
@@ -584,7 +593,7 @@ impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<'_, C
 /// does not if the number is read from the first lane.
 #[inline(always)]
 fn k_tiles_of_all_lanes<C: Config>(k_tiles: u32) -> u32 {
-    match C::Cluster::TILES > 1 && C::Consumers::WARPGROUPS == 1 {
+    match C::Cluster::MAY_HAVE_TILES && C::Consumers::WARPGROUPS == 1 {
         true => uniform(k_tiles),
         false => k_tiles,
     }
@@ -605,7 +614,7 @@ impl<C: Config> Storage<C> {
         scheduler: &impl TileScheduler,
         (warp, warpgroup, thread): (WarpIdx, WarpgroupIdx, WarpgroupThread),
     ) {
-        let clustered = const { C::Cluster::BLOCKS > 1 };
+        let clustered = const { C::Cluster::LAUNCH_BOUND != 1 };
         // The next kernel may start where this one's blocks have ended. Each of its roles waits before it reads or
         // writes, as the roles here do. Slots are claimed before.
         if !scheduler.claims_slot() {
@@ -660,7 +669,7 @@ impl<C: Config> Storage<C> {
             }
             // Whether or not a slot is claimed: the compiler would give a branch that only this thread takes a cluster
             // barrier of its own.
-            if C::Cluster::TILES > 1 {
+            if C::Cluster::MAY_HAVE_TILES {
                 self.slot.init();
             }
         }
@@ -676,7 +685,8 @@ impl<C: Config> Storage<C> {
                 // `launch_dependents`, which no thread calls before its cluster received the slot.
                 unsafe {
                     let slot = args.scheduler.affinity.claim();
-                    self.slot.broadcast(slot, C::Cluster::TILES);
+                    let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+                    self.slot.broadcast(slot, cluster.tiles());
                 }
             }
         }

@@ -19,6 +19,7 @@ pub(super) struct TmaLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
     maps: (&'a TensorMap, &'a TensorMap),
     options: (LoadOptions, LoadOptions),
+    cluster: C::Cluster,
     /// The block's row and column in its cluster.
     in_cluster: (u32, u32),
     bytes: u32,
@@ -32,14 +33,16 @@ impl<'a, C: Config> TmaLoader<'a, C> {
     pub fn new(
         rings: (RingA<C>, RingB<C>),
         maps: (&'a TensorMap, &'a TensorMap),
+        cluster: C::Cluster,
         args: &TmaArgs,
     ) -> Self {
         let bytes = args.bytes_a + SharedB::<C>::BYTES;
-        let (options, in_cluster) = options::<C>(args);
+        let (options, in_cluster) = options::<C>(cluster, args);
         Self {
             rings,
             maps,
             options,
+            cluster,
             in_cluster,
             bytes,
             nth: 0,
@@ -49,16 +52,19 @@ impl<'a, C: Config> TmaLoader<'a, C> {
 
 /// How the running block loads its shares of A and of B, and its row and column in its cluster.
 #[inline(always)]
-pub(super) fn options<C: Config>(args: &TmaArgs) -> ((LoadOptions, LoadOptions), (u32, u32)) {
-    let (rows, columns) = (C::Cluster::M, C::Cluster::N);
-    let to = |blocks: usize, multicast: Multicast| match blocks {
+pub(super) fn options<C: Config>(
+    cluster: C::Cluster,
+    args: &TmaArgs,
+) -> ((LoadOptions, LoadOptions), (u32, u32)) {
+    let (rows, columns) = (cluster.rows(), cluster.columns());
+    let to = |blocks: u32, multicast: Multicast| match blocks {
         1 => LoadOptions::DEFAULT,
         _ => LoadOptions::DEFAULT.multicast(multicast),
     };
     let rank = cluster_rank();
-    let (row, column) = (rank.row(rows, columns), rank.column(rows, columns));
-    let to_row = Multicast::every(row * columns as u32, 1, columns as u32);
-    let to_column = Multicast::every(column, columns as u32, rows as u32);
+    let (row, column) = (cluster.row(rank), cluster.column(rank));
+    let to_row = Multicast::every(row * columns, 1, columns);
+    let to_column = Multicast::every(column, columns, rows);
     let (options_a, options_b) = (to(columns, to_row), to(rows, to_column));
     let [once_a, once_b] = args.read_once;
     // Where C is column-major, A is the weights. Elsewhere there is no register for a hint.
@@ -97,7 +103,7 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
         let (stage, barrier) = (filling.stage(), filling.barrier());
         let from_a = tile_origin::<C::UnitA>((row, k_tile));
         let from_b = tile_origin::<C::UnitB>((column, k_tile));
-        let (rows, columns) = (C::Cluster::M, C::Cluster::N);
+        let [rows, columns] = [self.cluster.rows(), self.cluster.columns()].map(|it| it as usize);
         let (row, column) = self.in_cluster;
         // Nothing is read before; all but the first call return at once.
         grid_dependency_wait();

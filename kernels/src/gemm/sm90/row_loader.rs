@@ -39,6 +39,7 @@ pub(super) struct RowLoader<'a, C: Config> {
     table: TableOfA<C::Element>,
     map_b: &'a TensorMap,
     options_b: LoadOptions,
+    cluster: C::Cluster,
     /// The block's row in its cluster.
     in_cluster: u32,
     thread: WarpgroupThread,
@@ -53,21 +54,25 @@ impl<'a, C: Config> RowLoader<'a, C> {
         rings: (RingA<C>, RingB<C>),
         table: TableOfA<C::Element>,
         map_b: &'a TensorMap,
+        cluster: C::Cluster,
         args: &TmaArgs,
         thread: WarpgroupThread,
     ) -> Self {
         const {
             assert!(
-                C::MajorA::IS_K_MAJOR && C::Cluster::N == 1 && C::Cluster::K == 1,
+                C::MajorA::IS_K_MAJOR
+                    && matches!(C::Cluster::STATIC, Some([_, 1]))
+                    && C::Cluster::K == 1,
                 "rows of a table are K-major, and each block copies its own"
             );
         }
-        let ((_, options_b), (in_cluster, _)) = options::<C>(args);
+        let ((_, options_b), (in_cluster, _)) = options::<C>(cluster, args);
         Self {
             rings,
             table,
             map_b,
             options_b,
+            cluster,
             in_cluster,
             thread,
             nth: 0,
@@ -84,7 +89,8 @@ impl<C: Config> RowLoader<'_, C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_b(&self, filling: Filling, from: Coord, group: Option<GroupOrigin>) {
         let (tile, barrier) = (self.rings.1.stage(filling.stage()), filling.barrier());
-        let (blocks, block, nth) = (C::Cluster::M, self.in_cluster, self.nth);
+        let blocks = self.cluster.rows() as usize;
+        let (block, nth) = (self.in_cluster, self.nth);
         let (map, options) = (self.map_b, self.options_b);
         // SAFETY: as promised by the caller.
         unsafe {

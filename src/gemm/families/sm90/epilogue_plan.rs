@@ -62,7 +62,7 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
         };
         let Some(candidate) = fastest(stream, &[instance], &input) else {
             return Err(Error::Instance {
-                asked: instance.kernel.name().to_string(),
+                asked: instance.name().to_string(),
             });
         };
         Ok(Self {
@@ -134,7 +134,7 @@ fn check<T: TensorMapElement + Operand, Epi: Epilogue>(
     problem: &Problem<'_, T>,
     instance: &Instance<T, Epi>,
 ) -> Result<()> {
-    let name = instance.kernel.name();
+    let name = instance.name();
     let refuse = |found: String| {
         Err(Error::Extents {
             operation: "gemm",

@@ -1,6 +1,8 @@
 //! Batches and groups of products: the choice of a kernel, and its launch.
 
-use cutlet_device::collective::{ArrivalCounters, Prefetch, SmAffinity, StreamedTiles};
+use cutlet_device::collective::{
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles,
+};
 use cutlet_device::sm90::TmaBox;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
@@ -39,7 +41,7 @@ pub fn grouped<T: Sixteen>(
         chosen,
     };
     Ok(Some(Planned {
-        kernel: launch.chosen.instance.kernel.name(),
+        kernel: launch.chosen.instance.name(),
         clocks: launch.chosen.clocks,
         launch: Box::new(launch),
     }))
@@ -232,6 +234,7 @@ impl<T: Sixteen, A> Chosen<T, A> {
     pub fn config(&self) -> LaunchConfig {
         LaunchConfig {
             grid: self.blocks.into(),
+            cluster: self.instance.blocks_of_cluster(),
             overlap_previous: true,
         }
     }
@@ -245,6 +248,7 @@ impl<T: Sixteen, A> Chosen<T, A> {
         Args {
             scheduler: SchedulerArgs {
                 affinity: SmAffinity::NONE,
+                cluster: DynamicCluster::new(instance.cluster),
                 raster: raster([m, n], instance.tile, instance.cluster),
                 splits: 1,
                 split_k_tiles: k_tiles,

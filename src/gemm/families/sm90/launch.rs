@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use cutlet_device::collective::{ArrivalCounters, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity};
 use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
@@ -131,6 +131,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let [map_a, map_b, map_c] = maps;
         let config = LaunchConfig {
             grid: self.candidate.blocks.into(),
+            cluster: self.candidate.instance.blocks_of_cluster(),
             overlap_previous: true,
         };
         // SAFETY: the maps describe the matrices, which were checked against their memory. C and the epilogue's
@@ -237,6 +238,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         let k_tiles = input.k_tiles(instance) as u32;
         SchedulerArgs {
             affinity: SmAffinity::NONE,
+            cluster: DynamicCluster::new(instance.cluster),
             raster: raster([input.m, input.n], instance.tile, instance.cluster),
             splits,
             split_k_tiles: k_tiles.div_ceil(splits * instance.cluster_k),

@@ -37,7 +37,7 @@ pub fn named_rows<T: Sixteen>(
             };
             let function = device.load(&PTX, chosen.instance.kernel)?;
             Ok(Some(Planned {
-                kernel: chosen.instance.kernel.name(),
+                kernel: chosen.instance.name(),
                 clocks: chosen.clocks,
                 launch: Box::new(Gathered { function, chosen }),
             }))
@@ -48,7 +48,7 @@ pub fn named_rows<T: Sixteen>(
             };
             let function = device.load(&PTX, chosen.instance.kernel)?;
             Ok(Some(Planned {
-                kernel: chosen.instance.kernel.name(),
+                kernel: chosen.instance.name(),
                 clocks: chosen.clocks,
                 launch: Box::new(Scattered { function, chosen }),
             }))

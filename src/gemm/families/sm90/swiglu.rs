@@ -29,7 +29,7 @@ pub fn swiglu<T: Sixteen>(
     };
     let function = stream.device().load(&PTX, chosen.instance.kernel)?;
     Ok(Some(Planned {
-        kernel: chosen.instance.kernel.name(),
+        kernel: chosen.instance.name(),
         clocks: chosen.clocks,
         launch: Box::new(SwigluLaunch { function, chosen }),
     }))

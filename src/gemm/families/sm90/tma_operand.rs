@@ -168,8 +168,8 @@ fn copy(stream: &Stream, copies: [Repack; 2]) -> Result<()> {
     }
     let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
     let config = LaunchConfig {
-        grid: blocks.into(),
         overlap_previous: true,
+        ..LaunchConfig::from(blocks)
     };
     let [first, second] = copies;
     // SAFETY: the operands were checked against their memory, and the copies have room for all rows, whose bytes are
