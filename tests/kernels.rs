@@ -10,7 +10,7 @@ use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm::args::Args;
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::Arguments;
-use cutlet_kernels::gemm::sm90::instances::{bf16_64x128x64_2x1_ws, bf16_128x128x64_1x1x2_coop};
+use cutlet_kernels::gemm::sm90::instances::{bf16_128x128x64_1x1x2_coop, bf16_128x256x64_2x1_coop};
 use cutlet_kernels::gemm::sm90::{Config, box_a, box_b, box_c};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
@@ -155,9 +155,9 @@ fn tiles_are_complete_in_any_slots() {
         SmAffinity::at(words),
         SmAffinity::at(words),
     ] {
-        use bf16_64x128x64_2x1_ws::{Kernel, bf16_64x128x64_2x1_ws};
-        let kernel = &bf16_64x128x64_2x1_ws;
-        check_product::<Kernel>(&stream, kernel, [120, 600, 200], 6, affinity);
+        use bf16_128x256x64_2x1_coop::{Kernel, bf16_128x256x64_2x1_coop};
+        let kernel = &bf16_128x256x64_2x1_coop;
+        check_product::<Kernel>(&stream, kernel, [240, 1200, 200], 6, affinity);
     }
 }
 

@@ -9,11 +9,11 @@ use std::ptr;
 
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
-use model::{Candidate, CostInput, by_model};
+use model::{Candidate, CostInput, MULTICAST, by_model};
 use table::{Measured, Neighbours};
 
 /// Candidates within this factor of the fastest, by the model, are compared by the table.
-const REACH: f64 = 1.15;
+const REACH: f64 = 1.22;
 
 /// The candidate that is estimated to be the fastest: by the table if it has the problem, otherwise by the model and
 /// the table's nearest entries. None if there are no instances.
@@ -37,7 +37,7 @@ fn by_model_and_neighbours<T, Epi>(
     input: &CostInput,
     neighbours: &Neighbours,
 ) -> Option<Candidate<T, Epi>> {
-    let memory = input.bytes() / input.rate();
+    let memory = MULTICAST * input.bytes() / input.rate();
     // The first instance is likely among the best, so that most others are ruled out early.
     let likely = neighbours.likely(instances);
     let others = instances.iter().copied();
@@ -60,12 +60,10 @@ fn by_model_and_neighbours<T, Epi>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use cutlet_kernels::gemm::sm90::instances::BF16;
 
     use super::table::tests::measured;
-    use super::table::{H200, any_type};
+    use super::table::{H200, any_type, generations};
     use super::*;
 
     /// The instances for an A and a B that are K-major or not.
@@ -109,15 +107,10 @@ mod tests {
     #[test]
     fn neighbours_predict_problems_that_were_not_measured() {
         // The instances of each generation that were measured on a device.
-        let mut known = [[(); 3].map(|()| HashSet::new()), Default::default()];
-        for (measured, _, _, line) in measured() {
-            let known = &mut known[measured.device][line.generation];
-            known.extend(line.times.iter().map(|(name, _)| *name));
-        }
-        let instances = known.map(|known| {
-            known.map(|known| {
+        let instances = table::tests::times().map(|times| {
+            generations(times).map(|names| {
                 let mut instances = of_majors([true; 2]);
-                instances.retain(|it| known.contains(any_type(it.name())));
+                instances.retain(|it| names.contains(any_type(it.name())));
                 instances
             })
         });

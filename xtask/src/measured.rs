@@ -20,9 +20,9 @@ const TMA_UNIT: u64 = 8;
 /// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.3;
 
-/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, and since
-/// one kernel serves several clusters.
-const GENERATIONS: [&str; 2] = ["streams", "clusters"];
+/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
+/// one kernel serves several clusters, and since most kernels serve any cluster.
+const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;

@@ -5,14 +5,14 @@
 //! more weight, and the instance's average over all problems has some weight as well.
 
 use std::array;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::LazyLock;
 
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::model::{CostInput, DeviceSpeed, by_model};
+use super::model::{CACHE_LINE, CostInput, DeviceSpeed, by_model};
 
 /// What the driver states of an H200.
 pub const H200: DeviceSpeed = DeviceSpeed {
@@ -59,13 +59,15 @@ const LEAST_WEIGHT: f32 = 0.1;
 /// The weight of problems that differ in whether rows start at cache lines, relative to others.
 const OTHER_LINES: f32 = 0.3;
 /// The weight of the instance's average over all problems. The problem itself, if it was measured, has a weight of 1.
-const AVERAGE_WEIGHT: f32 = 0.5;
+const AVERAGE_WEIGHT: f32 = 0.296;
 /// What is added to an instance's error, divided by the weight of what is known of it. Of many instances, the one with
-/// the least estimate is mostly one whose estimate is too low, and that is likelier the less is known. Left out, picks
-/// cost 3.8 % instead of 3.5 % at fresh shapes on an H100, each predicted from the others.
-const DOUBT: f32 = 0.05;
+/// the least estimate is mostly one whose estimate is too low, and that is likelier the less is known.
+const DOUBT: f32 = 0.0054;
 /// Problems by which the average of an instance is drawn towards 0.
 const DRAWN_BY: f32 = 6.0;
+/// Instances that a line leaves out are of interest if the model takes them for faster than this multiple of the line's
+/// last one: the averages of instances differ by less.
+const NOT_NEWS: f64 = 1.3;
 /// Rounds in which the averages of problems and of instances are found. Each is measured against the other.
 const ROUNDS: usize = 8;
 
@@ -110,6 +112,34 @@ struct Found {
     nth: usize,
     /// log(time / model).
     error: f32,
+    /// Whether this is only the least that the error may be: a line leaves out instances that are slower than its last
+    /// one. It counts where the model would take the instance to be faster. If it did not, instances that the model
+    /// always takes for too fast would never be found out.
+    is_least: bool,
+}
+
+impl Found {
+    /// The error at a place where the instance took so long. None if the model takes it for slower than `most` clocks.
+    fn of(
+        instance: &'static Instance<half::bf16>,
+        input: &CostInput,
+        microseconds: f64,
+        most: f64,
+        place: usize,
+    ) -> Option<Self> {
+        let candidate = by_model(instance, input, 0.0, most)?;
+        Some(Self {
+            place,
+            nth: instance.nth,
+            error: (microseconds / candidate.clocks).ln() as f32,
+            is_least: false,
+        })
+    }
+
+    /// Whether the error tells something of an instance with this average error, at a problem with this mean.
+    fn counts(&self, mean: f32, average: f32) -> bool {
+        !self.is_least || self.error - mean > average
+    }
 }
 
 /// The table, for a device that it was measured on.
@@ -169,19 +199,21 @@ impl Table {
         let all: HashMap<_, _> = names.zip(BF16).collect();
         let mut found = Vec::new();
         for (device, Timed { speed, times, .. }) in timed.iter().enumerate() {
+            let generations = generations(times).map(|names| {
+                let instances = names.iter().filter_map(|name| all.get(name).copied());
+                instances.collect::<Vec<_>>()
+            });
             for line in lines(times) {
                 let place = table.fastest_first.len();
                 let input = line.input(*speed);
                 let errors = line.times.iter().filter_map(|&(name, microseconds)| {
-                    let candidate = by_model(all.get(name)?, &input, 0.0, f64::INFINITY)?;
-                    let error = (microseconds / candidate.clocks).ln() as f32;
-                    let nth = candidate.instance.nth;
-                    Some(Found { place, nth, error })
+                    Found::of(all.get(name)?, &input, microseconds, f64::INFINITY, place)
                 });
                 let before = found.len();
                 found.extend(errors);
-                let fastest_first = found[before..].iter().map(|found| found.nth).collect();
-                table.fastest_first.push(fastest_first);
+                let measured: Vec<_> = found[before..].iter().map(|found| found.nth).collect();
+                found.extend(left_out(&line, &input, &found[before..], &generations));
+                table.fastest_first.push(measured);
                 table.places.insert((device, line.extents), place);
                 table.at_lines.push(starts_at_lines(line.extents));
                 for (at, logarithm) in table.at.iter_mut().zip(logarithms(line.extents)) {
@@ -201,16 +233,21 @@ impl Table {
         let mut averages = vec![0.0; instances];
         let mut means = vec![0.0; problems];
         for _ in 0..ROUNDS {
-            let left = found
-                .iter()
-                .map(|it| (it.place, it.error - averages[it.nth]));
+            let measured = found.iter().filter(|it| !it.is_least);
+            let left = measured.map(|it| (it.place, it.error - averages[it.nth]));
             means = mean_of_each(problems, 0.0, left);
-            let left = found.iter().map(|it| (it.nth, it.error - means[it.place]));
+            let counted = found
+                .iter()
+                .filter(|it| it.counts(means[it.place], averages[it.nth]));
+            let left = counted.map(|it| (it.nth, it.error - means[it.place]));
             averages = mean_of_each(instances, DRAWN_BY, left);
         }
         let groups = instances.div_ceil(LANES);
         self.errors = vec![vec![Errors::default(); problems]; groups];
-        for it in found {
+        let counted = found
+            .iter()
+            .filter(|it| it.counts(means[it.place], averages[it.nth]));
+        for it in counted {
             let Errors { of, known } = &mut self.errors[it.nth / LANES][it.place];
             of[it.nth % LANES] = it.error - means[it.place];
             known[it.nth % LANES] = 1.0;
@@ -252,6 +289,40 @@ impl Table {
     }
 }
 
+/// The least errors of the instances that a line leaves out, of those of its generation: they took longer than its last
+/// one. `measured` are the errors of those that it has.
+fn left_out(
+    line: &Line,
+    input: &CostInput,
+    measured: &[Found],
+    generations: &[Vec<&'static Instance<half::bf16>>; GENERATIONS.len() + 1],
+) -> Vec<Found> {
+    let (Some(&(_, slowest)), Some(first)) = (line.times.last(), measured.first()) else {
+        return Vec::new();
+    };
+    let mean = measured.iter().map(|it| it.error).sum::<f32>() / measured.len() as f32;
+    let most = NOT_NEWS * slowest / f64::from(mean).exp();
+    let others = generations[line.generation].iter();
+    let others = others.filter(|it| measured.iter().all(|measured| measured.nth != it.nth));
+    let found = others.filter_map(|it| {
+        let found = Found::of(it, input, slowest, most, first.place)?;
+        Some(Found {
+            is_least: true,
+            ..found
+        })
+    });
+    found.collect()
+}
+
+/// The names of the instances of each generation that were measured.
+pub(super) fn generations(times: &'static str) -> [HashSet<&'static str>; GENERATIONS.len() + 1] {
+    let mut names = <[HashSet<_>; _]>::default();
+    for line in lines(times) {
+        names[line.generation].extend(line.times.iter().map(|(name, _)| *name));
+    }
+    names
+}
+
 /// The mean of the numbers with each index. `zeros` of them are 0 besides.
 fn mean_of_each(count: usize, zeros: f32, numbers: impl Iterator<Item = (usize, f32)>) -> Vec<f32> {
     let mut sums = vec![(0.0, zeros); count];
@@ -269,12 +340,13 @@ fn mean_of_each(count: usize, zeros: f32, numbers: impl Iterator<Item = (usize, 
 /// Whether rows of packed operands of 16 bits start at cache lines. Those that TMA cannot read are copied to rows that
 /// do.
 fn starts_at_lines(extents: [usize; 3]) -> bool {
-    CostInput::plain(extents, H200).lines == [1; 2]
+    CostInput::plain(extents, H200).row_starts == [CACHE_LINE; 2]
 }
 
-/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, and since
-/// one kernel serves several clusters. A line has no times of instances of later generations than its own.
-const GENERATIONS: [&str; 2] = ["streams", "clusters"];
+/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
+/// one kernel serves several clusters, and since most kernels serve any cluster. A line has no times of instances of
+/// later generations than its own.
+const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
 
 /// A line of a table.
 pub(super) struct Line {
@@ -381,6 +453,11 @@ impl Neighbours {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    /// The text of each device's table.
+    pub fn times() -> [&'static str; 2] {
+        TIMED.each_ref().map(|timed| timed.times)
+    }
 
     /// What was measured, by the device's speed and place.
     pub fn measured() -> impl Iterator<Item = (Measured, DeviceSpeed, usize, Line)> {
