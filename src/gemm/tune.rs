@@ -117,9 +117,8 @@ mod tests {
         let mut losses = [("H200", 0.02, Vec::new()), ("H100", 0.04, Vec::new())];
         for (measured, speed, place, line) in measured() {
             let input = line.input(speed);
-            let mut others = measured.near(&input).near;
-            others.retain(|(at, _)| *at != place);
-            let neighbours = Neighbours::of(measured.table, others);
+            let mut neighbours = measured.near(&input);
+            neighbours.weights[place] = 0.0;
             let instances = &instances[measured.device][line.generation];
             let candidate = by_model_and_neighbours(instances, &input, &neighbours);
             let name = any_type(candidate.unwrap().instance.name());

@@ -54,7 +54,7 @@ static HOPPER: LazyLock<Table> = LazyLock::new(|| Table::read(&TIMED));
 /// The distance from which on a measured problem has no weight, between the logarithms of m, n and k. A problem with
 /// half or twice as many rows has a weight of 0.85.
 const FAR: f32 = 3.5;
-/// The least weight. Problems with less are skipped, to save time.
+/// The least weight.
 const LEAST_WEIGHT: f32 = 0.1;
 /// The weight of problems that differ in whether rows start at cache lines, relative to others.
 const OTHER_LINES: f32 = 0.3;
@@ -81,10 +81,8 @@ pub struct Table {
     at_lines: Vec<bool>,
     /// The instances that were measured at each problem, the fastest first.
     fastest_first: Vec<Vec<usize>>,
-    /// For each group of [`LANES`] instances, their errors at each problem.
-    errors: Vec<Vec<Errors>>,
-    /// For each group, the errors of the instances on average.
-    averages: Vec<[f32; LANES]>,
+    /// The model's errors for each instance.
+    errors: Vec<Errors>,
 }
 
 impl fmt::Debug for Table {
@@ -93,16 +91,13 @@ impl fmt::Debug for Table {
     }
 }
 
-/// Instances whose errors are averaged together.
-const LANES: usize = 8;
-
-/// The model's errors for some instances at a problem.
-#[derive(Clone, Copy, Default)]
+/// The model's errors for an instance.
+#[derive(Clone, Default)]
 struct Errors {
-    /// log(time / model) minus its mean over the problem's instances. 0 if it is not known.
-    of: [f32; LANES],
-    /// 1 if the error is known, otherwise 0.
-    known: [f32; LANES],
+    /// Places, and log(time / model) there, minus its mean over the instances at that place.
+    at: Vec<(usize, f32)>,
+    /// The error on average.
+    average: f32,
 }
 
 /// The model's error for an instance at a problem.
@@ -180,8 +175,10 @@ impl Measured {
 
     /// The measured problems near a problem, on any device.
     pub fn near(&self, input: &CostInput) -> Neighbours {
-        let near = self.table.near(input);
-        Neighbours::of(self.table, near)
+        Neighbours {
+            table: Some(self.table),
+            weights: self.table.weights(input),
+        }
     }
 }
 
@@ -193,7 +190,6 @@ impl Table {
             at_lines: Vec::new(),
             fastest_first: Vec::new(),
             errors: Vec::new(),
-            averages: Vec::new(),
         };
         let names = BF16.iter().map(|it| any_type(it.name()));
         let all: HashMap<_, _> = names.zip(BF16).collect();
@@ -242,19 +238,16 @@ impl Table {
             let left = counted.map(|it| (it.nth, it.error - means[it.place]));
             averages = mean_of_each(instances, DRAWN_BY, left);
         }
-        let groups = instances.div_ceil(LANES);
-        self.errors = vec![vec![Errors::default(); problems]; groups];
-        let counted = found
-            .iter()
-            .filter(|it| it.counts(means[it.place], averages[it.nth]));
-        for it in counted {
-            let Errors { of, known } = &mut self.errors[it.nth / LANES][it.place];
-            of[it.nth % LANES] = it.error - means[it.place];
-            known[it.nth % LANES] = 1.0;
+        self.errors = vec![Errors::default(); instances];
+        for (errors, average) in self.errors.iter_mut().zip(&averages) {
+            errors.average = *average;
         }
-        averages.resize(groups * LANES, 0.0);
-        let (groups, _) = averages.as_chunks::<LANES>();
-        self.averages = groups.to_vec();
+        for it in found {
+            if it.counts(means[it.place], averages[it.nth]) {
+                let error = it.error - means[it.place];
+                self.errors[it.nth].at.push((it.place, error));
+            }
+        }
     }
 
     /// The fastest of these instances at a place. None if none of them was measured there.
@@ -267,8 +260,8 @@ impl Table {
         self.fastest_first[place].iter().find_map(which)
     }
 
-    /// The places of the problems near a problem, and the weight of each.
-    fn near(&self, input: &CostInput) -> Vec<(usize, f32)> {
+    /// The weight of the problem at each place for a problem: 0 unless it is near.
+    fn weights(&self, input: &CostInput) -> Vec<f32> {
         let extents = [input.m, input.n, input.k];
         let (here, at_lines) = (logarithms(extents), starts_at_lines(extents));
         let weight = |place: usize| {
@@ -277,15 +270,13 @@ impl Table {
             // About e^(−square), and 0 where e^(−square) is small.
             let weight = (1.0 - (m * m + n * n + k * k) / (FAR * FAR)).max(0.0);
             let weight = (weight * weight) * (weight * weight);
-            match self.at_lines[place] == at_lines {
+            let weight = match self.at_lines[place] == at_lines {
                 true => weight,
                 false => OTHER_LINES * weight,
-            }
+            };
+            if weight > LEAST_WEIGHT { weight } else { 0.0 }
         };
-        let weights = (0..self.at_lines.len()).map(|place| (place, weight(place)));
-        weights
-            .filter(|(_, weight)| *weight > LEAST_WEIGHT)
-            .collect()
+        (0..self.at_lines.len()).map(weight).collect()
     }
 }
 
@@ -401,52 +392,35 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
 #[derive(Default)]
 pub struct Neighbours {
     table: Option<&'static Table>,
-    /// The places of these problems, and the weight of each.
-    pub(super) near: Vec<(usize, f32)>,
-    /// The model's average error at these problems, by instance.
-    errors: Vec<[f32; LANES]>,
+    /// The weight of the problem at each place of the table: 0 unless it is near.
+    pub(super) weights: Vec<f32>,
 }
 
 impl Neighbours {
-    /// The problems at these places, with these weights.
-    pub(super) fn of(table: &'static Table, near: Vec<(usize, f32)>) -> Self {
-        let average = |(errors, averages): (&Vec<Errors>, &[f32; LANES])| {
-            let mut sum = averages.map(|average| AVERAGE_WEIGHT * average + DOUBT);
-            let mut weights = [AVERAGE_WEIGHT; LANES];
-            for &(place, weight) in &near {
-                let Errors { of, known } = &errors[place];
-                for lane in 0..LANES {
-                    sum[lane] += weight * of[lane];
-                    weights[lane] += weight * known[lane];
-                }
-            }
-            array::from_fn(|lane| sum[lane] / weights[lane])
-        };
-        let groups = table.errors.iter().zip(&table.averages);
-        Self {
-            table: Some(table),
-            errors: groups.map(average).collect(),
-            near,
-        }
-    }
-
     /// Of these instances, the fastest at the nearest problem. None if no problem is near.
     pub fn likely<T, Epi>(
         &self,
         instances: &[&'static Instance<T, Epi>],
     ) -> Option<&'static Instance<T, Epi>> {
-        let near = self.near.iter();
+        let weights = self.weights.iter().enumerate();
+        let near = weights.filter(|(_, weight)| **weight > 0.0);
         let (nearest, _) = near.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        self.table?.fastest_at(*nearest, instances)
+        self.table?.fastest_at(nearest, instances)
     }
 
     /// The factor that corrects the model's time of an instance. It assumes that the model is right on average over all
     /// instances.
     pub fn factor<T, Epi>(&self, instance: &Instance<T, Epi>) -> f64 {
-        let errors = self.errors.get(instance.nth / LANES);
-        errors.map_or(f64::from(DOUBT).exp(), |errors| {
-            f64::from(errors[instance.nth % LANES]).exp()
-        })
+        let nothing = Errors::default();
+        let known = self.table.and_then(|table| table.errors.get(instance.nth));
+        let known = known.unwrap_or(&nothing);
+        let mut sum = AVERAGE_WEIGHT * known.average + DOUBT;
+        let mut weights = AVERAGE_WEIGHT;
+        for &(place, error) in &known.at {
+            sum += self.weights[place] * error;
+            weights += self.weights[place];
+        }
+        f64::from(sum / weights).exp()
     }
 }
 
