@@ -21,8 +21,8 @@ const TMA_UNIT: u64 = 8;
 const MOST: f64 = 1.3;
 
 /// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
-/// one kernel serves several clusters, and since most kernels serve any cluster.
-const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
+/// one kernel serves several clusters, and since it serves more of them.
+const GENERATIONS: [&str; 3] = ["streams", "clusters", "more-clusters"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;

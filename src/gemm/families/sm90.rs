@@ -209,7 +209,7 @@ fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
 ) -> CostInput {
     let (m, n, k) = problem.extents();
     CostInput {
-        row_starts: [&problem.a, &problem.b].map(TmaOperand::row_starts),
+        lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
         bytes_c: size_of::<D>(),
         allows_fixup: false,
         decomposition: named.decomposition,

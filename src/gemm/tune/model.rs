@@ -18,8 +18,6 @@ use super::decomposition::Decomposition;
 pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 128;
-/// Bytes of a sector of a cache line, the unit of what the L2 cache brings.
-const SECTOR: usize = 32;
 
 /// What the time of a kernel depends on of its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,9 +47,8 @@ pub struct CostInput {
     pub c_is_partial_output: bool,
     /// What the time depends on of the device.
     pub device: DeviceSpeed,
-    /// The power of two that rows of A, and of B, start at multiples of, in bytes: [`CACHE_LINE`] at most, [`TMA_UNIT`]
-    /// at least.
-    pub row_starts: [usize; 2],
+    /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 if rows do not start at cache lines.
+    pub lines: [usize; 2],
     /// Whether a second kernel must make C, even without splits.
     pub needs_second_kernel: bool,
     /// Whether blocks may run the fixup.
@@ -67,11 +64,11 @@ pub struct CostInput {
 impl CostInput {
     /// The product of packed 16-bit matrices into one of the same type. A is row-major, B column-major.
     pub fn plain([m, n, k]: [usize; 3], device: DeviceSpeed) -> Self {
+        // Operands that TMA cannot read are copied to rows that start at cache lines.
         let row = 2 * k;
-        let row_starts = match row.is_multiple_of(TMA_UNIT) {
-            true => CACHE_LINE.min(1 << row.trailing_zeros()),
-            // TMA cannot read such operands. They are copied to rows that start at cache lines.
-            false => CACHE_LINE,
+        let lines = match row.is_multiple_of(TMA_UNIT) && !row.is_multiple_of(CACHE_LINE) {
+            true => 2,
+            false => 1,
         };
         CostInput {
             m,
@@ -81,7 +78,7 @@ impl CostInput {
             bytes_c: 2,
             c_is_partial_output: false,
             device,
-            row_starts: [row_starts; 2],
+            lines: [lines; 2],
             needs_second_kernel: false,
             allows_fixup: true,
             allows_streams: true,
@@ -96,7 +93,7 @@ impl CostInput {
         CostInput {
             m,
             n,
-            row_starts: instance.oriented(self.row_starts),
+            lines: instance.oriented(self.lines),
             ..*self
         }
     }
@@ -123,9 +120,7 @@ impl CostInput {
             bytes_c,
             ..
         } = *self;
-        let [longer_a, longer_b] = self
-            .row_starts
-            .map(|start| 1.0 + SECOND_LINE_OF_MEMORY * in_second_lines(start));
+        let [longer_a, longer_b] = self.lines.map(|lines| longer(lines, SECOND_LINE_OF_MEMORY));
         real(bytes_ab * m * k) * longer_a
             + real(bytes_ab * n * k) * longer_b
             + real(bytes_c * m * n)
@@ -207,68 +202,64 @@ impl<T, Epi> Candidate<T, Epi> {
 // predicted from others.
 
 /// Clocks of the tensor cores for 32 accumulators of a k-tile.
-const MULTIPLY: f64 = 0.8881;
+const MULTIPLY: f64 = 0.9227;
 /// Bytes that a multiprocessor gets from the L2 cache in a clock.
-const CACHE_RATE: f64 = 79.43;
+const CACHE_RATE: f64 = 93.45;
 /// The slowdown of loads whose 128 bytes lie in two cache lines.
-const SECOND_LINE: f64 = 0.8598;
+const SECOND_LINE: f64 = 0.8127;
 /// The slowdown of memory for such loads.
-const SECOND_LINE_OF_MEMORY: f64 = 0.2986;
-/// The slowdown of loads if every second row starts between two sectors: its 128 bytes lie in five of them.
-const BETWEEN_SECTORS: f64 = 0.499;
+const SECOND_LINE_OF_MEMORY: f64 = 0.2572;
 /// Clocks that TMA takes for a row out of bounds.
-const OUTSIDE: f64 = 5.126;
+const OUTSIDE: f64 = 6.03;
 /// Clocks from a block's start to its first product: its first k-tile comes from memory.
-const FIRST_K_TILE: f64 = 1754.0;
+const FIRST_K_TILE: f64 = 1500.0;
 /// Clocks from one k-tile to the next.
-const K_TILE: f64 = 137.4;
+const K_TILE: f64 = 79.78;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
-const WITHOUT_SLOT: f64 = 10.24;
+const WITHOUT_SLOT: f64 = 9.819;
 /// Clocks from a tile's last k-tile to the next tile's first, however small the tile is.
-const EPILOGUE: f64 = 330.6;
+const EPILOGUE: f64 = 300.0;
 /// Clocks that the epilogue takes besides, for each 64×64 accumulators of a consumer.
-const EPILOGUE_OF_ACCUMULATORS: f64 = 650.3;
+const EPILOGUE_OF_ACCUMULATORS: f64 = 473.2;
 /// The slowdown of the epilogue if subtiles have 8 columns.
-const EIGHT_COLUMNS: f64 = 0.8617;
+const EIGHT_COLUMNS: f64 = 0.8306;
 /// The slowdown of the epilogue if C is column-major: lines of a subtile are 32 bytes long.
-const COLUMN_MAJOR: f64 = 0.5747;
+const COLUMN_MAJOR: f64 = 0.6341;
 /// The slowdown of the epilogue if there is room for one subtile only: it must be stored before the next one.
-const ONE_SUBTILE: f64 = 0.2872;
+const ONE_SUBTILE: f64 = 0.3;
 /// The time of a ping-pong consumer's k-tiles after its first tile, relative to the first tile's.
-const PING_PONG: f64 = 1.03;
+const PING_PONG: f64 = 0.993;
 /// Clocks for one ping-pong consumer to hand over to the other one.
-const PASS: f64 = 640.5;
+const PASS: f64 = 665.5;
 /// Clocks that clusters take to start.
-const CLUSTER: f64 = 309.5;
+const CLUSTER: f64 = 300.0;
 /// Clocks that a launch takes to start. They do not count if launches leave multiprocessors free: then one launch
 /// starts while the other one ends.
-const START: f64 = 1022.0;
+const START: f64 = 1096.0;
 /// Clocks of a cluster reduction, for each 64×64 accumulators.
-const CLUSTER_REDUCE: f64 = 1691.0;
+const CLUSTER_REDUCE: f64 = 1675.0;
 /// Memory slowdown, times (1 − active/all multiprocessors)².
-const FEW: f64 = 0.5473;
-/// The time of memory if the blocks of a cluster share what they load, relative to blocks that load alone.
-pub const MULTICAST: f64 = 0.885;
+const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
 /// not count: many blocks read the same rows at a time.
-const CACHED: f64 = 0.1147;
+const CACHED: f64 = 0.1419;
 /// Bytes of both operands that stay in the L2 cache while streamed tiles read them.
-const CACHE: f64 = 28.5e6;
+const CACHE: f64 = 30e6;
 /// The time to store a block's last tile, relative to the time at its multiprocessor's share of the memory's rate.
 /// Nothing is multiplied meanwhile.
-const LAST_STORE: f64 = 0.9035;
+const LAST_STORE: f64 = 0.8615;
 /// The slowdown of the last store if subtiles have 16 columns: runs are 32 bytes long.
-const RUNS: f64 = 1.51;
+const RUNS: f64 = 1.632;
 /// Clocks that a block takes to write its partials and to count its arrival.
-const FIXUP: f64 = 3894.0;
+const FIXUP: f64 = 2738.0;
 /// Shares that a cluster writes of streamed tiles: it begins and ends within tiles.
-const SHARES_OF_STREAM: f64 = 3.1;
+const SHARES_OF_STREAM: f64 = 2.0;
 /// Clocks that the last block takes to read 64×64 partials of a split.
-const PARTIAL: f64 = 556.4;
+const PARTIAL: f64 = 547.8;
 /// Clocks that a second kernel takes at least.
-const SECOND_KERNEL: f64 = 6897.0;
+const SECOND_KERNEL: f64 = 5019.0;
 /// Memory time to write and read the partials of several splits, relative to other bytes.
-const PARTIALS_OF_SPLITS: f64 = 0.9404;
+const PARTIALS_OF_SPLITS: f64 = 0.7955;
 /// Tiles that each cluster must have for slots to pay.
 const TILES_FOR_SLOTS: usize = 3;
 /// The most splits. With more, adding partials is more work than multiplying.
@@ -298,24 +289,15 @@ pub fn by_model<T, Epi>(
     fastest
 }
 
-/// The part of the rows whose 128 bytes of a k-tile lie in two cache lines, if rows start at multiples of `start` bytes.
-fn in_second_lines(start: usize) -> f64 {
-    1.0 - real(start) / real(CACHE_LINE)
+/// The slowdown of accesses to `lines` cache lines, if a second line adds `second`.
+fn longer(lines: usize, second: f64) -> f64 {
+    1.0 + second * real(lines - 1)
 }
 
-/// The factor by which loads from the L2 cache take longer if rows start at multiples of `start` bytes.
-fn longer(start: usize) -> f64 {
-    let sectors = match start.is_multiple_of(SECTOR) {
-        true => 0.0,
-        false => BETWEEN_SECTORS,
-    };
-    1.0 + SECOND_LINE * in_second_lines(start) + sectors
-}
-
-/// The time of computing and of memory, which slow each other down if they take about the same time.
-/// The third power models how much.
+/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power
+/// models how much.
 pub fn overlapped(computing: f64, memory: f64) -> f64 {
-    (computing.powi(3) + memory.powi(3)).cbrt()
+    (computing.powi(4) + memory.powi(4)).sqrt().sqrt()
 }
 
 /// The number as a float. From a signed integer, the conversion is one instruction.
@@ -403,7 +385,7 @@ impl<T, Epi> Tiled<T, Epi> {
         let products = m * n / 32.0 * MULTIPLY;
         let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
         let row = real(input.bytes_ab * instance.tile_k as usize);
-        let [row_a, row_b] = input.row_starts.map(|start| row * longer(start));
+        let [row_a, row_b] = input.lines.map(|lines| row * longer(lines, SECOND_LINE));
         let rows = m.min(real(input.m));
         let read = [rows / cluster_columns * row_a, n / cluster_rows * row_b];
         let load = (read[0] + read[1]) / CACHE_RATE + OUTSIDE * outside(instance, &input);
@@ -658,22 +640,18 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         let all = real(self.shares * instance.blocks_of_cluster() as usize);
         let [_, read_b] = self.tiled.read;
         let bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
-        let rate = match instance.tiles_of_cluster() {
-            1 => input.rate(),
-            _ => input.rate() / MULTICAST,
-        };
         let longer_if = |active: f64| {
             let idle = 1.0 - active / f64::from(input.device.multiprocessors);
             FEW * idle * idle
         };
         if self.streamed > 0 {
             // All blocks ask until the end.
-            return (bytes + self.read_again()) / rate * (1.0 + longer_if(blocks));
+            return (bytes + self.read_again()) / input.rate() * (1.0 + longer_if(blocks));
         }
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
         let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
-        bytes / rate * (1.0 + longer)
+        bytes / input.rate() * (1.0 + longer)
     }
 
     /// Bytes that streamed tiles read from memory again. Their clusters are at different k-tiles, so that they find in

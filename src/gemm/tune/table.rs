@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::model::{CACHE_LINE, CostInput, DeviceSpeed, by_model};
+use super::model::{CostInput, DeviceSpeed, by_model};
 
 /// What the driver states of an H200.
 pub const H200: DeviceSpeed = DeviceSpeed {
@@ -59,10 +59,10 @@ const LEAST_WEIGHT: f32 = 0.1;
 /// The weight of problems that differ in whether rows start at cache lines, relative to others.
 const OTHER_LINES: f32 = 0.3;
 /// The weight of the instance's average over all problems. The problem itself, if it was measured, has a weight of 1.
-const AVERAGE_WEIGHT: f32 = 0.296;
+const AVERAGE_WEIGHT: f32 = 0.5;
 /// What is added to an instance's error, divided by the weight of what is known of it. Of many instances, the one with
 /// the least estimate is mostly one whose estimate is too low, and that is likelier the less is known.
-const DOUBT: f32 = 0.0054;
+const DOUBT: f32 = 0.02;
 /// Problems by which the average of an instance is drawn towards 0.
 const DRAWN_BY: f32 = 6.0;
 /// Instances that a line leaves out are of interest if the model takes them for faster than this multiple of the line's
@@ -331,13 +331,13 @@ fn mean_of_each(count: usize, zeros: f32, numbers: impl Iterator<Item = (usize, 
 /// Whether rows of packed operands of 16 bits start at cache lines. Those that TMA cannot read are copied to rows that
 /// do.
 fn starts_at_lines(extents: [usize; 3]) -> bool {
-    CostInput::plain(extents, H200).row_starts == [CACHE_LINE; 2]
+    CostInput::plain(extents, H200).lines == [1; 2]
 }
 
 /// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
-/// one kernel serves several clusters, and since most kernels serve any cluster. A line has no times of instances of
+/// one kernel serves several clusters, and since it serves more of them. A line has no times of instances of
 /// later generations than its own.
-const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
+const GENERATIONS: [&str; 3] = ["streams", "clusters", "more-clusters"];
 
 /// A line of a table.
 pub(super) struct Line {

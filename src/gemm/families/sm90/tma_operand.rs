@@ -76,19 +76,15 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         }
     }
 
-    /// The power of two that rows start at multiples of in the memory that TMA reads, in bytes: at most a cache line.
-    pub fn row_starts(operand: &Matrix<'_, T>) -> usize {
+    /// Cache lines that 128 bytes of a row lie in, in the memory that TMA reads: 1, or 2 if rows do not start at cache
+    /// lines.
+    pub fn cache_lines(operand: &Matrix<'_, T>) -> usize {
         let (run, _) = operand.extents.run_and_count();
-        let distance = distance(run * size_of::<T>());
-        let start_at = |bytes| match operand.starts_runs_at(TMA_UNIT) {
-            true => operand.starts_runs_at(bytes),
-            false => distance.is_multiple_of(bytes),
+        let is_aligned = match operand.starts_runs_at(TMA_UNIT) {
+            true => operand.starts_runs_at(CACHE_LINE),
+            false => distance(run * size_of::<T>()).is_multiple_of(CACHE_LINE),
         };
-        let mut row_starts = CACHE_LINE;
-        while row_starts > TMA_UNIT && !start_at(row_starts) {
-            row_starts /= 2;
-        }
-        row_starts
+        if is_aligned { 1 } else { 2 }
     }
 
     /// The matrix that TMA reads.
