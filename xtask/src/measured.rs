@@ -38,9 +38,9 @@ struct Shape {
 /// What was measured, by m, n and k.
 type Table = BTreeMap<[u64; 3], Shape>;
 
-/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. A file with
-/// only some of a shape's known instances leaves the times of the others. They may be of another run, so the new times
-/// are scaled to them.
+/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. Times of all
+/// instances replace a shape's known times. A file with the times of named instances leaves those of the others. They may
+/// be of another run, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     if results == ["--check"] {
         return check();
@@ -68,18 +68,19 @@ fn add(results: &str) -> Outcome<String> {
     }
     let table = table_of(device(results)?)?;
     let mut shapes = written(&read(&table)?)?;
+    let names_instances = names_instances(results);
     let mut count = 0;
     for (extents, new) in found {
         let known = shapes.entry(extents).or_default();
-        match merged(&known.times, &new) {
-            Some(all) => {
-                if all == new {
-                    known.generation = GENERATIONS.len();
-                }
-                known.times = all;
-                count += 1;
-            }
-            None => println!("left out {extents:?}: no instance is known there"),
+        if !names_instances {
+            known.generation = GENERATIONS.len();
+            known.times = new;
+            count += 1;
+        } else if let Some(all) = merged(&known.times, &new) {
+            known.times = all;
+            count += 1;
+        } else {
+            println!("left out {extents:?}: no instance is known there");
         }
     }
     fs::write(&table, text(&shapes)).map_err(|error| format!("{table}: {error}"))?;
@@ -87,6 +88,17 @@ fn add(results: &str) -> Outcome<String> {
     Ok(format!(
         "{count} shapes were added or updated in {table}, which has {known}"
     ))
+}
+
+/// Whether results have the times of named instances only, as their command says.
+fn names_instances(results: &str) -> bool {
+    let facts = results.lines().map_while(|line| line.strip_prefix("# "));
+    let command = facts.filter_map(|fact| fact.strip_prefix("command = \"")?.strip_suffix('"'));
+    let names_them = |command: &str| {
+        let mut behind = command.split(' ').skip_while(|word| *word != "--instances");
+        command.contains("--instances=") || behind.nth(1).is_some_and(|word| !word.starts_with('-'))
+    };
+    command.into_iter().any(names_them)
 }
 
 /// The name of the device that results were measured on.
@@ -316,6 +328,19 @@ gemm,own,bf16,1,8,16,nt,,bf16_c,instance,4
         );
         let error = add(RESULTS).unwrap_err();
         assert_eq!(error, "it does not say which device it was measured on");
+    }
+
+    #[test]
+    fn the_command_says_whether_instances_were_named() {
+        for (options, expected) in [
+            ("--suite own --instances", false),
+            ("--instances --rounds 5", false),
+            ("--instances=64x64,64x96 --rounds 5", true),
+            ("--instances 64x64 --rounds 5", true),
+        ] {
+            let results = format!("# command = \"cutlet bench gemm {options}\"\n{RESULTS}");
+            assert_eq!(names_instances(&results), expected, "{options}");
+        }
     }
 
     #[test]
