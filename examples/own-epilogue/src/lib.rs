@@ -60,7 +60,7 @@ instantiate! {
     ///
     /// # Safety
     /// As for [`gemm`], and the bias has a number for each column of C.
-    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = Pair::BLOCKS as u32,
+    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = Pair::LAUNCH_BOUND,
         arch = "sm_90a")]
     pub unsafe fn gemm_bias_gelu_cap(
         #[grid_constant] map_a: &TensorMap,
