@@ -146,13 +146,16 @@ fn views_are_arguments_too() -> Result<()> {
     Ok(())
 }
 
+/// Whether kernels in clusters run on the device.
+fn has_clusters(device: &Device) -> bool {
+    let capability = device.compute_capability();
+    capability.is_none_or(|capability| capability >= (9, 0))
+}
+
 #[test]
 fn clusters_know_their_blocks() -> Result<()> {
     for device in devices() {
-        if device
-            .compute_capability()
-            .is_some_and(|capability| capability < (9, 0))
-        {
+        if !has_clusters(&device) {
             let refused = device.load(&PTX, &kernels::ranks).unwrap_err();
             assert!(matches!(refused, Error::NoTarget { .. }), "{refused}");
             continue;
@@ -178,13 +181,7 @@ fn clusters_know_their_blocks() -> Result<()> {
 
 #[test]
 fn a_launch_chooses_the_cluster_of_a_kernel_that_has_none() -> Result<()> {
-    for device in devices() {
-        if device
-            .compute_capability()
-            .is_some_and(|capability| capability < (9, 0))
-        {
-            continue;
-        }
+    for device in devices().into_iter().filter(has_clusters) {
         let stream = device.stream()?;
         let ranks = device.load(&PTX, &kernels::ranks_of_launch)?;
         let in_clusters_of = |cluster| LaunchConfig {

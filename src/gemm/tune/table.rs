@@ -232,21 +232,16 @@ impl Table {
             let measured = found.iter().filter(|it| !it.is_least);
             let left = measured.map(|it| (it.place, it.error - averages[it.nth]));
             means = mean_of_each(problems, 0.0, left);
-            let counted = found
-                .iter()
-                .filter(|it| it.counts(means[it.place], averages[it.nth]));
-            let left = counted.map(|it| (it.nth, it.error - means[it.place]));
+            let left = left_of_each(found, &means, &averages);
+            let left = left.map(|(it, left)| (it.nth, left));
             averages = mean_of_each(instances, DRAWN_BY, left);
         }
         self.errors = vec![Errors::default(); instances];
         for (errors, average) in self.errors.iter_mut().zip(&averages) {
             errors.average = *average;
         }
-        for it in found {
-            if it.counts(means[it.place], averages[it.nth]) {
-                let error = it.error - means[it.place];
-                self.errors[it.nth].at.push((it.place, error));
-            }
+        for (it, left) in left_of_each(found, &means, &averages) {
+            self.errors[it.nth].at.push((it.place, left));
         }
     }
 
@@ -278,6 +273,18 @@ impl Table {
         };
         (0..self.at_lines.len()).map(weight).collect()
     }
+}
+
+/// The errors that count, and what the means of their places leave of them.
+fn left_of_each<'a>(
+    found: &'a [Found],
+    means: &[f32],
+    averages: &[f32],
+) -> impl Iterator<Item = (&'a Found, f32)> {
+    let counted = found
+        .iter()
+        .filter(|it| it.counts(means[it.place], averages[it.nth]));
+    counted.map(|it| (it, it.error - means[it.place]))
 }
 
 /// The least errors of the instances that a line leaves out, of those of its generation: they took longer than its last
@@ -335,8 +342,8 @@ fn starts_at_lines(extents: [usize; 3]) -> bool {
 }
 
 /// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
-/// one kernel serves several clusters, and since it serves more of them. A line has no times of instances of
-/// later generations than its own.
+/// one kernel serves several clusters, and since it serves more of them. A line has no times of instances of later
+/// generations than its own.
 const GENERATIONS: [&str; 3] = ["streams", "clusters", "more-clusters"];
 
 /// A line of a table.

@@ -12,6 +12,7 @@ use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::instance::{GroupedArguments, Instance};
 use cutlet_kernels::gemm::store::PartialOutput;
 
+use super::launch::launch_config;
 use super::{Sixteen, of_orders, tma_stores};
 use crate::gemm::families::memory_rate;
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
@@ -232,11 +233,7 @@ pub fn scale<T: Sixteen>(problem: &Problem<'_, T>) -> Scale {
 impl<T: Sixteen, A> Chosen<T, A> {
     /// The grid.
     pub fn config(&self) -> LaunchConfig {
-        LaunchConfig {
-            grid: self.blocks.into(),
-            cluster: self.instance.blocks_of_cluster(),
-            overlap_previous: true,
-        }
+        launch_config(self.instance, self.blocks)
     }
 
     /// The arguments of a launch besides maps, matrices and groups.

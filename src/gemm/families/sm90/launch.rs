@@ -88,6 +88,15 @@ impl Workspace {
     };
 }
 
+/// The launch of so many blocks of the instance's kernel, in its clusters. It may begin early.
+pub fn launch_config<T, Epi, A>(instance: &Instance<T, Epi, A>, blocks: u32) -> LaunchConfig {
+    LaunchConfig {
+        grid: blocks.into(),
+        cluster: instance.blocks_of_cluster(),
+        overlap_previous: true,
+    }
+}
+
 impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     /// Loads the candidate's kernel from its library.
     pub fn new(
@@ -129,11 +138,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         args.scheduler.affinity = self.slots(stream);
         args.output.arrivals = workspace.arrivals;
         let [map_a, map_b, map_c] = maps;
-        let config = LaunchConfig {
-            grid: self.candidate.blocks.into(),
-            cluster: self.candidate.instance.blocks_of_cluster(),
-            overlap_previous: true,
-        };
+        let config = launch_config(self.candidate.instance, self.candidate.blocks);
         // SAFETY: the maps describe the matrices, which were checked against their memory. C and the epilogue's
         // operands were checked with the problem. C overlaps neither A nor B and is borrowed mutably. Partials have
         // room. There are as many slots as clusters, and counters for as many M atoms as there can be. Only launches of
