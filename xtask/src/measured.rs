@@ -11,8 +11,10 @@ use crate::process::{self, Outcome};
 const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
-/// The test that predicts each problem of the tables from the others.
-const CROSS_VALIDATION: &str = "neighbours_predict_problems_that_were_not_measured";
+/// The test that fits the correction to half of the tables' problems, and judges its choices at the other half.
+const CROSS_VALIDATION: &str = "trees_that_are_fitted_to_half_of_the_problems_predict_the_others";
+/// The test that fits the correction to all of the tables' problems, and writes it.
+const FIT: &str = "trees_are_fitted_to_all_problems";
 /// How names of instances begin that are not of the table's family.
 const OTHER_FAMILIES: [&str; 2] = ["mma_", "gemv_"];
 /// The elements of the rows that TMA reads and stores are a multiple of these.
@@ -21,8 +23,8 @@ const TMA_UNIT: u64 = 8;
 const MOST: f64 = 1.3;
 
 /// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
-/// one kernel serves several clusters, and since it serves more of them.
-const GENERATIONS: [&str; 3] = ["streams", "clusters", "more-clusters"];
+/// some kernels serve several clusters, and since most serve any of up to eight blocks.
+const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;
@@ -38,23 +40,26 @@ struct Shape {
 /// What was measured, by m, n and k.
 type Table = BTreeMap<[u64; 3], Shape>;
 
-/// Adds the times in these files to the tables of their devices. With `--check` in their place, [`check`]s. Times of all
-/// instances replace a shape's known times. A file with the times of named instances leaves those of the others. They may
+/// Adds the times in these files to the tables of their devices, and fits the model's correction to all times. With
+/// `--fit` in place of files, only fits. With `--check`, prints what choices lose if the correction is fitted to half of
+/// the problems: there, and at the other half. Times of all instances replace a shape's known times. A file with the times of named instances leaves those of the others. They may
 /// be of another run, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     if results == ["--check"] {
-        return check();
+        return test_of_the_choice(CROSS_VALIDATION);
     }
-    for path in results {
-        let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
-        println!("{path}: {added}");
+    if results != ["--fit"] {
+        for path in results {
+            let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
+            println!("{path}: {added}");
+        }
     }
-    Ok(())
+    test_of_the_choice(FIT)
 }
 
-/// Prints what choices among instances lose at the tables' problems, each predicted from the others.
-fn check() -> Outcome {
-    let test = format!("test --quiet --package cutlet --lib {CROSS_VALIDATION} -- --nocapture");
+/// Runs a test of the choice among instances that other runs leave out.
+fn test_of_the_choice(name: &str) -> Outcome {
+    let test = format!("test --quiet --package cutlet --lib {name} -- --ignored --nocapture");
     process::run(&mut process::cargo(&test))
 }
 

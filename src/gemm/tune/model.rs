@@ -5,6 +5,8 @@
 //! the time of its k-tiles and of an epilogue. The kernel takes the time of its busiest block's tiles, and at least the
 //! time that memory needs. Then the last tiles are stored. All times are in clocks of a multiprocessor.
 
+mod features;
+
 use std::iter;
 use std::num::NonZeroU32;
 
@@ -13,6 +15,7 @@ use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_layout_core::Divisor;
 
 use super::decomposition::Decomposition;
+pub use features::{FEATURES, Features};
 
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const TMA_UNIT: usize = 16;

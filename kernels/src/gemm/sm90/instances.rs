@@ -3,8 +3,7 @@
 //!
 //! A name says the type, the tile, the cluster and the consumers: `bf16_128x256x64_2x1_coop`. Consumers are `coop` (two
 //! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A
-//! cluster `1x1x2` has two blocks at the same tile. A kernel whose launches choose the cluster has no cluster in its name,
-//! but each of its instances has. A suffix such as `_km` gives the majors of A and B where one is not
+//! cluster `1x1x2` has two blocks at the same tile. A suffix such as `_km` gives the majors of A and B where one is not
 //! K-major. A third letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so
 //! that the tile's 160 columns are rows of a row-major C. At the end stands what is fused: `linear` (bias and
 //! residual), or an activation after it.
@@ -30,7 +29,7 @@ use crate::gemm::config::{
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster,
-/// consumers`. Behind a `DynamicCluster:` stand the rows and columns of the clusters that it is launched in.
+/// consumers`.
 macro_rules! instances {
     (plain $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
@@ -129,6 +128,25 @@ macro_rules! instances_of {
     };
 }
 
+/// Clusters of at most eight blocks, which every device of compute capability 9.0 runs.
+#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+const ANY: [[u32; 2]; 8] = [
+    [1, 1],
+    [2, 1],
+    [1, 2],
+    [2, 2],
+    [4, 1],
+    [1, 4],
+    [4, 2],
+    [2, 4],
+];
+/// Those of several blocks. The smallest tiles have a kernel of their own for one block, which takes less time to start.
+#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+const SEVERAL: [[u32; 2]; 7] = [[2, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], [2, 4]];
+/// Those but the most frequent one of the largest tile, which has a kernel of its own.
+#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+const BUT_2X1: [[u32; 2]; 7] = [[1, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], [2, 4]];
+
 /// The clusters that a kernel is launched in: those that are stated, or the one that it is compiled for.
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! clusters {
@@ -143,61 +161,60 @@ macro_rules! clusters {
 instances! {
     plain BF16, F16:
     bf16_128x256x64_2x1_coop, f16_128x256x64_2x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_128x256x64_coop, f16_128x256x64_coop = [K, K, K] Tile<128, 256>, Stages<4>, DynamicCluster: [[1, 1], [2, 4], [4, 2]], Cooperative<2>;
-    bf16_128x224x64_coop, f16_128x224x64_coop = [K, K, K] Tile<128, 224>, Stages<4>, DynamicCluster: [[2, 1], [2, 2], [4, 2], [4, 1], [1, 2]], Cooperative<2>;
-    bf16_256x192x64_1x2_coop, f16_256x192x64_1x2_coop = [K, K, K] Tile<256, 192>, Stages<3>, Cluster<1, 2>, Cooperative<2, 2>;
-    bf16_256x160x64_1x2_coop, f16_256x160x64_1x2_coop = [K, K, K] Tile<256, 160>, Stages<4>, Cluster<1, 2>, Cooperative<2, 2>;
-    bf16_192x192x64_1x2_coop3, f16_192x192x64_1x2_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<1, 2>, Cooperative<3>;
-    bf16_192x192x64_2x1_coop3, f16_192x192x64_2x1_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, Cluster<2, 1>, Cooperative<3>;
-    bf16_192x128x64_2x1_coop3, f16_192x128x64_2x1_coop3 = [K, K, K] Tile<192, 128>, Stages<5>, Cluster<2, 1>, Cooperative<3>;
-    bf16_192x96x64_coop3, f16_192x96x64_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, DynamicCluster: [[4, 1], [1, 4]], Cooperative<3>;
-    bf16_128x192x64_pingpong, f16_128x192x64_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, DynamicCluster: [[2, 1], [4, 2]], PingPong<2>;
-    bf16_128x176x64_pingpong, f16_128x176x64_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, DynamicCluster: [[2, 1], [1, 2]], PingPong<2>;
-    bf16_128x160x64_pingpong, f16_128x160x64_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, DynamicCluster: [[2, 1], [1, 4], [1, 2]], PingPong<2>;
-    bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: [[2, 1], [4, 1], [4, 2], [1, 2]], PingPong<2>;
-    bf16_64x224x64_2x1_pingpong, f16_64x224x64_2x1_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, Cluster<2, 1>, PingPong;
-    bf16_128x144x64_1x1_coop, f16_128x144x64_1x1_coop = [K, K, K] Tile<128, 144>, Stages<5>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: [[1, 1], [2, 1], [1, 4]], Cooperative<2>;
-    bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: [[1, 1], [2, 1], [4, 1], [4, 2]], Cooperative<2>;
+    bf16_128x256x64_coop, f16_128x256x64_coop = [K, K, K] Tile<128, 256>, Stages<4>, DynamicCluster: BUT_2X1, Cooperative<2>;
+    bf16_128x224x64_coop, f16_128x224x64_coop = [K, K, K] Tile<128, 224>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_256x192x64_coop, f16_256x192x64_coop = [K, K, K] Tile<256, 192>, Stages<3>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_256x160x64_coop, f16_256x160x64_coop = [K, K, K] Tile<256, 160>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_192x192x64_coop3, f16_192x192x64_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_192x128x64_coop3, f16_192x128x64_coop3 = [K, K, K] Tile<192, 128>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_192x96x64_coop3, f16_192x96x64_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_128x192x64_pingpong, f16_128x192x64_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, PingPong<2>;
+    bf16_128x176x64_pingpong, f16_128x176x64_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
+    bf16_128x160x64_pingpong, f16_128x160x64_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
+    bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, PingPong<2>;
+    bf16_64x224x64_pingpong, f16_64x224x64_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, DynamicCluster: ANY, PingPong;
+    bf16_128x144x64_coop, f16_128x144x64_coop = [K, K, K] Tile<128, 144>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x128x64_1x1x2_coop, f16_128x128x64_1x1x2_coop = [K, K, K] Tile<128, 128>, Stages<5>, Cluster<1, 1, 2>, Cooperative<2>;
-    bf16_64x160x64_2x1_ws, f16_64x160x64_2x1_ws = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x128x64_2x1_ws, f16_64x128x64_2x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
-    bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: [[2, 1], [4, 1], [2, 2], [2, 4], [1, 4]], Cooperative<1>;
-    bf16_64x64x64_ws, f16_64x64x64_ws = [K, K, K] Tile<64, 64>, Stages<12>, DynamicCluster: [[2, 1], [4, 1], [2, 4], [4, 2]], Cooperative<1>;
+    bf16_64x160x64_ws, f16_64x160x64_ws = [K, K, K] Tile<64, 160>, Stages<7>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x128x64_ws, f16_64x128x64_ws = [K, K, K] Tile<64, 128>, Stages<8>, DynamicCluster: SEVERAL, Cooperative<1>;
+    bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: SEVERAL, Cooperative<1>;
+    bf16_64x64x64_ws, f16_64x64x64_ws = [K, K, K] Tile<64, 64>, Stages<12>, DynamicCluster: SEVERAL, Cooperative<1>;
     bf16_64x128x64_1x1_ws, f16_64x128x64_1x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x160x64_4x1_ws, f16_64x160x64_4x1_ws = [K, K, K] Tile<64, 160>, Stages<6>, Cluster<4, 1>, Cooperative<1>;
-    bf16_64x80x64_ws, f16_64x80x64_ws = [K, K, K] Tile<64, 80>, Stages<10>, DynamicCluster: [[2, 2], [1, 4], [2, 4], [4, 2]], Cooperative<1>;
+    bf16_64x80x64_ws, f16_64x80x64_ws = [K, K, K] Tile<64, 80>, Stages<10>, DynamicCluster: SEVERAL, Cooperative<1>;
     bf16_64x112x64_1x1_ws, f16_64x112x64_1x1_ws = [K, K, K] Tile<64, 112>, Stages<9>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x96x64_1x1_ws, f16_64x96x64_1x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x80x64_1x1_ws, f16_64x80x64_1x1_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
     bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
-    bf16_256x88x64_1x1_coop_kkm, f16_256x88x64_1x1_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, Cluster<1, 1>, Cooperative<2, 2>;
-    bf16_128x208x64_coop_kkm, f16_128x208x64_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, DynamicCluster: [[1, 1], [4, 2]], Cooperative<2>;
-    bf16_128x192x64_1x1_coop_kkm, f16_128x192x64_1x1_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
-    bf16_128x176x64_coop_kkm, f16_128x176x64_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, DynamicCluster: [[1, 1], [2, 2], [4, 2]], Cooperative<2>;
-    bf16_128x160x64_coop_kkm, f16_128x160x64_coop_kkm = [K, K, M] Tile<128, 160>, Stages<5>, DynamicCluster: [[1, 1], [1, 2]], Cooperative<2>;
-    bf16_128x112x64_coop_kkm, f16_128x112x64_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, DynamicCluster: [[1, 1], [1, 2], [4, 1], [2, 4]], Cooperative<2>;
-    bf16_128x144x64_coop_kkm, f16_128x144x64_coop_kkm = [K, K, M] Tile<128, 144>, Stages<5>, DynamicCluster: [[1, 2], [2, 1]], Cooperative<2>;
-    bf16_128x96x64_1x2_coop_kkm, f16_128x96x64_1x2_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x88x64_1x2_coop_kkm, f16_128x88x64_1x2_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x80x64_1x2_coop_kkm, f16_128x80x64_1x2_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
+    bf16_256x88x64_coop_kkm, f16_256x88x64_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_128x208x64_coop_kkm, f16_128x208x64_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x192x64_coop_kkm, f16_128x192x64_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x176x64_coop_kkm, f16_128x176x64_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x160x64_coop_kkm, f16_128x160x64_coop_kkm = [K, K, M] Tile<128, 160>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x112x64_coop_kkm, f16_128x112x64_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x144x64_coop_kkm, f16_128x144x64_coop_kkm = [K, K, M] Tile<128, 144>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x96x64_coop_kkm, f16_128x96x64_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x88x64_coop_kkm, f16_128x88x64_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x80x64_coop_kkm, f16_128x80x64_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x160x64_1x1x2_coop_kkm, f16_128x160x64_1x1x2_coop_kkm = [K, K, M] Tile<128, 160>, Stages<4>, Cluster<1, 1, 2>, Cooperative<2>;
-    bf16_192x104x64_1x2_coop3_kkm, f16_192x104x64_1x2_coop3_kkm = [K, K, M] Tile<192, 104>, Stages<5>, Cluster<1, 2>, Cooperative<3>;
-    bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: [[2, 1], [1, 2]], Cooperative<2, 2>;
-    bf16_128x232x64_2x1_coop_kkm, f16_128x232x64_2x1_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_128x200x64_1x2_coop_kkm, f16_128x200x64_1x2_coop_kkm = [K, K, M] Tile<128, 200>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x184x64_1x2_coop_kkm, f16_128x184x64_1x2_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, Cluster<1, 2>, Cooperative<2>;
-    bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: [[4, 1], [2, 4]], Cooperative<2>;
-    bf16_128x152x64_4x2_coop_kkm, f16_128x152x64_4x2_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, Cluster<4, 2>, Cooperative<2>;
-    bf16_128x120x64_1x2_coop_kkm, f16_128x120x64_1x2_coop_kkm = [K, K, M] Tile<128, 120>, Stages<7>, Cluster<1, 2>, Cooperative<2>;
-    bf16_64x152x64_ws_kkm, f16_64x152x64_ws_kkm = [K, K, M] Tile<64, 152>, Stages<8>, DynamicCluster: [[4, 2], [4, 1]], Cooperative<1>;
-    bf16_64x128x64_ws_kkm, f16_64x128x64_ws_kkm = [K, K, M] Tile<64, 128>, Stages<8>, DynamicCluster: [[4, 2], [2, 4]], Cooperative<1>;
-    bf16_64x112x64_ws_kkm, f16_64x112x64_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, DynamicCluster: [[4, 2], [4, 1], [1, 2], [2, 4]], Cooperative<1>;
-    bf16_64x96x64_ws_kkm, f16_64x96x64_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, DynamicCluster: [[4, 2], [2, 4], [4, 1]], Cooperative<1>;
-    bf16_64x80x64_ws_kkm, f16_64x80x64_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, DynamicCluster: [[4, 2], [2, 1], [1, 2], [4, 1], [2, 4], [1, 1]], Cooperative<1>;
-    bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: [[4, 1], [2, 2], [1, 4], [4, 2]], Cooperative<1>;
+    bf16_192x104x64_coop3_kkm, f16_192x104x64_coop3_kkm = [K, K, M] Tile<192, 104>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_256x136x64_coop_kkm, f16_256x136x64_coop_kkm = [K, K, M] Tile<256, 136>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_128x232x64_coop_kkm, f16_128x232x64_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x200x64_coop_kkm, f16_128x200x64_coop_kkm = [K, K, M] Tile<128, 200>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x184x64_coop_kkm, f16_128x184x64_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x152x64_coop_kkm, f16_128x152x64_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x120x64_coop_kkm, f16_128x120x64_coop_kkm = [K, K, M] Tile<128, 120>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_64x152x64_ws_kkm, f16_64x152x64_ws_kkm = [K, K, M] Tile<64, 152>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x128x64_ws_kkm, f16_64x128x64_ws_kkm = [K, K, M] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x112x64_ws_kkm, f16_64x112x64_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x96x64_ws_kkm, f16_64x96x64_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x80x64_ws_kkm, f16_64x80x64_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: ANY, Cooperative<1>;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
