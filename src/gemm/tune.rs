@@ -8,6 +8,8 @@ pub mod model;
 pub mod table;
 mod trees;
 
+use std::ptr;
+
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
 use model::{Candidate, CostInput, by_model};
@@ -16,8 +18,6 @@ use trees::Trees;
 
 /// Candidates within this factor of the fastest, by the model, are compared by its correction.
 const REACH: f64 = 1.22;
-/// One of so many instances is looked at first.
-const SOME: usize = 16;
 
 /// The candidate that is estimated to be the fastest: by the table if it has the problem, otherwise by the model, which
 /// is corrected for devices and operands that were measured. None if there are no instances.
@@ -26,48 +26,42 @@ pub fn fastest<T, Epi>(
     input: &CostInput,
     measured: Option<Measured>,
 ) -> Option<Candidate<T, Epi>> {
-    let Some(measured) = measured.filter(|measured| measured.applies_to(input)) else {
-        return by_model_and_trees(instances, input, None);
+    // Only instances for K-major operands were measured.
+    let is_known =
+        |it: &Measured| it.applies_to(input) && instances.iter().all(|it| it.k_major == [true; 2]);
+    let Some(measured) = measured.filter(is_known) else {
+        let candidates = within_reach(instances, input, None).into_iter();
+        return candidates.min_by(|a, b| a.clocks.total_cmp(&b.clocks));
     };
-    match measured.fastest(instances, input) {
-        Some(instance) => by_model(instance, input, 0.0, f64::INFINITY),
-        None => by_model_and_trees(instances, input, Some(Trees::fitted())),
+    if let Some(instance) = measured.fastest(instances, input) {
+        return by_model(instance, input, 0.0, f64::INFINITY);
     }
+    let candidates = within_reach(instances, input, measured.likely(instances, input));
+    let known = candidates.iter().map(|it| (it.features(input), it.clocks));
+    let fastest = Trees::fitted().fastest(&known.collect::<Vec<_>>())?;
+    candidates.get(fastest).copied()
 }
 
-/// The candidate that is the fastest by the model, corrected by these trees.
-fn by_model_and_trees<T, Epi>(
+/// The candidates that the model takes for fast enough. If one is `likely` the fastest, it comes first, so that most others
+/// are ruled out early.
+fn within_reach<T, Epi>(
     instances: &[&'static Instance<T, Epi>],
     input: &CostInput,
-    trees: Option<&Trees>,
-) -> Option<Candidate<T, Epi>> {
+    likely: Option<&'static Instance<T, Epi>>,
+) -> Vec<Candidate<T, Epi>> {
     let memory = input.bytes() / input.rate();
+    let others = instances.iter().copied();
+    let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));
     let mut least = f64::INFINITY;
     let mut candidates = Vec::new();
-    // Some of all kinds first: then most others are ruled out early.
-    let some = instances.iter().step_by(SOME);
-    for (nth, instance) in some.chain(instances).enumerate() {
+    for instance in likely.into_iter().chain(others) {
         if let Some(candidate) = by_model(instance, input, memory, REACH * least) {
             least = least.min(candidate.clocks);
-            if nth >= instances.len().div_ceil(SOME) {
-                candidates.push(candidate);
-            }
+            candidates.push(candidate);
         }
     }
     candidates.retain(|it| it.clocks <= REACH * least);
-    // Only instances for K-major operands were measured.
-    let trees = trees.filter(|_| instances.iter().all(|it| it.k_major == [true; 2]));
-    let fastest = match trees {
-        Some(trees) => {
-            let known = candidates.iter().map(|it| (it.features(input), it.clocks));
-            trees.fastest(&known.collect::<Vec<_>>())?
-        }
-        None => {
-            let clocks = candidates.iter().map(|it| it.clocks).enumerate();
-            clocks.min_by(|(_, a), (_, b)| a.total_cmp(b))?.0
-        }
-    };
-    candidates.get(fastest).copied()
+    candidates
 }
 
 #[cfg(test)]

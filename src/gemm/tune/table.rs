@@ -1,6 +1,7 @@
 //! The table: measured times of kernels at some problems, on some devices. At these problems, the fastest is chosen. At
 //! others, they tell how the model errs: the [correction](super::trees) is fitted to them.
 
+use std::array;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -50,9 +51,16 @@ static TIMED: [Timed; 2] = [
 /// The table of these devices.
 static HOPPER: LazyLock<Table> = LazyLock::new(|| Table::read(&TIMED));
 
-/// What was measured: the instances at each problem on each device, the fastest first.
+/// What was measured.
 #[derive(Debug)]
-pub struct Table(HashMap<(usize, [usize; 3]), Vec<usize>>);
+pub struct Table {
+    /// The place of each problem on each device: its index in the other fields.
+    places: HashMap<(usize, [usize; 3]), usize>,
+    /// The problems' logarithms of m, n and k.
+    at: Vec<[f32; 3]>,
+    /// The instances that were measured at each problem, the fastest first.
+    fastest_first: Vec<Vec<usize>>,
+}
 
 /// The table, for a device that it was measured on.
 #[derive(Clone, Copy, Debug)]
@@ -86,9 +94,24 @@ impl Measured {
         input: &CostInput,
     ) -> Option<&'static Instance<T, Epi>> {
         let extents = [input.m, input.n, input.k];
-        let fastest_first = self.table.0.get(&(self.device, extents))?;
-        let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
-        fastest_first.iter().find_map(which)
+        let place = self.table.places.get(&(self.device, extents))?;
+        self.table.fastest_at(*place, instances)
+    }
+
+    /// Of these instances, the fastest at the nearest problem, on any device. None if none of them was measured there.
+    pub fn likely<T, Epi>(
+        &self,
+        instances: &[&'static Instance<T, Epi>],
+        input: &CostInput,
+    ) -> Option<&'static Instance<T, Epi>> {
+        let here = logarithms([input.m, input.n, input.k]);
+        let distance = |at: &[f32; 3]| {
+            let [m, n, k] = array::from_fn(|i| at[i] - here[i]);
+            m * m + n * n + k * k
+        };
+        let distances = self.table.at.iter().map(distance).enumerate();
+        let (nearest, _) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        self.table.fastest_at(nearest, instances)
     }
 }
 
@@ -96,17 +119,36 @@ impl Table {
     fn read(timed: &[Timed]) -> Self {
         let names = BF16.iter().map(|it| any_type(it.name()));
         let all: HashMap<_, _> = names.zip(BF16.iter().map(|it| it.nth)).collect();
-        let lines = timed.iter().enumerate().flat_map(|(device, timed)| {
-            let lines = lines(timed.times);
-            lines.map(move |line| (device, line))
-        });
-        let problems = lines.map(|(device, line)| {
-            let names = line.times.iter().map(|(name, _)| *name);
-            let instances = names.filter_map(|name| all.get(name).copied());
-            ((device, line.extents), instances.collect())
-        });
-        Self(problems.collect())
+        let mut table = Table {
+            places: HashMap::new(),
+            at: Vec::new(),
+            fastest_first: Vec::new(),
+        };
+        for (device, timed) in timed.iter().enumerate() {
+            for line in lines(timed.times) {
+                let instances = line.times.iter().filter_map(|(name, _)| all.get(name));
+                let place = table.at.len();
+                table.places.insert((device, line.extents), place);
+                table.at.push(logarithms(line.extents));
+                table.fastest_first.push(instances.copied().collect());
+            }
+        }
+        table
     }
+
+    /// The fastest of these instances at a place. None if none of them was measured there.
+    fn fastest_at<T, Epi>(
+        &self,
+        place: usize,
+        instances: &[&'static Instance<T, Epi>],
+    ) -> Option<&'static Instance<T, Epi>> {
+        let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
+        self.fastest_first[place].iter().find_map(which)
+    }
+}
+
+fn logarithms(extents: [usize; 3]) -> [f32; 3] {
+    extents.map(|extent| (extent as f32).ln())
 }
 
 /// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
