@@ -15,7 +15,7 @@ use super::trees::{LEAVES, Question, Tree, Trees, UNIT};
 /// How many trees are fitted.
 pub const TREES: usize = 500;
 /// How much of what is left each tree takes.
-const RATE: f32 = 0.1;
+const RATE: f32 = 0.15;
 /// Weight without an error in each leaf, which draws the leaf's value towards 0.
 const DRAWN_BY: f32 = 5.0;
 /// The share of the samples that a tree is fitted to, and of the features that may be a level's question.
