@@ -44,9 +44,12 @@ usage: cargo xtask <task>
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
                 copies times of instances from results to the table of their device, which the choice among them
-                reads
+                reads, and fits the correction of the model to all times
+  measured --fit
+                fits the correction to the tables as they are, after a change of the model
   measured --check
-                prints what choices lose at the tables' problems, each predicted from the others";
+                fits the correction to half of the tables' problems, and prints what choices lose there and at the
+                other half";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

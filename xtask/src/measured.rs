@@ -1,5 +1,5 @@
 //! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table of
-//! their device, which the choice among instances reads.
+//! their device, which the choice among instances reads, and fits the correction of the model to all tables.
 
 use std::collections::BTreeMap;
 use std::fs;
