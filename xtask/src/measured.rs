@@ -42,8 +42,10 @@ type Table = BTreeMap<[u64; 3], Shape>;
 
 /// Adds the times in these files to the tables of their devices, and fits the model's correction to all times. With
 /// `--fit` in place of files, only fits. With `--check`, prints what choices lose if the correction is fitted to half of
-/// the problems: there, and at the other half. Times of all instances replace a shape's known times. A file with the times of named instances leaves those of the others. They may
-/// be of another run, so the new times are scaled to them.
+/// the problems: there, and at the other half.
+///
+/// Times of all instances replace a shape's known times. A file with the times of named instances leaves those of the
+/// others. They may be of another run, so the new times are scaled to them.
 pub fn run(results: &[String]) -> Outcome {
     if results == ["--check"] {
         return test_of_the_choice(CROSS_VALIDATION);

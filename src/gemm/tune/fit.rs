@@ -349,10 +349,7 @@ fn trees_that_are_fitted_to_half_of_the_problems_predict_the_others() {
 fn trees_are_fitted_to_all_problems() {
     let problems = Problem::all();
     let trees = fit(&problems.iter().collect::<Vec<_>>(), TREES);
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/src/gemm/tune/tables/trees.txt"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gemm/tune/trees.txt");
     std::fs::write(path, trees.text()).unwrap();
 }
 

@@ -24,7 +24,7 @@ const HOPELESS: f32 = 0.08;
 
 /// The trees that were fitted to all tables, as `cargo xtask measured --fit` writes them.
 static FITTED: LazyLock<Trees> =
-    LazyLock::new(|| Trees::read(include_str!("tables/trees.txt")).unwrap_or_default());
+    LazyLock::new(|| Trees::read(include_str!("trees.txt")).unwrap_or_default());
 
 /// A sum of decision trees.
 #[derive(Debug, Default, PartialEq)]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn trees_are_read_as_they_were_written() {
-        let text = include_str!("tables/trees.txt");
+        let text = include_str!("trees.txt");
         let trees = Trees::read(text).unwrap();
         assert!(trees.0.len() > 100);
         assert!(trees.text() == text);
