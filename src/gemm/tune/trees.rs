@@ -1,10 +1,10 @@
-//! The correction: log(time / model) of a candidate, predicted from its [features](Features). The model is made of what
-//! a kernel has to do, and the correction of what was measured: of two candidates with the same estimate, the one is
-//! faster that was so at the problems of the [table](super::table).
+//! The correction: log(time / model) of a candidate, predicted from its [features](Features). The model knows what a
+//! kernel has to do. The correction knows how long kernels took at the problems of the [table](super::table), relative
+//! to the model.
 //!
-//! It is a sum over decision trees, fitted by gradient boosting: each tree predicts what those before it leave. All nodes
-//! of a level ask the same question (trees like that are called oblivious), so that the answers of a tree's levels are
-//! the bits of a leaf's number.
+//! It is a sum of decision trees, fitted by gradient boosting: each tree predicts what those before it leave. All nodes of
+//! a level ask the same question, so the answers of a tree's levels are the bits of a leaf's number. Such trees are called
+//! oblivious.
 
 use std::sync::LazyLock;
 

@@ -3,7 +3,8 @@
 //!
 //! A name says the type, the tile, the cluster and the consumers: `bf16_128x256x64_2x1_coop`. Consumers are `coop` (two
 //! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A
-//! cluster `1x1x2` has two blocks at the same tile. A suffix such as `_km` gives the majors of A and B where one is not
+//! cluster `1x1x2` has two blocks at the same tile. A kernel whose launches choose the cluster has no cluster in its name,
+//! but each of its instances has. A suffix such as `_km` gives the majors of A and B where one is not
 //! K-major. A third letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so
 //! that the tile's 160 columns are rows of a row-major C. At the end stands what is fused: `linear` (bias and
 //! residual), or an activation after it.
@@ -29,7 +30,7 @@ use crate::gemm::config::{
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster,
-/// consumers`.
+/// consumers`. Behind a `DynamicCluster:` stand the rows and columns of the clusters that it is launched in.
 macro_rules! instances {
     (plain $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
