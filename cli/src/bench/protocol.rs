@@ -20,10 +20,12 @@ pub const GRAPH_BELOW: f64 = 100.0;
 const GRAPH_RUNS: usize = 1024;
 /// The first look at a contestant is the median of this many runs: a single run may be an outlier.
 const LOOKS: usize = 3;
-/// Where runs will be timed inside graphs, it is the median of graphs of so many runs instead. The start of a single run
-/// takes longer than many contestants differ, and longest for those with clusters. In a graph, it overlaps the end of the
-/// run before.
+/// Where runs will be timed inside graphs, a second look is the median of graphs of so many runs. The start of a single
+/// run takes longer than many contestants differ, and longest for those with clusters. In a graph, it overlaps the end of
+/// the run before.
 const RUNS_OF_LOOK: usize = 32;
+/// There is no second look at contestants that took more than this multiple of the fastest in the first one.
+const SECOND_LOOK: f64 = 2.0;
 /// Samples are not made longer than this for the sake of enough runs, so that they stay bursts.
 const LONGEST: Duration = Duration::from_millis(25);
 /// Work before the rounds, which raises the clocks.
@@ -168,6 +170,8 @@ struct Rest {
 pub struct Finalists {
     /// Their numbers, the fastest first.
     pub numbers: Vec<usize>,
+    /// The numbers of those of which there was a second look, with its microseconds.
+    pub looks: Vec<(usize, f64)>,
     /// The numbers of contestants that do not run or are wrong, with the reason.
     pub passed_over: Vec<(usize, String)>,
 }
@@ -239,7 +243,7 @@ impl Timer {
         Ok(Spread::of(&times))
     }
 
-    /// At most `most` contestants of a role that may be its fastest, by a first look at each. Contestants that are
+    /// At most `most` contestants of a role that may be its fastest, by a look or two at each. Contestants that are
     /// wrong or do not run are passed over and do not count.
     ///
     /// # Errors
@@ -248,10 +252,11 @@ impl Timer {
         let mut looks = Vec::new();
         let mut finalists = Finalists {
             numbers: Vec::new(),
+            looks: Vec::new(),
             passed_over: Vec::new(),
         };
         for contestant in of_role(case.contestants(), role) {
-            match self.first_look(case, contestant) {
+            match self.look(case, contestant, LOOKS) {
                 Ok(time) => looks.push((time, contestant)),
                 // The instance is for other operands, which its name does not tell: it is no contestant here.
                 Err(Error::Cutlet(cutlet::Error::Instance { .. })) => {}
@@ -265,6 +270,12 @@ impl Timer {
                     finalists.passed_over.push((contestant, error.to_string()));
                 }
             }
+        }
+        if self.look_again(case, &mut looks)? {
+            let looks = looks
+                .iter()
+                .map(|(time, contestant)| (*contestant, time * 1e6));
+            finalists.looks = looks.collect();
         }
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut longest = f64::INFINITY;
@@ -347,12 +358,25 @@ impl Timer {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Seconds that one run takes, by a first look.
-    fn first_look(&mut self, case: &mut dyn Case, contestant: usize) -> Result<f64> {
-        let time = self.look(case, contestant, LOOKS)?;
-        if self.plug.is_none() || time >= GRAPH_BELOW * 1e-6 {
-            return Ok(time);
+    /// Looks again at contestants whose runs will be timed inside graphs, as the seconds of a first look say. Returns
+    /// whether they will.
+    fn look_again(&mut self, case: &mut dyn Case, looks: &mut Vec<(f64, usize)>) -> Result<bool> {
+        let least = looks
+            .iter()
+            .map(|(time, _)| *time)
+            .fold(f64::INFINITY, f64::min);
+        if self.plug.is_none() || least >= GRAPH_BELOW * 1e-6 {
+            return Ok(false);
         }
+        looks.retain(|(time, _)| *time <= SECOND_LOOK * least);
+        for (time, contestant) in looks {
+            *time = self.look_in_graph(case, *contestant)?;
+        }
+        Ok(true)
+    }
+
+    /// Seconds that a run takes among others.
+    fn look_in_graph(&mut self, case: &mut dyn Case, contestant: usize) -> Result<f64> {
         let several = Ready {
             contestant,
             graph: Some(self.record(case, contestant, RUNS_OF_LOOK)?),

@@ -301,7 +301,8 @@ impl Bench<'_> {
                 },
             });
         };
-        let instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
+        let mut instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
+        let looks = std::mem::take(&mut instances.looks);
         let mut check = case.check(first)?;
         for (_, fault) in instances.passed_over {
             check.fail(fault);
@@ -356,6 +357,7 @@ impl Bench<'_> {
                     error: error(times.contestant),
                     ..figures(row, case, times)
                 })
+                .chain(figures_of_looks(row, case, &looks, &times))
                 .collect(),
             ratio: ratio(|times| &times.rounds),
             sustained_ratio: ratio(|times| &times.sustained),
@@ -395,6 +397,42 @@ fn figures(row: &Row, case: &dyn Case, times: &Times) -> Figures {
         sustained_microseconds: sustained.map(|times| times.median),
         error: None,
     }
+}
+
+/// The figures of instances that were looked at, but not timed. Those that were timed tell by how much a look errs: its
+/// first run follows no other.
+fn figures_of_looks(
+    row: &Row,
+    case: &dyn Case,
+    looks: &[(usize, f64)],
+    times: &[Times],
+) -> Vec<Figures> {
+    let timed = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
+    let errors = looks.iter().filter_map(|&(contestant, look)| {
+        Some(Spread::of(&timed(contestant)?.rounds).median - look)
+    });
+    let errors: Vec<f64> = errors.collect();
+    if errors.is_empty() {
+        return Vec::new();
+    }
+    let error = Spread::of(&errors).median;
+    let others = looks
+        .iter()
+        .filter(|(contestant, _)| timed(*contestant).is_none());
+    let figures = others.map(|&(contestant, look)| Figures {
+        role: Role::Look,
+        ..figures(
+            row,
+            case,
+            &Times {
+                contestant,
+                rounds: vec![look + error],
+                sustained: Vec::new(),
+                graph_runs: None,
+            },
+        )
+    });
+    figures.collect()
 }
 
 /// The command with these arguments, without the program's path and `--out`, which are this machine's.
@@ -544,6 +582,36 @@ mod tests {
             assert!(line.ends_with("WRONG: told so"), "{line}");
             assert!(matches!(result.outcome, Outcome::Wrong { .. }));
         }
+    }
+
+    #[test]
+    fn looks_are_corrected_by_those_who_were_timed() {
+        let entry = toml::from_str("mnk = [[2, 2, 2]]").unwrap();
+        let row = Gemm.row(&Gemm.problems(entry, &[Dtype::F32]).unwrap()[0]);
+        let contestants = (0..4).map(|number| Contestant {
+            name: format!("instance {number}"),
+            role: Role::Instance,
+        });
+        let case = Told {
+            contestants: contestants.collect(),
+            ..Told::default()
+        };
+        let timed = |contestant, microseconds| Times {
+            contestant,
+            rounds: vec![microseconds; 5],
+            sustained: Vec::new(),
+            graph_runs: None,
+        };
+        let looks = [(0, 5.0), (1, 5.5), (3, 9.0)];
+        let times = [timed(0, 4.75), timed(1, 5.25)];
+        let found = figures_of_looks(&row, &case, &looks, &times);
+        let [figures] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(figures.name, "instance 3");
+        assert_eq!(figures.role, Role::Look);
+        assert_eq!(figures.microseconds, Spread::of(&[8.75]));
+        assert!(figures_of_looks(&row, &case, &looks, &[]).is_empty());
     }
 
     /// cutlet, an instance, two baselines and an aside.

@@ -78,11 +78,11 @@ instances! {
     }
 }
 
-/// The most rows or columns of C for which the estimates choose the family. With more, memory brings the larger operand
-/// several times.
-const MOST_VECTORS: usize = 4;
-/// The most rows or columns of C that a named kernel takes.
-const MOST_VECTORS_NAMED: usize = 64;
+/// The most rows or columns of C for which the estimates choose among all kernels. With more, memory brings the larger
+/// operand several times.
+const FEW_VECTORS: usize = 4;
+/// The most rows or columns of C that the family takes.
+const MOST_VECTORS: usize = 64;
 
 /// C of the operands' type.
 #[derive(Debug)]
@@ -160,29 +160,37 @@ fn choose<T: Element>(
     let (m, n, k) = problem.extents();
     let are_k_major = problem.a.order() == Order::RowMajor && problem.b.order() == Order::ColMajor;
     let is_plain = problem.rows.are_own() && problem.groups.are_one();
-    let most = match kernel {
-        None => MOST_VECTORS,
-        Some(_) => MOST_VECTORS_NAMED,
-    };
-    if !(are_k_major && is_plain && (1..=most).contains(&m.min(n))) {
+    if !(are_k_major && is_plain && (1..=MOST_VECTORS).contains(&m.min(n))) {
         return None;
     }
     let transposed = m < n;
     let (rows, vectors) = if transposed { (n, m) } else { (m, n) };
+    let speed = speed(device);
+    let takes = |it: &&Instance<T>| takes_vectors(&speed, it, [rows, vectors]);
     let fits = |it: &&Instance<T>| {
         let begin_aligned =
             [&problem.a, &problem.b].map(|operand| operand.starts_runs_at(it.bytes));
         begin_aligned == [true; 2]
             && (k * size_of::<T>()).is_multiple_of(it.bytes)
-            && kernel.is_none_or(|name| it.kernel.name() == name)
+            && kernel.map_or_else(|| takes(it), |name| it.kernel.name() == name)
     };
-    let speed = speed(device);
     let chosen = T::instances().iter().filter(fits).map(|instance| Chosen {
         instance,
         transposed,
         clocks: clocks(&speed, instance, [rows, vectors, k]),
     });
     chosen.min_by(|one, other| one.clocks.total_cmp(&other.clocks))
+}
+
+/// Whether the instance may be the fastest for so many vectors: for more than a few, the C is so small that all of its
+/// blocks run at the same time, each for one vector.
+fn takes_vectors<T: ElementC>(
+    device: &DeviceSpeed,
+    instance: &Instance<T>,
+    [rows, vectors]: [usize; 2],
+) -> bool {
+    let at_a_time = AT_A_TIME * device.multiprocessors as usize;
+    vectors <= FEW_VECTORS || instance.vectors == 1 && rows.div_ceil(ROWS) * vectors <= at_a_time
 }
 
 /// Blocks that a multiprocessor runs at the same time: as many as the registers of most kernels allow.
@@ -268,6 +276,23 @@ mod tests {
         let any = &<bf16 as Element>::instances()[1];
         let clocks = clocks(&H200, any, [8192, 1, 8191]);
         assert!((55e3..90e3).contains(&clocks), "{clocks}");
+    }
+
+    #[test]
+    fn many_vectors_are_multiplied_one_by_one_if_c_is_small() {
+        let [wide, one, four] = <bf16 as Element>::instances() else {
+            panic!("there are three kernels");
+        };
+        for (instance, [rows, vectors], expected) in [
+            (four, [8192, 4], true),
+            (four, [32, 16], false),
+            (wide, [176, 16], true),
+            (one, [176, 16], true),
+            (one, [160, 56], false),
+        ] {
+            let takes = takes_vectors(&H200, instance, [rows, vectors]);
+            assert_eq!(takes, expected, "{rows}x{vectors}");
+        }
     }
 
     /// Four vectors take less time at once than one after the other.

@@ -9,41 +9,40 @@ use cutlet_kernels::gemm::sm90::instances::BF16;
 use super::REACH;
 use super::model::{FEATURES, Features, by_model};
 use super::table::tests::{generations, measured, times};
-use super::table::{GENERATIONS, any_type};
+use super::table::{GENERATIONS, Line, any_type};
 use super::trees::{LEAVES, Question, Tree, Trees, UNIT};
 
 /// How many trees are fitted.
 pub const TREES: usize = 500;
 /// How much of what is left each tree takes.
-const RATE: f32 = 0.15;
+const RATE: f32 = 0.2;
 /// Weight without an error in each leaf, which draws the leaf's value towards 0.
 const DRAWN_BY: f32 = 5.0;
 /// The share of the samples that a tree is fitted to, and of the features that may be a level's question.
-const SHARE_OF_SAMPLES: f32 = 0.5;
-const SHARE_OF_FEATURES: f32 = 0.4;
+const SHARE_OF_SAMPLES: f32 = 0.7;
+const SHARE_OF_FEATURES: f32 = 0.7;
 /// The most values that are told apart of a feature.
 const BINS: usize = 64;
 /// Candidates that the model takes for slower than this multiple of the fastest are no samples.
-const MOST: f64 = 1.5;
-/// Instances that a line of the last generation leaves out take at least this multiple of the fastest one's time: in a
-/// first look they were slower. Those that an earlier line leaves out are slower than its last one.
-const LEFT_OUT: f64 = 1.08;
+const MOST: f64 = 1.6;
+/// Lines of fewer microseconds are not fitted if they are of an earlier generation than the last. Their instances were
+/// looked at in single runs, so that fast ones are missing.
+const SHORT: f64 = 40.0;
 /// A sample's weight falls by a factor of e with this distance from the fastest, but not below the least weight: what
 /// matters is which instances are the fastest.
 const NEAR: f32 = 0.1;
-const LEAST_WEIGHT: f32 = 0.05;
+const LEAST_WEIGHT: f32 = 0.15;
 /// The largest error that counts as such.
-const MOST_ERROR: f32 = 0.2;
+const MOST_ERROR: f32 = 0.4;
 
 /// A line of a table, with all candidates that were there to be timed.
 pub struct Problem {
     pub device: usize,
     pub extents: [usize; 3],
-    /// Microseconds of the fastest and of the slowest instance of the line.
+    /// Microseconds of the fastest instance of the line.
     fastest: f64,
+    /// Microseconds of the slowest one. Instances that the line leaves out take longer.
     slowest: f64,
-    /// Microseconds that the instances take at least that the line leaves out.
-    left_out: f64,
     candidates: Vec<Known>,
 }
 
@@ -67,14 +66,22 @@ struct Sample {
 }
 
 impl Problem {
-    /// The problems of all tables.
+    /// The problems of all tables that are fitted.
     pub fn all() -> Vec<Problem> {
         let k_major = BF16.iter().filter(|it| it.k_major == [true; 2]);
         let by_name: HashMap<_, _> = k_major.map(|it| (any_type(it.name()), it)).collect();
         let generations = times().map(generations);
-        let problems = measured().map(|(measured, speed, line)| {
+        let is_fitted = |line: &Line| {
+            let is_long = line
+                .times()
+                .next()
+                .is_some_and(|(_, fastest)| fastest >= SHORT);
+            line.generation == GENERATIONS.len() || is_long
+        };
+        let fitted = measured().filter(|(_, _, line)| is_fitted(line));
+        let problems = fitted.map(|(measured, speed, line)| {
             let names = &generations[measured.device][line.generation];
-            let timed: HashMap<_, _> = line.times.iter().copied().collect();
+            let timed: HashMap<_, _> = line.times().collect();
             let input = line.input(speed);
             let mut instances: Vec<_> = names
                 .iter()
@@ -89,16 +96,12 @@ impl Problem {
                     time: timed.get(name).copied(),
                 })
             });
-            let (fastest, slowest) = (line.times[0].1, line.times[line.times.len() - 1].1);
+            let microseconds = || line.times().map(|(_, microseconds)| microseconds);
             Problem {
                 device: measured.device,
                 extents: line.extents,
-                fastest,
-                slowest,
-                left_out: match line.generation == GENERATIONS.len() {
-                    true => LEFT_OUT * fastest,
-                    false => slowest,
-                },
+                fastest: microseconds().fold(f64::INFINITY, f64::min),
+                slowest: microseconds().fold(0.0, f64::max),
                 candidates: candidates.collect(),
             }
         });
@@ -133,7 +136,7 @@ impl Problem {
         let near = self.candidates.iter();
         let near = near.filter(move |it| it.clocks <= MOST * least);
         near.map(move |it| {
-            let time = it.time.unwrap_or(self.left_out);
+            let time = it.time.unwrap_or(self.slowest);
             let slower = (time / self.fastest).ln() as f32;
             Sample {
                 features: it.features,

@@ -58,9 +58,12 @@ pub struct Table {
     places: HashMap<(usize, [usize; 3]), usize>,
     /// The problems' logarithms of m, n and k.
     at: Vec<[f32; 3]>,
-    /// The instances that were measured at each problem, the fastest first.
+    /// The fastest instances at each problem, the fastest first.
     fastest_first: Vec<Vec<usize>>,
 }
+
+/// Instances of a line that the table keeps: a list of instances may lack some of them.
+const KEPT: usize = 4;
 
 /// The table, for a device that it was measured on.
 #[derive(Clone, Copy, Debug)]
@@ -126,11 +129,13 @@ impl Table {
         };
         for (device, timed) in timed.iter().enumerate() {
             for line in lines(timed.times) {
-                let instances = line.times.iter().filter_map(|(name, _)| all.get(name));
+                let instances = line.times().filter_map(|(name, _)| all.get(name));
                 let place = table.at.len();
                 table.places.insert((device, line.extents), place);
                 table.at.push(logarithms(line.extents));
-                table.fastest_first.push(instances.copied().collect());
+                table
+                    .fastest_first
+                    .push(instances.take(KEPT).copied().collect());
             }
         }
         table
@@ -151,10 +156,10 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
     extents.map(|extent| (extent as f32).ln())
 }
 
-/// Words of lines, each of which stands for a later generation of instances: since instances can stream tiles, since
-/// some kernels serve several clusters, and since most serve any of up to eight blocks. A line has no times of instances of later
-/// generations than its own.
-pub(super) const GENERATIONS: [&str; 3] = ["streams", "clusters", "any"];
+/// Words of lines, each of which stands for later instances or times: since instances can stream tiles, since some
+/// kernels serve several clusters, since most serve any of up to eight blocks, and since short runs are looked at in
+/// graphs, so that no fast instance is missing. A line has no times of later instances.
+pub(super) const GENERATIONS: [&str; 4] = ["streams", "clusters", "any", "graphs"];
 
 /// A line of a table.
 pub(super) struct Line {
@@ -165,11 +170,19 @@ pub(super) struct Line {
         expect(dead_code, reason = "the fit of the correction reads it")
     )]
     pub(super) generation: usize,
-    /// Instances, without the element type, and microseconds.
-    pub(super) times: Vec<(&'static str, f64)>,
+    /// The text of the times.
+    times: &'static str,
 }
 
 impl Line {
+    /// Instances, without the element type, and microseconds, the fastest first.
+    pub(super) fn times(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.times.split(' ').filter_map(|word| {
+            let (name, microseconds) = word.split_once('=')?;
+            Some((name, microseconds.parse().ok()?))
+        })
+    }
+
     /// The problem as it was measured, on a device of this speed.
     #[cfg(test)]
     pub(super) fn input(&self, speed: DeviceSpeed) -> CostInput {
@@ -181,22 +194,25 @@ impl Line {
 }
 
 pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
-    times.lines().filter_map(|line| {
-        let mut words = line.split(' ').peekable();
-        let mut extent = || words.next()?.parse().ok();
+    times.lines().filter_map(|mut line| {
+        let mut extent = || {
+            let (word, rest) = line.split_once(' ')?;
+            line = rest;
+            word.parse().ok()
+        };
         let extents = [extent()?, extent()?, extent()?];
-        let generations = GENERATIONS.iter();
-        let generation = generations
-            .take_while(|word| words.next_if_eq(*word).is_some())
-            .count();
-        let times = words.filter_map(|word| {
-            let (name, microseconds) = word.split_once('=')?;
-            Some((name, microseconds.parse().ok()?))
-        });
+        let mut generation = 0;
+        for word in GENERATIONS {
+            let Some(rest) = line.strip_prefix(word) else {
+                break;
+            };
+            line = rest.trim_start();
+            generation += 1;
+        }
         Some(Line {
             extents,
             generation,
-            times: times.collect(),
+            times: line,
         })
     })
 }
@@ -231,7 +247,7 @@ pub(super) mod tests {
     pub fn generations(times: &'static str) -> [HashSet<&'static str>; GENERATIONS.len() + 1] {
         let mut names = <[HashSet<_>; _]>::default();
         for line in lines(times) {
-            names[line.generation].extend(line.times.iter().map(|(name, _)| *name));
+            names[line.generation].extend(line.times().map(|(name, _)| name));
         }
         names
     }
@@ -244,10 +260,14 @@ pub(super) mod tests {
                 let [m, n, k] = line.extents;
                 assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
                 let words = 3 + line.generation;
-                assert_eq!(line.times.len(), text.split(' ').count() - words, "{text}");
-                let microseconds = line.times.iter().map(|(_, microseconds)| *microseconds);
-                assert!(microseconds.clone().is_sorted(), "{text}");
-                for (name, microseconds) in line.times {
+                assert_eq!(
+                    line.times().count(),
+                    text.split(' ').count() - words,
+                    "{text}"
+                );
+                let microseconds = line.times().map(|(_, microseconds)| microseconds);
+                assert!(microseconds.is_sorted(), "{text}");
+                for (name, microseconds) in line.times() {
                     assert!(
                         BF16.iter().any(|it| any_type(it.name()) == name),
                         "{name}: {text}"
