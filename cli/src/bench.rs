@@ -103,8 +103,8 @@ struct RunArgs {
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
-    /// Measure cutlet's kernel instances too, except hopeless ones by a first look. With NAMES, separated by commas,
-    /// only instances whose names contain one of them.
+    /// Measure cutlet's kernel instances too. Hopeless ones are not timed in rounds: results have the time of a look
+    /// at each. With NAMES, separated by commas, only instances whose names contain one of them.
     #[arg(
         long,
         value_name = "NAMES",

@@ -202,7 +202,7 @@ impl Tuner<'_> {
         Ok(summary)
     }
 
-    /// Checks and times the kernels of a problem, except hopeless ones by a first look.
+    /// Checks and times the kernels of a problem, except hopeless ones by a look.
     fn outcome(&mut self, key: &ProblemKey) -> Result<Outcome, Error> {
         let TuneCase {
             key,

@@ -300,7 +300,7 @@ fn choice(choice: Option<Choice>) -> String {
     } = choice;
     format!(
         "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. \
-         The {finalists} best of a first look and the default are timed in every round, but from the third on only \
+         The {finalists} best by a look at each and the default are timed in every round, but from the third on only \
          those that take at most {hopeless} times as long as the fastest.",
         workspace_bytes >> 20
     )
