@@ -161,7 +161,10 @@ fn written(text: &str) -> Outcome<Table> {
 fn text(shapes: &Table) -> String {
     let mut text = String::new();
     for ([m, n, k], Shape { generation, times }) in shapes {
-        let mut times = times.clone();
+        // As they are written, so that the same are left out when the line is read and written again.
+        let rounded = |microseconds: f64| (microseconds * 100.0).round() / 100.0;
+        let times = times.iter().map(|(name, it)| (name.as_str(), rounded(*it)));
+        let mut times: Vec<_> = times.collect();
         times.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         text.push_str(&format!("{m} {n} {k}"));
         for word in &GENERATIONS[..*generation] {

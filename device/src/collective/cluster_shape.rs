@@ -1,6 +1,6 @@
 //! The shape of a cluster: known when a kernel is compiled, or chosen at each launch.
 
-use crate::{ClusterRank, DeviceData};
+use crate::{ClusterRank, DeviceData, block_idx};
 
 /// A cluster of `M × N` blocks with neighbouring tiles of C, or of `K` blocks that share the k-tiles of one tile.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +84,12 @@ pub trait ClusterShape: Copy + Default + Send + Sync + 'static {
 
     /// How many clusters this number of blocks makes, rounded down.
     fn clusters(self, blocks: u32) -> u32;
+
+    /// The index of the running block's cluster, in a grid of one dimension.
+    #[inline(always)]
+    fn cluster_idx(self) -> u32 {
+        self.clusters(block_idx().x.get())
+    }
 
     /// The row of a block. Ranks run along rows.
     fn row(self, rank: ClusterRank) -> u32;

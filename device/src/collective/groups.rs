@@ -175,7 +175,7 @@ impl<'a, C: ClusterShape> GroupedTileScheduler<'a, C> {
             rows,
             tile_rows,
             columns,
-            next: cluster.clusters(block_idx().x.get()),
+            next: cluster.cluster_idx(),
             index: 0,
             first: 0,
             cluster,

@@ -3,7 +3,7 @@
 use cutlet_layout_core::{Divisor, Raster};
 
 use super::{ClusterShape, Group};
-use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
+use crate::{DeviceData, cluster_rank, grid_dim};
 
 // SAFETY: `repr(C)` structs of `u32`, of which every bit pattern is a value.
 #[diagnostic::do_not_recommend]
@@ -34,7 +34,7 @@ impl<C: ClusterShape> PersistentTileScheduler<C> {
         Self {
             raster,
             splits,
-            next: cluster.clusters(block_idx().x.get()),
+            next: cluster.cluster_idx(),
             cluster,
         }
     }

@@ -7,7 +7,7 @@ use cutlet_layout_core::{Divide, Divisor};
 
 use super::scheduler::{KTilesOf, PersistentTileScheduler, Share, WorkTile};
 use super::{ClusterShape, Group};
-use crate::{DeviceData, block_idx, cluster_rank, grid_dim};
+use crate::{DeviceData, cluster_rank, grid_dim};
 
 /// Which tiles are streamed.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl<C: ClusterShape> StreamKTileScheduler<C> {
     #[inline(always)]
     pub fn new(whole: PersistentTileScheduler<C>, streamed: StreamedTiles) -> Self {
         let all = streamed.count * streamed.k_tiles.divisor();
-        let begin = nth_cluster(whole.cluster) * streamed.quantum.divisor();
+        let begin = whole.cluster.cluster_idx() * streamed.quantum.divisor();
         Self {
             whole,
             streamed,
@@ -70,12 +70,6 @@ impl<C: ClusterShape> StreamKTileScheduler<C> {
             end: (begin + streamed.quantum.divisor()).min(all),
         }
     }
-}
-
-/// The index of the running cluster.
-#[inline(always)]
-fn nth_cluster(cluster: impl ClusterShape) -> u32 {
-    cluster.clusters(block_idx().x.get())
 }
 
 impl<C: ClusterShape> Iterator for StreamKTileScheduler<C> {
@@ -115,7 +109,7 @@ impl<C: ClusterShape> Iterator for StreamKTileScheduler<C> {
             split_row: 0,
             tile: tile * cluster.tiles() + nth_of_cluster,
             share: Share {
-                nth: nth_cluster(cluster) - from,
+                nth: cluster.cluster_idx() - from,
                 count: to - from + 1,
                 first: nth_of_cluster * places + tile + from,
             },
