@@ -20,9 +20,8 @@ pub const GRAPH_BELOW: f64 = 100.0;
 const GRAPH_RUNS: usize = 1024;
 /// The first look at a contestant is the median of this many runs: a single run may be an outlier.
 const LOOKS: usize = 3;
-/// Where runs will be timed inside graphs, a second look is the median of graphs of so many runs. The start of a single
-/// run takes longer than many contestants differ, and longest for those with clusters. In a graph, it overlaps the end of
-/// the run before.
+/// Where runs will be timed inside graphs, a second look is the median of graphs of so many runs. The time of a single run
+/// has its start and its end, and contestants may differ in these alone. In a graph, they overlap other runs.
 const RUNS_OF_LOOK: usize = 32;
 /// There is no second look at contestants that took more than this multiple of the fastest in the first one.
 const SECOND_LOOK: f64 = 2.0;
