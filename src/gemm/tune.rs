@@ -31,14 +31,15 @@ pub fn fastest<T, Epi>(
     let is_known =
         |it: &Measured| it.applies_to(input) && instances.iter().all(|it| it.k_major == [true; 2]);
     let measured = measured.filter(is_known);
-    let likely = measured.and_then(|it| it.likely(instances, input));
+    let timed = measured.and_then(|it| it.fastest(instances, input));
+    let likely = timed.or_else(|| measured?.likely(instances, input));
     let candidates = within_reach(instances, input, likely);
     let by_clocks = |a: &&Candidate<T, Epi>, b: &&Candidate<T, Epi>| a.clocks.total_cmp(&b.clocks);
     let least = candidates.iter().min_by(by_clocks)?;
-    let Some(measured) = measured else {
+    if measured.is_none() {
         return Some(*least);
-    };
-    let fastest = match measured.fastest(instances, input) {
+    }
+    let fastest = match timed {
         Some(instance) => by_model(instance, input, 0.0, f64::INFINITY)?,
         None => {
             let known = candidates.iter().map(|it| (it.features(input), it.clocks));

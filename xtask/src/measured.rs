@@ -24,9 +24,12 @@ const MOST: f64 = 1.6;
 /// The roles of instances that were timed in rounds, and of those by a look.
 const ROLES: [&str; 2] = ["instance", "look"];
 
-/// Words of lines, each of which stands for later instances or times: since instances can stream tiles, since some
-/// kernels serve several clusters, since most serve any of up to eight blocks, and since short runs are looked at in
-/// graphs, so that no fast instance is missing.
+/// Words of lines. Each stands for what has changed since the lines without it:
+///
+/// - `streams`: instances can stream tiles.
+/// - `clusters`: some kernels serve several clusters.
+/// - `any`: most kernels serve any cluster of up to eight blocks.
+/// - `graphs`: short runs are looked at in graphs, so that no fast instance is missing.
 const GENERATIONS: [&str; 4] = ["streams", "clusters", "any", "graphs"];
 
 /// Instances, without the element type, and their microseconds.

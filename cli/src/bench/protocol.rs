@@ -381,14 +381,7 @@ impl Timer {
             graph: Some(self.record(case, contestant, RUNS_OF_LOOK)?),
             runs: RUNS_OF_LOOK,
         };
-        self.batches(case, &several, 1)?;
-        let mut times = Vec::with_capacity(LOOKS);
-        for _ in 0..LOOKS {
-            // The graph has only some of the sets. The plug leaves nothing of them in the L2 cache.
-            self.fill_plug()?;
-            times.push(self.timed(case, &several, 1)?);
-        }
-        Ok(Spread::of(&times).median * 1e-6)
+        self.median(case, &several, LOOKS)
     }
 
     /// Seconds that one run takes, roughly: the median of `runs`, after one that is not timed.
@@ -398,10 +391,18 @@ impl Timer {
             graph: None,
             runs: 1,
         };
-        self.batches(case, &once, 1)?;
-        let times: Vec<f64> = (0..runs)
-            .map(|_| self.sample(case, &once, 1))
-            .collect::<Result<_>>()?;
+        self.median(case, &once, runs)
+    }
+
+    /// Seconds of a run: the median of `batches`, after one that is not timed. A graph may have only some of the sets. The
+    /// plug leaves nothing of them in the L2 cache.
+    fn median(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
+        self.batches(case, ready, 1)?;
+        let mut times = Vec::with_capacity(batches);
+        for _ in 0..batches {
+            self.fill_plug()?;
+            times.push(self.timed(case, ready, 1)?);
+        }
         Ok(Spread::of(&times).median * 1e-6)
     }
 

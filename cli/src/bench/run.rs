@@ -301,8 +301,7 @@ impl Bench<'_> {
                 },
             });
         };
-        let mut instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
-        let looks = std::mem::take(&mut instances.looks);
+        let instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
         let mut check = case.check(first)?;
         for (_, fault) in instances.passed_over {
             check.fail(fault);
@@ -357,7 +356,7 @@ impl Bench<'_> {
                     error: error(times.contestant),
                     ..figures(row, case, times)
                 })
-                .chain(figures_of_looks(row, case, &looks, &times))
+                .chain(figures_of_looks(row, case, &instances.looks, &times))
                 .collect(),
             ratio: ratio(|times| &times.rounds),
             sustained_ratio: ratio(|times| &times.sustained),

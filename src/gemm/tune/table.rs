@@ -156,9 +156,14 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
     extents.map(|extent| (extent as f32).ln())
 }
 
-/// Words of lines, each of which stands for later instances or times: since instances can stream tiles, since some
-/// kernels serve several clusters, since most serve any of up to eight blocks, and since short runs are looked at in
-/// graphs, so that no fast instance is missing. A line has no times of later instances.
+/// Words of lines. Each stands for what has changed since the lines without it:
+///
+/// - `streams`: instances can stream tiles.
+/// - `clusters`: some kernels serve several clusters.
+/// - `any`: most kernels serve any cluster of up to eight blocks.
+/// - `graphs`: short runs are looked at in graphs, so that no fast instance is missing.
+///
+/// A line has no times of later instances.
 pub(super) const GENERATIONS: [&str; 4] = ["streams", "clusters", "any", "graphs"];
 
 /// A line of a table.
@@ -203,10 +208,11 @@ pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
         let extents = [extent()?, extent()?, extent()?];
         let mut generation = 0;
         for word in GENERATIONS {
-            let Some(rest) = line.strip_prefix(word) else {
+            let rest = line.strip_prefix(word);
+            let Some(rest) = rest.and_then(|rest| rest.strip_prefix(' ')) else {
                 break;
             };
-            line = rest.trim_start();
+            line = rest;
             generation += 1;
         }
         Some(Line {
