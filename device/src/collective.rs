@@ -3,7 +3,7 @@
 //!
 //! | topic | types |
 //! |---|---|
-//! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Cluster`] |
+//! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Splits`], [`Cluster`] |
 //! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
@@ -35,7 +35,7 @@ pub use ordered_barrier::OrderedBarrier;
 pub use pipeline::{Consumer, Filled, Filling, Pipeline, Producer, StageCount, StageIdx, Stages};
 pub use prefetch::Prefetch;
 use scheduler::KTilesOf;
-pub use scheduler::{KTiles, PersistentTileScheduler, Share, WorkTile, cluster_raster};
+pub use scheduler::{KTiles, PersistentTileScheduler, Share, Splits, WorkTile, cluster_raster};
 pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;

@@ -11,6 +11,9 @@ unsafe impl DeviceData for Raster<Divisor> {}
 // SAFETY: as above.
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Divisor {}
+// SAFETY: as above.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceData for Splits {}
 
 /// The work tiles of a persistent block, in clusters of shape `C`.
 ///
@@ -21,16 +24,16 @@ unsafe impl DeviceData for Divisor {}
 #[derive(Clone, Copy, Debug)]
 pub struct PersistentTileScheduler<C> {
     raster: Raster<Divisor>,
-    splits: u32,
+    splits: Splits,
     pub(super) next: u32,
     pub(super) cluster: C,
 }
 
 impl<C: ClusterShape> PersistentTileScheduler<C> {
     /// The running block's work tiles. `raster` visits the tiles of clusters (see [`cluster_raster`]). Each tile is
-    /// visited `splits` times, once for each split of its k-tiles.
+    /// visited once for each split of its k-tiles.
     #[inline(always)]
-    pub fn new(cluster: C, raster: Raster<Divisor>, splits: u32) -> Self {
+    pub fn new(cluster: C, raster: Raster<Divisor>, splits: Splits) -> Self {
         Self {
             raster,
             splits,
@@ -64,7 +67,8 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
     #[inline(always)]
     fn next(&mut self) -> Option<WorkTile> {
         let tiles = self.raster.size();
-        if self.next >= tiles * self.splits {
+        let Splits { count, .. } = self.splits;
+        if self.next >= tiles * count {
             return None;
         }
         let (mut tile, mut split) = (self.next, 0);
@@ -79,20 +83,69 @@ impl<C: ClusterShape> Iterator for PersistentTileScheduler<C> {
         Some(WorkTile {
             row,
             column,
-            k_tiles: KTilesOf {
-                first: split * C::K as u32 + C::nth_share(rank),
-                stride: self.splits * C::K as u32,
-                ..KTilesOf::ALL
-            },
+            k_tiles: self.splits.k_tiles(split, C::nth_share(rank)),
             split_row: split * self.raster.tiles()[0] * self.cluster.rows(),
             tile: index,
             share: Share {
                 nth: split,
-                count: self.splits,
-                first: index * self.splits,
+                count,
+                first: index * count,
             },
             group: Group::default(),
         })
+    }
+}
+
+/// How the k-tiles of each tile are split among work tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Splits {
+    /// The number of splits.
+    pub count: u32,
+    /// The most k-tiles of a split that one block has.
+    most: u32,
+    /// The distance from the first k-tile of a split to that of the next split.
+    step: u32,
+    /// The distance from a k-tile of a split to the next one. With 1, the split ends after `most` k-tiles.
+    stride: u32,
+}
+
+impl Splits {
+    /// `count` splits that take turns with the `k_tiles` of a tile, at most as many as these. Blocks that run at the same
+    /// time read neighbouring k-tiles. The `cluster_k` blocks of a cluster that share a tile take turns within a split.
+    pub const fn interleaved(count: u32, k_tiles: u32, cluster_k: u32) -> Self {
+        Self {
+            count,
+            most: k_tiles.div_ceil(count * cluster_k),
+            step: cluster_k,
+            stride: count * cluster_k,
+        }
+    }
+
+    /// `count` splits of consecutive k-tiles. A cache line in which one k-tile ends and the next one begins is then read
+    /// by one block, but for the ends of splits.
+    pub const fn consecutive(count: u32, k_tiles: u32) -> Self {
+        let most = k_tiles.div_ceil(count);
+        Self {
+            count,
+            most,
+            step: most,
+            stride: 1,
+        }
+    }
+
+    /// The k-tiles of a split, of which a block has the `nth` share.
+    #[inline(always)]
+    fn k_tiles(&self, split: u32, nth_share: u32) -> KTilesOf {
+        let first = split * self.step;
+        KTilesOf {
+            first: first + nth_share,
+            stride: self.stride,
+            end: match self.stride {
+                1 => first + self.most,
+                _ => u32::MAX,
+            },
+        }
     }
 }
 
@@ -166,9 +219,8 @@ impl KTilesOf {
 }
 
 impl WorkTile {
-    /// The k-tiles of this work tile, out of the tile's `k_tiles`. They are interleaved with those of other splits, so
-    /// that blocks which run at the same time read neighbouring k-tiles. There is at least one. A load beyond the last
-    /// k-tile reads zeros.
+    /// The k-tiles of this work tile, out of the tile's `k_tiles`. There is at least one. A load beyond the last k-tile
+    /// reads zeros.
     ///
     /// With `backwards`, the last k-tile comes first, if the block has all of them. A block that goes backwards at
     /// every other tile begins with k-tiles that all blocks have just read, and that are still in the cache.
@@ -179,18 +231,19 @@ impl WorkTile {
             next: first,
             end: k_tiles.min(end).max(first + 1),
             stride,
-            backwards: backwards && stride == 1 && end == u32::MAX,
+            backwards: backwards && stride == 1 && first == 0 && end >= k_tiles,
         }
     }
 
-    /// The number of k-tiles of this work tile, out of the tile's `k_tiles`. Each split must have `most` or `most − 1`
-    /// of them.
+    /// The number of k-tiles of this work tile, out of the tile's `k_tiles`, which are split in this way.
     #[inline(always)]
-    pub fn k_tile_count(&self, k_tiles: u32, most: u32) -> u32 {
+    pub fn k_tile_count(&self, k_tiles: u32, splits: &Splits) -> u32 {
         let KTilesOf { first, stride, end } = self.k_tiles;
         if end != u32::MAX {
-            return end - first;
+            return k_tiles.min(end).saturating_sub(first).max(1);
         }
+        // Splits that take turns have as many k-tiles as the first one, or one less.
+        let Splits { most, .. } = *splits;
         let last = first + (most - 1) * stride;
         (most - u32::from(last >= k_tiles)).max(1)
     }

@@ -24,6 +24,7 @@ mod collective {
     mod fixup;
     mod pipeline;
     mod sm_affinity;
+    mod splits;
     mod stream_k;
 }
 

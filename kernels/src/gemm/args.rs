@@ -2,7 +2,7 @@
 
 use cutlet_device::DeviceData;
 use cutlet_device::collective::{
-    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles, cluster_raster,
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles, cluster_raster,
 };
 use cutlet_layout_core::{Coord, Divisor, Raster};
 
@@ -32,11 +32,8 @@ pub struct SchedulerArgs {
     pub cluster: DynamicCluster,
     /// The order in which clusters visit their tiles.
     pub raster: Raster<Divisor>,
-    /// Splits of each tile's k-tiles, at most as many as k-tiles. With more than one, the kernel writes partial output
-    /// or runs the fixup.
-    pub splits: u32,
-    /// The most k-tiles of a split that one block has.
-    pub split_k_tiles: u32,
+    /// How each tile's k-tiles are split. With more than one split, the kernel writes partial output or runs the fixup.
+    pub splits: Splits,
     /// K-tiles of A and B.
     pub k_tiles: u32,
     /// The tiles of clusters that are streamed. Only some kernels stream tiles, as `streams_tiles` says, and only if

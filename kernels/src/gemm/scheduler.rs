@@ -119,7 +119,7 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
 
     #[inline(always)]
     fn k_tile_count(&self, work: WorkTile) -> u32 {
-        work.k_tile_count(self.args.k_tiles, self.args.split_k_tiles)
+        work.k_tile_count(self.args.k_tiles, &self.args.splits)
     }
 
     #[inline(always)]

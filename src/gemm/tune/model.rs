@@ -543,7 +543,8 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         } = tiled;
         let multiprocessors = input.device.multiprocessors;
         let k_tiles = input.k_tiles(instance);
-        let splits = splits.min(k_tiles);
+        // As many as have k-tiles, if all but the last one have equally many.
+        let splits = k_tiles.div_ceil(k_tiles.div_ceil(splits).max(1));
         let shares = tiled.clusters * splits;
         let most_clusters = tiled.most_clusters();
         let clusters = match streamed {

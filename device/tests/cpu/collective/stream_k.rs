@@ -41,10 +41,11 @@ fn deal(
         if !thread_idx().is(0) {
             return;
         }
-        let whole = PersistentTileScheduler::new(cluster, raster, 1);
+        let splits = Splits::interleaved(1, k_tiles, 1);
+        let whole = PersistentTileScheduler::new(cluster, raster, splits);
         for work in StreamKTileScheduler::new(whole, streamed) {
             let of_work: Vec<_> = work.k_tiles(k_tiles, false).collect();
-            assert_eq!(of_work.len() as u32, work.k_tile_count(k_tiles, k_tiles));
+            assert_eq!(of_work.len() as u32, work.k_tile_count(k_tiles, &splits));
             assert!(of_work.windows(2).all(|pair| pair[1] == pair[0] + 1));
             assert!(work.share.count == 1 || work.share.nth < work.share.count);
             dealt.lock().unwrap().push(Dealt {

@@ -14,7 +14,7 @@ use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
 use cutlet_device::collective::{
-    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles,
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
 
 /// The arguments of a kernel: maps of A, B and C, C, the workspace, the arguments and the epilogue.
@@ -312,8 +312,7 @@ impl Args {
                 affinity: SmAffinity::NONE,
                 cluster: DynamicCluster::new(cluster),
                 raster: raster(extents, tile, cluster),
-                splits: 1,
-                split_k_tiles: k_tiles.div_ceil(C::Cluster::K as u32),
+                splits: Splits::interleaved(1, k_tiles, C::Cluster::K as u32),
                 k_tiles,
                 streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],

@@ -167,7 +167,6 @@ instances! {
     bf16_256x192x64_coop, f16_256x192x64_coop = [K, K, K] Tile<256, 192>, Stages<3>, DynamicCluster: ANY, Cooperative<2, 2>;
     bf16_256x160x64_coop, f16_256x160x64_coop = [K, K, K] Tile<256, 160>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
     bf16_192x192x64_coop3, f16_192x192x64_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<3>;
-    bf16_192x128x64_coop3, f16_192x128x64_coop3 = [K, K, K] Tile<192, 128>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
     bf16_192x96x64_coop3, f16_192x96x64_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
     bf16_128x192x64_pingpong, f16_128x192x64_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, PingPong<2>;
     bf16_128x176x64_pingpong, f16_128x176x64_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
@@ -200,12 +199,9 @@ instances! {
     bf16_128x96x64_coop_kkm, f16_128x96x64_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x88x64_coop_kkm, f16_128x88x64_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x80x64_coop_kkm, f16_128x80x64_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x160x64_1x1x2_coop_kkm, f16_128x160x64_1x1x2_coop_kkm = [K, K, M] Tile<128, 160>, Stages<4>, Cluster<1, 1, 2>, Cooperative<2>;
     bf16_192x104x64_coop3_kkm, f16_192x104x64_coop3_kkm = [K, K, M] Tile<192, 104>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
     bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
-    bf16_256x136x64_coop_kkm, f16_256x136x64_coop_kkm = [K, K, M] Tile<256, 136>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
     bf16_128x232x64_coop_kkm, f16_128x232x64_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x200x64_coop_kkm, f16_128x200x64_coop_kkm = [K, K, M] Tile<128, 200>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x184x64_coop_kkm, f16_128x184x64_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x152x64_coop_kkm, f16_128x152x64_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
@@ -216,6 +212,14 @@ instances! {
     bf16_64x96x64_ws_kkm, f16_64x96x64_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x80x64_ws_kkm, f16_64x80x64_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x88x64_ws_kkm, f16_64x88x64_ws_kkm = [K, K, M] Tile<64, 88>, Stages<11>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x144x64_ws_kkm, f16_64x144x64_ws_kkm = [K, K, M] Tile<64, 144>, Stages<7>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_128x72x64_coop_kkm, f16_128x72x64_coop_kkm = [K, K, M] Tile<128, 72>, Stages<8>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x104x64_coop_kkm, f16_128x104x64_coop_kkm = [K, K, M] Tile<128, 104>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x80x64_coop, f16_128x80x64_coop = [K, K, K] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x96x64_coop, f16_128x96x64_coop = [K, K, K] Tile<128, 96>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_192x112x64_coop3_kkm, f16_192x112x64_coop3_kkm = [K, K, M] Tile<192, 112>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_256x96x64_coop_kkm, f16_256x96x64_coop_kkm = [K, K, M] Tile<256, 96>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;

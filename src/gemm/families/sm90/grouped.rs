@@ -1,7 +1,7 @@
 //! Batches and groups of products: the choice of a kernel, and its launch.
 
 use cutlet_device::collective::{
-    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, StreamedTiles,
+    ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
 use cutlet_device::sm90::TmaBox;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
@@ -247,8 +247,7 @@ impl<T: Sixteen, A> Chosen<T, A> {
                 affinity: SmAffinity::NONE,
                 cluster: DynamicCluster::new(instance.cluster),
                 raster: raster([m, n], instance.tile, instance.cluster),
-                splits: 1,
-                split_k_tiles: k_tiles,
+                splits: Splits::interleaved(1, k_tiles, 1),
                 k_tiles,
                 streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],

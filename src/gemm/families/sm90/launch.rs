@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity};
+use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity, Splits};
 use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
@@ -245,14 +245,22 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
             affinity: SmAffinity::NONE,
             cluster: DynamicCluster::new(instance.cluster),
             raster: raster([input.m, input.n], instance.tile, instance.cluster),
-            splits,
-            split_k_tiles: k_tiles.div_ceil(splits * instance.cluster_k),
+            splits: self.splits(k_tiles),
             k_tiles,
             streamed: self.candidate.streamed,
             last: match (overwrites && self.candidate.streamed.count == 0) || writes_splits {
                 true => instance.last([input.m, input.n]),
                 false => [u32::MAX; 2],
             },
+        }
+    }
+
+    /// How k-tiles are split. Where rows do not start at cache lines, one line is in two k-tiles.
+    fn splits(&self, k_tiles: u32) -> Splits {
+        let (count, cluster_k) = (self.candidate.splits, self.candidate.instance.cluster_k);
+        match count > 1 && cluster_k == 1 && self.input.lines.contains(&2) {
+            true => Splits::consecutive(count, k_tiles),
+            false => Splits::interleaved(count, k_tiles, cluster_k),
         }
     }
 
