@@ -108,7 +108,7 @@ pub const CHOICE: Choice = Choice {
     algorithms: 16,
     workspace_bytes: WORKSPACE_BYTES,
     finalists: 4,
-    hopeless: 1.06,
+    hopeless: 1.3,
 };
 
 /// How power-settled figures are taken.
