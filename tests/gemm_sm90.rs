@@ -650,7 +650,6 @@ fn edge_tiles_shift_back() {
         "bf16_128x128x64_1x1x2_coop",
         "bf16_128x176x64_1x1_coop_kkm",
         "bf16_128x88x64_1x2_coop_kkm",
-        "bf16_128x160x64_1x1x2_coop_kkm",
         "bf16_256x88x64_1x1_coop_kkm",
     ] {
         let instance = Gemm::new().instance(name);
