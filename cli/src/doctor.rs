@@ -4,7 +4,6 @@ mod ptx_version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -297,15 +296,14 @@ fn gemm(device: &Device) -> Vec<Finding> {
 fn tuning(device: &Device) -> Finding {
     let topic = "tuning file";
     let variable = Tuning::VARIABLE;
-    let Some(path) = std::env::var_os(variable) else {
+    let Some(path) = Tuning::path_in_environment() else {
         return Finding::missing(
             topic,
             format!("{variable} is not set: kernels are chosen by estimates"),
             format!("`cutlet tune --out FILE`, then {variable}=FILE, if a shape is slow"),
         );
     };
-    let path = Path::new(&path);
-    let tuning = match Tuning::load(path) {
+    let tuning = match Tuning::load(&path) {
         Ok(tuning) => tuning,
         Err(error) => return Finding::missing(topic, error, format!("correct {variable}")),
     };

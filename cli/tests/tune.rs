@@ -288,6 +288,7 @@ fn the_doctor_says_whether_a_tuning_file_counts() {
     let file = file_with("doctor.tuning", "some_kernel");
     let doctor = |variables: &[(&str, &Path)]| text(&cutlet("doctor", variables).stdout);
     assert!(doctor(&[]).contains("CUTLET_TUNING is not set"));
+    assert!(doctor(&[(Tuning::VARIABLE, Path::new(""))]).contains("CUTLET_TUNING is not set"));
     // Where there is a GPU, the file of the CPU is that of another device.
     let said = doctor(&[(Tuning::VARIABLE, &*file)]);
     let counts = said.contains("has 1 entries") || said.contains("it was made on cpu");

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::env;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
@@ -28,6 +29,19 @@ struct Process {
     told: Mutex<HashSet<String>>,
 }
 
+/// The path in an environment variable, unless it is empty.
+fn path_in(variable: &str) -> Option<PathBuf> {
+    let path = env::var_os(variable).filter(|path| !path.is_empty())?;
+    Some(path.into())
+}
+
+impl Tuning {
+    /// The path in the environment variable [`VARIABLE`](Self::VARIABLE). An empty one counts as none.
+    pub fn path_in_environment() -> Option<PathBuf> {
+        path_in(Tuning::VARIABLE)
+    }
+}
+
 static PROCESS: LazyLock<Process> = LazyLock::new(Process::from_environment);
 
 /// A tuning, with its kernels by problem.
@@ -41,15 +55,15 @@ impl Process {
         let process = Process {
             tunings: AtomicUsize::new(0),
             tables: RwLock::default(),
-            recorder: env::var_os(Recorder::VARIABLE).and_then(|path| {
-                let opened = Recorder::open(path.as_ref());
+            recorder: path_in(Recorder::VARIABLE).and_then(|path| {
+                let opened = Recorder::open(&path);
                 opened
                     .map_err(|error| tell(format!("{error}; no problem is recorded")))
                     .ok()
             }),
             told: Mutex::default(),
         };
-        if let Some(path) = env::var_os(Tuning::VARIABLE) {
+        if let Some(path) = Tuning::path_in_environment() {
             match Tuning::load(path) {
                 Ok(tuning) => process.install(tuning),
                 Err(error) => tell(format!(
