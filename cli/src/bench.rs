@@ -21,6 +21,7 @@ mod pytorch;
 pub mod random;
 mod report;
 mod results;
+mod row;
 mod run;
 pub mod setting;
 pub mod statistics;
