@@ -229,8 +229,14 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
+    check_tiny_results(&Results::read(&out));
+    check_tiny_report(&out);
+    check_reports_of_results(&out);
+    check_reports_in_one_folder(&out);
+}
 
-    let results = Results::read(&out);
+/// Checks what `results.csv` says of the tiny suite.
+fn check_tiny_results(results: &Results) {
     assert_eq!(results.facts["schema"].as_integer(), Some(2));
     assert_eq!(results.facts["machine"]["backend"].as_str(), Some("cpu"));
     assert_eq!(results.facts["protocol"]["rounds"].as_integer(), Some(5));
@@ -254,7 +260,10 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     for gather in gathers {
         assert_eq!([&*gather["error"], &*gather["max_error"]], ["0", "0"]);
     }
+}
 
+/// Checks a run's report and plots.
+fn check_tiny_report(out: &Path) {
     let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert!(report.contains("The CPU backend ran this"));
     assert!(report.contains("1/√k where an activation is fused"));
@@ -270,16 +279,19 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         assert!(!out.join(format!("{plot}.png")).exists(), "{plot}");
     }
     assert!(
-        cutlet(&["bench", "report", "--png", path(&out)])
+        cutlet(&["bench", "report", "--png", path(out)])
             .status
             .success()
     );
     let png = fs::read(out.join("gemm-f32-speed.png")).expect("a PNG");
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+}
 
-    // The results alone give the same report.
+/// The results alone give the same report.
+fn check_reports_of_results(out: &Path) {
+    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
     fs::remove_file(out.join("report.md")).expect("the report can be removed");
-    assert!(cutlet(&["bench", "report", path(&out)]).status.success());
+    assert!(cutlet(&["bench", "report", path(out)]).status.success());
     let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert_eq!(again, report);
 
@@ -290,8 +302,11 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     assert!(output.status.success(), "{}", text_of(&output.stderr));
     let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
     assert_eq!(again, report);
+}
 
-    // Reports of several results share a folder.
+/// Reports of several results share a folder.
+fn check_reports_in_one_folder(out: &Path) {
+    let file = out.join("results.csv");
     let reports = folder("reports");
     for name in ["one.csv", "two.csv"] {
         fs::copy(&file, reports.join(name)).expect("results can be copied");
@@ -309,7 +324,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
     let twice = [
         "bench",
         "report",
-        path(&out),
+        path(out),
         path(&file),
         "--out",
         elsewhere,
