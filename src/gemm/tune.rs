@@ -6,6 +6,8 @@ pub mod decomposition;
 mod fit;
 pub mod model;
 pub mod table;
+#[cfg(test)]
+mod times;
 mod trees;
 
 use std::ptr;
@@ -79,8 +81,8 @@ fn within_reach<T, Epi>(
 mod tests {
     use cutlet_kernels::gemm::sm90::instances::BF16;
 
-    use super::table::tests::measured;
     use super::table::{H200, any_type};
+    use super::times::measured;
     use super::*;
 
     /// The instances for an A and a B that are K-major or not.

@@ -1,5 +1,5 @@
 //! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table of
-//! their device, which the choice among instances reads, and fits the correction of the model to all tables.
+//! their device, fits the correction of the model to all tables, and lists the fastest instances for the library.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tabl
 const DTYPE: &str = "bf16";
 /// The test that fits the correction to half of the tables' problems, and judges its choices at the other half.
 const CROSS_VALIDATION: &str = "trees_that_are_fitted_to_half_of_the_problems_predict_the_others";
-/// The test that fits the correction to all of the tables' problems, and writes it.
+/// The test that fits the correction to all of the tables' problems, and writes it and the fastest instances.
 const FIT: &str = "trees_are_fitted_to_all_problems";
 /// How names of instances begin that are not of the table's family.
 const OTHER_FAMILIES: [&str; 2] = ["mma_", "gemv_"];
@@ -129,8 +129,8 @@ fn table_of(device: &str) -> Outcome<String> {
         .map(|word| format!("{TABLES}/{}.txt", word.to_lowercase()));
     let table = tables.find(|table| matches!(fs::exists(table), Ok(true)));
     table.ok_or(format!(
-        "{device} has no table: add an empty one to {TABLES}, named after a word of the device's name, and the device to \
-         `TIMED` in table.rs"
+        "{device} has no table: add empty files NAME.txt to {TABLES} and to ../fastest, where NAME is a word of the device's \
+         name, and the device to `TIMED` in table.rs and to `TIMES` in times.rs"
     ))
 }
 

@@ -8,8 +8,8 @@ use cutlet_kernels::gemm::sm90::instances::BF16;
 
 use super::REACH;
 use super::model::{FEATURES, Features, by_model};
-use super::table::tests::{generations, measured, times};
-use super::table::{GENERATIONS, Line, any_type};
+use super::table::any_type;
+use super::times::{GENERATIONS, Line, generations, measured, times, write_fastest};
 use super::trees::{LEAVES, Question, Tree, Trees, UNIT};
 
 /// How many trees are fitted.
@@ -346,14 +346,15 @@ fn trees_that_are_fitted_to_half_of_the_problems_predict_the_others() {
     }
 }
 
-/// `cargo xtask measured --fit` writes the trees of the library so.
+/// `cargo xtask measured --fit` writes the trees and the table of the library so.
 #[test]
 #[ignore = "it writes the trees of the library: `cargo xtask measured --fit`"]
 fn trees_are_fitted_to_all_problems() {
     let problems = Problem::all();
     let trees = fit(&problems.iter().collect::<Vec<_>>(), TREES);
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gemm/tune/trees.txt");
-    std::fs::write(path, trees.text()).unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gemm/tune");
+    std::fs::write(format!("{folder}/trees.txt"), trees.text()).unwrap();
+    write_fastest(&format!("{folder}/fastest"));
 }
 
 #[test]

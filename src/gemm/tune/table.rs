@@ -1,5 +1,4 @@
-//! The table: measured times of kernels at some problems, on some devices. At these problems, the fastest is chosen. At
-//! others, they tell how the model errs: the [correction](super::trees) is fitted to them.
+//! The table: the fastest kernels at some problems, on some devices. At these problems, the fastest is chosen.
 
 use std::array;
 use std::collections::HashMap;
@@ -16,36 +15,23 @@ pub const H200: DeviceSpeed = DeviceSpeed {
     memory_rate: 18.81,
     clusters: [132, 66, 30, 15],
 };
-/// What the driver states of an H100 with HBM3.
-const H100: DeviceSpeed = DeviceSpeed {
-    multiprocessors: 132,
-    memory_rate: 12.83,
-    clusters: [132, 66, 30, 15],
-};
 
 /// A device that instances were timed on.
 struct Timed {
     /// A word of its name, as the driver states it: "NVIDIA H200".
     name: &'static str,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the fit of the correction reads it")
-    )]
-    speed: DeviceSpeed,
-    /// Lines as `cargo xtask measured` writes them: m, n and k, and instances with their times in microseconds.
-    /// Instances that are missing in a line are slower by far, or were not measured.
-    times: &'static str,
+    /// Lines of the problem's m, n and k, and of the fastest instances, the fastest first. `cargo xtask measured` makes
+    /// them from all times, which only the fit of the correction needs.
+    fastest: &'static str,
 }
 static TIMED: [Timed; 2] = [
     Timed {
         name: "H200",
-        speed: H200,
-        times: include_str!("tables/h200.txt"),
+        fastest: include_str!("fastest/h200.txt"),
     },
     Timed {
         name: "H100",
-        speed: H100,
-        times: include_str!("tables/h100.txt"),
+        fastest: include_str!("fastest/h100.txt"),
     },
 ];
 /// The table of these devices.
@@ -61,9 +47,6 @@ pub struct Table {
     /// The fastest instances at each problem, the fastest first.
     fastest_first: Vec<Vec<usize>>,
 }
-
-/// Instances of a line that the table keeps: a list of instances may lack some of them.
-const KEPT: usize = 4;
 
 /// The table, for a device that it was measured on.
 #[derive(Clone, Copy, Debug)]
@@ -128,14 +111,12 @@ impl Table {
             fastest_first: Vec::new(),
         };
         for (device, timed) in timed.iter().enumerate() {
-            for line in lines(timed.times) {
-                let instances = line.times().filter_map(|(name, _)| all.get(name));
+            for (extents, names) in timed.fastest.lines().filter_map(extents) {
                 let place = table.at.len();
-                table.places.insert((device, line.extents), place);
-                table.at.push(logarithms(line.extents));
-                table
-                    .fastest_first
-                    .push(instances.take(KEPT).copied().collect());
+                let instances = names.split(' ').filter_map(|name| all.get(name));
+                table.places.insert((device, extents), place);
+                table.at.push(logarithms(extents));
+                table.fastest_first.push(instances.copied().collect());
             }
         }
         table
@@ -156,71 +137,15 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
     extents.map(|extent| (extent as f32).ln())
 }
 
-/// Words of lines. Each stands for what has changed since the lines without it:
-///
-/// - `streams`: instances can stream tiles.
-/// - `clusters`: some kernels serve several clusters.
-/// - `any`: most kernels serve any cluster of up to eight blocks.
-/// - `graphs`: short runs are looked at in graphs, so that no fast instance is missing.
-///
-/// A line has no times of later instances.
-pub(super) const GENERATIONS: [&str; 4] = ["streams", "clusters", "any", "graphs"];
-
-/// A line of a table.
-pub(super) struct Line {
-    pub(super) extents: [usize; 3],
-    /// How many of the [`GENERATIONS`] of instances there were.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the fit of the correction reads it")
-    )]
-    pub(super) generation: usize,
-    /// The text of the times.
-    times: &'static str,
-}
-
-impl Line {
-    /// Instances, without the element type, and microseconds, the fastest first.
-    pub(super) fn times(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        self.times.split(' ').filter_map(|word| {
-            let (name, microseconds) = word.split_once('=')?;
-            Some((name, microseconds.parse().ok()?))
-        })
-    }
-
-    /// The problem as it was measured, on a device of this speed.
-    #[cfg(test)]
-    pub(super) fn input(&self, speed: DeviceSpeed) -> CostInput {
-        CostInput {
-            allows_streams: self.generation > 0,
-            ..CostInput::plain(self.extents, speed)
-        }
-    }
-}
-
-pub(super) fn lines(times: &'static str) -> impl Iterator<Item = Line> {
-    times.lines().filter_map(|mut line| {
-        let mut extent = || {
-            let (word, rest) = line.split_once(' ')?;
-            line = rest;
-            word.parse().ok()
-        };
-        let extents = [extent()?, extent()?, extent()?];
-        let mut generation = 0;
-        for word in GENERATIONS {
-            let rest = line.strip_prefix(word);
-            let Some(rest) = rest.and_then(|rest| rest.strip_prefix(' ')) else {
-                break;
-            };
-            line = rest;
-            generation += 1;
-        }
-        Some(Line {
-            extents,
-            generation,
-            times: line,
-        })
-    })
+/// A line's m, n and k, and its rest.
+pub(super) fn extents(mut line: &str) -> Option<([usize; 3], &str)> {
+    let mut extent = || {
+        let (word, rest) = line.split_once(' ')?;
+        line = rest;
+        word.parse().ok()
+    };
+    let extents = [extent()?, extent()?, extent()?];
+    Some((extents, line))
 }
 
 /// The name of an instance without its element type.
@@ -230,60 +155,19 @@ pub(super) fn any_type(name: &'static str) -> &'static str {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
-    /// The text of each device's table.
-    pub fn times() -> [&'static str; 2] {
-        TIMED.each_ref().map(|timed| timed.times)
-    }
-
-    /// What was measured, and the device's speed.
-    pub fn measured() -> impl Iterator<Item = (Measured, DeviceSpeed, Line)> {
-        let of_device = |(device, timed): (usize, &'static Timed)| {
-            let table = &*HOPPER;
-            let all = lines(timed.times);
-            all.map(move |line| (Measured { table, device }, timed.speed, line))
-        };
-        TIMED.iter().enumerate().flat_map(of_device)
-    }
-
-    /// The names of the instances of each generation that were measured.
-    pub fn generations(times: &'static str) -> [HashSet<&'static str>; GENERATIONS.len() + 1] {
-        let mut names = <[HashSet<_>; _]>::default();
-        for line in lines(times) {
-            names[line.generation].extend(line.times().map(|(name, _)| name));
+    /// What was measured on the device with this index.
+    pub fn measured_on(device: usize) -> Measured {
+        Measured {
+            table: &HOPPER,
+            device,
         }
-        names
     }
 
-    #[test]
-    fn every_line_names_existing_instances() {
-        for Timed { times, .. } in &TIMED {
-            let mut count = 0;
-            for (line, text) in lines(times).zip(times.lines()) {
-                let [m, n, k] = line.extents;
-                assert!(text.starts_with(&format!("{m} {n} {k} ")), "{text}");
-                let words = 3 + line.generation;
-                assert_eq!(
-                    line.times().count(),
-                    text.split(' ').count() - words,
-                    "{text}"
-                );
-                let microseconds = line.times().map(|(_, microseconds)| microseconds);
-                assert!(microseconds.is_sorted(), "{text}");
-                for (name, microseconds) in line.times() {
-                    assert!(
-                        BF16.iter().any(|it| any_type(it.name()) == name),
-                        "{name}: {text}"
-                    );
-                    assert!(microseconds > 0.0, "{text}");
-                }
-                count += 1;
-            }
-            assert!(count > 50);
-        }
+    /// The fastest instances on each device, as the library has them.
+    pub fn fastest() -> [&'static str; 2] {
+        TIMED.each_ref().map(|timed| timed.fastest)
     }
 
     #[test]
