@@ -1,5 +1,8 @@
 //! What the host knows of a kernel of the family: how to choose it, and how to launch it.
 
+// A build without the family makes no instances.
+#![cfg_attr(not(gemm_sm90), allow(dead_code))]
+
 use core::marker::PhantomData;
 
 use cutlet_device::sm90::{Major, TensorMap, TmaBox};

@@ -149,7 +149,7 @@ const SEVERAL: [[u32; 2]; 7] = [[2, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], 
 const BUT_2X1: [[u32; 2]; 7] = [[1, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], [2, 4]];
 
 /// The clusters that a kernel is launched in: those that are stated, or the one that it is compiled for.
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
 macro_rules! clusters {
     ($name:ident) => {
         [static_cluster::<$name::Kernel>()]
