@@ -119,7 +119,6 @@ impl Bench<'_> {
             ours,
             default,
             baselines: baselines.numbers,
-            first,
             asides: asides.numbers,
             instances,
             passed_over,
@@ -145,9 +144,8 @@ struct Contenders {
     ours: Vec<usize>,
     /// The library's default.
     default: Option<usize>,
+    /// There is at least one. The first took least in a look.
     baselines: Vec<usize>,
-    /// The baseline that took least in a look.
-    first: usize,
     asides: Vec<usize>,
     instances: Finalists,
     /// Why others are not timed.
@@ -182,12 +180,9 @@ struct Compared {
 impl Compared {
     fn new(contenders: Contenders, mut times: Vec<Times>) -> Self {
         let Contenders {
-            baselines,
-            first,
-            default,
-            ..
+            baselines, default, ..
         } = &contenders;
-        let baseline = fastest(&times, baselines).unwrap_or(*first);
+        let baseline = fastest(&times, baselines).unwrap_or(baselines[0]);
         times.retain(|Times { contestant, .. }| {
             let is_left = *contestant == baseline || Some(*contestant) == *default;
             is_left || !baselines.contains(contestant)
@@ -203,18 +198,14 @@ impl Compared {
         }
     }
 
-    fn of(&self, contestant: usize) -> Option<&Times> {
-        self.times.iter().find(|it| it.contestant == contestant)
-    }
-
     /// cutlet's times.
     fn ours(&self) -> Option<&Times> {
-        self.of(*self.contenders.ours.first()?)
+        times_of(*self.contenders.ours.first()?, &self.times)
     }
 
     /// The baseline's times over cutlet's, round by round.
     fn ratio(&self, rounds: fn(&Times) -> &Vec<f64>) -> Option<Spread> {
-        let (ours, theirs) = (self.ours()?, self.of(self.baseline)?);
+        let (ours, theirs) = (self.ours()?, times_of(self.baseline, &self.times)?);
         let pairs = rounds(theirs).iter().zip(rounds(ours));
         let ratios: Vec<f64> = pairs.map(|(theirs, ours)| theirs / ours).collect();
         (!ratios.is_empty()).then(|| Spread::of(&ratios))
@@ -251,6 +242,11 @@ impl Compared {
             telemetry,
         }
     }
+}
+
+/// The times of a contestant, if it was timed.
+fn times_of(contestant: usize, times: &[Times]) -> Option<&Times> {
+    times.iter().find(|times| times.contestant == contestant)
 }
 
 /// The contestant of `of` with the least median.
@@ -293,7 +289,7 @@ fn figures_of_looks(
     looks: &[(usize, f64)],
     times: &[Times],
 ) -> Vec<Figures> {
-    let timed = |contestant: usize| times.iter().find(|times| times.contestant == contestant);
+    let timed = |contestant| times_of(contestant, times);
     let errors = looks.iter().filter_map(|&(contestant, look)| {
         Some(Spread::of(&timed(contestant)?.rounds).median - look)
     });

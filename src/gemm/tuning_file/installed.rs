@@ -29,6 +29,8 @@ struct Process {
     told: Mutex<HashSet<String>>,
 }
 
+static PROCESS: LazyLock<Process> = LazyLock::new(Process::from_environment);
+
 /// The path in an environment variable, unless it is empty.
 fn path_in(variable: &str) -> Option<PathBuf> {
     let path = env::var_os(variable).filter(|path| !path.is_empty())?;
@@ -41,8 +43,6 @@ impl Tuning {
         path_in(Tuning::VARIABLE)
     }
 }
-
-static PROCESS: LazyLock<Process> = LazyLock::new(Process::from_environment);
 
 /// A tuning, with its kernels by problem.
 struct Table {
