@@ -46,13 +46,14 @@ fn main() -> Result<()> {
 
     // A row for each choice, sorted by expert.
     let rows = TOKENS * TOP_K;
-    let mut routed = MoeRows::new(&stream, TOKENS, TOP_K, EXPERTS)?;
-    routed.route(&choices)?;
+    let mut routed = MoeRows::new(stream.device(), TOKENS, TOP_K, EXPERTS)?;
+    routed.route(&stream, &choices)?;
     let results = run_experts(&stream, on_tokens, &mut routed, &weights)?;
 
     // The results of a token's experts are added.
     let mut sums = stream.zeroed::<bf16>(TOKENS * WIDTH)?;
     routed.unpermute(
+        &stream,
         Matrix::row_major(&results, rows, WIDTH)?,
         &shares,
         MatrixMut::row_major(&mut sums, TOKENS, WIDTH)?,
@@ -110,7 +111,11 @@ fn run_experts(
 ) -> Result<Buffer<bf16>> {
     let rows = routed.rows();
     let mut permuted = stream.zeroed::<bf16>(rows * WIDTH)?;
-    routed.permute(tokens, MatrixMut::row_major(&mut permuted, rows, WIDTH)?)?;
+    routed.permute(
+        stream,
+        tokens,
+        MatrixMut::row_major(&mut permuted, rows, WIDTH)?,
+    )?;
     let ends = routed.offsets().slice(1..)?;
 
     let first = stream.upload(&weights.first)?;

@@ -1,7 +1,7 @@
 //! Embedding bag: rows of a table, summed, averaged or maximised by bags of indices.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{IntoView, Stream, View};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::embedding_bag::{self as kernels, BagArgs, Pooling as Policy};
 use half::{bf16, f16};
 
@@ -103,9 +103,10 @@ pub fn embedding_bag<'i, T: PooledElement, X: Index>(
 ) -> Result<()> {
     expect_no_capture(stream, "an embedding bag that waits until it is done")?;
     let indices = indices.into_view();
-    let mut plan = EmbeddingBag::new(stream, pooling)?;
-    plan.enqueue(table, indices, bags, output)?;
-    plan.misses.check_one(indices, table.rows())
+    let misses = Misses::in_stream(stream, NAMES.operation, OUTCOME)?;
+    let mut plan = EmbeddingBag::with(misses, pooling);
+    plan.enqueue(stream, table, indices, bags, output)?;
+    plan.misses.check_one(stream, indices, table.rows())
 }
 
 /// Embedding bags that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -123,12 +124,17 @@ impl EmbeddingBag {
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream, pooling: Pooling) -> Result<Self> {
-        Ok(EmbeddingBag {
-            misses: Misses::new(stream, NAMES.operation, "it was left out of its bag")?,
+    pub fn new(device: &Device, pooling: Pooling) -> Result<Self> {
+        let misses = Misses::new(device, NAMES.operation, OUTCOME)?;
+        Ok(EmbeddingBag::with(misses, pooling))
+    }
+
+    fn with(misses: Misses, pooling: Pooling) -> Self {
+        EmbeddingBag {
+            misses,
             pooling,
             out_of_range: OutOfRange::Error,
-        })
+        }
     }
 
     /// The same embedding bags, in which an index that is no row of its table means something else than an error. If
@@ -147,12 +153,13 @@ impl EmbeddingBag {
     /// the stream may be captured.
     pub fn enqueue<'i, T: PooledElement, X: Index>(
         &mut self,
+        stream: &Stream,
         table: Matrix<'_, T>,
         indices: impl IntoView<'i, Element = X>,
         bags: Bags<'_>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        self.launch(table, indices.into_view(), None, bags, output)
+        self.launch(stream, table, indices.into_view(), None, bags, output)
     }
 
     /// Enqueues `output[b] = Σ weights[p] · table[indices[p]]`.
@@ -169,20 +176,22 @@ impl EmbeddingBag {
     /// let indices = stream.upload(&[0i32, 1, 1, 1])?;
     /// let weights = stream.upload(&[0.5f32, 0.25, 1.0, 2.0])?;
     /// let mut sums = stream.zeroed::<f32>(2)?;
-    /// let mut plan = EmbeddingBag::new(&stream, Pooling::Sum)?;
+    /// let mut plan = EmbeddingBag::new(stream.device(), Pooling::Sum)?;
     /// plan.enqueue_weighted(
+    ///     &stream,
     ///     Matrix::row_major(&table, 2, 1)?,
     ///     &indices,
     ///     &weights,
     ///     Bags::of_len(2),
     ///     MatrixMut::row_major(&mut sums, 2, 1)?,
     /// )?;
-    /// plan.check()?;
+    /// plan.check(&stream)?;
     /// assert_eq!(stream.download(&sums)?, [3.0, 30.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn enqueue_weighted<'i, T: PooledElement, X: Index>(
         &mut self,
+        stream: &Stream,
         table: Matrix<'_, T>,
         indices: impl IntoView<'i, Element = X>,
         weights: impl IntoView<'i, Element = f32>,
@@ -190,7 +199,7 @@ impl EmbeddingBag {
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
         let weights = Some(weights.into_view());
-        self.launch(table, indices.into_view(), weights, bags, output)
+        self.launch(stream, table, indices.into_view(), weights, bags, output)
     }
 
     /// Waits for the enqueued embedding bags, and reports an index that was not a row of its table. Of several such
@@ -199,19 +208,19 @@ impl EmbeddingBag {
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 
     fn launch<T: PooledElement, X: Index>(
         &mut self,
+        stream: &Stream,
         table: Matrix<'_, T>,
         indices: View<'_, X>,
         weights: Option<View<'_, f32>>,
         bags: Bags<'_>,
         mut output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let stream = self.misses.stream();
         let positions = indices.len();
         NAMES.check(stream, &table, &indices, &output, positions)?;
         if positions > MAX_EXTENT {
@@ -220,7 +229,7 @@ impl EmbeddingBag {
             ));
         }
         bags.check(stream, positions, &output)?;
-        self.check_weights(weights, positions, &output)?;
+        self.check_weights(stream, weights, positions, &output)?;
         if output.rows() == 0 || output.columns() == 0 {
             return Ok(());
         }
@@ -249,7 +258,6 @@ impl EmbeddingBag {
         let kernel = stream
             .device()
             .load(&cutlet_kernels::PTX, T::kernel(owners))?;
-        let stream = stream.clone();
         // SAFETY: the matrices were checked against their memory. There is an offset for each bag and one more, and a
         // weight for each index, unless the arguments say that there are none. The kernel checks the indices and the
         // offsets. The output is borrowed mutably and overlaps nothing else.
@@ -274,6 +282,7 @@ impl EmbeddingBag {
     /// Checks the weights of this many indices.
     fn check_weights<T: DeviceData>(
         &self,
+        stream: &Stream,
         weights: Option<View<'_, f32>>,
         indices: usize,
         output: &MatrixMut<'_, T>,
@@ -292,12 +301,7 @@ impl EmbeddingBag {
                 "there are {count} weights and {indices} indices; give a weight for each index"
             ));
         }
-        in_stream(
-            NAMES.operation,
-            self.misses.stream(),
-            "the weights",
-            weights,
-        )?;
+        in_stream(NAMES.operation, stream, "the weights", weights)?;
         let (weights, output) = (addresses(&weights), output.addresses());
         disjoint(NAMES.operation, "the weights", weights, output)
     }
@@ -344,6 +348,9 @@ impl Pooling {
 }
 
 /// Names of the operands in errors.
+/// What became of a bad index.
+const OUTCOME: &str = "it was left out of its bag";
+
 const NAMES: Operands = Operands {
     operation: "embedding_bag",
     from: "the table",

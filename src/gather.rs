@@ -1,7 +1,7 @@
 //! Gather: rows of a table by an index.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream};
 use cutlet_kernels::gather::rows::{
     gather_kilo16, gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16,
     gather_page16, gather_short1, gather_short2, gather_short4, gather_short16,
@@ -51,9 +51,9 @@ pub fn gather<'i, T: DeviceData, X: Index>(
 ) -> Result<()> {
     expect_no_capture(stream, "a gather that waits until it is done")?;
     let indices = indices.into_view();
-    let mut plan = Gather::new(stream)?;
-    plan.enqueue(table, indices, output)?;
-    plan.misses.check_one(indices, table.rows())
+    let mut plan = Gather::with(Misses::in_stream(stream, "gather", OUTCOME)?);
+    plan.enqueue(stream, table, indices, output)?;
+    plan.misses.check_one(stream, indices, table.rows())
 }
 
 /// Gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -67,13 +67,14 @@ pub fn gather<'i, T: DeviceData, X: Index>(
 /// let table = stream.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?; // 3×2
 /// let indices = stream.upload(&[2i32, 3, 0])?;
 /// let mut rows = stream.zeroed::<f32>(6)?;
-/// let mut plan = Gather::new(&stream)?;
+/// let mut plan = Gather::new(stream.device())?;
 /// plan.enqueue(
+///     &stream,
 ///     Matrix::row_major(&table, 3, 2)?,
 ///     &indices,
 ///     MatrixMut::row_major(&mut rows, 3, 2)?,
 /// )?;
-/// assert!(matches!(plan.check(), Err(Error::IndexMissed { position: 1, .. })));
+/// assert!(matches!(plan.check(&stream), Err(Error::IndexMissed { position: 1, .. })));
 /// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
@@ -88,11 +89,15 @@ impl Gather {
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream) -> Result<Self> {
-        Ok(Gather {
-            misses: Misses::new(stream, "gather", "its output row was set to zero")?,
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Gather::with(Misses::new(device, "gather", OUTCOME)?))
+    }
+
+    fn with(misses: Misses) -> Self {
+        Gather {
+            misses,
             out_of_range: OutOfRange::Error,
-        })
+        }
     }
 
     /// The same gathers, in which an index that is no row of its table means something else than an error.
@@ -104,13 +109,14 @@ impl Gather {
     /// let table = stream.upload(&[0.0f32, 0.5, 1.0])?; // 3×1
     /// let indices = stream.upload(&[1i32, 7, -1])?;
     /// let mut rows = stream.zeroed::<f32>(3)?;
-    /// let mut plan = Gather::new(&stream)?.out_of_range(OutOfRange::Clamp);
+    /// let mut plan = Gather::new(stream.device())?.out_of_range(OutOfRange::Clamp);
     /// plan.enqueue(
+    ///     &stream,
     ///     Matrix::row_major(&table, 3, 1)?,
     ///     &indices,
     ///     MatrixMut::row_major(&mut rows, 3, 1)?,
     /// )?;
-    /// plan.check()?;
+    /// plan.check(&stream)?;
     /// assert_eq!(stream.download(&rows)?, [0.5, 1.0, 0.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
@@ -128,12 +134,13 @@ impl Gather {
     /// the stream may be captured.
     pub fn enqueue<'i, T: DeviceData, X: Index>(
         &mut self,
+        stream: &Stream,
         table: Matrix<'_, T>,
         indices: impl IntoView<'i, Element = X>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
         let (indices, rows) = (indices.into_view(), output.rows());
-        NAMES.check(self.misses.stream(), &table, &indices, &output, rows)?;
+        NAMES.check(stream, &table, &indices, &output, rows)?;
         if rows == 0 || output.columns() == 0 {
             return Ok(());
         }
@@ -149,9 +156,13 @@ impl Gather {
         let misses = &mut self.misses;
         let row = operation.to.columns() * size_of::<T>();
         match (access.reach.is_wide(), row) {
-            (true, 1024) => operation.launch(&gather_kilo16, tile_of::<shapes::Kilo16>(), misses),
-            (true, 4096) => operation.launch(&gather_page16, tile_of::<shapes::Page16>(), misses),
-            _ => operation.launch_for(access, &KERNELS, misses),
+            (true, 1024) => {
+                operation.launch(stream, &gather_kilo16, tile_of::<shapes::Kilo16>(), misses)
+            }
+            (true, 4096) => {
+                operation.launch(stream, &gather_page16, tile_of::<shapes::Page16>(), misses)
+            }
+            _ => operation.launch_for(stream, access, &KERNELS, misses),
         }
     }
 
@@ -161,12 +172,15 @@ impl Gather {
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 }
 
 /// Names of the operands in errors.
+/// What became of the row of a bad index.
+const OUTCOME: &str = "its output row was set to zero";
+
 const NAMES: Operands = Operands {
     operation: "gather",
     from: "the table",

@@ -410,7 +410,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
     /// let indices = stream.upload(&[1i32, 0, 1])?;
     /// let mut c = stream.zeroed::<f32>(3 * 2)?;
-    /// let mut rows = IndexedRows::new(&stream)?;
+    /// let mut rows = IndexedRows::new(stream.device())?;
     /// Gemm::new().run_gathered(
     ///     &stream,
     ///     1.0,
@@ -420,7 +420,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     ///     0.0,
     ///     MatrixMut::row_major(&mut c, 3, 2)?,
     /// )?;
-    /// rows.check()?;
+    /// rows.check(&stream)?;
     /// assert_eq!(stream.download(&c)?, [3.0, 40.0, 1.0, 20.0, 3.0, 40.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
@@ -458,7 +458,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
     /// let indices = stream.upload(&[2i64, 7])?;
     /// let mut table = stream.upload(&[5.0f32; 3 * 2])?;
-    /// let rows = IndexedRows::new(&stream)?.out_of_range(OutOfRange::Skip);
+    /// let rows = IndexedRows::new(stream.device())?.out_of_range(OutOfRange::Skip);
     /// Gemm::new().run_scattered(
     ///     &stream,
     ///     1.0,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Buffer, IntoView, Stream, View};
+use cutlet_host::{Buffer, Device, IntoView, Stream, View};
 use cutlet_kernels::gather::routing::{
     ChoiceTile, Logits, MAX_EXPERTS, MAX_TOP_K, PlaceArgs, TopKArgs, place_choices, top_k_bf16,
     top_k_f16, top_k_f32,
@@ -166,13 +166,14 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// let stream = Device::auto().stream()?;
 /// let choices = stream.upload(&[1i32, 0, 1, 2])?; // two tokens, two of three experts each
 /// let weights = stream.upload(&[0.75f32, 0.25, 0.5, 0.5])?;
-/// let mut rows = MoeRows::new(&stream, 2, 2, 3)?;
-/// rows.route(&choices)?;
+/// let mut rows = MoeRows::new(stream.device(), 2, 2, 3)?;
+/// rows.route(&stream, &choices)?;
 /// assert_eq!(stream.download(rows.offsets())?, [0, 1, 3, 4]); // where each expert's rows begin
 ///
 /// let tokens = stream.upload(&[1.0f32, 10.0])?; // 2×1
 /// let mut permuted = stream.zeroed::<f32>(4)?;
 /// rows.permute(
+///     &stream,
 ///     Matrix::row_major(&tokens, 2, 1)?,
 ///     MatrixMut::row_major(&mut permuted, 4, 1)?,
 /// )?;
@@ -180,6 +181,7 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 ///
 /// let mut sums = stream.zeroed::<f32>(2)?;
 /// rows.unpermute(
+///     &stream,
 ///     Matrix::row_major(&permuted, 4, 1)?,
 ///     &weights,
 ///     MatrixMut::row_major(&mut sums, 2, 1)?,
@@ -189,7 +191,6 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// ```
 #[derive(Debug)]
 pub struct MoeRows {
-    stream: Stream,
     tokens: usize,
     top_k: usize,
     experts: usize,
@@ -209,7 +210,7 @@ impl MoeRows {
     ///
     /// # Errors
     /// If there are 2³¹ choices or more, or none, or the device is out of memory.
-    pub fn new(stream: &Stream, tokens: usize, top_k: usize, experts: usize) -> Result<Self> {
+    pub fn new(device: &Device, tokens: usize, top_k: usize, experts: usize) -> Result<Self> {
         let rows = tokens.saturating_mul(top_k);
         if rows == 0 || rows.max(experts) > crate::MAX_EXTENT || experts == 0 {
             return refuse(
@@ -221,9 +222,8 @@ impl MoeRows {
                 ),
             );
         }
-        let skipped = OutOfRange::Skip;
-        Ok(MoeRows {
-            stream: stream.clone(),
+        let (stream, skipped) = (device.stream()?, OutOfRange::Skip);
+        let moe_rows = MoeRows {
             tokens,
             top_k,
             experts,
@@ -231,10 +231,13 @@ impl MoeRows {
             row_of_choice: stream.filled(rows, 0xff)?,
             offsets: stream.zeroed(experts + 1)?,
             counts: stream.zeroed(experts)?,
-            gather: Gather::new(stream)?.out_of_range(skipped),
-            bag: EmbeddingBag::new(stream, Pooling::Sum)?.out_of_range(skipped),
-            misses: Misses::new(stream, NAME, "its choice was left out")?,
-        })
+            gather: Gather::new(device)?.out_of_range(skipped),
+            bag: EmbeddingBag::new(device, Pooling::Sum)?.out_of_range(skipped),
+            misses: Misses::new(device, NAME, "its choice was left out")?,
+        };
+        // Nothing orders this stream and those of later work.
+        stream.synchronize()?;
+        Ok(moe_rows)
     }
 
     /// Enqueues the sorting of the choices: `choices[t · top_k + j]` is the `j`th expert of token `t`.
@@ -243,7 +246,11 @@ impl MoeRows {
     ///
     /// # Errors
     /// If there is another number of choices, or they are on another device or bound to another stream.
-    pub fn route<'a, X: Index>(&mut self, choices: impl IntoView<'a, Element = X>) -> Result<()> {
+    pub fn route<'a, X: Index>(
+        &mut self,
+        stream: &Stream,
+        choices: impl IntoView<'a, Element = X>,
+    ) -> Result<()> {
         let (choices, rows) = (choices.into_view(), self.rows());
         if choices.len() != rows {
             return refuse(
@@ -256,9 +263,16 @@ impl MoeRows {
                 ),
             );
         }
-        in_stream(NAME, &self.stream, "the choices", choices)?;
+        in_stream(NAME, stream, "the choices", choices)?;
         let (indices, policy) = (IndexView::new(choices)?, OutOfRange::Error);
-        let sorted = Sorted::new(indices, rows, self.experts, policy, &mut self.misses)?;
+        let sorted = Sorted::new(
+            stream,
+            indices,
+            rows,
+            self.experts,
+            policy,
+            &mut self.misses,
+        )?;
         let top_k = NonZeroU32::new(self.top_k as u32).unwrap_or(NonZeroU32::MIN);
         let args = PlaceArgs {
             choices: rows as i32,
@@ -266,7 +280,7 @@ impl MoeRows {
             top_k: Divisor::new(top_k),
             padding: 0,
         };
-        let device = self.stream.device();
+        let device = stream.device();
         let place = device.load(&cutlet_kernels::PTX, &place_choices)?;
         let find = device.load(&cutlet_kernels::PTX, &sort_offsets)?;
         let (rows, experts) = (rows as i32, self.experts as i32);
@@ -281,7 +295,7 @@ impl MoeRows {
                 args,
             );
             let blocks = (rows as usize).div_ceil(ChoiceTile::SIZE);
-            self.stream.launch(&place, blocks as u32, placed)?;
+            stream.launch(&place, blocks as u32, placed)?;
             let found = (
                 sorted.keys(),
                 &mut self.offsets,
@@ -290,7 +304,7 @@ impl MoeRows {
                 experts,
             );
             let blocks = (experts as usize + 1).div_ceil(OffsetTile::SIZE);
-            self.stream.launch(&find, blocks as u32, found)?;
+            stream.launch(&find, blocks as u32, found)?;
         }
         Ok(())
     }
@@ -302,11 +316,13 @@ impl MoeRows {
     /// Those of [`gather`](fn@crate::gather).
     pub fn permute<T: DeviceData>(
         &mut self,
+        stream: &Stream,
         tokens: Matrix<'_, T>,
         permuted: MatrixMut<'_, T>,
     ) -> Result<()> {
         self.expect_tokens("the tokens", tokens.rows())?;
-        self.gather.enqueue(tokens, &self.token_of_row, permuted)
+        self.gather
+            .enqueue(stream, tokens, &self.token_of_row, permuted)
     }
 
     /// Enqueues the weighted sum of each token's rows, in the order of its choices: `weights[t · top_k + j]` is the
@@ -316,6 +332,7 @@ impl MoeRows {
     /// Those of [`embedding_bag`](fn@crate::embedding_bag), and if there is not one weight for each choice.
     pub fn unpermute<'a, T: PooledElement>(
         &mut self,
+        stream: &Stream,
         permuted: Matrix<'_, T>,
         weights: impl IntoView<'a, Element = f32>,
         sums: MatrixMut<'_, T>,
@@ -323,8 +340,14 @@ impl MoeRows {
         self.expect_tokens("the sums", sums.rows())?;
         let bags = Bags::of_len(self.top_k);
         let weights = weights.into_view();
-        self.bag
-            .enqueue_weighted(permuted, self.row_of_choice.view(), weights, bags, sums)
+        self.bag.enqueue_weighted(
+            stream,
+            permuted,
+            self.row_of_choice.view(),
+            weights,
+            bags,
+            sums,
+        )
     }
 
     /// Where the rows of each expert begin, and where the last one's end.
@@ -352,8 +375,8 @@ impl MoeRows {
     /// # Errors
     /// [`Error::IndexMissed`] if there was such a choice since the last check; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 
     fn expect_tokens(&self, what: &str, rows: usize) -> Result<()> {

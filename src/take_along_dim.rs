@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_host::{Device, IntoView, IntoViewMut, Stream, View, ViewMut};
 use cutlet_kernels::gather::elements::{
     ElementArgs, gather_elements_short1, gather_elements_short2, gather_elements_short4,
     gather_elements_short8, gather_elements_short16, gather_elements_wide1, gather_elements_wide2,
@@ -50,10 +50,10 @@ pub fn take_along_dim<'a, T: DeviceData, X: Index>(
 ) -> Result<()> {
     expect_no_capture(stream, "an element gather that waits until it is done")?;
     let indices = indices.into_view();
-    let mut plan = TakeAlongDim::new(stream)?;
-    plan.enqueue(table, shape, dim, indices, output)?;
+    let mut plan = TakeAlongDim::with(Misses::in_stream(stream, OPERATION, OUTCOME)?);
+    plan.enqueue(stream, table, shape, dim, indices, output)?;
     let named = shape.get(dim).copied().unwrap_or(0);
-    plan.misses.check_one(indices, named)
+    plan.misses.check_one(stream, indices, named)
 }
 
 /// Element gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -70,11 +70,15 @@ impl TakeAlongDim {
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream) -> Result<Self> {
-        Ok(TakeAlongDim {
-            misses: Misses::new(stream, OPERATION, "its element was set to zero")?,
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(TakeAlongDim::with(Misses::new(device, OPERATION, OUTCOME)?))
+    }
+
+    fn with(misses: Misses) -> Self {
+        TakeAlongDim {
+            misses,
             out_of_range: OutOfRange::Error,
-        })
+        }
     }
 
     /// The same element gathers, in which an index outside of the table means something else than an error: the nearest
@@ -93,6 +97,7 @@ impl TakeAlongDim {
     /// be captured.
     pub fn enqueue<'a, T: DeviceData, X: Index>(
         &mut self,
+        stream: &Stream,
         table: impl IntoView<'a, Element = T>,
         shape: &[usize],
         dim: usize,
@@ -108,7 +113,7 @@ impl TakeAlongDim {
         let (table, indices) = (table.into_view(), indices.into_view());
         let output = output.into_view_mut();
         let folded = Folded::of(shape, dim, table.len(), indices.len())?;
-        self.check_operands(&table, &indices, &output)?;
+        Self::check_operands(stream, &table, &indices, &output)?;
         if output.is_empty() {
             return Ok(());
         }
@@ -124,16 +129,16 @@ impl TakeAlongDim {
         };
         let misses = &mut self.misses;
         match (size_of::<T>(), is_wide) {
-            (16, true) => operation.launch(&gather_elements_wide16, misses),
-            (16, _) => operation.launch(&gather_elements_short16, misses),
-            (8, true) => operation.launch(&gather_elements_wide8, misses),
-            (8, _) => operation.launch(&gather_elements_short8, misses),
-            (4, true) => operation.launch(&gather_elements_wide4, misses),
-            (4, _) => operation.launch(&gather_elements_short4, misses),
-            (2, true) => operation.launch(&gather_elements_wide2, misses),
-            (2, _) => operation.launch(&gather_elements_short2, misses),
-            (_, true) => operation.launch(&gather_elements_wide1, misses),
-            _ => operation.launch(&gather_elements_short1, misses),
+            (16, true) => operation.launch(stream, &gather_elements_wide16, misses),
+            (16, _) => operation.launch(stream, &gather_elements_short16, misses),
+            (8, true) => operation.launch(stream, &gather_elements_wide8, misses),
+            (8, _) => operation.launch(stream, &gather_elements_short8, misses),
+            (4, true) => operation.launch(stream, &gather_elements_wide4, misses),
+            (4, _) => operation.launch(stream, &gather_elements_short4, misses),
+            (2, true) => operation.launch(stream, &gather_elements_wide2, misses),
+            (2, _) => operation.launch(stream, &gather_elements_short2, misses),
+            (_, true) => operation.launch(stream, &gather_elements_wide1, misses),
+            _ => operation.launch(stream, &gather_elements_short1, misses),
         }
     }
 
@@ -142,17 +147,16 @@ impl TakeAlongDim {
     ///
     /// # Errors
     /// [`Error::IndexMissed`] if there was such an index; an error if the stream is being captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 
     fn check_operands<T: DeviceData, X: Index>(
-        &self,
+        stream: &Stream,
         table: &View<'_, T>,
         indices: &View<'_, X>,
         output: &ViewMut<'_, T>,
     ) -> Result<()> {
-        let stream = self.misses.stream();
         if indices.len() != output.len() {
             let (indices, output) = (indices.len(), output.len());
             return refuse(format!(
@@ -175,6 +179,9 @@ impl TakeAlongDim {
         disjoint(OPERATION, "the indices", addresses(indices), written)
     }
 }
+
+/// What became of the element of a bad index.
+const OUTCOME: &str = "its element was set to zero";
 
 const OPERATION: &str = "take_along_dim";
 
@@ -287,10 +294,10 @@ impl<T: DeviceData> Operation<'_, T> {
     /// Launches a kernel for elements of the same size.
     fn launch<U: DeviceData>(
         self,
+        stream: &Stream,
         kernel: &'static ElementKernel<U>,
         misses: &mut Misses,
     ) -> Result<()> {
-        let stream = misses.stream().clone();
         let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
         let [tile_rows, tile_columns] = match self.is_wide {
             true => tile_extent::<<shapes::Wide as Shape>::Tile>(),

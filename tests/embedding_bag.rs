@@ -79,13 +79,13 @@ fn check<T: PooledElement + PartialEq + std::fmt::Debug, X: Index>(
         let mut output = stream.filled::<T>(bags * columns, 0x7f).unwrap();
         let to = MatrixMut::row_major(&mut output, bags, columns).unwrap();
         let of = Bags::from_offsets(&on_offsets).unwrap();
-        let mut plan = EmbeddingBag::new(&stream, pooling).unwrap();
+        let mut plan = EmbeddingBag::new(stream.device(), pooling).unwrap();
         match weighted {
-            true => plan.enqueue_weighted(table, &on_indices, &on_weights, of, to),
-            false => plan.enqueue(table, &on_indices, of, to),
+            true => plan.enqueue_weighted(&stream, table, &on_indices, &on_weights, of, to),
+            false => plan.enqueue(&stream, table, &on_indices, of, to),
         }
         .unwrap();
-        plan.check().unwrap();
+        plan.check(&stream).unwrap();
         let found = stream.download(&output).unwrap();
         for bag in 0..bags {
             let rows: Vec<_> = (problem.offsets[bag]..problem.offsets[bag + 1])
@@ -126,17 +126,18 @@ fn counts(
     let table = stream.upload(&[1.0f32; 3]).unwrap();
     let bags = offsets.len() - 1;
     let mut output = stream.filled::<f32>(bags, 0xff).unwrap();
-    let mut plan = EmbeddingBag::new(stream, Pooling::Sum)
+    let mut plan = EmbeddingBag::new(stream.device(), Pooling::Sum)
         .unwrap()
         .out_of_range(policy);
     plan.enqueue(
+        stream,
         Matrix::row_major(&table, 3, 1).unwrap(),
         &stream.upload(indices).unwrap(),
         Bags::from_offsets(&stream.upload(offsets).unwrap()).unwrap(),
         MatrixMut::row_major(&mut output, bags, 1).unwrap(),
     )
     .unwrap();
-    (plan.check(), stream.download(&output).unwrap())
+    (plan.check(stream), stream.download(&output).unwrap())
 }
 
 #[test]
@@ -201,12 +202,12 @@ fn extents_are_checked() {
     let mut output = stream.zeroed::<f32>(4).unwrap();
     let mut said = |pooling, bags, weights: Option<usize>| {
         let output = MatrixMut::row_major(&mut output, 2, 2).unwrap();
-        let mut plan = EmbeddingBag::new(&stream, pooling).unwrap();
+        let mut plan = EmbeddingBag::new(stream.device(), pooling).unwrap();
         let result = match weights {
-            None => plan.enqueue(table, &indices, bags, output),
+            None => plan.enqueue(&stream, table, &indices, bags, output),
             Some(len) => {
                 let weights = stream.zeroed::<f32>(len).unwrap();
-                plan.enqueue_weighted(table, &indices, &weights, bags, output)
+                plan.enqueue_weighted(&stream, table, &indices, &weights, bags, output)
             }
         };
         result.unwrap_err().to_string()

@@ -162,18 +162,19 @@ fn elements_may_have_any_type() {
 fn bad_indices_are_reported_and_not_read() {
     let stream = Device::auto().stream().unwrap();
     let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
-    let mut plan = Gather::new(&stream).unwrap();
+    let mut plan = Gather::new(stream.device()).unwrap();
     for bad in [-1i64, 3, i64::MAX, i64::MIN] {
         let indices = stream.upload(&[2, 0, bad, 1, bad]).unwrap();
         let mut output = stream.filled::<u32>(10, 0xff).unwrap();
         let table = Matrix::row_major(&table, 3, 2).unwrap();
         plan.enqueue(
+            &stream,
             table,
             &indices,
             MatrixMut::row_major(&mut output, 5, 2).unwrap(),
         )
         .unwrap();
-        let error = plan.check().unwrap_err();
+        let error = plan.check(&stream).unwrap_err();
         assert!(
             matches!(error, Error::IndexMissed { position: 2, .. }),
             "{error}"
@@ -182,7 +183,7 @@ fn bad_indices_are_reported_and_not_read() {
             stream.download(&output).unwrap(),
             [5, 6, 1, 2, 0, 0, 3, 4, 0, 0]
         );
-        plan.check().expect("an error is reported once");
+        plan.check(&stream).expect("an error is reported once");
         let output = MatrixMut::row_major(&mut output, 5, 2).unwrap();
         let error = gather(&stream, table, &indices, output).unwrap_err();
         assert!(
@@ -268,13 +269,16 @@ fn a_graph_reads_the_indices_when_it_runs() {
     let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
     let mut indices = stream.upload(&[0i32, 1]).unwrap();
     let mut output = stream.zeroed::<u32>(4).unwrap();
-    let mut plan = Gather::new(&stream).unwrap();
+    let mut plan = Gather::new(stream.device()).unwrap();
     let matrix = Matrix::row_major(&table, 3, 2).unwrap();
-    let mut enqueue = |plan: &mut Gather, indices: &cutlet::Buffer<i32>| {
-        let output = MatrixMut::row_major(&mut output, 2, 2).unwrap();
-        plan.enqueue(matrix, indices, output)
-    };
-    let captured = stream.capture(|_| enqueue(&mut plan, &indices));
+    let mut enqueue =
+        |stream: &cutlet::Stream, plan: &mut Gather, indices: &cutlet::Buffer<i32>| {
+            let output = MatrixMut::row_major(&mut output, 2, 2).unwrap();
+            plan.enqueue(stream, matrix, indices, output)
+        };
+    let captured = stream
+        .device()
+        .capture(|stream| enqueue(stream, &mut plan, &indices));
     let graph = captured.unwrap();
     for (picks, gathered, missed) in [
         ([2, 0], [5, 6, 1, 2], None),
@@ -285,7 +289,7 @@ fn a_graph_reads_the_indices_when_it_runs() {
         // SAFETY: the plan and the buffers live past the download.
         unsafe { graph.launch(&stream).unwrap() };
         assert_eq!(stream.download(&output).unwrap(), gathered);
-        let reported = match plan.check() {
+        let reported = match plan.check(&stream) {
             Err(Error::IndexMissed { position, .. }) => Some(position),
             checked => checked.map(|()| None).unwrap(),
         };
@@ -299,7 +303,7 @@ fn a_gather_that_waits_cannot_be_captured() {
     let table = stream.zeroed::<u32>(12).unwrap();
     let indices = stream.zeroed::<i32>(3).unwrap();
     let mut output = stream.zeroed::<u32>(9).unwrap();
-    let captured = stream.capture(|stream| {
+    let captured = stream.device().capture(|stream| {
         gather(
             stream,
             Matrix::row_major(&table, 4, 3)?,
@@ -345,16 +349,17 @@ fn indices_out_of_range_are_clamped_or_skipped() {
             [[5, 6], [9, 9], [9, 9], [3, 4], [9, 9], [9, 9]],
         ),
     ] {
-        let mut plan = Gather::new(&stream).unwrap().out_of_range(policy);
+        let mut plan = Gather::new(stream.device()).unwrap().out_of_range(policy);
         let mut gathered = |indices: View<'_, i64>| {
             let mut output = stream.upload(&[9u32; 12]).unwrap();
             plan.enqueue(
+                &stream,
                 Matrix::row_major(&table, 3, 2).unwrap(),
                 indices,
                 MatrixMut::row_major(&mut output, 6, 2).unwrap(),
             )
             .unwrap();
-            plan.check().unwrap();
+            plan.check(&stream).unwrap();
             stream.download(&output).unwrap()
         };
         let indices = stream.upload(&[2, 3, -1, 1, i64::MAX, i64::MIN]).unwrap();
@@ -369,15 +374,16 @@ fn an_empty_table_is_never_read() {
     let table = stream.zeroed::<u32>(0).unwrap();
     let indices = stream.upload(&[0i32, 1]).unwrap();
     for policy in [OutOfRange::Error, OutOfRange::Clamp, OutOfRange::Skip] {
-        let mut plan = Gather::new(&stream).unwrap().out_of_range(policy);
+        let mut plan = Gather::new(stream.device()).unwrap().out_of_range(policy);
         let mut output = stream.upload(&[9u32; 8]).unwrap();
         plan.enqueue(
+            &stream,
             Matrix::row_major(&table, 0, 4).unwrap(),
             &indices,
             MatrixMut::row_major(&mut output, 2, 4).unwrap(),
         )
         .unwrap();
-        assert_eq!(plan.check().is_err(), policy == OutOfRange::Error);
+        assert_eq!(plan.check(&stream).is_err(), policy == OutOfRange::Error);
         let left = if policy == OutOfRange::Skip { 9 } else { 0 };
         assert_eq!(stream.download(&output).unwrap(), [left; 8]);
     }

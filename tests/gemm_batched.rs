@@ -534,7 +534,7 @@ fn a_graph_reads_the_sizes_at_each_replay() -> Result<()> {
     );
     let mut ends = stream.upload(&[10, 20])?;
     let mut c = stream.zeroed::<bf16>(m * n)?;
-    let graph = stream.capture(|stream| {
+    let graph = stream.device().capture(|stream| {
         Gemm::new().run_grouped(
             stream,
             1.0,

@@ -133,9 +133,9 @@ impl Case {
     }
 
     /// Checks the report: the first row whose index is bad.
-    fn check_report(&self, mut rows: IndexedRows, indices: &[i64]) {
+    fn check_report(&self, stream: &Stream, mut rows: IndexedRows, indices: &[i64]) {
         let bad = indices.iter().position(|&index| self.row(index).is_none());
-        match (bad, self.out_of_range, rows.check()) {
+        match (bad, self.out_of_range, rows.check(stream)) {
             (Some(row), OutOfRange::Error, Err(Error::IndexMissed { position, .. })) => {
                 assert_eq!(position, row as u64);
             }
@@ -191,7 +191,7 @@ fn check_gathered<
     );
     let mut c = upload::<D>(stream, &c).unwrap();
     let indices_x = stream.upload(&indices_x).unwrap();
-    let rows = IndexedRows::new(stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     let rows = rows.out_of_range(case.out_of_range);
     case.gemm()
         .run_gathered(
@@ -205,7 +205,7 @@ fn check_gathered<
         )
         .unwrap();
     compare::<D>(&numbers(stream, &c), &expected, &case);
-    case.check_report(rows, indices);
+    case.check_report(stream, rows, indices);
 }
 
 /// `table[rows[r]] = alpha·(A·B)[r] + beta·table[rows[r]]`, and all other rows of the table.
@@ -250,7 +250,7 @@ fn check_scattered<
     );
     let mut table = upload::<D>(stream, &table).unwrap();
     let indices_x = stream.upload(&indices_x).unwrap();
-    let rows = IndexedRows::new(stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     let rows = rows.out_of_range(case.out_of_range);
     case.gemm()
         .run_scattered(
@@ -264,7 +264,7 @@ fn check_scattered<
         )
         .unwrap();
     compare::<D>(&numbers(stream, &table), &expected, &case);
-    case.check_report(rows, indices);
+    case.check_report(stream, rows, indices);
 }
 
 /// Both products with each policy, both index types, factors and orders of B.
@@ -462,7 +462,7 @@ fn nan_in_c_or_beyond_a_row_is_not_read() {
     let b = stream.upload(&vec![bf16::ONE; k * n]).unwrap();
     let indices = stream.upload(&vec![49i32; m]).unwrap();
     let mut c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
-    let rows = IndexedRows::new(&stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     Gemm::new()
         .run_gathered(
             &stream,
@@ -491,7 +491,7 @@ fn rows_that_repeat_are_stored_once_each() {
     let indices: Vec<i32> = (0..m as i32).map(|row| row % 7).collect();
     let indices = stream.upload(&indices).unwrap();
     let mut table = stream.upload(&vec![f32::NAN; 7 * n]).unwrap();
-    let rows = IndexedRows::new(&stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     Gemm::new()
         .run_scattered(
             &stream,
@@ -518,7 +518,7 @@ fn bias_and_activation_are_of_the_products_rows() {
     let gemm = Gemm::new()
         .bias(Bias::rows(&bias))
         .activation(Activation::Relu);
-    let rows = IndexedRows::new(&stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     let mut c = stream.upload(&[10.0f32, 20.0]).unwrap();
     gemm.run_gathered(
         &stream,
@@ -575,7 +575,7 @@ where
     let on_device = stream.upload(&indices).unwrap();
     let group_ends: Vec<i32> = ends.iter().map(|&end| end as i32).collect();
     let group_ends = stream.upload(&group_ends).unwrap();
-    let mut rows = IndexedRows::new(&stream).unwrap();
+    let mut rows = IndexedRows::new(stream.device()).unwrap();
     let gemm = match kernel {
         None => Gemm::new(),
         Some(name) => Gemm::new().instance(name),
@@ -593,7 +593,7 @@ where
     .unwrap();
     assert_eq!(numbers(&stream, &c), expected, "{kernel:?}");
     let bad = indices[..190].iter().position(|&index| index < 0);
-    match rows.check() {
+    match rows.check(&stream) {
         Err(Error::IndexMissed { position, .. }) => {
             assert_eq!(Some(position as usize), bad, "{kernel:?}");
         }
@@ -618,8 +618,9 @@ fn graphs_gather_what_the_indices_are_at_a_launch() {
     let b = stream.upload(&[10.0f32]).unwrap();
     let mut indices = stream.upload(&[0i32, 1]).unwrap();
     let mut c = stream.zeroed::<f32>(2).unwrap();
-    let mut rows = IndexedRows::new(&stream).unwrap();
+    let mut rows = IndexedRows::new(stream.device()).unwrap();
     let graph = stream
+        .device()
         .capture(|stream| {
             Gemm::new().run_gathered(
                 stream,
@@ -639,7 +640,7 @@ fn graphs_gather_what_the_indices_are_at_a_launch() {
         assert_eq!(stream.download(&c).unwrap(), expected);
     }
     assert!(matches!(
-        rows.check(),
+        rows.check(&stream),
         Err(Error::IndexMissed { position: 1, .. })
     ));
 }
@@ -651,7 +652,7 @@ fn wrong_operands_are_refused() {
     let b = stream.upload(&[1.0f32; 12]).unwrap();
     let indices = stream.upload(&[0i32; 3]).unwrap();
     let mut c = stream.zeroed::<f32>(12).unwrap();
-    let rows = IndexedRows::new(&stream).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
     let mut gathered = |table, c_rows, order| {
         Gemm::new()
             .run_gathered(

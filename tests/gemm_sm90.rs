@@ -548,7 +548,7 @@ fn products_can_be_captured() {
         };
         multiply(&stream, &mut c).unwrap();
         let expected = stream.download(&c).unwrap();
-        let captured = stream.capture(|stream| {
+        let captured = stream.device().capture(|stream| {
             multiply(stream, &mut c)?;
             multiply(stream, &mut c)
         });

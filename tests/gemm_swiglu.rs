@@ -220,6 +220,7 @@ fn graphs_compute_what_the_operands_are_at_a_launch() {
     let b = stream.upload(&[bf16::ONE; 8 * 16]).unwrap();
     let mut c = stream.zeroed::<bf16>(8).unwrap();
     let graph = stream
+        .device()
         .capture(|stream| {
             Gemm::new().run_swiglu(
                 stream,

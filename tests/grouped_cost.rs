@@ -184,13 +184,13 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
     let gemm = Gemm::new();
     let table = Matrix::row_major(&table, table_rows, k)?;
     let b = Matrix::col_major(&b, k, n)?;
-    let mut rows = IndexedRows::new(&stream)?;
-    let mut gather = Gather::new(&stream)?;
+    let mut rows = IndexedRows::new(stream.device())?;
+    let mut gather = Gather::new(stream.device())?;
     let flops = 2.0 * (m * n * k) as f64;
     let times: [Duration; 4] = interleaved(&stream, |kind| {
         if kind == 2 {
             let to = MatrixMut::row_major(&mut gathered, m, k)?;
-            gather.enqueue(table, &indices, to)?;
+            gather.enqueue(&stream, table, &indices, to)?;
         }
         let a = Matrix::row_major(&gathered, m, k)?;
         let c = MatrixMut::row_major(&mut c, m, n)?;
@@ -217,6 +217,6 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
             flops / seconds / 1e12
         );
     }
-    rows.check()?;
-    gather.check()
+    rows.check(&stream)?;
+    gather.check(&stream)
 }

@@ -116,9 +116,10 @@ fn rows_are_sorted_by_expert_and_summed_by_token() {
             .collect();
         let weights: Vec<f32> = (0..tokens * chosen).map(|_| random.f32()).collect();
         let x: Vec<f32> = (0..tokens * columns).map(|_| random.f32()).collect();
-        let mut rows = MoeRows::new(&stream, tokens, chosen, experts).unwrap();
-        rows.route(&stream.upload(&choices).unwrap()).unwrap();
-        rows.check().unwrap();
+        let mut rows = MoeRows::new(stream.device(), tokens, chosen, experts).unwrap();
+        rows.route(&stream, &stream.upload(&choices).unwrap())
+            .unwrap();
+        rows.check(&stream).unwrap();
 
         let mut order: Vec<usize> = (0..choices.len()).collect();
         order.sort_by_key(|&choice| choices[choice]);
@@ -140,6 +141,7 @@ fn rows_are_sorted_by_expert_and_summed_by_token() {
 
         let mut permuted = stream.zeroed::<f32>(rows.rows() * columns).unwrap();
         rows.permute(
+            &stream,
             Matrix::row_major(&stream.upload(&x).unwrap(), tokens, columns).unwrap(),
             MatrixMut::row_major(&mut permuted, rows.rows(), columns).unwrap(),
         )
@@ -152,6 +154,7 @@ fn rows_are_sorted_by_expert_and_summed_by_token() {
 
         let mut sums = stream.zeroed::<f32>(tokens * columns).unwrap();
         rows.unpermute(
+            &stream,
             Matrix::row_major(&permuted, tokens * chosen, columns).unwrap(),
             &stream.upload(&weights).unwrap(),
             MatrixMut::row_major(&mut sums, tokens, columns).unwrap(),
@@ -182,12 +185,14 @@ fn check_permuted<T: DeviceData + PartialEq + std::fmt::Debug>(
     let x: Vec<T> = (0..tokens * ld)
         .map(|_| to_element(random.u8(..100)))
         .collect();
-    let mut rows = MoeRows::new(stream, tokens, chosen, experts as usize).unwrap();
-    rows.route(&stream.upload(&choices).unwrap()).unwrap();
+    let mut rows = MoeRows::new(stream.device(), tokens, chosen, experts as usize).unwrap();
+    rows.route(stream, &stream.upload(&choices).unwrap())
+        .unwrap();
     let mut permuted = stream
         .upload(&vec![to_element(127); rows.rows() * ld])
         .unwrap();
     rows.permute(
+        stream,
         Matrix::with_ld(
             &stream.upload(&x).unwrap(),
             tokens,
@@ -228,9 +233,9 @@ fn rows_of_any_width_and_alignment_are_permuted() {
 fn choices_of_no_expert_have_no_row() {
     let stream = Device::auto().stream().unwrap();
     let choices = stream.upload(&[1i32, 7, 0, -1]).unwrap();
-    let mut rows = MoeRows::new(&stream, 2, 2, 2).unwrap();
-    rows.route(&choices).unwrap();
-    let error = rows.check().unwrap_err();
+    let mut rows = MoeRows::new(stream.device(), 2, 2, 2).unwrap();
+    rows.route(&stream, &choices).unwrap();
+    let error = rows.check(&stream).unwrap_err();
     assert!(
         matches!(error, Error::IndexMissed { position: 1, .. }),
         "{error}"
@@ -239,6 +244,7 @@ fn choices_of_no_expert_have_no_row() {
     let x = stream.upload(&[1.0f32, 10.0]).unwrap();
     let mut permuted = stream.upload(&[9.0f32; 4]).unwrap();
     rows.permute(
+        &stream,
         Matrix::row_major(&x, 2, 1).unwrap(),
         MatrixMut::row_major(&mut permuted, 4, 1).unwrap(),
     )
@@ -246,6 +252,7 @@ fn choices_of_no_expert_have_no_row() {
     assert_eq!(stream.download(&permuted).unwrap(), [10.0, 1.0, 9.0, 9.0]);
     let mut sums = stream.zeroed::<f32>(2).unwrap();
     rows.unpermute(
+        &stream,
         Matrix::row_major(&permuted, 4, 1).unwrap(),
         &stream.upload(&[0.5f32; 4]).unwrap(),
         MatrixMut::row_major(&mut sums, 2, 1).unwrap(),
@@ -257,14 +264,16 @@ fn choices_of_no_expert_have_no_row() {
 #[test]
 fn extents_are_checked() {
     let stream = Device::auto().stream().unwrap();
-    let said = MoeRows::new(&stream, 0, 2, 2).unwrap_err().to_string();
+    let said = MoeRows::new(stream.device(), 0, 2, 2)
+        .unwrap_err()
+        .to_string();
     assert!(
         said.contains("0 tokens that choose 2 of 2 experts"),
         "{said}"
     );
-    let mut rows = MoeRows::new(&stream, 3, 2, 2).unwrap();
+    let mut rows = MoeRows::new(stream.device(), 3, 2, 2).unwrap();
     let choices = stream.zeroed::<i32>(5).unwrap();
-    let said = rows.route(&choices).unwrap_err().to_string();
+    let said = rows.route(&stream, &choices).unwrap_err().to_string();
     assert!(
         said.contains("there are 5 choices, but 3 tokens choose 2"),
         "{said}"
@@ -289,10 +298,11 @@ fn a_graph_routes_the_choices_of_its_run() {
     let mut choices = stream.upload(&[0i32, 1, 2]).unwrap();
     let x = stream.upload(&[1.0f32, 10.0, 100.0]).unwrap();
     let mut permuted = stream.zeroed::<f32>(3).unwrap();
-    let mut rows = MoeRows::new(&stream, 3, 1, 3).unwrap();
-    let captured = stream.capture(|_| {
-        rows.route(&choices)?;
+    let mut rows = MoeRows::new(stream.device(), 3, 1, 3).unwrap();
+    let captured = stream.device().capture(|stream| {
+        rows.route(stream, &choices)?;
         rows.permute(
+            stream,
             Matrix::row_major(&x, 3, 1)?,
             MatrixMut::row_major(&mut permuted, 3, 1)?,
         )

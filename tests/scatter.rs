@@ -145,10 +145,10 @@ fn bad_indices_are_reported_and_not_written() {
             let result = match policy {
                 None => scatter(&stream, source, &indices, to),
                 Some(policy) => {
-                    let mut plan = Scatter::new(&stream).unwrap().out_of_range(policy);
-                    plan.enqueue(source, &indices, to).unwrap();
-                    let checked = plan.check();
-                    plan.check().expect("an error is reported once");
+                    let mut plan = Scatter::new(stream.device()).unwrap().out_of_range(policy);
+                    plan.enqueue(&stream, source, &indices, to).unwrap();
+                    let checked = plan.check(&stream);
+                    plan.check(&stream).expect("an error is reported once");
                     checked
                 }
             };
@@ -287,16 +287,17 @@ fn bad_indices_add_nothing() {
     let source = stream.upload(&[1.0f32, 2.0, 4.0]).unwrap();
     let indices = stream.upload(&[0i32, 5, 1]).unwrap();
     let mut table = stream.upload(&[0.5f32, 0.25]).unwrap();
-    let mut plan = ScatterAdd::new(&stream).unwrap();
+    let mut plan = ScatterAdd::new(stream.device()).unwrap();
     let mut add = |plan: &mut ScatterAdd| {
         plan.enqueue(
+            &stream,
             Matrix::row_major(&source, 3, 1).unwrap(),
             &indices,
             MatrixMut::row_major(&mut table, 2, 1).unwrap(),
         )
         .unwrap();
         let sums = stream.download(&table).unwrap();
-        (plan.check(), sums)
+        (plan.check(&stream), sums)
     };
     let (checked, sums) = add(&mut plan);
     assert_eq!(sums, [1.5, 4.25]);
@@ -412,14 +413,17 @@ fn check_repeating<T: AddElement + PartialEq + std::fmt::Debug>(
                 Order::RowMajor,
                 to_place.ld(),
             );
-            let mut plan = ScatterAdd::new(&stream).unwrap().out_of_range(policy);
+            let mut plan = ScatterAdd::new(stream.device())
+                .unwrap()
+                .out_of_range(policy);
             plan.enqueue(
+                &stream,
                 from.unwrap(),
                 &stream.upload(&indices).unwrap(),
                 to.unwrap(),
             )
             .unwrap();
-            match (plan.check(), first_bad) {
+            match (plan.check(&stream), first_bad) {
                 (Err(Error::IndexMissed { position, .. }), Some(bad)) => {
                     assert!(policy == OutOfRange::Error && position == bad as u64);
                 }
@@ -566,14 +570,14 @@ fn check_in_order<T: AddElement + PartialEq + std::fmt::Debug>(
     let on_source = stream.upload(&source).unwrap();
     let mut on_table = stream.upload(&expected).unwrap();
     let PlaceOf { from, to } = matrices(&on_source, &mut on_table, rows, table_rows, place);
-    let mut plan = ScatterAdd::new(&stream).unwrap().in_order();
-    plan.enqueue(from, &stream.upload(&indices).unwrap(), to)
+    let mut plan = ScatterAdd::new(stream.device()).unwrap().in_order();
+    plan.enqueue(&stream, from, &stream.upload(&indices).unwrap(), to)
         .unwrap();
     let found = stream.download(&on_table).unwrap();
 
     let valid = |&index: &i64| usize::try_from(index).is_ok_and(|index| index < table_rows);
     let first_bad = indices.iter().position(|index| !valid(index));
-    match (plan.check(), first_bad) {
+    match (plan.check(&stream), first_bad) {
         (Err(Error::IndexMissed { position, .. }), Some(bad)) => assert_eq!(position, bad as u64),
         (checked, bad) => assert!(checked.is_ok() && bad.is_none(), "{checked:?}, {bad:?}"),
     }

@@ -75,10 +75,12 @@ fn indices_outside_of_the_table_follow_the_policy() {
         (OutOfRange::Skip, [3, 9, 9, 9]),
     ] {
         let mut output = stream.upload(&[9u32; 4]).unwrap();
-        let mut plan = TakeAlongDim::new(&stream).unwrap().out_of_range(policy);
-        plan.enqueue(&table, &[2, 3], 1, &indices, &mut output)
+        let mut plan = TakeAlongDim::new(stream.device())
+            .unwrap()
+            .out_of_range(policy);
+        plan.enqueue(&stream, &table, &[2, 3], 1, &indices, &mut output)
             .unwrap();
-        match plan.check() {
+        match plan.check(&stream) {
             Err(Error::IndexMissed { position: 1, .. }) => assert_eq!(policy, OutOfRange::Error),
             checked => checked.unwrap(),
         }

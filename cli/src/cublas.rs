@@ -11,15 +11,15 @@
 //! let (a, b, c) = (square, square, square);
 //! let problem = Problem { m, n, k, a, b, c, alpha: 1.0, beta: 0.0, batch: 1 };
 //!
-//! let cublas = Cublas::new(&stream)?;
+//! let cublas = Cublas::new(stream.device())?;
 //! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
-//! cublas.sgemm(&problem, a.view(), a.view(), &mut c.view_mut())?;
+//! cublas.sgemm(&stream, &problem, a.view(), a.view(), &mut c.view_mut())?;
 //!
 //! // cuBLASLt, with each of the first 8 algorithms that its heuristics propose.
 //! let matmul = cublas.matmul::<bf16, bf16>(problem, 8)?;
 //! let (a, mut c) = (stream.zeroed(512 * 512)?, stream.zeroed(512 * 512)?);
 //! for pick in 0..matmul.algorithms() {
-//!     matmul.run(pick, a.view(), a.view(), &mut c.view_mut())?;
+//!     matmul.run(&stream, pick, a.view(), a.view(), &mut c.view_mut())?;
 //! }
 //! # Ok(()) }
 //! ```
@@ -31,7 +31,7 @@ mod sgemm;
 
 use std::ffi::c_void;
 
-use cutlet_host::{Buffer, Device, Stream};
+use cutlet_host::{Backend, Buffer, Device};
 
 pub use library::{Library, Place};
 pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
@@ -92,40 +92,38 @@ impl From<cutlet_host::Error> for CublasError {
     }
 }
 
-/// cuBLAS and cuBLASLt, ready for one stream.
+/// cuBLAS and cuBLASLt on a device. Work of one stream at a time may use it, because all work has the same workspace.
 pub struct Cublas {
     library: &'static Library,
-    stream: Stream,
-    raw_stream: *mut c_void,
+    device: Device,
     handle: *mut c_void,
     lt_handle: *mut c_void,
     workspace: Buffer<u8>,
 }
 
 impl Cublas {
-    /// Loads the libraries, once a process, and makes handles for this stream.
+    /// Loads the libraries, once a process, and makes handles for this device.
     ///
     /// # Errors
     /// [`CublasError::NoGpu`] on the CPU, [`CublasError::Missing`] without the libraries,
     /// [`CublasError::Status`], [`CublasError::Device`].
-    pub fn new(stream: &Stream) -> Result<Cublas, CublasError> {
-        let raw_stream = stream.as_raw().ok_or(CublasError::NoGpu)?;
+    pub fn new(device: &Device) -> Result<Cublas, CublasError> {
+        if device.backend() == Backend::Cpu {
+            return Err(CublasError::NoGpu);
+        }
         let library = Library::load()?;
-        let workspace = stream.zeroed(WORKSPACE_BYTES)?;
+        let workspace = device.stream()?.zeroed(WORKSPACE_BYTES)?;
         let mut made = Cublas {
             library,
-            stream: stream.clone(),
-            raw_stream,
+            device: device.clone(),
             handle: std::ptr::null_mut(),
             lt_handle: std::ptr::null_mut(),
             workspace,
         };
-        // SAFETY: allocating the workspace made the stream's device current in this thread. Each call writes one handle
+        // SAFETY: allocating the workspace made the device current in this thread. Each call writes one handle
         // or takes the handle just made.
         unsafe {
             check("cublasCreate", (library.create)(&mut made.handle))?;
-            let status = (library.set_stream)(made.handle, raw_stream);
-            check("cublasSetStream", status)?;
             check("cublasLtCreate", (library.lt_create)(&mut made.lt_handle))?;
         }
         Ok(made)
@@ -136,23 +134,22 @@ impl Cublas {
         self.library.version()
     }
 
-    /// Refuses memory of a device other than the stream's, as a launch does.
+    /// Refuses a stream and memory of another device, as a launch does.
     fn expect(&self, places: &[(&str, &Device)]) -> Result<(), CublasError> {
-        let stream = self.stream.device();
-        match places.iter().find(|(_, device)| *device != stream) {
+        match places.iter().find(|(_, device)| **device != self.device) {
             None => Ok(()),
             Some((what, device)) => Err(cutlet_host::Error::WrongDevice {
                 what: format!("{what} of a product by cuBLAS"),
                 found: device.name().to_string(),
-                expected: stream.name().to_string(),
+                expected: self.device.name().to_string(),
             }
             .into()),
         }
     }
 
-    /// Makes the stream's device current in this thread, as every call needs it.
+    /// Makes the device current in this thread, as every call needs it.
     fn bind(&self) -> Result<(), CublasError> {
-        Ok(self.stream.device().make_current()?)
+        Ok(self.device.make_current()?)
     }
 }
 
@@ -191,7 +188,7 @@ fn check(call: &'static str, status: i32) -> Result<(), CublasError> {
 mod tests {
     use std::rc::Rc;
 
-    use cutlet_host::Backend;
+    use cutlet_host::Stream;
     use cutlet_not_run::not_run;
     use half::{bf16, f16};
 
@@ -205,7 +202,7 @@ mod tests {
             return None;
         }
         let stream = device.stream().unwrap();
-        match Cublas::new(&stream) {
+        match Cublas::new(&device) {
             Ok(cublas) => Some((stream, cublas)),
             Err(error) => {
                 not_run(&error.to_string());
@@ -307,7 +304,13 @@ mod tests {
         for problem in problems() {
             let mut on_c = stream.upload(&c).unwrap();
             cublas
-                .sgemm(&problem, on_a.view(), on_b.view(), &mut on_c.view_mut())
+                .sgemm(
+                    &stream,
+                    &problem,
+                    on_a.view(),
+                    on_b.view(),
+                    &mut on_c.view_mut(),
+                )
                 .unwrap();
             let found = stream.download(&on_c).unwrap();
             assert_eq!(found, expected(&problem, &a, &b, &c), "{problem:?}");
@@ -330,8 +333,8 @@ mod tests {
             (&here, &here, &elsewhere, "C"),
         ] {
             let mut c = c.upload(&data(3)).unwrap();
-            let by_cublas = cublas.sgemm(&problem, a.view(), b.view(), &mut c.view_mut());
-            let by_lt = matmul.run(0, a.view(), b.view(), &mut c.view_mut());
+            let by_cublas = cublas.sgemm(&stream, &problem, a.view(), b.view(), &mut c.view_mut());
+            let by_lt = matmul.run(&stream, 0, a.view(), b.view(), &mut c.view_mut());
             for refused in [by_cublas, by_lt] {
                 let error = refused.unwrap_err().to_string();
                 let expected = format!("cuBLAS: {what} of a product by cuBLAS is on ");
@@ -374,13 +377,20 @@ mod tests {
             for pick in 0..matmul.algorithms() {
                 let mut on_c = stream.upload(&start).unwrap();
                 matmul
-                    .run(pick, on_a.view(), on_b.view(), &mut on_c.view_mut())
+                    .run(
+                        &stream,
+                        pick,
+                        on_a.view(),
+                        on_b.view(),
+                        &mut on_c.view_mut(),
+                    )
                     .unwrap();
                 let found = stream.download(&on_c).unwrap();
                 let found: Vec<f32> = found.into_iter().map(wide).collect();
                 assert_eq!(found, expected, "{problem:?}, algorithm {pick}");
             }
             let none = matmul.run(
+                &stream,
                 matmul.algorithms(),
                 on_a.view(),
                 on_b.view(),

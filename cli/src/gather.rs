@@ -62,9 +62,10 @@ fn gather<X: DrawnIndex>(
     let Indices { picks, indices } = args.indices::<X>(&mut random)?;
 
     let (on_table, on_indices) = (stream.upload(&table)?, stream.upload(&indices)?);
-    let mut plan = Gather::new(stream)?.out_of_range(args.out_of_range());
+    let mut plan = Gather::new(stream.device())?.out_of_range(args.out_of_range());
     let mut enqueue = |output: &mut cutlet::Buffer<u8>| {
         plan.enqueue(
+            stream,
             Matrix::row_major(&on_table, table_rows, row_bytes)?,
             &on_indices,
             MatrixMut::row_major(output, rows, row_bytes)?,
@@ -73,7 +74,7 @@ fn gather<X: DrawnIndex>(
     enqueue(&mut output)?;
     let found = stream.download(&output)?;
     let time = args.timed.median(stream, || enqueue(&mut output))?;
-    plan.check()?;
+    plan.check(stream)?;
 
     let skipped = vec![BEFORE; row_bytes];
     let expected = |pick: Option<u32>| match pick {

@@ -469,7 +469,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let GemmArgs { m, n, k, .. } = *args;
     let Factors { alpha, beta } = factors;
-    let cublas = match Cublas::new(stream) {
+    let cublas = match Cublas::new(stream.device()) {
         Ok(cublas) => cublas,
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -515,7 +515,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
         Err(error) => return Err(error.into()),
     };
     let mut c = stream.zeroed::<D>(m * n)?;
-    let mut multiply = || matmul.run(0, a.view(), b.view(), &mut c.view_mut());
+    let mut multiply = || matmul.run(stream, 0, a.view(), b.view(), &mut c.view_mut());
     Ok(Some(args.timed.median(stream, &mut multiply)?))
 }
 

@@ -138,9 +138,10 @@ impl<X: DrawnIndex> Data<'_, X> {
         let made = self.made(|random| random.u8(..))?;
         let (rows, table_rows) = (self.rows().rows, self.rows().table_rows);
         let mut table = self.stream.zeroed::<u8>(table_rows * made.columns)?;
-        let mut plan = Scatter::new(self.stream)?.out_of_range(self.rows().out_of_range());
+        let mut plan = Scatter::new(self.stream.device())?.out_of_range(self.rows().out_of_range());
         let mut enqueue = |table: &mut Buffer<u8>| {
             plan.enqueue(
+                self.stream,
                 Matrix::row_major(&made.on_source, rows, made.columns)?,
                 &made.on_indices,
                 MatrixMut::row_major(table, table_rows, made.columns)?,
@@ -152,7 +153,7 @@ impl<X: DrawnIndex> Data<'_, X> {
             .rows()
             .timed
             .median(self.stream, || enqueue(&mut table))?;
-        plan.check()?;
+        plan.check(self.stream)?;
         let wrong = || {
             // An element is right if it is that of any row with its index.
             let mut right: Vec<bool> = found.iter().map(|&byte| byte == 0).collect();
@@ -179,12 +180,14 @@ impl<X: DrawnIndex> Data<'_, X> {
         let made = self.made(|random| T::from_f32(f32::from(random.i8(-1..=1))))?;
         let (rows, table_rows) = (self.rows().rows, self.rows().table_rows);
         let mut table = self.stream.zeroed::<T>(table_rows * made.columns)?;
-        let mut plan = ScatterAdd::new(self.stream)?.out_of_range(self.rows().out_of_range());
+        let mut plan =
+            ScatterAdd::new(self.stream.device())?.out_of_range(self.rows().out_of_range());
         if self.args.in_order {
             plan = plan.in_order();
         }
         let mut enqueue = |table: &mut Buffer<T>| {
             plan.enqueue(
+                self.stream,
                 Matrix::row_major(&made.on_source, rows, made.columns)?,
                 &made.on_indices,
                 MatrixMut::row_major(table, table_rows, made.columns)?,
@@ -196,7 +199,7 @@ impl<X: DrawnIndex> Data<'_, X> {
             .rows()
             .timed
             .median(self.stream, || enqueue(&mut table))?;
-        plan.check()?;
+        plan.check(self.stream)?;
         let wrong = || {
             let mut sums = vec![0.0; found.len()];
             for (row, pick) in made.kept() {

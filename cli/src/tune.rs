@@ -160,7 +160,7 @@ enum Outcome {
 /// Everything that tuning a problem needs.
 struct Tuner<'a> {
     setting: &'a Setting,
-    timer: Timer,
+    timer: Timer<'a>,
     protocol: Protocol,
 }
 

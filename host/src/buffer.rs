@@ -10,7 +10,7 @@ use cutlet_device::DeviceData;
 use cutlet_simt::{Contents, LiveMemory};
 
 use crate::device::{Device, Place};
-use crate::driver::check;
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::home::Home;
 use crate::{Error, Result, Stream};
 
@@ -59,6 +59,7 @@ impl<T: DeviceData> Buffer<T> {
             Place::Gpu(_) if bytes == 0 => 0,
             Place::Gpu(gpu) => {
                 gpu.make_current()?;
+                let _relaxed = RelaxedCaptureMode::enter()?;
                 let mut address = 0;
                 // SAFETY: the driver writes one address.
                 match unsafe { sys::cuMemAlloc_v2(&mut address, bytes) } {
@@ -160,6 +161,7 @@ impl<T: DeviceData> Drop for Buffer<T> {
                 // An error here is an earlier kernel's. A destructor cannot return it; the next call
                 // on the device does.
                 if gpu.make_current().is_ok() {
+                    let _relaxed = RelaxedCaptureMode::enter();
                     // SAFETY: allocated in `allocate`. The driver waits for work in flight before
                     // it frees memory.
                     let _ = unsafe { sys::cuMemFree_v2(self.address) };
@@ -234,7 +236,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
-    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.home.expect(stream, what)
     }
@@ -343,7 +345,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
-    /// stream, as a [`Scratch`](crate::Scratch) is, [`Error::Capture`] if they are of a capture that has ended.
+    /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.home.expect(stream, what)
     }

@@ -8,7 +8,7 @@ use cutlet_simt::LiveMemory;
 
 use crate::buffer::{IntoView, IntoViewMut};
 use crate::cpu_queue::Work;
-use crate::driver::check;
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::stream::Queue;
 use crate::{Buffer, Error, Result, Stream, View, ViewMut};
 
@@ -47,22 +47,12 @@ impl Stream {
                 // SAFETY: the buffer has that many bytes, and is borrowed for the call.
                 unsafe { fill.run() }
             }
-            Queue::Gpu(_) => {
-                let _joins = self.joins_no_capture();
-                if !self.is_capturing()? {
-                    return self.fill_bytes(buffer, byte);
-                }
-                match (buffer.view().bytes(), self.gpu()) {
-                    (bytes @ 1.., Some((gpu, _))) => {
-                        let to = buffer.address();
-                        // SAFETY: the buffer has that many bytes, and is borrowed for the call.
-                        self.aside(gpu)?.run("filling a buffer", |stream| unsafe {
-                            sys::cuMemsetD8Async(to, byte, bytes, stream)
-                        })
-                    }
-                    _ => Ok(()),
-                }
+            Queue::Gpu(_) if self.is_capturing()? => {
+                let another = self.device().stream()?;
+                another.fill_bytes(buffer, byte)?;
+                another.synchronize()
             }
+            Queue::Gpu(_) => self.fill_bytes(buffer, byte),
         }
     }
 
@@ -246,22 +236,26 @@ impl Stream {
         match (self.queue(), returns) {
             (Queue::Cpu(queue), Return::AtOnce) if copy.bytes > 0 => queue.submit(copy),
             (Queue::Cpu(_), Return::AtOnce) => Ok(()),
-            (Queue::Cpu(queue), Return::WhenDone) => queue.run(UNCAPTURED, &copy),
+            (Queue::Cpu(queue), Return::WhenDone) => {
+                self.must_not_capture(WAITS)?;
+                queue.run(&copy)
+            }
             (Queue::Gpu(stream), Return::AtOnce) if copy.bytes > 0 => {
                 self.device().make_current()?;
                 check(doing, on_gpu(stream.cu_stream()))
             }
             (Queue::Gpu(_), Return::AtOnce) => Ok(()),
-            (Queue::Gpu(_), Return::WhenDone) => {
-                let _joins = self.joins_no_capture();
-                self.must_not_capture(UNCAPTURED)?;
-                // Another library may begin a capture of the stream at any time. It would record a copy in the stream,
-                // or end the wait for it. So the copy is in a stream that no library knows.
-                self.wait_for_work()?;
-                match (copy.bytes, self.gpu()) {
-                    (1.., Some((gpu, _))) => self.aside(gpu)?.run(doing, on_gpu),
-                    _ => Ok(()),
-                }
+            (Queue::Gpu(stream), Return::WhenDone) => {
+                self.must_not_capture(WAITS)?;
+                let _relaxed = RelaxedCaptureMode::enter()?;
+                let enqueued = match copy.bytes {
+                    0 => CUresult::CUDA_SUCCESS,
+                    _ => on_gpu(stream.cu_stream()),
+                };
+                // Also after an error, which may be that of earlier work: nothing uses the host's memory afterwards.
+                let waited = self.synchronize();
+                check(doing, enqueued)?;
+                waited
             }
         }
     }
@@ -315,7 +309,7 @@ enum Return {
 }
 
 /// What a capture refuses.
-const UNCAPTURED: &str = "a copy from or to the host that is complete when it returns";
+const WAITS: &str = "a copy from or to the host that is complete when it returns";
 
 /// A copy on the CPU backend. It holds exposed addresses, so that a graph can replay it.
 #[derive(Clone, Copy)]

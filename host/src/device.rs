@@ -205,22 +205,6 @@ impl Device {
         }
     }
 
-    /// Waits until the work of all streams of this device is done. On the CPU it waits for nothing: work is done
-    /// when its call returns, also if the call is in another thread.
-    ///
-    /// # Errors
-    /// [`Error::Driver`], also for an earlier kernel that failed.
-    pub fn synchronize(&self) -> Result<()> {
-        match &self.inner.place {
-            Place::Cpu => Ok(()),
-            Place::Gpu(gpu) => {
-                gpu.make_current()?;
-                let done = cudarc::driver::result::ctx::synchronize();
-                done.during("waiting for the device")
-            }
-        }
-    }
-
     /// Makes this GPU's context current in the calling thread, for calls to other CUDA libraries.
     /// This crate's own calls do it themselves. On the CPU it does nothing.
     ///
@@ -351,10 +335,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         highest_clock: highest_clock(&context)?,
         groups: OnceLock::new(),
         clusters: Default::default(),
-        place: Place::Gpu(Gpu {
-            context,
-            capability,
-        }),
+        place: Place::Gpu(Gpu::new(context, capability)),
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
     })

@@ -1,6 +1,8 @@
 //! The NVIDIA driver: whether it is installed, its version, and its errors in words.
 
-use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+use std::marker::PhantomData;
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, DriverError};
 
 use crate::{Error, Result};
@@ -91,6 +93,35 @@ pub(crate) fn check(doing: &str, code: CUresult) -> Result<()> {
     }
 }
 
+/// While it exists, the driver lets this thread allocate, free, wait and load kernels although another thread captures a
+/// stream. A capture in CUDA's global mode forbids that otherwise, and is itself broken by some of these calls. They
+/// touch no stream of a capture.
+pub(crate) struct RelaxedCaptureMode {
+    before: CUstreamCaptureMode,
+    /// The mode is the thread's, so the guard stays there.
+    of_thread: PhantomData<*const ()>,
+}
+
+impl RelaxedCaptureMode {
+    pub(crate) fn enter() -> Result<RelaxedCaptureMode> {
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the driver reads one mode and writes one.
+        let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+        check("relaxing this thread's capture mode", code)?;
+        Ok(RelaxedCaptureMode {
+            before: mode,
+            of_thread: PhantomData,
+        })
+    }
+}
+
+impl Drop for RelaxedCaptureMode {
+    fn drop(&mut self) {
+        // SAFETY: as in `enter`. The call cannot fail where it succeeded before.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.before) };
+    }
+}
+
 /// Adds to a driver error what the call was for.
 pub(crate) trait During<T> {
     /// `doing` says what the call was for.
@@ -161,8 +192,8 @@ fn hint(code: CUresult) -> &'static str {
         | CUresult::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
         | CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
         | CUresult::CUDA_ERROR_CAPTURED_EVENT => {
-            "capture only launches, device copies and fills, and have the stream that the capture \
-             began on wait for all other streams before it ends"
+            "capture only launches, device copies and fills, and join all forks before the capture ends; \
+             if another library captures meanwhile, make this call before or after its capture"
         }
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => "free buffers or use a smaller problem",
         CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH

@@ -9,15 +9,13 @@ pub(crate) enum Home<'a> {
     Device(&'a Device),
     /// Work of this stream: the memory is allocated and freed in the order of the stream's work.
     Stream(&'a Stream),
-    /// Work that is recorded in this stream: the memory exists in a graph alone.
-    Capture(&'a Stream),
 }
 
 impl<'a> Home<'a> {
     pub(crate) fn device(self) -> &'a Device {
         match self {
             Home::Device(device) => device,
-            Home::Stream(stream) | Home::Capture(stream) => stream.device(),
+            Home::Stream(stream) => stream.device(),
         }
     }
 
@@ -26,17 +24,7 @@ impl<'a> Home<'a> {
         match self {
             Home::Device(device) => device.expect(user.device(), what),
             Home::Stream(stream) if stream == user => Ok(()),
-            Home::Capture(stream) if stream == user => match stream.is_capturing()? {
-                true => Ok(()),
-                false => Err(Error::Capture {
-                    found: format!(
-                        "{} is memory of the graph and is used after the capture",
-                        what()
-                    ),
-                    fix: "use it during the capture, or copy it to a buffer there",
-                }),
-            },
-            Home::Stream(stream) | Home::Capture(stream) => {
+            Home::Stream(stream) => {
                 let what = what();
                 stream.device().expect(user.device(), || what.clone())?;
                 Err(Error::WrongStream { what })

@@ -32,9 +32,9 @@
 //!   drivers from CUDA 12.0 on work.
 
 mod args;
-mod aside;
 mod borrowed;
 mod buffer;
+mod capture;
 mod copy;
 pub mod cpu;
 mod cpu_queue;
@@ -42,10 +42,12 @@ mod device;
 mod driver;
 mod error;
 mod event;
+mod foreign_capture;
 mod function;
 mod gpu;
+mod gpu_event;
+mod gpu_stream;
 mod graph;
-mod graph_memory;
 mod grid;
 mod home;
 mod kept;
@@ -54,16 +56,17 @@ mod limits;
 mod lock;
 mod module;
 mod pinned;
-mod resident;
 mod scratch;
 mod scratch_pool;
 mod stream;
+mod stream_memory;
 mod tensor_map;
 mod topology;
 
 pub use args::{ArgSite, KernelArg, LaunchArgs};
 pub use borrowed::{Borrowed, BorrowedMut};
 pub use buffer::{Buffer, IntoView, IntoViewMut, View, ViewMut};
+pub use capture::Fork;
 pub use device::{Backend, Description, Device};
 pub use driver::{driver_version, gpu_count};
 pub use error::{Error, Result};

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{
 };
 use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 
-use crate::driver::check;
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
 use crate::lock::{lock, read, write};
 use crate::{Error, Limits, Result, driver};
@@ -24,12 +24,12 @@ const CLUSTER_WITHOUT_ASKING: u32 = 8;
 #[derive(Default)]
 pub(crate) struct ModuleCache {
     functions: RwLock<HashMap<Key, Entry>>,
-    /// By address of the PTX text. Locked while the driver compiles one, which does not block look-ups in `functions`.
-    modules: Mutex<HashMap<usize, Module>>,
+    /// By address and length of the PTX text: one text may begin with another one. Locked while the driver compiles one, which does not block look-ups in `functions`.
+    modules: Mutex<HashMap<(usize, usize), Module>>,
 }
 
-/// A kernel of a library: the address of the library's families, the family, the kernel's name.
-type Key = (usize, &'static str, &'static str);
+/// A kernel of a library: address and number of the library's families, the family, the kernel's name.
+type Key = ((usize, usize), &'static str, &'static str);
 
 #[derive(Clone, Copy)]
 struct Module(CUmodule);
@@ -66,7 +66,8 @@ pub(crate) struct Request<'a> {
 impl ModuleCache {
     /// The requested kernel. The first request compiles its family and checks its needs.
     pub(crate) fn get(&self, request: &Request) -> Result<Entry> {
-        let library = request.library.families.as_ptr() as usize;
+        let families = request.library.families;
+        let library = (families.as_ptr().addr(), families.len());
         let key = (library, request.family, request.kernel);
         if let Some(entry) = read(&self.functions).get(&key) {
             return Ok(*entry);
@@ -83,6 +84,7 @@ impl ModuleCache {
             request.device,
         )?;
         request.gpu.make_current()?;
+        let _relaxed = RelaxedCaptureMode::enter()?;
         let entry = Entry {
             function: look_up(
                 self.compiled(family, module, request.kernel)?,
@@ -102,13 +104,13 @@ impl ModuleCache {
         module: &PtxModule,
         kernel: &'static str,
     ) -> Result<Module> {
-        let address = module.ptx.as_ptr() as usize;
+        let text = (module.ptx.as_ptr().addr(), module.ptx.len());
         let mut modules = lock(&self.modules);
-        if let Some(compiled) = modules.get(&address) {
+        if let Some(compiled) = modules.get(&text) {
             return Ok(*compiled);
         }
         let compiled = compile(family, module, kernel)?;
-        modules.insert(address, compiled);
+        modules.insert(text, compiled);
         Ok(compiled)
     }
 }

@@ -10,7 +10,7 @@ use cutlet_device::DeviceData;
 
 use crate::buffer::elements_fit;
 use crate::device::Place;
-use crate::driver::check;
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::{Device, Error, Result};
 
 /// `len` elements of page-locked host memory, used as a slice.
@@ -48,6 +48,7 @@ impl<T: DeviceData> PinnedBuffer<T> {
             Place::Cpu => NonNull::new(unsafe { alloc::alloc_zeroed(layout) }.cast()),
             Place::Gpu(gpu) => {
                 gpu.make_current()?;
+                let _relaxed = RelaxedCaptureMode::enter()?;
                 let mut memory = std::ptr::null_mut();
                 // SAFETY: the driver writes one pointer.
                 let code = unsafe { sys::cuMemHostAlloc(&mut memory, layout.size(), 0) };
@@ -96,6 +97,7 @@ impl<T: DeviceData> Drop for PinnedBuffer<T> {
             Place::Cpu => unsafe { alloc::dealloc(self.memory.as_ptr().cast(), layout) },
             Place::Gpu(gpu) => {
                 if gpu.make_current().is_ok() {
+                    let _relaxed = RelaxedCaptureMode::enter();
                     // SAFETY: allocated in `zeroed` and freed once. An error here is an earlier
                     // kernel's, and the next call returns it.
                     let _ = unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };

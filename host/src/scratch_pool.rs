@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
 };
 
 use crate::Result;
-use crate::driver::check;
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
 use crate::lock::lock;
 
@@ -36,6 +36,7 @@ impl Block {
     /// # Safety
     /// Nothing uses the block later. The stream is alive, and its context is current.
     pub(crate) unsafe fn free(self, stream: CUstream) {
+        let _relaxed = RelaxedCaptureMode::enter();
         // SAFETY: allocated by `ScratchPool::allocate`; the rest is the caller's promise. An error here is an earlier
         // kernel's, and the next call returns it.
         let _ = unsafe { sys::cuMemFreeAsync(self.address, stream) };
@@ -52,6 +53,7 @@ impl ScratchPool {
     ) -> Result<Option<Block>> {
         let pool = self.pool(gpu)?;
         gpu.make_current()?;
+        let _relaxed = RelaxedCaptureMode::enter()?;
         let mut address = 0;
         // SAFETY: the driver writes one address. Pool and stream are of this context.
         let code = unsafe { sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
@@ -68,6 +70,7 @@ impl ScratchPool {
             return Ok(pool);
         }
         gpu.make_current()?;
+        let _relaxed = RelaxedCaptureMode::enter()?;
         // SAFETY: all zeros are a valid value of each field, and the driver requires zeros in the
         // fields that are not set below.
         let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };

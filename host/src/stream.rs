@@ -3,28 +3,32 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{self, CUstream};
+use cudarc::driver::sys::{self, CUevent_flags, CUstream};
 
-use crate::aside::Aside;
+use crate::capture::Capture;
 use crate::cpu_queue::CpuQueue;
 use crate::device::Place;
-use crate::driver::{During, check};
+use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
-use crate::graph_memory::{GraphMemory, StreamId};
+use crate::gpu_event::GpuEvent;
+use crate::gpu_stream::GpuStream;
 use crate::kept::Kept;
-use crate::lock::{lock, read, write};
-use crate::resident::StreamMemory;
+use crate::stream_memory::StreamMemory;
 use crate::{Buffer, Device, Error, Result};
 
 /// A queue of work on a device: launches, copies and fills run in the order of their calls.
 ///
 /// On a GPU, work runs some time after its call; [`synchronize`](Self::synchronize) waits for it. On
 /// the CPU, work is done when its call returns. The call first waits for other threads' work in the
-/// stream. Work of two streams is not ordered unless an [`Event`](crate::Event) orders it. Cloning is
-/// cheap, and clones are the same stream.
+/// stream. Work of two streams is not ordered unless an [`Event`](crate::Event) or
+/// [`wait_for`](Self::wait_for) orders it.
+///
+/// Threads may share a stream, by reference or in an [`Arc`]. A stream has no clones, because the stream of a
+/// [capture](Device::capture) must end with the capture.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -35,64 +39,21 @@ use crate::{Buffer, Device, Error, Result};
 /// assert_eq!(stream.download(&y)?, [1.0, 2.0, 3.0]);
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
 pub struct Stream {
-    /// One pointer, because every scratch memory clones its stream.
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     device: Device,
     queue: Queue,
-    id: StreamId,
-    /// The memory that the stream keeps; `None` for a stream that this crate did not make.
-    memory: Option<StreamMemory>,
-    /// Written while a GPU's stream becomes part of a capture. Read by calls that decide whether it is part of one,
-    /// until they have acted on it.
-    joining: RwLock<()>,
-    /// The last capture that a GPU's stream was part of.
-    capture: Mutex<Option<PartOf>>,
-    /// Made by the first call that copies and waits.
-    aside: OnceLock<Aside>,
+    memory: StreamMemory,
+    /// The capture that the stream was made for.
+    capture: Option<Weak<Capture>>,
     kept: Kept,
-}
-
-/// A capture that a GPU's stream is part of, or was.
-struct PartOf {
-    /// The memory of the capture's graph.
-    memory: Weak<GraphMemory>,
-    /// Whether the capture began on this stream.
-    began_here: bool,
 }
 
 pub(crate) enum Queue {
     Cpu(CpuQueue),
-    Gpu(Arc<CudaStream>),
+    Gpu(GpuStream),
 }
 
-impl Inner {
-    /// Frees the scratch memory that is not in use, after the stream's work.
-    fn free_idle_blocks(&self) {
-        if let (Queue::Gpu(stream), Some(memory)) = (&self.queue, &self.memory) {
-            let idle = memory.take_all_idle();
-            if !idle.is_empty() && self.device.make_current().is_ok() {
-                for block in idle {
-                    // SAFETY: no scratch memory has the block, the stream is alive, and its context is current.
-                    unsafe { block.free(stream.cu_stream()) };
-                }
-            }
-        }
-    }
-}
-
-impl PartOf {
-    /// The memory of the capture's graph, until the capture ends.
-    fn open(&self) -> Option<Arc<GraphMemory>> {
-        self.memory.upgrade().filter(|it| !it.has_ended())
-    }
-}
-
-impl Drop for Inner {
+impl Drop for Stream {
     fn drop(&mut self) {
         self.free_idle_blocks();
     }
@@ -106,36 +67,49 @@ impl Device {
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.place() {
             Place::Cpu => Queue::Cpu(CpuQueue::default()),
-            Place::Gpu(gpu) => {
-                let stream = gpu.context.new_stream();
-                Queue::Gpu(stream.during("making a stream")?)
-            }
+            Place::Gpu(gpu) => Queue::Gpu(gpu.new_stream()?),
         };
-        Ok(Stream::new(
-            self.clone(),
-            queue,
-            Some(StreamMemory::default()),
-        ))
+        let memory = StreamMemory::of_own_handle();
+        Ok(Stream::new(self.clone(), queue, memory, None))
     }
 }
 
 impl Stream {
-    fn new(device: Device, queue: Queue, memory: Option<StreamMemory>) -> Stream {
+    fn new(
+        device: Device,
+        queue: Queue,
+        memory: StreamMemory,
+        capture: Option<Weak<Capture>>,
+    ) -> Stream {
         Stream {
-            inner: Arc::new(Inner {
-                device,
-                queue,
-                id: StreamId::new(),
-                memory,
-                joining: RwLock::default(),
-                capture: Mutex::default(),
-                aside: OnceLock::new(),
-                kept: Kept::default(),
-            }),
+            device,
+            queue,
+            memory,
+            capture,
+            kept: Kept::default(),
         }
     }
 
+    /// A stream that records for a capture. On a GPU, the driver's capture does not include it yet.
+    pub(crate) fn recording_for(device: &Device, capture: &Weak<Capture>) -> Result<Stream> {
+        let queue = match device.place() {
+            Place::Cpu => Queue::Cpu(CpuQueue::recording_for(capture.clone())),
+            Place::Gpu(gpu) => Queue::Gpu(gpu.new_stream()?),
+        };
+        let memory = StreamMemory::of_own_handle();
+        Ok(Stream::new(
+            device.clone(),
+            queue,
+            memory,
+            Some(capture.clone()),
+        ))
+    }
+
     /// A cudarc stream as a stream of this crate. Both are the same stream.
+    ///
+    /// cudarc can begin and end captures of it. Work is then recorded, and calls that wait are refused. The driver
+    /// crashes if one thread begins or ends a capture of a stream while another thread uses the stream. cudarc does not
+    /// prevent that, and neither can this crate.
     ///
     /// # Errors
     /// [`Error::PerThreadStream`] for cudarc's `per_thread_stream`; [`Error::Driver`] if the driver does not
@@ -143,7 +117,13 @@ impl Stream {
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
         is_one_stream(stream.cu_stream())?;
         let device = Device::from_cudarc(stream.context())?;
-        Ok(Stream::new(device, Queue::Gpu(stream.clone()), None))
+        let memory = StreamMemory::of_shared_handle();
+        Ok(Stream::new(
+            device,
+            Queue::Gpu(GpuStream::from(stream.clone())),
+            memory,
+            None,
+        ))
     }
 
     /// Borrows a stream by its handle (`CUstream`, `cudaStream_t`). Null is the default stream.
@@ -154,8 +134,8 @@ impl Stream {
     /// for `CU_STREAM_PER_THREAD`.
     ///
     /// # Safety
-    /// The handle is a stream's of `device`'s context. The stream outlives the result and its clones, and
-    /// the memory that was bound to them.
+    /// The handle is a stream's of `device`'s context. The stream outlives the result. While a call of this crate uses
+    /// the result, no other thread begins or ends a capture of the stream.
     pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
         is_one_stream(handle.cast())?;
         let Place::Gpu(gpu) = device.place() else {
@@ -166,14 +146,20 @@ impl Stream {
         };
         // SAFETY: the caller's promise.
         let stream = unsafe { gpu.context.wrap_borrowed_stream(handle.cast()) };
-        Ok(Stream::new(device.clone(), Queue::Gpu(stream), None))
+        let memory = StreamMemory::of_shared_handle();
+        Ok(Stream::new(
+            device.clone(),
+            Queue::Gpu(GpuStream::from(stream)),
+            memory,
+            None,
+        ))
     }
 
-    /// The stream as a cudarc stream; `None` on the CPU.
+    /// The stream as a cudarc stream; `None` on the CPU. For captures by cudarc, see [`from_cudarc`](Self::from_cudarc).
     pub fn as_cudarc(&self) -> Option<&Arc<CudaStream>> {
         match self.queue() {
             Queue::Cpu(_) => None,
-            Queue::Gpu(stream) => Some(stream),
+            Queue::Gpu(stream) => Some(stream.as_cudarc()),
         }
     }
 
@@ -184,7 +170,7 @@ impl Stream {
 
     /// The stream's device.
     pub fn device(&self) -> &Device {
-        &self.inner.device
+        &self.device
     }
 
     /// Waits until all work enqueued so far is done.
@@ -193,14 +179,7 @@ impl Stream {
     /// [`Error::Driver`], also for an earlier kernel that failed; [`Error::Capturing`] during a
     /// capture.
     pub fn synchronize(&self) -> Result<()> {
-        // The driver crashes if a capture of the stream begins meanwhile.
-        let _joins = self.joins_no_capture();
         self.must_not_capture("waiting for the stream")?;
-        self.wait_for_work()
-    }
-
-    /// Waits until all work enqueued so far is done. The stream is not being captured.
-    pub(crate) fn wait_for_work(&self) -> Result<()> {
         match self.queue() {
             Queue::Cpu(queue) => {
                 queue.wait();
@@ -208,6 +187,7 @@ impl Stream {
             }
             Queue::Gpu(stream) => {
                 self.device().make_current()?;
+                let _relaxed = RelaxedCaptureMode::enter()?;
                 // SAFETY: the stream is alive.
                 let code = unsafe { sys::cuStreamSynchronize(stream.cu_stream()) };
                 check("waiting for the stream", code)
@@ -215,11 +195,61 @@ impl Stream {
         }
     }
 
-    /// The value of type `V` that the stream and its clones keep: a cache of a library that uses the stream, say. The
-    /// first call makes it by [`Default`]. It is dropped with the stream's last clone.
+    /// Makes later work in this stream wait for the work that was enqueued in `other` so far.
     ///
-    /// With a type that is private to your crate, no other crate gets your value. A value must not own the stream,
-    /// because then neither is ever dropped.
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let mut x = device.stream()?.zeroed::<u8>(2)?;
+    /// first.fill_bytes(&mut x, 7)?;
+    /// second.wait_for(&first)?;
+    /// assert_eq!(second.download(&x)?, [7, 7]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Driver`]; [`Error::Capture`] if one of the streams is being captured and the
+    /// other is not in the same capture.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        let what = || "the stream to wait for".to_string();
+        other.device.expect(&self.device, what)?;
+        self.expect_same_capture(other)?;
+        match (self.gpu(), other.queue()) {
+            (Some((gpu, stream)), Queue::Gpu(others)) => {
+                let mark =
+                    GpuEvent::new(&self.device, gpu, CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
+                mark.record(others.cu_stream())?;
+                mark.precede(stream)
+            }
+            (None, Queue::Cpu(others)) => {
+                others.wait();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an error unless both streams are part of the same capture, or neither is part of one.
+    fn expect_same_capture(&self, other: &Stream) -> Result<()> {
+        let same = match (&self.capture, &other.capture) {
+            (Some(capture), Some(others)) => Weak::ptr_eq(capture, others),
+            (None, None) => !self.is_capturing()? && !other.is_capturing()?,
+            _ => false,
+        };
+        match same {
+            true => Ok(()),
+            false => Err(Error::Capture {
+                found: "a stream of a capture and a stream outside of it were to be ordered".into(),
+                fix: "use `Stream::fork` for a second stream of a capture, or order the streams before the capture",
+            }),
+        }
+    }
+
+    /// The value of type `V` that the stream keeps: a cache of a library that uses the stream, say. The first call
+    /// makes it by [`Default`]. It is dropped with the stream.
+    ///
+    /// With a type that is private to your crate, no other crate gets your value.
     ///
     /// ```
     /// use std::sync::Mutex;
@@ -230,17 +260,16 @@ impl Stream {
     ///
     /// let stream = cutlet_host::Device::auto().stream()?;
     /// stream.kept::<Names>().0.lock().unwrap().push("scale".to_string());
-    /// assert_eq!(*stream.clone().kept::<Names>().0.lock().unwrap(), ["scale"]);
+    /// assert_eq!(*stream.kept::<Names>().0.lock().unwrap(), ["scale"]);
     /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn kept<V: Default + Send + Sync + 'static>(&self) -> Arc<V> {
-        self.inner.kept.value()
+        self.kept.value()
     }
 
-    /// Words in device memory that the stream and its clones keep. The first call with a key uploads the
-    /// words of `make`. Later calls return the same memory, as kernels left it. `None` if `make` returns
-    /// `None`.
+    /// Words in device memory that the stream keeps. The first call with a key uploads the words of `make`. Later calls
+    /// return the same memory, as kernels left it. `None` if `make` returns `None`.
     ///
     /// `make` may use the stream, and this function, too. If several calls with a key make words at the same
     /// time, all of them return the words of the first that ends.
@@ -249,10 +278,9 @@ impl Stream {
     /// crate gets your words.
     ///
     /// Launches of a stream run one after the other, so each can rely on the words that the previous one
-    /// left. During a [`capture`](Self::capture) the words belong to the graph, whose replays also run one
+    /// left. The words of a [capture](Device::capture)'s stream belong to the graph, whose replays also run one
     /// after the other. The result is `None` where this order is not certain: for a stream that this crate
-    /// did not make, as its handle may be in several streams, and during a capture on a GPU that
-    /// [`capture`](Self::capture) did not begin on this stream.
+    /// did not make, as its handle may be in several streams, and during a capture of another library.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -275,96 +303,51 @@ impl Stream {
         key: Key,
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        let of_graph;
-        let memory = match self.is_capturing()? {
-            false => self.memory().map(StreamMemory::words),
-            true => {
-                of_graph = self.ordered_graph_memory();
-                of_graph.as_deref().map(GraphMemory::words)
-            }
-        };
-        let Some(memory) = memory else {
+        let Some(words) = self.memory.words() else {
             return Ok(None);
         };
-        memory.words(key, || match make()? {
+        if self.capture.is_none() && self.is_capturing()? {
+            return Ok(None);
+        }
+        words.words(key, || match make()? {
             // In a stream of its own, as an upload waits, and a stream cannot be waited for during a capture.
-            Some(words) => self.device().stream()?.upload(&words).map(Some),
+            Some(words) => self.device.stream()?.upload(&words).map(Some),
             None => Ok(None),
         })
     }
 
-    /// The memory of the graph into which the stream is being captured; `None` outside a capture, and in one that
-    /// another library began.
-    pub(crate) fn graph_memory(&self) -> Option<Arc<GraphMemory>> {
-        match self.queue() {
-            Queue::Cpu(queue) => queue.graph_memory(),
-            Queue::Gpu(_) => lock(&self.inner.capture).as_ref()?.open(),
-        }
-    }
-
-    /// As [`graph_memory`](Self::graph_memory), if all work in the graph that uses it is certain to run in order. A
-    /// GPU's graph runs the work of streams that joined its capture at the same time.
-    fn ordered_graph_memory(&self) -> Option<Arc<GraphMemory>> {
-        match self.queue() {
-            Queue::Cpu(queue) => queue.graph_memory(),
-            Queue::Gpu(_) => {
-                self.memory()?;
-                let capture = lock(&self.inner.capture);
-                let own = capture.as_ref().filter(|it| it.began_here);
-                own?.open()
-            }
-        }
-    }
-
-    /// A GPU's stream is now part of the capture whose graph has this memory.
-    pub(crate) fn becomes_part_of(&self, memory: Weak<GraphMemory>, began_here: bool) {
-        *lock(&self.inner.capture) = Some(PartOf { memory, began_here });
-    }
-
-    /// Frees the scratch memory that the stream keeps and that is not in use.
-    pub(crate) fn free_idle_blocks(&self) {
-        self.inner.free_idle_blocks();
-    }
-
-    pub(crate) fn memory(&self) -> Option<&StreamMemory> {
-        self.inner.memory.as_ref()
+    pub(crate) fn memory(&self) -> &StreamMemory {
+        &self.memory
     }
 
     pub(crate) fn queue(&self) -> &Queue {
-        &self.inner.queue
+        &self.queue
+    }
+
+    /// The capture that the stream was made for; `None` for every other stream.
+    pub(crate) fn capture(&self) -> Option<&Weak<Capture>> {
+        self.capture.as_ref()
     }
 
     /// The GPU and the stream's handle; `None` on the CPU.
     pub(crate) fn gpu(&self) -> Option<(&Gpu, CUstream)> {
-        match (self.device().place(), self.queue()) {
+        match (self.device.place(), &self.queue) {
             (Place::Gpu(gpu), Queue::Gpu(stream)) => Some((gpu, stream.cu_stream())),
             _ => None,
         }
     }
 
-    /// While the guard is alive, the stream does not become part of a capture. On the CPU, the queue decides for each
-    /// piece of work.
-    pub(crate) fn joins_no_capture(&self) -> RwLockReadGuard<'_, ()> {
-        read(&self.inner.joining)
-    }
-
-    /// What makes the stream part of a capture holds this guard.
-    pub(crate) fn may_join_a_capture(&self) -> RwLockWriteGuard<'_, ()> {
-        write(&self.inner.joining)
-    }
-
-    /// The stream beside this stream of a GPU.
-    pub(crate) fn aside(&self, gpu: &Gpu) -> Result<&Aside> {
-        let aside = &self.inner.aside;
-        if let Some(made) = aside.get() {
-            return Ok(made);
+    /// Frees the scratch memory that the stream keeps and that is not in use, after the stream's work.
+    pub(crate) fn free_idle_blocks(&self) {
+        if let Queue::Gpu(stream) = &self.queue {
+            let idle = self.memory.take_all_idle();
+            if !idle.is_empty() && self.device.make_current().is_ok() {
+                for block in idle {
+                    // SAFETY: no scratch memory has the block, the stream is alive, and its context is current.
+                    unsafe { block.free(stream.cu_stream()) };
+                }
+            }
         }
-        let made = Aside::new(self.device(), gpu)?;
-        Ok(aside.get_or_init(|| made))
-    }
-
-    pub(crate) fn id(&self) -> StreamId {
-        self.inner.id
     }
 
     /// Returns an error if the stream is being captured into a graph.
@@ -375,17 +358,17 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the stream is being captured into a graph.
+    /// Whether work in the stream is recorded into a graph: in the stream of a [capture](Device::capture), and in a
+    /// stream that another library is capturing.
     ///
     /// # Errors
     /// [`Error::Driver`] if the query fails.
     pub fn is_capturing(&self) -> Result<bool> {
-        match self.queue() {
-            Queue::Cpu(queue) => Ok(queue.is_recording()),
-            // The driver's status changes before its call that ends the capture returns.
-            Queue::Gpu(_) if self.graph_memory().is_some() => Ok(true),
+        match &self.queue {
+            _ if self.capture.is_some() => Ok(true),
+            Queue::Cpu(_) => Ok(false),
             Queue::Gpu(stream) => {
-                self.device().make_current()?;
+                self.device.make_current()?;
                 let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
                 // SAFETY: the stream is alive, and the driver writes one status.
                 let code = unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &mut status) };
@@ -406,17 +389,14 @@ fn is_one_stream(handle: CUstream) -> Result<()> {
     }
 }
 
-/// Clones are equal, and so are streams with the same handle.
+/// A stream equals itself and streams with the same handle.
 impl PartialEq for Stream {
     fn eq(&self, other: &Stream) -> bool {
-        if Arc::ptr_eq(&self.inner, &other.inner) {
-            return true;
-        }
         match (self.queue(), other.queue()) {
             (Queue::Gpu(one), Queue::Gpu(another)) => {
-                one.cu_stream() == another.cu_stream() && self.device() == other.device()
+                one.cu_stream() == another.cu_stream() && self.device == other.device
             }
-            _ => false,
+            _ => ptr::eq(self, other),
         }
     }
 }
@@ -425,7 +405,7 @@ impl Eq for Stream {}
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream(on {})", self.device().name())
+        write!(f, "Stream(on {})", self.device.name())
     }
 }
 

@@ -1,10 +1,10 @@
 //! Streams and buffers of cudarc in calls of this crate. Needs a GPU.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cutlet_host::{Backend, Borrowed, BorrowedMut, Device, Error, Stream};
+use cutlet_host::{Backend, Borrowed, BorrowedMut, Device, Error, Event, PinnedBuffer, Stream};
 use cutlet_not_run::not_run;
 
 /// cudarc's context of GPU 0, if there is a GPU.
@@ -16,11 +16,18 @@ fn context() -> Option<Arc<CudaContext>> {
     Some(CudaContext::new(0).unwrap())
 }
 
+/// cudarc's own calls disturb cudarc's captures in other threads, so one test at a time uses cudarc.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn a_stream_of_cudarc_is_a_stream() -> Result<(), Box<dyn std::error::Error>> {
     let Some(context) = context() else {
         return Ok(());
     };
+    let _alone = alone();
     let theirs = context.new_stream()?;
     let ours = Stream::from_cudarc(&theirs)?;
     assert_eq!(ours.device(), &Device::gpu(0)?);
@@ -38,6 +45,7 @@ fn slices_of_cudarc_are_read_and_written() -> Result<(), Box<dyn std::error::Err
     let Some(context) = context() else {
         return Ok(());
     };
+    let _alone = alone();
     let theirs = context.new_stream()?;
     let mut slice = theirs.clone_htod(&[1.0f32, 2.0, 3.0])?;
     let ours = Stream::from_cudarc(&theirs)?;
@@ -65,6 +73,7 @@ fn slices_of_cudarc_are_used_in_their_own_stream() -> Result<(), Box<dyn std::er
     let Some(context) = context() else {
         return Ok(());
     };
+    let _alone = alone();
     let theirs = context.new_stream()?;
     let mut slice = theirs.clone_htod(&[1.0f32, 2.0, 3.0])?;
     let another = Device::gpu(0)?.stream()?;
@@ -108,29 +117,150 @@ fn a_capture_that_cudarc_began_is_noticed() -> Result<(), Box<dyn std::error::Er
     let Some(context) = context() else {
         return Ok(());
     };
+    let _alone = alone();
     let theirs = context.new_stream()?;
     let (ours, again) = (Stream::from_cudarc(&theirs)?, Stream::from_cudarc(&theirs)?);
     assert_eq!(ours, again);
     let mut x = ours.upload(&[1u32, 2, 3])?;
+    let mut y = ours.zeroed::<u32>(3)?;
     theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
     for stream in [&ours, &again] {
         let refused = stream.download(&x).unwrap_err();
         assert!(matches!(refused, Error::Capturing { .. }), "{refused}");
+        let refused = stream.fork().unwrap_err();
+        assert!(matches!(refused, Error::Capture { .. }), "{refused}");
+        assert_eq!(stream.filled::<u8>(3, 7)?.len(), 3);
     }
     let mut scratch = ours.scratch::<u32>(3)?;
     ours.copy(&x, scratch.view_mut())?;
-    again.copy(scratch.view(), &mut x)?;
-    let graph = theirs
-        .end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)?;
-    for refused in [
-        ours.download(scratch.view()).map(drop),
-        ours.fill_bytes(scratch.view_mut(), 0),
-    ] {
-        let refused = refused.unwrap_err();
-        assert!(matches!(refused, Error::Capture { .. }), "{refused}");
-    }
+    again.copy(scratch.view(), &mut y)?;
+    let address = scratch.view().address();
     drop(scratch);
+    // Later work of the capture may use the memory.
+    let mut scratch = ours.scratch::<u32>(3)?;
+    assert_eq!(scratch.view().address(), address);
+    let graph = theirs
+        .end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)?
+        .expect("the capture recorded two copies");
+    // It is memory as any other after the capture.
+    ours.fill_bytes(scratch.view_mut(), 1)?;
+    assert_eq!(ours.download(scratch.view())?, [0x0101_0101; 3]);
+    assert_eq!(ours.download(&y)?, [0; 3]);
+    ours.copy_from_host(&[4, 5, 6], &mut x)?;
+    graph.launch()?;
+    assert_eq!(ours.download(&y)?, [4, 5, 6]);
+    assert_eq!(ours.download(scratch.view())?, [4, 5, 6]);
     drop(graph);
-    assert_eq!(ours.download(&x)?, [1, 2, 3]);
+    assert_eq!(ours.download(scratch.view())?, [4, 5, 6]);
+    Ok(())
+}
+
+/// Scratch memory of a capture by cudarc is the graph's alone, as long as the graph lives.
+#[test]
+fn a_graph_of_cudarc_keeps_scratch_memory() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let _alone = alone();
+    const BYTES: usize = 1 << 20;
+    let theirs = context.new_stream()?;
+    let ours = Stream::from_cudarc(&theirs)?;
+    let x = ours.filled::<u8>(BYTES, 5)?;
+    let mut y = ours.zeroed::<u8>(BYTES)?;
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+    let mut scratch = ours.scratch::<u8>(BYTES)?;
+    let of_graph = scratch.view().address();
+    ours.copy(&x, scratch.view_mut())?;
+    ours.copy(scratch.view(), &mut y)?;
+    drop(scratch);
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let graph = theirs
+        .end_capture(flags)?
+        .expect("the capture recorded two copies");
+    drop(ours);
+    let another = Device::gpu(0)?.stream()?;
+    let others = (0..64).map(|_| another.filled::<u8>(BYTES, 9));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    assert!(
+        others
+            .iter()
+            .all(|other| other.view().address() != of_graph)
+    );
+    graph.launch()?;
+    theirs.synchronize()?;
+    assert_eq!(another.download(&y)?, [5; BYTES]);
+    for other in &others {
+        assert_eq!(another.download(other)?, [9; BYTES]);
+    }
+    Ok(())
+}
+
+/// In CUDA's global mode, a capture forbids all threads many calls. This crate's calls are none of them, and they leave
+/// the capture alone.
+#[test]
+fn a_capture_of_cudarc_in_global_mode_forbids_nothing() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let _alone = alone();
+    let theirs = context.new_stream()?;
+    let captured = Stream::from_cudarc(&theirs)?;
+    let mut recorded = captured.filled::<u8>(100, 0xff)?;
+    let (device, stream) = (Device::gpu(0)?, Device::gpu(0)?.stream()?);
+    let x = stream.upload(&[7u32; 1000])?;
+    let (start, end) = (Event::new(&device)?, Event::new(&device)?);
+    type Call<'a> = (&'a str, &'a (dyn Fn() -> cutlet_host::Result<()> + Sync));
+    let calls: [Call; 8] = [
+        ("a stream", &|| device.stream().map(drop)),
+        ("an upload", &|| stream.upload(&[7u32; 1000]).map(drop)),
+        ("a download", &|| stream.download(&x).map(drop)),
+        ("page-locked memory", &|| {
+            PinnedBuffer::<u32>::zeroed(&device, 1000).map(drop)
+        }),
+        ("an event", &|| Event::new(&device).map(drop)),
+        ("the time between events", &|| {
+            start.record(&stream)?;
+            end.record(&stream)?;
+            end.synchronize()?;
+            end.elapsed_since(&start).map(drop)
+        }),
+        ("scratch memory", &|| {
+            let mut scratch = stream.scratch::<u32>(1000)?;
+            stream.copy(&x, scratch.view_mut())?;
+            drop(scratch);
+            stream.synchronize()
+        }),
+        ("another capture", &|| {
+            let mut y = stream.zeroed::<u32>(1000)?;
+            let graph = device.capture(|stream| {
+                let mut scratch = stream.scratch::<u32>(1000)?;
+                stream.copy(&x, scratch.view_mut())?;
+                stream.copy(scratch.view(), &mut y)
+            })?;
+            // SAFETY: the buffers live past the download.
+            unsafe { graph.launch(&stream)? };
+            assert_eq!(stream.download(&y)?, [7; 1000]);
+            Ok(())
+        }),
+    ];
+    for (name, call) in calls {
+        for in_another_thread in [true, false] {
+            let of = |error: &dyn std::fmt::Display| format!("{name}: {error}");
+            theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL)?;
+            let result = match in_another_thread {
+                true => std::thread::scope(|scope| scope.spawn(call).join())
+                    .expect("a call returns errors and does not panic"),
+                false => call(),
+            };
+            let fill = captured.fill_bytes(&mut recorded, 0);
+            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+            let graph = theirs.end_capture(flags).map_err(|it| of(&it))?;
+            result.map_err(|it| of(&it))?;
+            fill.map_err(|it| of(&it))?;
+            captured.fill_bytes(&mut recorded, 0xff)?;
+            graph.expect("the capture recorded a fill").launch()?;
+            assert_eq!(captured.download(&recorded)?, [0; 100], "{name}");
+        }
+    }
     Ok(())
 }

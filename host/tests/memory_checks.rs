@@ -297,8 +297,9 @@ fn a_graph_checks_its_replays() -> Result<()> {
     let mut y = stream.zeroed::<f32>(8)?;
     let function = stream.device().load(&PTX, &shifted)?;
     // SAFETY: the CPU backend keeps the kernel within its buffers, which outlive the graph.
-    let graph =
-        unsafe { stream.capture(|stream| stream.launch(&function, 2, (0i64, 2i64, &x, &mut y)))? };
+    let graph = unsafe {
+        Device::cpu().capture(|stream| stream.launch(&function, 2, (0i64, 2i64, &x, &mut y)))?
+    };
     // SAFETY: as above.
     let result = unsafe { graph.launch(&stream) };
     says(result, &[CHOSEN, "element 8 of argument 4"]);
@@ -312,7 +313,7 @@ fn a_replay_with_a_buffer_that_was_freed_is_an_error() -> Result<()> {
     let mut y = stream.zeroed::<f32>(8)?;
     let function = stream.device().load(&PTX, &shifted)?;
     // SAFETY: the CPU backend keeps the kernel within its buffers.
-    let graph = stream
+    let graph = Device::cpu()
         .capture(|stream| unsafe { stream.launch(&function, 2, (0i64, 0i64, &x, &mut y)) })?;
     // SAFETY: the buffers live.
     unsafe { graph.launch(&stream)? };

@@ -11,10 +11,8 @@ use cutlet_host::{
 
 /// Calls by each thread.
 const CALLS: usize = if cfg!(miri) { 3 } else { 20 };
-/// Captures by each thread.
-const CAPTURES: usize = if cfg!(miri) { 20 } else { 5000 };
-/// Copies beside another thread's captures.
-const COPIES: usize = if cfg!(miri) { 30 } else { 10_000 };
+/// Calls beside another thread's captures.
+const CALLS_BESIDE_CAPTURES: usize = if cfg!(miri) { 10 } else { 3000 };
 
 /// Threads may share and send all of these.
 const _: () = {
@@ -23,7 +21,7 @@ const _: () = {
     shared::<(
         Function<(u32,)>,
         Buffer<u32>,
-        Scratch<u32>,
+        Scratch<'_, u32>,
         PinnedBuffer<u32>,
     )>();
     shared::<(View<'_, u32>, ViewMut<'_, u32>)>();
@@ -51,153 +49,148 @@ fn in_threads<'a>(works: [&'a (dyn Fn() -> Result<()> + Sync); 2]) -> Result<()>
     })
 }
 
-/// Calls `work` again and again while another thread captures the stream.
-fn beside_captures(stream: &Stream, work: impl Fn() -> Result<(), String>) {
+/// Calls `work` again and again while another thread captures on the same device.
+fn beside_captures(device: &Device, work: impl Fn() -> Result<()>) -> Result<()> {
+    let stream = device.stream()?;
+    let x = stream.upload(&[1u8; 100])?;
+    let mut y = stream.zeroed::<u8>(100)?;
     let ends = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) {
-                let captured = stream.capture(|_| Ok::<_, Error>(()));
-                captured.expect("no other thread captures");
-            }
-        });
-        let result = (0..COPIES).try_for_each(|_| work());
-        ends.store(true, Ordering::Relaxed);
-        assert_eq!(result, Ok(()));
-    });
-}
-
-/// The result of a call that a capture may refuse; `None` if it did.
-fn unless_captured<T>(result: Result<T>) -> Result<Option<T>, String> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::Capturing { .. }) => Ok(None),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-#[test]
-fn a_capture_that_does_not_begin_leaves_another_threads_capture_alone() -> Result<()> {
-    let stream = Device::cpu().stream()?;
-    let address = |stream: &Stream| {
-        let words = stream.resident("words", || Ok(Some(vec![0])))?;
-        Ok::<_, Error>(words.expect("the stream is our own").view().address())
-    };
-    let own = address(&stream)?;
-    let capture = || {
-        let mut captured = 0;
-        while captured < CAPTURES {
-            let graph = stream.capture(|stream| {
-                let of_graph = address(stream)?;
-                assert_ne!(of_graph, own);
-                thread::yield_now();
-                assert_eq!(address(stream)?, of_graph);
-                Ok(())
-            });
-            match graph {
-                Ok(_) => captured += 1,
-                // The other thread's capture is not over.
-                Err(Error::Capturing { .. }) => {}
-                Err(error) => return Err(error),
+    let mut capture = || -> Result<()> {
+        loop {
+            let graph = device.capture(|stream| {
+                let mut scratch = stream.scratch::<u8>(100)?;
+                stream.copy(&x, scratch.view_mut())?;
+                stream.copy(scratch.view(), &mut y)
+            })?;
+            // SAFETY: the graph keeps its scratch memory, and the buffers live past the wait.
+            unsafe { graph.launch(&stream)? };
+            stream.synchronize()?;
+            if ends.load(Ordering::Relaxed) {
+                return Ok(());
             }
         }
-        Ok(())
     };
     thread::scope(|scope| {
-        let other = scope.spawn(capture);
-        capture()?;
-        other
+        let captures = scope.spawn(&mut capture);
+        let result = (0..CALLS_BESIDE_CAPTURES).try_for_each(|_| work());
+        ends.store(true, Ordering::Relaxed);
+        captures
             .join()
-            .expect("a thread returns errors and does not panic")
-    })
+            .expect("a thread returns errors and does not panic")?;
+        result
+    })?;
+    assert_eq!(stream.download(&y)?, [1; 100]);
+    Ok(())
 }
 
 #[test]
-fn a_copy_that_waits_is_not_captured_by_another_thread() -> Result<()> {
+fn captures_in_two_threads_do_not_meet() -> Result<()> {
+    for device in devices() {
+        let address = |stream: &Stream| {
+            let words = stream.resident("words", || Ok(Some(vec![0])))?;
+            Ok::<_, Error>(words.expect("the stream is our own").view().address())
+        };
+        let capture = || {
+            let graph = device.capture(|stream| {
+                let of_graph = address(stream)?;
+                thread::yield_now();
+                assert_eq!(address(stream)?, of_graph);
+                assert!(stream.is_capturing()?);
+                Ok::<_, Error>(())
+            });
+            graph.map(drop)
+        };
+        in_threads([&capture, &capture])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_that_wait_run_beside_captures() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
         let buffer = stream.upload(&[7u32; 1000])?;
-        beside_captures(&stream, || {
-            let expect = |copy: &[u32]| match copy == [7; 1000] {
-                true => Ok(()),
-                false => Err(format!("{copy:?}")),
-            };
-            if let Some(copy) = unless_captured(stream.download(&buffer))? {
-                expect(&copy)?;
-            }
+        beside_captures(&device, || {
+            assert_eq!(stream.download(&buffer)?, [7; 1000]);
             let mut copy = [0; 1000];
-            if unless_captured(stream.copy_to_host(&buffer, &mut copy))?.is_some() {
-                expect(&copy)?;
-            }
-            let Some(uploaded) = unless_captured(stream.upload(&[7; 1000]))? else {
-                return Ok(());
-            };
-            match unless_captured(stream.download(&uploaded))? {
-                Some(copy) => expect(&copy),
-                None => Ok(()),
-            }
-        });
+            stream.copy_to_host(&buffer, &mut copy)?;
+            assert_eq!(copy, [7; 1000]);
+            let uploaded = stream.upload(&[8; 1000])?;
+            assert_eq!(stream.download(&uploaded)?, [8; 1000]);
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 #[test]
-fn a_wait_and_captures_in_another_thread_take_turns() -> Result<()> {
+fn waits_run_beside_captures() -> Result<()> {
     for device in devices() {
         let stream = device.stream()?;
-        beside_captures(&stream, || {
-            unless_captured(stream.synchronize()).map(|_| ())
-        });
+        let (start, end) = (Event::new(&device)?, Event::new(&device)?);
+        beside_captures(&device, || {
+            start.record(&stream)?;
+            end.record(&stream)?;
+            end.synchronize()?;
+            end.elapsed_since(&start)?;
+            stream.synchronize()
+        })?;
     }
     Ok(())
 }
 
 #[test]
-fn scratch_memory_is_readable_although_another_thread_captures() -> Result<()> {
+fn streams_buffers_and_page_locked_memory_come_and_go_beside_captures() -> Result<()> {
     for device in devices() {
-        let stream = device.stream()?;
-        beside_captures(&stream, || {
-            let error = |error: Error| error.to_string();
-            let mut scratch = stream.scratch::<u32>(1000).map_err(error)?;
-            stream.fill_bytes(scratch.view_mut(), 1).map_err(error)?;
-            match unless_captured(stream.download(scratch.view()))? {
-                Some(copy) if copy.len() != 1000 => Err(format!("{} elements", copy.len())),
-                _ => Ok(()),
-            }
-        });
-        // Nothing has gone wrong on the device.
-        stream.synchronize()?;
+        beside_captures(&device, || {
+            let stream = device.stream()?;
+            let mut pinned = PinnedBuffer::<u8>::zeroed(&device, 100)?;
+            let filled = stream.filled::<u8>(100, 3)?;
+            stream.copy_to_host(&filled, &mut pinned)?;
+            assert_eq!(pinned[..], [3; 100]);
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
-/// Each thread joins a capture of its own with a stream, and both threads use a third stream, its words and its events.
+#[test]
+fn scratch_memory_is_readable_beside_captures() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        beside_captures(&device, || {
+            let mut scratch = stream.scratch::<u32>(1000)?;
+            stream.fill_bytes(scratch.view_mut(), 1)?;
+            assert_eq!(stream.download(scratch.view())?, [0x0101_0101; 1000]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Each thread forks in a capture of its own, and both threads use one more stream, its words and its events.
 #[test]
 fn threads_share_streams_words_and_events() -> Result<()> {
     let device = Device::cpu();
     let (shared, mark) = (device.stream()?, Event::new(&device)?);
     let work = || {
-        let (stream, other) = (device.stream()?, device.stream()?);
-        let (fork, join) = (Event::new(&device)?, Event::new(&device)?);
+        let stream = device.stream()?;
         let x = stream.upload(&[1u32, 2, 3])?;
         let mut y = stream.zeroed::<u32>(3)?;
-        let graph = stream.capture(|stream| {
-            fork.record(stream)?;
-            other.wait(&fork)?;
-            let mut scratch = other.scratch::<u32>(3)?;
-            other.copy(&x, scratch.view_mut())?;
-            other.copy(scratch.view(), &mut y)?;
-            join.record(&other)?;
-            stream.wait(&join)
+        let graph = device.capture(|stream| {
+            let fork = stream.fork()?;
+            let mut scratch = fork.scratch::<u32>(3)?;
+            fork.copy(&x, scratch.view_mut())?;
+            fork.copy(scratch.view(), &mut y)
         })?;
         mark.record(&shared)?;
-        other.wait(&mark)?;
+        stream.wait(&mark)?;
         let words = shared.resident("words", || Ok(Some(vec![7, 8])))?;
         let words = words.expect("the stream is our own");
         assert_eq!(shared.download(&*words)?, [7, 8]);
         // SAFETY: the graph keeps its scratch memory, and the buffers live past the download.
         unsafe { graph.launch(&shared)? };
-        assert_eq!(stream.download(&y)?, [1, 2, 3]);
+        assert_eq!(shared.download(&y)?, [1, 2, 3]);
         Ok(())
     };
     in_threads([&work, &work])
@@ -208,7 +201,7 @@ fn replays_of_copies_in_two_threads_do_not_overlap() -> Result<()> {
     let streams = [Device::cpu().stream()?, Device::cpu().stream()?];
     let x = streams[0].upload(&[1u32; 100])?;
     let mut y = streams[0].zeroed::<u32>(100)?;
-    let graph = streams[0].capture(|stream| {
+    let graph = Device::cpu().capture(|stream| {
         let mut scratch = stream.scratch::<u32>(100)?;
         stream.fill_bytes(scratch.view_mut(), 0)?;
         stream.copy(&x, scratch.view_mut())?;

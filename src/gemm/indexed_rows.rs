@@ -3,15 +3,15 @@
 
 use std::ops::Range;
 
-use cutlet_host::{IntoView, Stream, View};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gemm::named_rows;
 
 use crate::Result;
 use crate::matrix::{addresses, in_stream, pointer, pointer_mut};
 use crate::rows::{Index, IndexView, Misses, OutOfRange};
 
-/// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like on a stream, and the report of
-/// indices that are no rows of their table.
+/// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like, and the report of indices that are
+/// no rows of their table.
 ///
 /// A product does not wait, and can be captured in a graph. [`check`](Self::check) waits, and reports bad indices. A
 /// graph also writes the report, so the `IndexedRows` must outlive the graph.
@@ -22,14 +22,14 @@ pub struct IndexedRows {
 }
 
 impl IndexedRows {
-    /// Prepares indices of products on this stream.
+    /// Prepares indices of products on this device.
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream) -> Result<Self> {
+    pub fn new(device: &Device) -> Result<Self> {
         let outcome = "its row counted as zeros, or was left out of the table";
         Ok(IndexedRows {
-            misses: Misses::new(stream, "gemm", outcome)?,
+            misses: Misses::new(device, "gemm", outcome)?,
             out_of_range: OutOfRange::Error,
         })
     }
@@ -63,14 +63,14 @@ impl IndexedRows {
         })
     }
 
-    /// Waits for the products, and reports an index that was not a row of its table. Of several such indices since the
+    /// Waits for the stream's products, and reports an index that was not a row of its table. Of several such indices since the
     /// last check, it reports one with the lowest row of a product.
     ///
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 }
 

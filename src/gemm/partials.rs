@@ -55,17 +55,17 @@ output! {
 
 /// Partial output: for each split, a row-major matrix that contains C's rows and columns.
 #[derive(Debug)]
-pub struct Partials<Acc: Accumulator> {
-    pub elements: Scratch<Acc>,
+pub struct Partials<'s, Acc: Accumulator> {
+    pub elements: Scratch<'s, Acc>,
     /// Rows and columns of a split. The columns are a multiple of 4.
     pub extent: [usize; 2],
     /// Splits.
     pub splits: u32,
 }
 
-impl<Acc: Accumulator> Partials<Acc> {
+impl<'s, Acc: Accumulator> Partials<'s, Acc> {
     /// Allocates memory for the partial output. Its elements are not initialised.
-    pub fn new(stream: &Stream, extent: [usize; 2], splits: u32) -> Result<Self> {
+    pub fn new(stream: &'s Stream, extent: [usize; 2], splits: u32) -> Result<Self> {
         Ok(Partials {
             elements: stream.scratch(extent[0] * extent[1] * splits as usize)?,
             extent,

@@ -1,7 +1,7 @@
 //! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{View, ViewMut};
+use cutlet_host::{Stream, View, ViewMut};
 use cutlet_kernels::gather::RowArgs;
 use cutlet_layout_core::Raster;
 
@@ -48,32 +48,33 @@ impl<T: DeviceData> RowOperation<'_, T> {
     /// Launches the kernel for this access to the rows.
     pub fn launch_for(
         self,
+        stream: &Stream,
         Access { unit, reach }: Access,
         kernels: &RowKernels,
         misses: &mut Misses,
     ) -> Result<()> {
         let tile = reach.tile();
         match (unit, reach) {
-            (_, Reach::Long16) => self.launch(kernels.long16, tile, misses),
-            (_, Reach::Medium16) => self.launch(kernels.medium16, tile, misses),
-            (_, Reach::Short16) => self.launch(kernels.short16, tile, misses),
-            (Unit::Words, Reach::Long) => self.launch(kernels.words[0], tile, misses),
-            (Unit::Words, Reach::Short) => self.launch(kernels.words[1], tile, misses),
-            (Unit::Halves, Reach::Long) => self.launch(kernels.halves[0], tile, misses),
-            (Unit::Halves, Reach::Short) => self.launch(kernels.halves[1], tile, misses),
-            (Unit::Bytes, Reach::Long) => self.launch(kernels.bytes[0], tile, misses),
-            (Unit::Bytes, Reach::Short) => self.launch(kernels.bytes[1], tile, misses),
+            (_, Reach::Long16) => self.launch(stream, kernels.long16, tile, misses),
+            (_, Reach::Medium16) => self.launch(stream, kernels.medium16, tile, misses),
+            (_, Reach::Short16) => self.launch(stream, kernels.short16, tile, misses),
+            (Unit::Words, Reach::Long) => self.launch(stream, kernels.words[0], tile, misses),
+            (Unit::Words, Reach::Short) => self.launch(stream, kernels.words[1], tile, misses),
+            (Unit::Halves, Reach::Long) => self.launch(stream, kernels.halves[0], tile, misses),
+            (Unit::Halves, Reach::Short) => self.launch(stream, kernels.halves[1], tile, misses),
+            (Unit::Bytes, Reach::Long) => self.launch(stream, kernels.bytes[0], tile, misses),
+            (Unit::Bytes, Reach::Short) => self.launch(stream, kernels.bytes[1], tile, misses),
         }
     }
 
     /// Launches a kernel whose blocks have this tile, in rows and units.
     pub fn launch<U: DeviceData>(
         self,
+        stream: &Stream,
         kernel: &'static RowKernel<U>,
         tile: [usize; 2],
         misses: &mut Misses,
     ) -> Result<()> {
-        let stream = misses.stream().clone();
         let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
         let columns = units(self.to.columns());
         let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;

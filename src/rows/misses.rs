@@ -1,6 +1,6 @@
 //! Misses: the first index of some operations that was not a row of its table.
 
-use cutlet_host::{Buffer, IntoView, Stream};
+use cutlet_host::{Buffer, Device, IntoView, Stream};
 
 use super::Index;
 use crate::{Error, Result};
@@ -8,7 +8,6 @@ use crate::{Error, Result};
 /// The report that kernels write when they meet an index that is no row of the table.
 #[derive(Debug)]
 pub(crate) struct Misses {
-    stream: Stream,
     operation: &'static str,
     /// What became of the row.
     outcome: &'static str,
@@ -17,43 +16,53 @@ pub(crate) struct Misses {
 }
 
 impl Misses {
-    /// No misses, of operations of this name.
+    /// No misses, of operations of this name in any stream.
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream, operation: &'static str, outcome: &'static str) -> Result<Self> {
+    pub fn new(device: &Device, operation: &'static str, outcome: &'static str) -> Result<Self> {
+        let stream = device.stream()?;
+        let misses = Misses::in_stream(&stream, operation, outcome)?;
+        // Nothing orders this stream and those of the operations.
+        stream.synchronize()?;
+        Ok(misses)
+    }
+
+    /// No misses, of operations of this name in this stream.
+    ///
+    /// # Errors
+    /// If the device is out of memory.
+    pub fn in_stream(
+        stream: &Stream,
+        operation: &'static str,
+        outcome: &'static str,
+    ) -> Result<Self> {
         Ok(Misses {
-            stream: stream.clone(),
             operation,
             outcome,
             first: stream.filled(1, 0xff)?,
         })
     }
 
-    /// The stream of the operations.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
-    /// Waits for the operations, and returns the position of a bad index since the last time.
+    /// Waits for the stream's operations, and returns the position of a bad index since the last time.
     ///
     /// # Errors
     /// If the device fails, or the stream is being captured.
-    pub fn take(&mut self) -> Result<Option<u64>> {
-        let position = self.stream.download(&self.first)?[0];
+    pub fn take(&mut self, stream: &Stream) -> Result<Option<u64>> {
+        let position = stream.download(&self.first)?[0];
         if position == u64::MAX {
             return Ok(None);
         }
-        self.stream.fill_bytes(&mut self.first, 0xff)?;
+        stream.fill_bytes(&mut self.first, 0xff)?;
         Ok(Some(position))
     }
 
-    /// Waits for the operations.
+    /// Waits for the stream's operations.
     ///
     /// # Errors
     /// [`Error::IndexMissed`] if there was a bad index since the last time.
-    pub fn check(&mut self) -> Result<()> {
-        match self.take()? {
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        match self.take(stream)? {
             None => Ok(()),
             Some(position) => Err(Error::IndexMissed {
                 operation: self.operation,
@@ -69,14 +78,15 @@ impl Misses {
     /// [`Error::IndexOutOfRange`] if there was a bad index.
     pub fn check_one<'a, X: Index>(
         &mut self,
+        stream: &Stream,
         indices: impl IntoView<'a, Element = X>,
         table_rows: usize,
     ) -> Result<()> {
-        let Some(position) = self.take()? else {
+        let Some(position) = self.take(stream)? else {
             return Ok(());
         };
         let at = position as usize;
-        let index = self.stream.download(indices.into_view().slice(at..=at)?)?;
+        let index = stream.download(indices.into_view().slice(at..=at)?)?;
         Err(Error::IndexOutOfRange {
             operation: self.operation,
             position,

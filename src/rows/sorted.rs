@@ -14,27 +14,27 @@ use crate::Result;
 /// With `n` indices of a table of `rows` rows, a digit of 9 bits at a time is sorted: `⌈log₂(rows + 1) / 9⌉` times
 /// three launches, which read and write 8 bytes for each index. The memory is scratch memory: 16 bytes for each index,
 /// and a count of 4 bytes for 8 of them.
-pub(crate) struct Sorted {
+pub(crate) struct Sorted<'s> {
     /// Rows of the table in increasing order. An index of no row is the number of rows, which comes last.
-    keys: Scratch<u32>,
+    keys: Scratch<'s, u32>,
     /// The position of each key.
-    order: Scratch<i32>,
+    order: Scratch<'s, i32>,
     len: usize,
 }
 
-impl Sorted {
+impl<'s> Sorted<'s> {
     /// Sorts some indices of a table with this many rows.
     ///
     /// # Errors
     /// If the device fails, or is out of memory.
     pub fn new(
+        stream: &'s Stream,
         indices: IndexView<'_>,
         len: usize,
         table_rows: usize,
         out_of_range: OutOfRange,
         misses: &mut Misses,
     ) -> Result<Self> {
-        let stream = misses.stream().clone();
         let (mut keys, mut order) = (stream.scratch(len)?, stream.scratch(len)?);
         let blocks = tiles::<Chunk>([1, len as i32])[1];
         let args = KeyArgs {
@@ -59,14 +59,14 @@ impl Sorted {
         let mut sorted = Sorted { keys, order, len };
         let mut shift = 0;
         while table_rows >> shift > 0 {
-            sorted.sort_digit(&stream, shift)?;
+            sorted.sort_digit(stream, shift)?;
             shift += DIGIT_BITS;
         }
         Ok(sorted)
     }
 
     /// Sorts by the digit from bit `shift` on.
-    fn sort_digit(&mut self, stream: &Stream, shift: u32) -> Result<()> {
+    fn sort_digit(&mut self, stream: &'s Stream, shift: u32) -> Result<()> {
         let args = SortArgs {
             keys: self.len as i32,
             shift,

@@ -1,7 +1,7 @@
 //! Scatter-add: rows that are added to what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
@@ -54,9 +54,9 @@ pub fn scatter_add<'i, T: AddElement, X: Index>(
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter-add that waits until it is done")?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
-    let mut plan = ScatterAdd::new(stream)?;
-    plan.enqueue(source, indices, table)?;
-    plan.misses.check_one(indices, table_rows)
+    let mut plan = ScatterAdd::with(Misses::in_stream(stream, NAMES.operation, OUTCOME)?);
+    plan.enqueue(stream, source, indices, table)?;
+    plan.misses.check_one(stream, indices, table_rows)
 }
 
 /// Scatter-adds that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -74,12 +74,20 @@ impl ScatterAdd {
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream) -> Result<Self> {
-        Ok(ScatterAdd {
-            misses: Misses::new(stream, NAMES.operation, "its row was left out")?,
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(ScatterAdd::with(Misses::new(
+            device,
+            NAMES.operation,
+            OUTCOME,
+        )?))
+    }
+
+    fn with(misses: Misses) -> Self {
+        ScatterAdd {
+            misses,
             out_of_range: OutOfRange::Error,
             in_order: false,
-        })
+        }
     }
 
     /// The same scatter-adds, in which an index that is no row of its table means something else than an error.
@@ -111,13 +119,14 @@ impl ScatterAdd {
     /// let source = stream.upload(&[1e8f32, 1.0, -1e8])?; // 3×1
     /// let indices = stream.upload(&[0i32, 0, 0])?;
     /// let mut table = stream.zeroed::<f32>(1)?;
-    /// let mut plan = ScatterAdd::new(&stream)?.in_order();
+    /// let mut plan = ScatterAdd::new(stream.device())?.in_order();
     /// plan.enqueue(
+    ///     &stream,
     ///     Matrix::row_major(&source, 3, 1)?,
     ///     &indices,
     ///     MatrixMut::row_major(&mut table, 1, 1)?,
     /// )?;
-    /// plan.check()?;
+    /// plan.check(&stream)?;
     /// assert_eq!(stream.download(&table)?, [(1e8 + 1.0) - 1e8]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
@@ -135,17 +144,18 @@ impl ScatterAdd {
     /// stream may be captured.
     pub fn enqueue<'i, T: AddElement, X: Index>(
         &mut self,
+        stream: &Stream,
         source: Matrix<'_, T>,
         indices: impl IntoView<'i, Element = X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
         let (indices, rows) = (indices.into_view(), source.rows());
-        NAMES.check(self.misses.stream(), &source, &indices, &table, rows)?;
+        NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());
         }
         if self.in_order {
-            return self.enqueue_in_order(source, IndexView::new(indices)?, table);
+            return self.enqueue_in_order(stream, source, IndexView::new(indices)?, table);
         }
         let reach = Reach::of_numbers(&source, &table);
         let operation = RowOperation {
@@ -158,20 +168,22 @@ impl ScatterAdd {
         };
         let (tile, misses) = (reach.set(), &mut self.misses);
         match reach.is_wide() {
-            true => operation.launch(T::wide(reach), tile, misses),
-            false => operation.launch(T::narrow(reach), tile, misses),
+            true => operation.launch(stream, T::wide(reach), tile, misses),
+            false => operation.launch(stream, T::narrow(reach), tile, misses),
         }
     }
 
     /// Sorts the indices, and adds the rows of each row of the table in order.
     fn enqueue_in_order<T: AddElement>(
         &mut self,
+        stream: &Stream,
         source: Matrix<'_, T>,
         indices: IndexView<'_>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
         let (rows, table_rows, columns) = (source.rows(), table.rows(), source.columns());
         let sorted = Sorted::new(
+            stream,
             indices,
             rows,
             table_rows,
@@ -188,7 +200,7 @@ impl ScatterAdd {
             piece_bits: piece_bits(columns * size_of::<T>()),
         };
         OrderedAdd {
-            stream: self.misses.stream(),
+            stream,
             kernels: T::ordered(owners),
             owners,
             source: source.view,
@@ -205,12 +217,15 @@ impl ScatterAdd {
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 }
 
 /// Names of the operands in errors.
+/// What became of the row of a bad index.
+const OUTCOME: &str = "its row was left out";
+
 const NAMES: Operands = Operands {
     operation: "scatter_add",
     from: "the source",

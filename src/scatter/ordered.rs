@@ -22,7 +22,7 @@ pub struct OrderedAdd<'a, T: DeviceData> {
     pub kernels: OrderedKernels<T>,
     pub owners: Owners,
     pub source: View<'a, T>,
-    pub sorted: &'a Sorted,
+    pub sorted: &'a Sorted<'a>,
     pub table: ViewMut<'a, T>,
     pub args: OrderedAddArgs,
 }

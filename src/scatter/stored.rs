@@ -1,7 +1,7 @@
 //! Scatter of rows that replace what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream};
 use cutlet_kernels::gather::scatter::{
     scatter_long1, scatter_long2, scatter_long4, scatter_long16, scatter_medium16, scatter_short1,
     scatter_short2, scatter_short4, scatter_short16,
@@ -51,9 +51,9 @@ pub fn scatter<'i, T: DeviceData, X: Index>(
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter that waits until it is done")?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
-    let mut plan = Scatter::new(stream)?;
-    plan.enqueue(source, indices, table)?;
-    plan.misses.check_one(indices, table_rows)
+    let mut plan = Scatter::with(Misses::in_stream(stream, "scatter", OUTCOME)?);
+    plan.enqueue(stream, source, indices, table)?;
+    plan.misses.check_one(stream, indices, table_rows)
 }
 
 /// Scatters that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -67,13 +67,14 @@ pub fn scatter<'i, T: DeviceData, X: Index>(
 /// let source = stream.upload(&[1u16, 2, 3])?; // 3×1
 /// let indices = stream.upload(&[1i64, -1, 0])?;
 /// let mut table = stream.zeroed::<u16>(2)?;
-/// let mut plan = Scatter::new(&stream)?.out_of_range(OutOfRange::Skip);
+/// let mut plan = Scatter::new(stream.device())?.out_of_range(OutOfRange::Skip);
 /// plan.enqueue(
+///     &stream,
 ///     Matrix::row_major(&source, 3, 1)?,
 ///     &indices,
 ///     MatrixMut::row_major(&mut table, 2, 1)?,
 /// )?;
-/// plan.check()?;
+/// plan.check(&stream)?;
 /// assert_eq!(stream.download(&table)?, [3, 1]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
@@ -88,11 +89,15 @@ impl Scatter {
     ///
     /// # Errors
     /// If the device is out of memory.
-    pub fn new(stream: &Stream) -> Result<Self> {
-        Ok(Scatter {
-            misses: Misses::new(stream, "scatter", "its row was left out")?,
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Scatter::with(Misses::new(device, "scatter", OUTCOME)?))
+    }
+
+    fn with(misses: Misses) -> Self {
+        Scatter {
+            misses,
             out_of_range: OutOfRange::Error,
-        })
+        }
     }
 
     /// The same scatters, in which an index that is no row of its table means something else than an error.
@@ -110,12 +115,13 @@ impl Scatter {
     /// may be captured.
     pub fn enqueue<'i, T: DeviceData, X: Index>(
         &mut self,
+        stream: &Stream,
         source: Matrix<'_, T>,
         indices: impl IntoView<'i, Element = X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
         let (indices, rows) = (indices.into_view(), source.rows());
-        NAMES.check(self.misses.stream(), &source, &indices, &table, rows)?;
+        NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());
         }
@@ -128,7 +134,7 @@ impl Scatter {
             rows,
             out_of_range: self.out_of_range,
         };
-        operation.launch_for(access, &KERNELS, &mut self.misses)
+        operation.launch_for(stream, access, &KERNELS, &mut self.misses)
     }
 
     /// Waits for the enqueued scatters, and reports an index that was not a row of its table. Of several such indices
@@ -137,12 +143,15 @@ impl Scatter {
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
     /// captured.
-    pub fn check(&mut self) -> Result<()> {
-        self.misses.check()
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.misses.check(stream)
     }
 }
 
 /// Names of the operands in errors.
+/// What became of the row of a bad index.
+const OUTCOME: &str = "its row was left out";
+
 const NAMES: Operands = Operands {
     operation: "scatter",
     from: "the source",

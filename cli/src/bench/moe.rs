@@ -127,6 +127,7 @@ fn time(
     layer.enqueue(&setting.stream, steps)?;
     let graph = setting
         .stream
+        .device()
         .capture(|stream| (0..GRAPH_RUNS).try_for_each(|_| layer.enqueue(stream, steps)))?;
     // SAFETY: the layer owns all memory, and lives until the last launch was waited for.
     let times = timer.time(rounds, |stream| Ok(unsafe { graph.launch(stream) }?))?;

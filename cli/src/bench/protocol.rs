@@ -144,8 +144,8 @@ pub struct Times {
 }
 
 /// Times problems on a stream.
-pub struct Timer {
-    stream: Stream,
+pub struct Timer<'a> {
+    stream: &'a Stream,
     stopwatch: Box<dyn Stopwatch>,
     plug: Option<Buffer<u8>>,
     /// The set of the next single launch.
@@ -201,13 +201,13 @@ struct Ready {
     runs: usize,
 }
 
-impl Timer {
+impl<'a> Timer<'a> {
     /// A timer for a setting's stream.
     ///
     /// # Errors
     /// If the device has too little memory.
-    pub fn new(setting: &Setting) -> Result<Timer> {
-        let stream = setting.stream.clone();
+    pub fn new(setting: &'a Setting) -> Result<Self> {
+        let stream = &setting.stream;
         let plug = match setting.on_gpu() {
             true => Some(stream.zeroed(PLUG_BYTES)?),
             false => None,
@@ -231,12 +231,12 @@ impl Timer {
         repetitions: usize,
         mut work: impl FnMut(&Stream) -> Result<()>,
     ) -> Result<Spread> {
-        work(&self.stream)?;
+        work(self.stream)?;
         let mut times = Vec::with_capacity(repetitions);
         for _ in 0..repetitions {
-            self.stopwatch.start(&self.stream)?;
-            work(&self.stream)?;
-            let elapsed = self.stopwatch.stop(&self.stream)?;
+            self.stopwatch.start(self.stream)?;
+            work(self.stream)?;
+            let elapsed = self.stopwatch.stop(self.stream)?;
             times.push(elapsed.as_secs_f64() * 1e6);
         }
         Ok(Spread::of(&times))
@@ -449,7 +449,7 @@ impl Timer {
     /// A graph of runs on one set after the other. Runs of a stream never overlap.
     fn record(&self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<Graph> {
         let sets = case.sets();
-        self.stream.capture(|stream| {
+        self.stream.device().capture(|stream| {
             (0..runs).try_for_each(|run| case.enqueue(stream, contestant, run % sets))
         })
     }
@@ -460,12 +460,12 @@ impl Timer {
             match &ready.graph {
                 // SAFETY: the case owns all memory of the runs. It outlives the samples, each of which waits for its
                 // end.
-                Some(graph) => unsafe { graph.launch(&self.stream)? },
+                Some(graph) => unsafe { graph.launch(self.stream)? },
                 None => {
                     for _ in 0..ready.runs {
                         let set = self.next_set % case.sets();
                         self.next_set = set + 1;
-                        case.enqueue(&self.stream, ready.contestant, set)?;
+                        case.enqueue(self.stream, ready.contestant, set)?;
                     }
                 }
             }
@@ -495,9 +495,9 @@ impl Timer {
 
     /// Microseconds a run, over some batches that begin at once.
     fn timed(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
-        self.stopwatch.start(&self.stream)?;
+        self.stopwatch.start(self.stream)?;
         self.batches(case, ready, batches)?;
-        let elapsed = self.stopwatch.stop(&self.stream)?;
+        let elapsed = self.stopwatch.stop(self.stream)?;
         self.last_sample = elapsed;
         Ok(elapsed.as_secs_f64() * 1e6 / (batches * ready.runs) as f64)
     }
@@ -620,11 +620,14 @@ mod tests {
         }
     }
 
+    fn on_cpu() -> Setting {
+        Setting::new(&Device::cpu(), 1).unwrap()
+    }
+
     /// A timer and contestants, each with its role and times.
-    fn noted(contestants: &[(Role, &[u64])]) -> (Timer, Noted) {
-        let setting = Setting::new(&Device::cpu(), 1).unwrap();
+    fn noted<'a>(setting: &'a Setting, contestants: &[(Role, &[u64])]) -> (Timer<'a>, Noted) {
         let clock = Clock::default();
-        let mut timer = Timer::new(&setting).unwrap();
+        let mut timer = Timer::new(setting).unwrap();
         timer.stopwatch = Box::new(ByClock {
             clock: clock.clone(),
             start: Duration::ZERO,
@@ -659,7 +662,9 @@ mod tests {
 
     #[test]
     fn contestants_take_turns_in_an_order_and_its_reverse() {
-        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[2]), (Role::Baseline, &[3])]);
+        let setting = on_cpu();
+        let (mut timer, mut case) =
+            noted(&setting, &[(Role::Cutlet, &[2]), (Role::Baseline, &[3])]);
         let protocol = Protocol {
             rounds: 5,
             sample_runs: 1,
@@ -682,7 +687,8 @@ mod tests {
 
     #[test]
     fn the_first_sample_rests_after_all_of_the_work_before() {
-        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(&setting, &[(Role::Cutlet, &[1])]);
         let ready = [Ready {
             contestant: 0,
             graph: None,
@@ -696,7 +702,8 @@ mod tests {
     #[test]
     fn outputs_are_computed_again_as_they_were_timed_and_by_nothing_else() {
         for (graph_runs, before) in [(None, 0), (Some(6), 6)] {
-            let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+            let setting = on_cpu();
+            let (mut timer, mut case) = noted(&setting, &[(Role::Cutlet, &[1])]);
             let times = Times {
                 contestant: 0,
                 rounds: Vec::new(),
@@ -716,40 +723,53 @@ mod tests {
     #[test]
     fn the_fastest_of_a_role_are_finalists() {
         // The look is the median of the three runs after the first.
-        let (mut timer, mut case) = noted(&[
-            (Role::Cutlet, &[1]),
-            (Role::Aside, &[1]),
-            (Role::Baseline, &[1, 5, 14]),
-            (Role::Baseline, &[1, 13]),
-            (Role::Baseline, &[1, 12, 40, 12]),
-            (Role::Baseline, &[1, 50, 11]),
-            (Role::Baseline, &[1, 10]),
-            (Role::Baseline, &[1, 30]),
-        ]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(
+            &setting,
+            &[
+                (Role::Cutlet, &[1]),
+                (Role::Aside, &[1]),
+                (Role::Baseline, &[1, 5, 14]),
+                (Role::Baseline, &[1, 13]),
+                (Role::Baseline, &[1, 12, 40, 12]),
+                (Role::Baseline, &[1, 50, 11]),
+                (Role::Baseline, &[1, 10]),
+                (Role::Baseline, &[1, 30]),
+            ],
+        );
         let finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [6, 5, 4, 3]);
-        let (mut timer, mut case) = noted(&[
-            (Role::Baseline, &[10]),
-            (Role::Baseline, &[14]),
-            (Role::Baseline, &[12]),
-        ]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(
+            &setting,
+            &[
+                (Role::Baseline, &[10]),
+                (Role::Baseline, &[14]),
+                (Role::Baseline, &[12]),
+            ],
+        );
         let finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [0, 2]);
         // The second contestant is timed, however slow it seems.
-        let (mut timer, mut case) = noted(&[
-            (Role::Baseline, &[10]),
-            (Role::Baseline, &[40]),
-            (Role::Baseline, &[30]),
-        ]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(
+            &setting,
+            &[
+                (Role::Baseline, &[10]),
+                (Role::Baseline, &[40]),
+                (Role::Baseline, &[30]),
+            ],
+        );
         let finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
         assert_eq!(finalists.numbers, [0, 2]);
-        let (mut timer, mut case) = noted(&[(Role::Cutlet, &[1])]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(&setting, &[(Role::Cutlet, &[1])]);
         let finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)
             .unwrap();
@@ -758,15 +778,19 @@ mod tests {
 
     #[test]
     fn who_is_wrong_takes_nobodys_place() {
-        let (mut timer, mut case) = noted(&[
-            (Role::Baseline, &[20]),
-            (Role::Baseline, &[10]),
-            (Role::Baseline, &[15]),
-            (Role::Baseline, &[16]),
-            (Role::Baseline, &[17]),
-            (Role::Baseline, &[18]),
-            (Role::Baseline, &[19]),
-        ]);
+        let setting = on_cpu();
+        let (mut timer, mut case) = noted(
+            &setting,
+            &[
+                (Role::Baseline, &[20]),
+                (Role::Baseline, &[10]),
+                (Role::Baseline, &[15]),
+                (Role::Baseline, &[16]),
+                (Role::Baseline, &[17]),
+                (Role::Baseline, &[18]),
+                (Role::Baseline, &[19]),
+            ],
+        );
         case.wrong = vec![1, 4];
         let mut finalists = timer
             .finalists(&mut case, Role::Baseline, CHOICE.finalists)

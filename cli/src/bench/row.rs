@@ -21,7 +21,7 @@ const COPIES: usize = 20;
 /// Everything that measuring a row needs.
 pub struct Bench<'a> {
     pub setting: &'a Setting,
-    pub timer: Timer,
+    pub timer: Timer<'a>,
     pub recorder: Recorder,
     pub protocol: Protocol,
     pub progress: ProgressBar,

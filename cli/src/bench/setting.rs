@@ -32,7 +32,7 @@ impl Setting {
     pub fn new(device: &Device, seed: u64) -> Result<Setting> {
         let stream = device.stream()?;
         Ok(Setting {
-            cublas: Cublas::new(&stream),
+            cublas: Cublas::new(stream.device()),
             stream,
             baselines_only: false,
             instances: Vec::new(),

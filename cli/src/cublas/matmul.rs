@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use cutlet_device::DeviceData;
 use cutlet_device::sm90::F8E4M3;
-use cutlet_host::{Buffer, View, ViewMut};
+use cutlet_host::{Buffer, Stream, View, ViewMut};
 use half::{bf16, f16};
 
 use super::problem::{ColumnMajor, Stored};
@@ -345,6 +345,7 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
     /// [`CublasError::Status`].
     pub fn run(
         &self,
+        stream: &Stream,
         pick: usize,
         a: View<'_, T>,
         b: View<'_, T>,
@@ -355,12 +356,18 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
             CublasError::BadProblem(format!("there are {count} algorithms, not {}", pick + 1))
         })?;
         let cublas = self.cublas;
-        cublas.expect(&[("A", a.device()), ("B", b.device()), ("C", c.device())])?;
+        cublas.expect(&[
+            ("the stream", stream.device()),
+            ("A", a.device()),
+            ("B", b.device()),
+            ("C", c.device()),
+        ])?;
         self.problem.column_major([a.len(), b.len(), c.len()])?;
         let (first, second) = if self.shape.swapped { (b, a) } else { (a, b) };
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let result = pointer(c.address());
         cublas.bind()?;
+        let raw_stream = stream.as_raw().ok_or(CublasError::NoGpu)?;
         // SAFETY: all handles are alive, the extents were checked against the buffers, and the factors are on the host
         // and have the type that the operation expects. The workspace has the size that is passed, and its uses are
         // ordered by the stream.
@@ -381,7 +388,7 @@ impl<T: Element, D: Element> Matmul<'_, T, D> {
                 &heuristic.algorithm,
                 pointer(cublas.workspace.view().address()),
                 WORKSPACE_BYTES,
-                cublas.raw_stream,
+                raw_stream,
             )
         };
         check("cublasLtMatmul", status)

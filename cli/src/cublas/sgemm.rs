@@ -1,6 +1,6 @@
 //! f32 GEMM through cuBLAS.
 
-use cutlet_host::{View, ViewMut};
+use cutlet_host::{Stream, View, ViewMut};
 
 use super::{Cublas, CublasError, Problem, check};
 
@@ -12,12 +12,18 @@ impl Cublas {
     /// stream's device, [`CublasError::Status`].
     pub fn sgemm(
         &self,
+        stream: &Stream,
         problem: &Problem,
         a: View<'_, f32>,
         b: View<'_, f32>,
         c: &mut ViewMut<'_, f32>,
     ) -> Result<(), CublasError> {
-        self.expect(&[("A", a.device()), ("B", b.device()), ("C", c.device())])?;
+        self.expect(&[
+            ("the stream", stream.device()),
+            ("A", a.device()),
+            ("B", b.device()),
+            ("C", c.device()),
+        ])?;
         if problem.batch != 1 {
             return Err(CublasError::BadProblem(format!(
                 "cublasSgemm computes one product, not {}",
@@ -29,6 +35,10 @@ impl Cublas {
         let int = |extent: usize| i32::try_from(extent).unwrap_or(i32::MAX);
         let (alpha, beta) = (problem.alpha as f32, problem.beta as f32);
         self.bind()?;
+        let raw_stream = stream.as_raw().ok_or(CublasError::NoGpu)?;
+        // SAFETY: handle and stream are alive and of the current device.
+        let status = unsafe { (self.library.set_stream)(self.handle, raw_stream) };
+        check("cublasSetStream", status)?;
         // SAFETY: the extents were checked against the buffers and against i32. The factors are on the host, where
         // cuBLAS expects them by default.
         let status = unsafe {

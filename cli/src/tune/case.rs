@@ -307,8 +307,8 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
         self.restore()?;
-        let stream = self.setting.stream.clone();
-        self.enqueue(&stream, contestant, 0)?;
+        let stream = &self.setting.stream;
+        self.enqueue(stream, contestant, 0)?;
         let name = self.contestants[contestant].name.clone();
         self.wrong(&name)
     }

@@ -532,11 +532,11 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
     }
 
     /// Partials for an oriented problem, and the arguments of the launch that writes them.
-    fn partials<D: DeviceData>(
+    fn partials<'s, D: DeviceData>(
         &self,
-        stream: &Stream,
+        stream: &'s Stream,
         problem: &Problem<'_, T, D>,
-    ) -> Result<(Partials<T::Factor>, MultistageArgs)> {
+    ) -> Result<(Partials<'s, T::Factor>, MultistageArgs)> {
         let (m, n, _) = problem.extents();
         let splits = self.candidate.splits as u32;
         let partials = Partials::new(stream, [m, n.next_multiple_of(4)], splits)?;

@@ -713,8 +713,9 @@ mod tests {
             multiply(&stream, instance, way, operands, beta, &mut on_c).unwrap();
             assert_eq!(stream.download(&on_c).unwrap(), expected, "{name}");
         }
-        let captured =
-            stream.capture(|stream| multiply(stream, instance, way, operands, beta, &mut on_c));
+        let captured = stream
+            .device()
+            .capture(|stream| multiply(stream, instance, way, operands, beta, &mut on_c));
         let graph = captured.unwrap();
         for _ in 0..2 {
             stream.copy_from_host(&old, &mut on_c).unwrap();

@@ -49,7 +49,7 @@ pub fn set_up<'a>(problem: &Problem, setting: &'a Setting) -> Result<SetUp<'a>> 
     let (gather, mut contestants) = match setting.baselines_only {
         true => (None, Vec::new()),
         false => (
-            Some(Gather::new(stream)?),
+            Some(Gather::new(stream.device())?),
             vec![contestant("cutlet", Role::Cutlet)],
         ),
     };
@@ -148,6 +148,7 @@ impl Case for GatherCase<'_> {
             Some(gather) if contestant == 0 => {
                 let (_, indices) = &self.indices[set];
                 Ok(gather.enqueue(
+                    stream,
                     Matrix::row_major(&self.table, self.table_rows, words)?,
                     indices,
                     MatrixMut::row_major(output, rows, words)?,
@@ -158,9 +159,9 @@ impl Case for GatherCase<'_> {
     }
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
-        let stream = self.setting.stream.clone();
+        let stream = &self.setting.stream;
         self.poison_set(0)?;
-        self.enqueue(&stream, contestant, 0)?;
+        self.enqueue(stream, contestant, 0)?;
         let check = match self.contestants[contestant].role {
             Role::Cutlet => self.compare(0)?,
             _ => {

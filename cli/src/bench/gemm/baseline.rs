@@ -104,9 +104,9 @@ impl<'a, T: Types> Baseline<'a, T> {
         match self {
             Baseline::CublasLt { same, aside } => match aside {
                 Some(aside) if pick >= same.algorithms() => {
-                    Ok(aside.run(pick - same.algorithms(), a, b, &mut c)?)
+                    Ok(aside.run(stream, pick - same.algorithms(), a, b, &mut c)?)
                 }
-                _ => Ok(same.run(pick, a, b, &mut c)?),
+                _ => Ok(same.run(stream, pick, a, b, &mut c)?),
             },
             Baseline::Plain(plain) => {
                 let (a, b) = (stream.download(a)?, stream.download(b)?);

@@ -224,8 +224,8 @@ impl<T: Types> GemmCase<'_, T> {
     }
 
     fn run(&mut self, contestant: usize, set: usize) -> Result<()> {
-        let stream = self.setting.stream.clone();
-        self.enqueue(&stream, contestant, set)
+        let stream = &self.setting.stream;
+        self.enqueue(stream, contestant, set)
     }
 
     /// What is wrong with an output of this deviation, if its relative distance may be at most `tolerance`.

@@ -140,7 +140,7 @@ impl Layer {
             logits: stream.zeroed(tokens * experts)?,
             choices: stream.zeroed(rows)?,
             shares: stream.zeroed(rows)?,
-            routed: MoeRows::new(stream, tokens, top_k, experts)?,
+            routed: MoeRows::new(stream.device(), tokens, top_k, experts)?,
             permuted: stream.zeroed(rows * width)?,
             inner: stream.zeroed(rows * inner)?,
             results: stream.zeroed(rows * width)?,
@@ -156,10 +156,10 @@ impl Layer {
         for step in steps {
             match step {
                 Step::Route => self.route(stream)?,
-                Step::Permute => self.permute()?,
+                Step::Permute => self.permute(stream)?,
                 Step::FirstProduct => self.first_product(stream)?,
                 Step::SecondProduct => self.second_product(stream)?,
-                Step::Unpermute => self.unpermute()?,
+                Step::Unpermute => self.unpermute(stream)?,
             }
         }
         Ok(())
@@ -188,12 +188,13 @@ impl Layer {
             MatrixMut::row_major(&mut self.choices, tokens, top)?,
             MatrixMut::row_major(&mut self.shares, tokens, top)?,
         )?;
-        Ok(self.routed.route(&self.choices)?)
+        Ok(self.routed.route(stream, &self.choices)?)
     }
 
-    fn permute(&mut self) -> Result<()> {
+    fn permute(&mut self, stream: &Stream) -> Result<()> {
         let (tokens, rows, width) = (self.shape.tokens, self.shape.rows(), self.shape.width);
         Ok(self.routed.permute(
+            stream,
             Matrix::row_major(&self.tokens, tokens, width)?,
             MatrixMut::row_major(&mut self.permuted, rows, width)?,
         )?)
@@ -236,9 +237,10 @@ impl Layer {
         )?)
     }
 
-    fn unpermute(&mut self) -> Result<()> {
+    fn unpermute(&mut self, stream: &Stream) -> Result<()> {
         let (tokens, rows, width) = (self.shape.tokens, self.shape.rows(), self.shape.width);
         Ok(self.routed.unpermute(
+            stream,
             Matrix::row_major(&self.results, rows, width)?,
             &self.shares,
             MatrixMut::row_major(&mut self.sums, tokens, width)?,

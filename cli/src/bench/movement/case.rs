@@ -163,23 +163,26 @@ impl<'a, T: Element> MovementCase<'a, T> {
         match &mut self.plan {
             None => {}
             Some(Plan::Scatter(plan)) => plan.enqueue(
+                stream,
                 Matrix::row_major(source, rows, columns)?,
                 indices,
                 MatrixMut::row_major(target, table_rows, columns)?,
             )?,
             Some(Plan::Add(plan)) => plan.enqueue(
+                stream,
                 Matrix::row_major(source, rows, columns)?,
                 indices,
                 MatrixMut::row_major(target, table_rows, columns)?,
             )?,
             Some(Plan::Bag(plan)) => plan.enqueue(
+                stream,
                 Matrix::row_major(source, table_rows, columns)?,
                 indices,
                 Bags::of_len(self.problem.group),
                 MatrixMut::row_major(target, groups, columns)?,
             )?,
             Some(Plan::Take(plan)) => {
-                plan.enqueue(source, &[table_rows, columns], 0, indices, target)?;
+                plan.enqueue(stream, source, &[table_rows, columns], 0, indices, target)?;
             }
             Some(Plan::Permute(layouts)) => {
                 permute(stream, source, &layouts[0], target, &layouts[1])?;
@@ -189,8 +192,9 @@ impl<'a, T: Element> MovementCase<'a, T> {
                 weights,
             }) => {
                 let between = self.between.1.range(set);
-                plan.route(indices)?;
+                plan.route(stream, indices)?;
                 plan.permute(
+                    stream,
                     Matrix::row_major(source, groups, columns)?,
                     MatrixMut::row_major(
                         self.between.0.slice_mut(between.clone())?,
@@ -199,6 +203,7 @@ impl<'a, T: Element> MovementCase<'a, T> {
                     )?,
                 )?;
                 plan.unpermute(
+                    stream,
                     Matrix::row_major(self.between.0.slice(between)?, rows, columns)?,
                     &*weights,
                     MatrixMut::row_major(target, groups, columns)?,
@@ -268,11 +273,11 @@ impl Plan {
                 .expect("a shape and strides in the notation of layouts")
         };
         Ok(match problem.operation {
-            Operation::Scatter => Plan::Scatter(Scatter::new(stream)?),
-            Operation::ScatterAdd => Plan::Add(ScatterAdd::new(stream)?),
-            Operation::ScatterAddInOrder => Plan::Add(ScatterAdd::new(stream)?.in_order()),
-            Operation::EmbeddingBag => Plan::Bag(EmbeddingBag::new(stream, Pooling::Sum)?),
-            Operation::TakeAlongDim => Plan::Take(TakeAlongDim::new(stream)?),
+            Operation::Scatter => Plan::Scatter(Scatter::new(stream.device())?),
+            Operation::ScatterAdd => Plan::Add(ScatterAdd::new(stream.device())?),
+            Operation::ScatterAddInOrder => Plan::Add(ScatterAdd::new(stream.device())?.in_order()),
+            Operation::EmbeddingBag => Plan::Bag(EmbeddingBag::new(stream.device(), Pooling::Sum)?),
+            Operation::TakeAlongDim => Plan::Take(TakeAlongDim::new(stream.device())?),
             Operation::Permute => {
                 Plan::Permute(Box::new([matrix([columns, 1]), matrix([1, rows])]))
             }
@@ -281,7 +286,12 @@ impl Plan {
                 // Each token's sum is the token.
                 let weights = vec![1.0 / top_k as f32; problem.rows];
                 Plan::Moe {
-                    rows: Box::new(MoeRows::new(stream, tokens, top_k, problem.table_rows)?),
+                    rows: Box::new(MoeRows::new(
+                        stream.device(),
+                        tokens,
+                        top_k,
+                        problem.table_rows,
+                    )?),
                     weights: stream.upload(&weights)?,
                 }
             }
@@ -310,9 +320,9 @@ impl<T: Element> Case for MovementCase<'_, T> {
     }
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
-        let stream = self.setting.stream.clone();
+        let stream = &self.setting.stream;
         self.poison_set(0)?;
-        self.enqueue(&stream, contestant, 0)?;
+        self.enqueue(stream, contestant, 0)?;
         Ok(match self.contestants[contestant].role {
             Role::Cutlet => self.compare(0)?.wrong,
             _ => None,

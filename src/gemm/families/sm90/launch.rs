@@ -321,11 +321,11 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
 
 impl<T: TensorMapElement> Prepared<T, Scale> {
     /// Writes partial output to scratch memory, for a second kernel.
-    pub fn launch_for_partials(
+    pub fn launch_for_partials<'s>(
         &self,
-        stream: &Stream,
+        stream: &'s Stream,
         operands: [Matrix<'_, T>; 2],
-    ) -> Result<Partials<f32>> {
+    ) -> Result<Partials<'s, f32>> {
         let Candidate {
             instance, splits, ..
         } = self.candidate;

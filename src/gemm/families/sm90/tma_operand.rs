@@ -25,7 +25,7 @@ pub enum TmaOperand<'a, T: DeviceData> {
     /// A copy with another leading dimension.
     Copied {
         /// The elements.
-        elements: Scratch<T>,
+        elements: Scratch<'a, T>,
         /// Their layout.
         extents: Extents,
     },
@@ -33,7 +33,7 @@ pub enum TmaOperand<'a, T: DeviceData> {
 
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
     /// The problem's A and B. One launch copies those that TMA cannot read.
-    pub fn both<D: DeviceData>(stream: &Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]>
+    pub fn both<D: DeviceData>(stream: &'a Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]>
     where
         T: Operand,
     {
@@ -66,7 +66,7 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
 
     /// The operand, or room for a copy that TMA can read, with the copy to make. A few zeros replace an operand without
     /// elements.
-    fn of(stream: &Stream, operand: Matrix<'a, T>, copying: &mut Repack) -> Result<Self> {
+    fn of(stream: &'a Stream, operand: Matrix<'a, T>, copying: &mut Repack) -> Result<Self> {
         if operand.rows() == 0 || operand.columns() == 0 {
             zeros(stream, operand.order())
         } else if operand.starts_runs_at(TMA_UNIT) {
@@ -100,7 +100,7 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
 }
 
 /// A run of zeros. TMA reads zeros out of bounds, too.
-fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'static, T>> {
+fn zeros<T: DeviceData>(stream: &Stream, order: Order) -> Result<TmaOperand<'_, T>> {
     let run = TMA_UNIT / size_of::<T>();
     let mut elements = stream.scratch(run)?;
     stream.fill_bytes(elements.view_mut(), 0)?;
@@ -137,11 +137,11 @@ const NOTHING: Repack = Repack {
 };
 
 /// Room for a copy of the operand, and in `copying` what the kernel needs to make it.
-fn room<T: DeviceData>(
-    stream: &Stream,
+fn room<'s, T: DeviceData>(
+    stream: &'s Stream,
     operand: &Matrix<'_, T>,
     copying: &mut Repack,
-) -> Result<TmaOperand<'static, T>> {
+) -> Result<TmaOperand<'s, T>> {
     const { assert!(size_of::<T>() == 2, "the kernel copies elements of 16 bits") };
     let (run, count) = operand.extents.run_and_count();
     let ld = distance(run * size_of::<T>()) / size_of::<T>();
