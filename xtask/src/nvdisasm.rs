@@ -13,6 +13,10 @@ use crate::{
 const WHEEL: Wheel = Wheel {
     // The oldest version there is. It reads the output of older assemblers.
     package: "nvidia-cuda-nvdisasm==13.2.51",
+    sha256: [
+        "5a7acf77c55d6d2911ed6155d4d5bc156ffadf9df7a68a89b0c1155f4b13688c",
+        "483c8f652c1ca006135584b4faf7ea1d2bafe4c40ec1c9ef57a04c6acfbdd57f",
+    ],
     program: "nvdisasm",
     instead: "CUTLET_NVDISASM",
 };

