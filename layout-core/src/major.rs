@@ -4,6 +4,7 @@ use crate::by_layout::multiply_by_layout;
 use crate::by_tiler::zipped_to_tiled;
 use crate::coalesce::filter_zeros;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri, twin};
+use crate::flat_modes::Knowledge;
 use crate::int_tuple::{TupleBuilder, mismatch};
 use crate::profile::CAPACITY;
 use crate::relations::weakly_congruent;
@@ -174,14 +175,19 @@ twin! {
     compact_row_major = try_compact_row_major(shape: &IntTuple, start: Int) -> IntTuple;
 
     /// Compact strides for a shape in a given order: the mode with the smallest number gets the
-    /// smallest strides, and equal numbers go from the left. Modes with dynamic numbers come last,
-    /// from the left, so that the order depends on static integers only.
+    /// smallest strides, and equal numbers go from the left.
+    ///
+    /// If static and dynamic numbers are mixed, the dynamic ones come last, from the left, whatever
+    /// their values are: this is CuTe's rule, where types alone decide. An order without any static
+    /// number would then say nothing, so its values decide.
     ///
     /// ```
     /// use cutlet_layout_core::{compact_order, shape};
     ///
     /// let strides = compact_order(&shape!((2, 2, 2, 2)), &shape!((0, 2, 3, 1)));
     /// assert_eq!(strides.to_string(), "(_1,_4,_8,_2)");
+    /// let strides = compact_order(&shape!((8, 64)), &(1, 0).into());
+    /// assert_eq!(strides.to_string(), "(_64,_1)");
     /// ```
     compact_order = try_compact_order(shape: &IntTuple, order: &IntTuple) -> IntTuple;
 
@@ -209,7 +215,7 @@ twin! {
     /// [`layout_like`] for a register fragment. Mode 0 holds the values of an atom: it is always
     /// column-major and fastest, and its strides of `_0` stay. The other modes are compact,
     /// including those of stride `_0`. A layout of one mode or of a dynamic shape becomes
-    /// column-major.
+    /// column-major. Dynamic strides order no modes, so that a fragment depends on types alone.
     ///
     /// ```
     /// use cutlet_layout_core::{fragment_like, layout};
@@ -246,6 +252,15 @@ pub const fn try_compact_order(
     shape: &IntTuple,
     order: &IntTuple,
 ) -> Result<IntTuple, LayoutError> {
+    compact_in_order(shape, order, deciding(order))
+}
+
+/// Compact strides in an order, of which only the deciding numbers are looked at.
+const fn compact_in_order(
+    shape: &IntTuple,
+    order: &IntTuple,
+    deciding: Knowledge,
+) -> Result<IntTuple, LayoutError> {
     if order.has_underscore() || shape.has_underscore() || !weakly_congruent(order, shape) {
         let why = "the order must have a number for each mode of the shape";
         return Err(mismatch(
@@ -280,7 +295,7 @@ pub const fn try_compact_order(
     let mut step = Int::ONE;
     let mut count = 0;
     while count < modes {
-        let next = next_in_order(order, &placed);
+        let next = next_in_order(order, deciding, &placed);
         placed[next] = true;
         let mut inner = step;
         let mut j = first_leaf[next];
@@ -321,24 +336,39 @@ const fn leaf_span(shape: &IntTuple, order: &IntTuple, i: usize, begin: usize) -
     }
 }
 
-/// The mode that gets the next strides: the one with the smallest static number, then those with
-/// dynamic numbers, from the left.
-const fn next_in_order(order: &IntTuple, placed: &[bool; CAPACITY]) -> usize {
+/// The numbers that decide an order: the static ones, but all if there is no static one.
+const fn deciding(order: &IntTuple) -> Knowledge {
+    let mut i = 0;
+    while i < order.num_leaves() {
+        if order.leaf(i).is_static() {
+            return Knowledge::Static;
+        }
+        i += 1;
+    }
+    Knowledge::Values
+}
+
+/// The mode that gets the next strides: the one with the smallest deciding number, then those with
+/// other numbers, from the left.
+const fn next_in_order(order: &IntTuple, deciding: Knowledge, placed: &[bool; CAPACITY]) -> usize {
     let mut best = CAPACITY;
     let mut i = 0;
     while i < order.num_leaves() {
-        if !placed[i] {
-            let this = order.leaf(i);
-            let before = best == CAPACITY
-                || (this.is_static()
-                    && (!order.leaf(best).is_static() || this.value() < order.leaf(best).value()));
-            if before {
-                best = i;
-            }
+        if !placed[i] && (best == CAPACITY || is_before(order.leaf(i), order.leaf(best), deciding))
+        {
+            best = i;
         }
         i += 1;
     }
     best
+}
+
+/// Whether a number's mode comes before that of another number, which is further left.
+const fn is_before(number: Int, left: Int, deciding: Knowledge) -> bool {
+    if matches!(deciding, Knowledge::Static) && !(number.is_static() && left.is_static()) {
+        return number.is_static() && !left.is_static();
+    }
+    number.value() < left.value()
 }
 
 /// [`ordered_layout`], or the reason why there is none.
@@ -372,7 +402,13 @@ pub const fn try_fragment_like(layout: &Layout) -> Result<Layout, LayoutError> {
     let stride = tri!(try_compact(&filtered.shape(), Int::ONE, true));
     let block = tri!(Layout::try_from_shape_stride(&values.shape(), &stride));
     let rest = layout.take(1, layout.rank());
-    let tiles = tri!(try_ordered_layout(&rest.shape(), &rest.stride()));
+    // Registers are laid out by types alone: dynamic strides order nothing.
+    let order = tri!(compact_in_order(
+        &rest.shape(),
+        &rest.stride(),
+        Knowledge::Static
+    ));
+    let tiles = tri!(Layout::try_from_shape_stride(&rest.shape(), &order));
     zipped_to_tiled(&tri!(multiply_by_layout(&block, &tiles)))
 }
 

@@ -113,6 +113,22 @@ fn compact_orders() {
         "((_60,_1),(_3,_12))"
     );
     assert_eq!(order("6", "_0"), "_1");
+    // Without a static number, the values decide.
+    assert_eq!(order("(8,64)", "(1,0)"), "(64,_1)");
+    assert_eq!(order("(_2,_3,_4)", "(2,0,0)"), "(_12,_1,_3)");
+    assert_eq!(
+        ordered_layout(&shape!((8, 64)), &(1, 0).into()).to_string(),
+        "(_8,_64):(_64,_1)"
+    );
+    assert_eq!(
+        layout_like(&"(8,64):(64,1)".parse().unwrap()).to_string(),
+        "(8,64):(64,_1)"
+    );
+    // Fragments are the exception: dynamic strides order nothing.
+    assert_eq!(
+        fragment_like(&"(_4,_8,_2):(1,64,8)".parse().unwrap()).to_string(),
+        "(_4,_8,_2):(_1,_4,_32)"
+    );
     assert!(try_compact_order(&shape!((2, 3)), &shape!((0, 1, 2))).is_err());
     assert_eq!(
         layout_like(&"(2,3,4,5):(_0,42,_1,_0)".parse().unwrap()).to_string(),

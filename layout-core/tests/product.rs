@@ -72,6 +72,8 @@ fn tiling_to_a_shape() {
     );
     let staged = tile_to_shape(&atom, &shape!((128, 64, 3)), &shape!((0, 1, 2)));
     assert_eq!(staged.to_string(), "(_128,_64,_3):(_64,_1,_8192)");
+    let dynamic = tile_to_shape(&atom, &shape!((128, 128)), &(1, 0).into());
+    assert_eq!(dynamic, by_rows, "a dynamic order says the same");
     assert!(try_tile_to_shape(&atom, &shape!((100, 64)), &shape!((0, 1))).is_err());
     assert!(try_tile_to_shape(&atom, &shape!(512), &shape!(0)).is_err());
 }
