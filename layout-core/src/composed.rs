@@ -121,14 +121,6 @@ impl<I> ComposedLayout<I> {
         self.outer.depth()
     }
 
-    /// The cosize of the outer layout, as in CuTe. The offset and the inner transform do not count.
-    ///
-    /// # Panics
-    /// If the outer layout's strides are in basis directions.
-    pub const fn cosize(&self) -> i64 {
-        self.outer.cosize()
-    }
-
     /// The index of a 1-D coordinate before the inner transform.
     #[track_caller]
     const fn before_inner(&self, c: i64) -> i64 {
@@ -154,6 +146,41 @@ impl<I: Transform> ComposedLayout<I> {
     pub fn call(&self, coord: &IntTuple) -> IntTuple {
         self.inner
             .transform(&or_panic(try_add(&self.offset, &self.outer.call(coord))))
+    }
+
+    /// The length of an array that holds the layout: 1 more than the greatest index, and longer by
+    /// as much as the least is below 0. CuTe gives the outer layout's cosize, which may be less: a
+    /// swizzle maps the last index elsewhere, and the offset moves all of them.
+    ///
+    /// This looks at every coordinate.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Swizzle, layout};
+    ///
+    /// let column = Swizzle::new(3, 0, 3).composition(&layout!(8:8));
+    /// assert_eq!((column.at(7), column.cosize(), column.outer().cosize()), (63, 64, 57));
+    /// ```
+    ///
+    /// # Panics
+    /// If the layout maps to coordinates, or as [`call`](Self::call).
+    pub fn cosize(&self) -> i64 {
+        let (mut least, mut greatest) = (0, 0);
+        for c in 0..self.size() {
+            match self.call(&IntTuple::from(c)).as_int() {
+                Some(index) if index.basis().is_none() => {
+                    least = index.value().min(least);
+                    greatest = index.value().max(greatest);
+                }
+                _ => panic!("cosize: the layout maps to coordinates, which have no indices"),
+            }
+        }
+        match greatest
+            .checked_sub(least)
+            .and_then(|span| span.checked_add(1))
+        {
+            Some(cosize) => cosize,
+            None => panic!("cosize: the number of indices does not fit 64 bits"),
+        }
     }
 }
 

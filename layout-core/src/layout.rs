@@ -194,11 +194,12 @@ impl Layout {
         size
     }
 
-    /// The index of the last coordinate plus one, `self(size - 1) + 1`: the length of an array that
-    /// holds a layout of positive strides.
+    /// The number of indices from the least to the greatest: the length of an array that holds the
+    /// layout. It is `self(size - 1) + 1` unless strides are negative, and as in CuTe a negative
+    /// stride counts as its absolute value: indices of `8:-1` go from -7 to 0, so its cosize is 8.
     ///
     /// # Panics
-    /// If strides are in basis directions: the last coordinate then has no index.
+    /// If strides are in basis directions, which have no indices, or the cosize does not fit 64 bits.
     pub const fn cosize(&self) -> i64 {
         self.cosize_int().value()
     }
@@ -206,21 +207,40 @@ impl Layout {
     /// The cosize, with its staticness.
     ///
     /// # Panics
-    /// If strides are in basis directions.
+    /// As [`cosize`](Self::cosize).
     pub const fn cosize_int(&self) -> Int {
         assert!(
             !self.has_basis(),
             "cosize: strides in basis directions have no last index"
         );
-        let mut last = 0;
+        // Indices fit 64 bits, but their number may not.
+        let mut cosize: u64 = 1;
         let mut is_static = true;
         let mut i = 0;
         while i < self.num_leaves() {
-            last += (self.shape[i].value() - 1) * self.stride[i].value();
+            let steps = (self.shape[i].value() - 1).unsigned_abs();
+            cosize += steps * self.stride[i].value().unsigned_abs();
             is_static = is_static && self.shape[i].is_static() && self.stride[i].is_static();
             i += 1;
         }
-        Int::dynamic(last + 1).with_static(is_static)
+        assert!(
+            cosize <= i64::MAX as u64,
+            "cosize: the number of indices does not fit 64 bits"
+        );
+        Int::dynamic(cosize as i64).with_static(is_static)
+    }
+
+    /// Whether some coordinate has an index below 0: a stride is negative where the extent is not 1.
+    /// Memory that holds the layout then begins before index 0.
+    pub const fn maps_below_zero(&self) -> bool {
+        let mut i = 0;
+        while i < self.num_leaves() {
+            if self.stride[i].value() < 0 && self.shape[i].value() > 1 {
+                return true;
+            }
+            i += 1;
+        }
+        false
     }
 
     /// The shape.

@@ -113,6 +113,12 @@ fn operations_on_the_outer_layout() {
         assert_eq!(found.to_string(), format!("Sw<2,0,3> o _0 o {expected}"));
     }
     assert_eq!((a.cosize(), a.depth()), (64, 2));
+    let offset = ComposedLayout::new(*a.inner(), shape!(5), layout!(4:-1));
+    let all: Vec<i64> = (0..4).map(|c| offset.at(c)).collect();
+    assert_eq!((all, offset.cosize()), (vec![5, 4, 3, 2], 6));
+    let table = |c: &IntTuple| IntTuple::from([7, 250, -3, 13][c.leaf(0).value() as usize]);
+    let gather = ComposedLayout::new(table, shape!(0), layout!(4:1));
+    assert_eq!(gather.cosize(), 254, "from -3 to 250");
     assert!(a.try_mode(2).is_err() && a.try_get(&[1, 2]).is_err());
     assert!(a.try_select(&[2]).is_err() && a.try_take(1, 3).is_err());
     let halves = Swizzle::new(3, 3, 3).composition(&layout!((8, 64):(64, 1)));

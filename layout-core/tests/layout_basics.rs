@@ -63,6 +63,24 @@ fn cosize_is_the_last_index_plus_one() {
 }
 
 #[test]
+fn a_cosize_covers_every_index() {
+    for (text, cosize) in [
+        ("8:-1", 8),
+        ("(4,2):(-1,4)", 8),
+        ("(4,3):(1,0)", 4),
+        ("1:-5", 1),
+        ("(2,2):(-3,-3)", 7),
+    ] {
+        let a = l(text);
+        let indices: Vec<i64> = (0..a.size()).map(|c| a.at(c)).collect();
+        let (least, greatest) = (indices.iter().min().unwrap(), indices.iter().max().unwrap());
+        assert_eq!(a.cosize(), greatest - least + 1, "{a}");
+        assert_eq!(a.cosize(), cosize, "{a}");
+        assert_eq!(a.maps_below_zero(), *least < 0, "{a}");
+    }
+}
+
+#[test]
 fn vector_and_matrix() {
     let vector = l("((4,2)):((2,1))");
     assert_eq!(vector.rank(), 1);

@@ -196,7 +196,7 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
     /// Bytes of the tile.
     pub const BYTES: u32 = {
         assert!(
-            L::LAYOUT.cosize() == L::LAYOUT.size(),
+            L::LAYOUT.cosize() == L::LAYOUT.size() && !L::LAYOUT.maps_below_zero(),
             "a tile in shared memory has no gaps"
         );
         (L::SIZE * size_of::<T>()) as u32

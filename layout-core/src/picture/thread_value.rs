@@ -115,7 +115,7 @@ const fn refused(layout: &Layout, tile: &IntTuple, why: &str) -> LayoutError {
 /// Whether a layout in basis directions stays inside a tile.
 const fn inside(layout: &Layout, tile: &IntTuple) -> bool {
     if !layout.has_basis() {
-        return true;
+        return !layout.maps_below_zero();
     }
     let mut direction = 0;
     while direction < 2 {

@@ -110,6 +110,10 @@ impl<S: Staging, N> StageRing<S, N> {
 
 /// Elements from a stage to the next: stages start at multiples of 1024 bytes, as swizzles need.
 pub(super) const fn stage_elements<S: Staging>() -> usize {
+    assert!(
+        !S::Layout::LAYOUT.maps_below_zero(),
+        "a stage begins with its layout's index 0"
+    );
     let elements = S::Layout::LAYOUT.cosize() as usize;
     elements.next_multiple_of(1024 / size_of::<S::Element>())
 }
