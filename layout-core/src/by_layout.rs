@@ -17,6 +17,16 @@ pub(crate) enum ByLayout {
 }
 
 impl ByLayout {
+    /// Whether a mode whose tiler is `_` is a first half as a whole. In a division it is: such a
+    /// mode is its own tile, so that mode 0 of a `zipped_divide` is the composition with the tiler.
+    /// In a product it is a second half, as in pycute.
+    pub(crate) const fn keeps_first(self) -> bool {
+        match self {
+            ByLayout::Compose | ByLayout::Divide => true,
+            ByLayout::Multiply => false,
+        }
+    }
+
     pub(crate) const fn apply(
         self,
         layout: &Layout,

@@ -60,7 +60,8 @@ const fn mode_kind(tiler: &Tiler, i: usize, tile: &mut LayoutBuilder) -> ModeKin
 }
 
 /// Applies the operation at each layout of the tiler. Gathers the first halves of the results in
-/// mode 0, and the second halves and the modes past the tiler in mode 1.
+/// mode 0, and the second halves and the modes past the tiler in mode 1. A mode whose tiler is `_`
+/// is one of the two halves as a whole, and the other half is `_1:_0`.
 pub(crate) const fn unzip(
     operation: ByLayout,
     layout: &Layout,
@@ -70,7 +71,10 @@ pub(crate) const fn unzip(
         return operation.apply(layout, tile);
     }
     if !tiler.is_tuple() {
-        return Layout::try_concat2(&Layout::UNIT, layout);
+        return match operation.keeps_first() {
+            true => Layout::try_concat2(layout, &Layout::UNIT),
+            false => Layout::try_concat2(&Layout::UNIT, layout),
+        };
     }
     tri!(check_rank(layout, tiler));
     let mut firsts = LayoutBuilder::new();
@@ -84,10 +88,15 @@ pub(crate) const fn unzip(
             ModeKind::Layout => operation.apply(&layout.mode(i), tile.written()),
             ModeKind::Tuple => unzip(operation, &layout.mode(i), &tiler.mode(i)),
             ModeKind::Underscore => {
-                if i < tiler.rank() {
-                    firsts.append(&Layout::UNIT);
+                if i < tiler.rank() && operation.keeps_first() {
+                    firsts.append_mode(layout, i);
+                    seconds.append(&Layout::UNIT);
+                } else {
+                    if i < tiler.rank() {
+                        firsts.append(&Layout::UNIT);
+                    }
+                    seconds.append_mode(layout, i);
                 }
-                seconds.append_mode(layout, i);
                 i += 1;
                 continue;
             }

@@ -22,8 +22,8 @@ twin! {
     logical_divide = try_logical_divide(layout: &Layout, tiler: &Tiler) -> Layout;
 
     /// [`logical_divide`] with the tiles gathered in one mode and the rests in another:
-    /// `((TileM,TileN), (RestM,RestN,L,…))`. A mode whose tiler is `_` becomes a rest, and its tile
-    /// is the single element `_1:_0`.
+    /// `((TileM,TileN), (RestM,RestN,L,…))`. A mode whose tiler is `_` is its own tile as a whole, and
+    /// its rest is `_1:_0`. So mode 0 is always the [`composition_by_mode`] with the tiler.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, tile, zipped_divide};

@@ -77,7 +77,7 @@ fn tilers_of_all_kinds() {
         |text: &str| zipped_divide(&a, &text.parse::<Tiler>().unwrap().to_static()).to_string();
     assert_eq!(
         zipped("<4,_>"),
-        "((_4,_1),(_2,(_4,_3),_5)):((_1,_0),(_4,(_8,_32),_96))"
+        "((_4,(_4,_3)),(_2,_1,_5)):((_1,(_8,_32)),(_4,_0,_96))"
     );
     assert_eq!(
         zipped("<4,<2,3>>"),
@@ -85,7 +85,7 @@ fn tilers_of_all_kinds() {
     );
     assert_eq!(
         zipped("<_,2:6>"),
-        "((_1,_2),(_8,_6,_5)):((_0,_48),(_1,_8,_96))"
+        "((_8,_2),(_1,_6,_5)):((_1,_48),(_0,_8,_96))"
     );
     assert_eq!(zipped("32"), "(_32,_15):(_1,_32)");
     assert_eq!(zipped("(4,2)"), zipped("<4:1,2:1>"));
@@ -205,9 +205,10 @@ proptest! {
     }
 }
 
-/// `_` keeps its mode. If tiles and rests are gathered, the mode becomes a rest whose tiles have
-/// one element, as in pycute. The C++ templates accept `_` in a `zipped_divide` only for modes of
-/// rank 2, and make the first half the tile.
+/// `_` keeps its mode. If tiles and rests are gathered, the mode is its own tile, because "it is
+/// always the case that `layout<0>(zipped_divide(a, b)) == composition(a, b)`", and a composition
+/// keeps the mode too. Pycute breaks this: there the mode is a rest whose tiles have one element.
+/// The C++ templates accept `_` only for modes of rank 2, and make the first half the tile.
 #[test]
 fn underscores_keep_modes() {
     let a = layout!((8, (4, 6)):(24, (6, 1)));
@@ -216,17 +217,45 @@ fn underscores_keep_modes() {
         (logical_divide(&a, &tiler), "(_8,(_4,_6)):(_24,(_6,_1))"),
         (
             zipped_divide(&a, &tiler),
-            "((_1,_4),(_8,_6)):((_0,_6),(_24,_1))",
+            "((_8,_4),(_1,_6)):((_24,_6),(_0,_1))",
         ),
-        (tiled_divide(&a, &tiler), "((_1,_4),_8,_6):((_0,_6),_24,_1)"),
-        (flat_divide(&a, &tiler), "(_1,_4,_8,_6):(_0,_6,_24,_1)"),
+        (tiled_divide(&a, &tiler), "((_8,_4),_1,_6):((_24,_6),_0,_1)"),
+        (flat_divide(&a, &tiler), "(_8,_4,_1,_6):(_24,_6,_0,_1)"),
         (composition_by_mode(&a, &tiler), "(_8,_4):(_24,_6)"),
         (
             zipped_divide(&a, &tile!(_)),
-            "(_1,(_8,(_4,_6))):(_0,(_24,(_6,_1)))",
+            "((_8,(_4,_6)),_1):((_24,(_6,_1)),_0)",
         ),
     ] {
         assert_eq!(found.to_string(), expected);
+    }
+}
+
+/// "layout<0>(zipped_divide(a, b)) == composition(a, b)", for tilers of all kinds.
+#[test]
+fn the_tile_of_a_zipped_divide_is_the_composition() {
+    let dynamic: Layout = "(8,(4,6),5):(24,(6,1),192)".parse().unwrap();
+    for a in [layout!((8, (4, 6), 5):(24, (6, 1), 192)), dynamic] {
+        for text in [
+            "_",
+            "<_>",
+            "<_,4>",
+            "<4,_>",
+            "<_,_,_>",
+            "<_,<_,3>>",
+            "<2:4,<_,3>,_>",
+            "<_,(2,3):(1,4)>",
+            "<<2>,_,5>",
+            "(4,_)",
+            "(_,8,_)",
+            "16:2",
+        ] {
+            let tiler: Tiler = text.parse().unwrap();
+            let tile = zipped_divide(&a, &tiler).mode(0);
+            let composed = composition_by_mode(&a, &tiler);
+            assert_eq!(tile.to_string(), composed.to_string(), "{a} by {text}");
+            assert_eq!(tiled_divide(&a, &tiler).mode(0), composed, "{a} by {text}");
+        }
     }
 }
 

@@ -39,6 +39,29 @@ fn normal(layout: &Layout) -> String {
     Layout::from_shape_stride(&layout.shape(), &stride).to_string()
 }
 
+/// The reference's division of which tiles and rests are gathered, with the modes whose tiler is `_`
+/// among the tiles. Pycute has them among the rests, and so breaks "it is always the case that
+/// `layout<0>(zipped_divide(a, b)) == composition(a, b)`".
+fn with_kept_modes_as_tiles(op: &str, tiler: &Value, out: &Value) -> Value {
+    let modes = tiler.as_array().map_or(&[][..], Vec::as_slice);
+    let mut out = out.clone();
+    for part in ["shape", "stride"] {
+        for kept in (0..modes.len()).filter(|&i| modes[i].is_null()) {
+            let (tile, rest) = match op {
+                "zipped_divide_by_mode" => (format!("/0/{kept}"), format!("/1/{kept}")),
+                "tiled_divide_by_mode" => (format!("/0/{kept}"), format!("/{}", 1 + kept)),
+                "flat_divide_by_mode" => (format!("/{kept}"), format!("/{}", modes.len() + kept)),
+                _ => continue,
+            };
+            let tuple = &mut out[part];
+            let moved = tuple.pointer_mut(&rest).expect("a rest").take();
+            let one = std::mem::replace(tuple.pointer_mut(&tile).expect("a tile"), moved);
+            *tuple.pointer_mut(&rest).expect("a rest") = one;
+        }
+    }
+    out
+}
+
 type Outcome = Result<(), String>;
 
 fn same(found: Result<Layout, LayoutError>, expected: &Value) -> Outcome {
@@ -295,7 +318,7 @@ fn check(row: &Value) -> Outcome {
             ensure(Value::from(table.clone()) == *out, format!("{table:?}"))
         }
         ("exact", _) => match layout_operation(op, input) {
-            Some(found) => same(found, out),
+            Some(found) => same(found, &with_kept_modes_as_tiles(op, &input["tiler"], out)),
             None => Err("the test does not know this operation".into()),
         },
         (expect, _) => Err(format!("the test does not know `{expect}`")),
