@@ -4,10 +4,13 @@ use core::fmt;
 
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::int_tuple::{TupleBuilder, mismatch};
+use crate::swizzle::write_widths;
 use crate::text::Text;
 use crate::{Int, IntTuple, Layout, Swizzle, try_recast};
 
+mod carried;
 mod chain;
+mod common;
 mod named;
 mod outer;
 
@@ -244,6 +247,9 @@ impl ComposedLayout<Swizzle> {
     /// # Errors
     /// If [`try_recast`](Self::try_recast) returns an error.
     pub const fn try_upcast(&self, n: i64) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        if n < 1 {
+            return Err(below_1("upcast"));
+        }
         self.try_recast(1, n)
     }
 
@@ -261,8 +267,18 @@ impl ComposedLayout<Swizzle> {
     /// # Errors
     /// If [`try_recast`](Self::try_recast) returns an error.
     pub const fn try_downcast(&self, n: i64) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        if n < 1 {
+            return Err(below_1("downcast"));
+        }
         self.try_recast(n, 1)
     }
+}
+
+const fn below_1(operation: &str) -> LayoutError {
+    let mut text = Text::new();
+    text.str(operation)
+        .str(": the factor is below 1: give at least 1");
+    LayoutError::new(ErrorKind::Invalid, &text)
 }
 
 /// An offset in elements of another width.
@@ -286,10 +302,9 @@ pub(crate) const fn recast_offset(
     };
     if begin % new_bits != 0 {
         let mut text = Text::new();
-        text.str("recast: the tensor begins at bit ").number(begin);
-        text.str(" of its memory, which is inside an element of ")
-            .number(new_bits)
-            .str(" bits: begin at a multiple");
+        text.str("recast: the offset ").int(int);
+        write_widths(old_bits, new_bits, &mut text);
+        text.str("it would be inside an element: begin where an element does");
         return Err(LayoutError::new(ErrorKind::Mismatch, &text));
     }
     let recast = Int::dynamic(begin / new_bits).with_static(int.is_static());

@@ -287,7 +287,8 @@ twin! {
         try_idx2crd_strided(index: &IntTuple, shape: &IntTuple, stride: &IntTuple) -> IntTuple;
 
     /// The coordinate of `to` that has the same 1-D coordinate as `coord` has in `from`. If all
-    /// three are tuples, each mode is converted on its own.
+    /// three are tuples, each mode is converted on its own, so it must be a coordinate of its mode in
+    /// both shapes. CuTe presumes this; a coordinate outside is refused here.
     ///
     /// ```
     /// use cutlet_layout_core::{crd2crd, shape};
@@ -449,32 +450,62 @@ const fn strided_digits(
 /// [`crd2crd`], or the reason why there is no coordinate.
 ///
 /// # Errors
-/// If the coordinate does not fit `from`, or the shapes' ranks differ where all are tuples.
+/// If the coordinate is not inside `from`, `to` has no such coordinate, or the shapes' ranks differ
+/// where all are tuples.
 pub const fn try_crd2crd(
     coord: &IntTuple,
     from: &IntTuple,
     to: &IntTuple,
 ) -> Result<IntTuple, LayoutError> {
-    if coord.is_tuple() && from.is_tuple() && to.is_tuple() {
-        if coord.rank() != from.rank() || coord.rank() != to.rank() {
-            let why = "coordinate and shapes have different ranks: give all three the same";
+    if !(coord.is_tuple() && from.is_tuple() && to.is_tuple()) {
+        let linear = tri!(try_linear_coordinate(coord, from));
+        let shapes = [
+            tri!(Layout::try_col_major(from)),
+            tri!(Layout::try_col_major(to)),
+        ];
+        if !is_inside(coord, &shapes[0]) {
+            let why = "the coordinate is not inside this shape, so no other shape has it: give one that is";
+            return Err(mismatch("crd2crd", coord, " of ", from, why));
+        }
+        if !is_inside(&linear, &shapes[1]) {
+            let why = "the shape has fewer coordinates: give one of as many in each mode, or a 1-D coordinate";
             return Err(mismatch("crd2crd", coord, " to ", to, why));
         }
-        let mut builder = TupleBuilder::new();
-        builder.open();
-        let mut i = 0;
-        while i < coord.rank() {
-            builder.append(&tri!(try_crd2crd(
-                &coord.mode(i),
-                &from.mode(i),
-                &to.mode(i)
-            )));
-            i += 1;
-        }
-        builder.close();
-        return builder.finish();
+        return try_idx2crd(&linear, to);
     }
-    try_idx2crd(&tri!(try_linear_coordinate(coord, from)), to)
+    if coord.rank() != from.rank() || coord.rank() != to.rank() {
+        let why = "coordinate and shapes have different ranks: give all three the same";
+        return Err(mismatch("crd2crd", coord, " to ", to, why));
+    }
+    let mut builder = TupleBuilder::new();
+    builder.open();
+    let mut i = 0;
+    while i < coord.rank() {
+        builder.append(&tri!(try_crd2crd(
+            &coord.mode(i),
+            &from.mode(i),
+            &to.mode(i)
+        )));
+        i += 1;
+    }
+    builder.close();
+    builder.finish()
+}
+
+/// Whether each integer of a coordinate, which fits the shape, is below the size of its mode.
+const fn is_inside(coord: &IntTuple, shape: &Layout) -> bool {
+    if !coord.is_tuple() {
+        let value = coord.leaf(0).value();
+        return value >= 0 && value < shape.size();
+    }
+    let mut i = 0;
+    while i < coord.rank() {
+        if !is_inside(&coord.mode(i), &shape.mode(i)) {
+            return false;
+        }
+        i += 1;
+    }
+    true
 }
 
 /// [`linear_coordinate`], or the reason why there is none.

@@ -65,7 +65,8 @@ twin! {
     /// ```
     domain_distribute = try_domain_distribute(shape: &IntTuple, n: Int) -> Layout;
 
-    /// The layout of the coordinates that a layout maps to 0 because of its strides of 0.
+    /// The layout of the coordinates that a layout maps to 0 because of its strides of 0, static or
+    /// dynamic. CuTe looks at static ones only, so it misses the coordinates of the others.
     ///
     /// ```
     /// use cutlet_layout_core::{layout, nullspace};
@@ -552,7 +553,7 @@ pub const fn try_nullspace(layout: &Layout) -> Result<Layout, LayoutError> {
     let mut modes = Modes::EMPTY;
     let mut i = 0;
     while i < layout.num_leaves() {
-        if layout.leaf_stride(i).is_constant(0) {
+        if layout.leaf_stride(i).value() == 0 {
             modes.push(layout.leaf_shape(i), strides.leaf(i));
         }
         i += 1;

@@ -182,22 +182,52 @@ impl Swizzle {
     /// If one width is not a power of 2 times the other, or a bit ends up out of range. Elements
     /// would be torn in both cases.
     pub const fn try_recast(self, old_bits: i64, new_bits: i64) -> Result<Swizzle, LayoutError> {
-        if let Some(places) = binary_places(old_bits, new_bits) {
-            // A swizzle of 0 bits permutes nothing, so it has an equal in any width.
-            let base = if self.bits == 0 {
-                0
-            } else {
-                self.base as i64 - places
-            };
-            return Swizzle::try_new(self.bits as i64, base, self.shift as i64);
-        }
         let mut text = Text::new();
-        text.str("swizzle: element widths of ")
+        text.str("recast: ");
+        self.write(&mut text);
+        write_widths(old_bits, new_bits, &mut text);
+        let Some(places) = binary_places(old_bits, new_bits) else {
+            text.str("one width must be a power of 2 times the other");
+            return Err(LayoutError::new(ErrorKind::Invalid, &text));
+        };
+        // A swizzle of 0 bits permutes nothing, so it has an equal in any width.
+        let base = if self.bits == 0 {
+            0
+        } else {
+            self.base as i64 - places
+        };
+        if base < 0 {
+            text.str("the swizzle moves ")
+                .number(1 << self.base)
+                .str(" of the old elements at a time, so it would tear a new one: choose narrower elements");
+            return Err(LayoutError::new(ErrorKind::NotRepresentable, &text));
+        }
+        match Swizzle::try_new(self.bits as i64, base, self.shift as i64) {
+            Ok(swizzle) => Ok(swizzle),
+            Err(_) => {
+                text.str("a swizzled bit would lie beyond bit 62: choose wider elements");
+                Err(LayoutError::new(ErrorKind::Overflow, &text))
+            }
+        }
+    }
+}
+
+/// Writes how wide new elements are: ` in elements that are 2 times as wide: `.
+pub(crate) const fn write_widths(old_bits: i64, new_bits: i64, text: &mut Text) {
+    if old_bits > 0 && new_bits >= old_bits && new_bits % old_bits == 0 {
+        text.str(" in elements that are ")
+            .number(new_bits / old_bits)
+            .str(" times as wide: ");
+    } else if new_bits > 0 && old_bits > new_bits && old_bits % new_bits == 0 {
+        text.str(" in elements of which ")
+            .number(old_bits / new_bits)
+            .str(" are as wide as one: ");
+    } else {
+        text.str(" from ")
             .number(old_bits)
-            .str(" and ")
-            .number(new_bits);
-        text.str(" bits: one must be a power of 2 times the other");
-        Err(LayoutError::new(ErrorKind::Invalid, &text))
+            .str(" to ")
+            .number(new_bits)
+            .str(" bits: ");
     }
 }
 

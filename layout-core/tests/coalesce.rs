@@ -68,6 +68,21 @@ fn nothing_left_is_one() {
 }
 
 #[test]
+fn a_nullspace_has_the_modes_of_dynamic_stride_0_too() {
+    for (text, expected) in [
+        ("(2,12):(14,0)", "12:2"),
+        ("(2,(12,3)):(14,(0,0))", "(12,3):(2,24)"),
+        ("(_2,3):(0,1)", "_2:_1"),
+        ("(2,12):(14,1)", "_1:_0"),
+    ] {
+        let layout: Layout = text.parse().unwrap();
+        let found = nullspace(&layout);
+        assert_eq!(found.to_string(), expected, "{text}");
+        assert!(image(&modes(&found)).iter().all(|&i| layout.at(i) == 0));
+    }
+}
+
+#[test]
 fn dynamic_modes_are_kept() {
     let text = |text: &str| coalesce(&text.parse().unwrap()).to_string();
     assert_eq!(text("(4,1):(1,9)"), "(4,1):(1,9)");

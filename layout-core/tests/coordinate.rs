@@ -159,6 +159,33 @@ fn rounding_and_dividing() {
     assert!(try_product(&shape!((4611686018427387904, 2))).is_err());
 }
 
+#[test]
+fn crd2crd_gives_coordinates_inside() {
+    let convert = |coord: &str, from: &str, to: &str| {
+        let t = |text: &str| text.parse::<IntTuple>().unwrap();
+        try_crd2crd(&t(coord), &t(from), &t(to)).map(|coord| coord.to_string())
+    };
+    for (coord, from, to, expected) in [
+        ("41", "(6,9)", "(27,2)", "(14,1)"),
+        ("(5,6)", "(6,9)", "54", "41"),
+        ("(5,6)", "(6,9)", "((2,3),9)", "((1,2),6)"),
+        ("(5,6)", "(6,9)", "(7,10)", "(5,6)"),
+    ] {
+        assert_eq!(convert(coord, from, to).unwrap(), expected);
+    }
+    for (coord, from, to, what) in [
+        // The coordinate (5,6) has no column 6 of two.
+        ("(5,6)", "(6,9)", "(27,2)", "crd2crd: 6 to 2"),
+        ("54", "(6,9)", "(27,2)", "crd2crd: 54 of (6,9)"),
+        ("(7,0)", "(6,9)", "54", "crd2crd: (7,0) of (6,9)"),
+        ("(-1,2)", "(6,9)", "54", "crd2crd: (-1,2) of (6,9)"),
+        ("(5,8)", "(6,9)", "40", "crd2crd: (5,8) to 40"),
+    ] {
+        let refused = convert(coord, from, to).unwrap_err();
+        assert!(refused.message().starts_with(what), "{refused}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -100,7 +100,11 @@ fn swizzled_layouts_recast_to_the_same_bytes() {
     }
     let inside = ComposedLayout::new(Swizzle::new(3, 3, 3), shape!(1), layout!(8:1));
     let error = inside.try_recast(16, 32).unwrap_err();
-    assert!(error.message().contains("begins at bit 16"), "{error}");
+    assert_eq!(
+        error.message(),
+        "recast: the offset 1 in elements that are 2 times as wide: it would be inside an element: begin where an \
+         element does"
+    );
 }
 
 #[test]
@@ -153,6 +157,40 @@ fn recasting_layouts() {
     );
 }
 
+/// A refusal names the swizzle that it was given, not the one that would come out.
+#[test]
+fn a_torn_swizzle_is_refused_in_the_words_of_the_input() {
+    let tile = Swizzle::new(2, 0, 3).composition(&layout!(8:1));
+    for (refused, expected) in [
+        (
+            tile.try_upcast(2),
+            "recast: Sw<2,0,3> in elements that are 2 times as wide: the swizzle moves 1 of the old elements at a \
+             time, so it would tear a new one: choose narrower elements",
+        ),
+        (
+            tile.try_upcast(3),
+            "recast: Sw<2,0,3> in elements that are 3 times as wide: one width must be a power of 2 times the other",
+        ),
+        (
+            tile.try_recast(16, 24),
+            "recast: Sw<2,0,3> from 16 to 24 bits: one width must be a power of 2 times the other",
+        ),
+        (
+            tile.try_downcast(1 << 60),
+            "recast: Sw<2,0,3> in elements of which 1152921504606846976 are as wide as one: a swizzled bit would lie \
+             beyond bit 62: choose wider elements",
+        ),
+        (
+            tile.try_upcast(0),
+            "upcast: the factor is below 1: give at least 1",
+        ),
+    ] {
+        assert_eq!(refused.unwrap_err().message(), expected);
+    }
+    // Nothing is permuted by a swizzle of 0 bits, so nothing is torn.
+    assert!(Swizzle::new(0, 0, 3).try_recast(8, 64).is_ok());
+}
+
 #[test]
 fn what_cannot_be_recast_is_refused() {
     assert!(try_upcast(&layout!((3, 4):(1, 3)), 2).is_err());
@@ -162,4 +200,126 @@ fn what_cannot_be_recast_is_refused() {
     assert!(try_recast(&layout!(4:1), 0, 8).is_err());
     let runtime = "(4,8):(1,n)".replace('n', "6").parse::<Layout>().unwrap();
     assert_eq!(upcast(&runtime, 2).to_string(), "(2,8):(1,3)");
+}
+
+/// Layouts of powers of 2, some of which repeat or leave gaps.
+fn layouts_of_bits() -> Vec<Layout> {
+    [
+        "_64:_1",
+        "_8:_8",
+        "_8:_1",
+        "(_8,_8):(_8,_1)",
+        "(_8,_8):(_1,_16)",
+        "(_4,_4,_4):(_16,_1,_4)",
+        "(_2,_4,_8):(_32,_8,_1)",
+        "(_8,(_2,_4)):(_2,(_1,_16))",
+        "(_8,_4):(_1,_0)",
+        "(_8,_8,_2):(_0,_1,_8)",
+        "(_3,_8):(_8,_1)",
+        "(_16,_16):(_1,_16)",
+    ]
+    .map(|text| text.parse().unwrap())
+    .to_vec()
+}
+
+fn swizzles() -> impl Iterator<Item = Swizzle> {
+    let all =
+        (0..4).flat_map(|bits| (0..4).flat_map(move |base| (-4..5).map(move |s| (bits, base, s))));
+    all.filter_map(|(bits, base, shift)| Swizzle::try_new(bits, base, shift).ok())
+}
+
+#[test]
+fn a_swizzle_before_a_layout_becomes_one_behind_it() {
+    let rows = layout!((8, 8):(8, 1));
+    assert_eq!(
+        Swizzle::new(3, 0, 3).before(&rows).to_string(),
+        "Sw<3,0,-3> o _0 o (_8,_8):(_8,_1)"
+    );
+    let mut found = 0;
+    for (layout, swizzle) in layouts_of_bits()
+        .into_iter()
+        .flat_map(|layout| swizzles().map(move |swizzle| (layout, swizzle)))
+    {
+        let Ok(both) = swizzle.try_before(&layout) else {
+            continue;
+        };
+        found += 1;
+        for c in 0..layout.size() {
+            assert_eq!(
+                both.at(c),
+                layout.at(swizzle.apply(c)),
+                "{layout} o {swizzle} at {c}"
+            );
+        }
+    }
+    assert!(found > 400, "{found}");
+    let refused = Swizzle::new(3, 0, 3).try_before(&layout!((8, 6):(6, 1)));
+    assert_eq!(
+        refused.unwrap_err().message(),
+        "composition: (8,6):(6,1) o Sw<3,0,3>: the layout does not permute bits: give extents and strides that are \
+         powers of 2"
+    );
+}
+
+#[test]
+fn left_inverses_of_swizzled_layouts_undo_them() {
+    let mut found = 0;
+    for (outer, swizzle) in layouts_of_bits()
+        .into_iter()
+        .flat_map(|layout| swizzles().map(move |swizzle| (layout, swizzle)))
+    {
+        let layout = swizzle.composition(&outer);
+        let Ok(inverse) = layout.try_left_inverse() else {
+            continue;
+        };
+        found += 1;
+        for c in 0..layout.size() {
+            assert_eq!(inverse.at(layout.at(c)), c, "{inverse} of {layout} at {c}");
+        }
+    }
+    assert!(found > 200, "{found}");
+    let moved = ComposedLayout::new(Swizzle::new(1, 0, 1), shape!(1), layout!(4:1));
+    assert_eq!(
+        moved.try_left_inverse().unwrap_err().message(),
+        "left_inverse: Sw<1,0,1> o 1 o 4:1: its offset is not 0, so its indices do not begin at 0: move the offset \
+         elsewhere"
+    );
+}
+
+#[test]
+fn swizzled_layouts_have_a_vector_in_common_where_both_are_contiguous() {
+    let rows = Swizzle::new(3, 2, 3).composition(&layout!((8, 32):(32, 1)));
+    let plain = |layout: Layout| Swizzle::new(0, 0, 0).composition(&layout);
+    for (a, b, expected) in [
+        // "min(max_common_vector(a, b), 1 << M)" where one is swizzled, or both are in other ways.
+        (rows, plain(layout!((8, 32):(32, 1))), 4),
+        (rows, plain(layout!((8, 32):(1, 8))), 1),
+        (
+            rows,
+            Swizzle::new(2, 1, 3).composition(&layout!((8, 32):(32, 1))),
+            2,
+        ),
+        (rows, rows, 256),
+        (
+            rows,
+            ComposedLayout::new(*rows.inner(), shape!(2), *rows.outer()),
+            2,
+        ),
+        (plain(layout!(6:1)), plain(layout!(6:1)), 6),
+    ] {
+        let common = a.max_common_layout(&b);
+        assert_eq!(a.max_common_vector(&b).value(), expected, "{a} and {b}");
+        assert_eq!(b.max_common_layout(&a), common, "{a} and {b}");
+        assert_eq!(common.size(), expected, "{a} and {b}");
+        for i in 0..common.size() {
+            for layout in [a, b] {
+                let begin = layout.at(common.at(0));
+                let is_same = a == b;
+                assert!(
+                    is_same || layout.at(common.at(i)) == begin + i,
+                    "{layout} at {i}"
+                );
+            }
+        }
+    }
 }

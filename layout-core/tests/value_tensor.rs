@@ -364,7 +364,7 @@ fn recasts_read_the_same_bytes() {
         panic
             .downcast_ref::<String>()
             .unwrap()
-            .contains("begins at bit 8")
+            .contains("the offset 1 in elements that are 2 times as wide")
     );
 
     let mut writable =

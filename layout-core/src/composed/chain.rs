@@ -1,9 +1,10 @@
-//! Compositions that reach the inner transform of a composed layout, and right inverses.
+//! Compositions that reach the inner transform of a composed layout, and inverses.
 
 use super::ComposedLayout;
+use super::carried::{Uncarried, carried, lowest};
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};
 use crate::text::Text;
-use crate::{Int, IntTuple, Layout, Swizzle, try_composition, try_right_inverse};
+use crate::{Int, IntTuple, Layout, Swizzle, try_composition, try_left_inverse, try_right_inverse};
 
 impl Swizzle {
     /// `self ∘ layout`: the swizzled layout.
@@ -16,6 +17,43 @@ impl Swizzle {
     /// ```
     pub const fn composition(self, layout: &Layout) -> ComposedLayout<Swizzle> {
         ComposedLayout::new(self, IntTuple::int(Int::ZERO), *layout)
+    }
+
+    /// `layout ∘ self`, CuTe's `composition(layout, swizzle)`: the swizzle is applied to coordinates,
+    /// before the layout. The result has another swizzle, which does the same behind the layout.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Swizzle, layout};
+    ///
+    /// let (rows, swizzle) = (layout!((8, 8):(8, 1)), Swizzle::new(3, 0, 3));
+    /// let both = swizzle.before(&rows);
+    /// assert_eq!(both.to_string(), "Sw<3,0,-3> o _0 o (_8,_8):(_8,_1)");
+    /// assert!((0..64).all(|c| both.at(c) == rows.at(swizzle.apply(c))));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_before`](Self::try_before) returns an error.
+    #[track_caller]
+    pub const fn before(self, layout: &Layout) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_before(layout))
+    }
+
+    /// [`before`](Self::before), or the reason why there is no such swizzle.
+    ///
+    /// # Errors
+    /// If the layout does not permute bits, has coordinates for only a part of the swizzled bits, or
+    /// takes these apart.
+    pub const fn try_before(self, layout: &Layout) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        match carried(self, layout) {
+            Ok(swizzle) => Ok(swizzle.composition(layout)),
+            Err(why) => {
+                let mut text = Text::new();
+                text.str("composition: ").layout(layout).str(" o ");
+                self.write(&mut text);
+                text.str(": ").str(why.of_layout());
+                Err(LayoutError::new(ErrorKind::NotRepresentable, &text))
+            }
+        }
     }
 }
 
@@ -121,93 +159,64 @@ impl ComposedLayout<Swizzle> {
     pub const fn try_right_inverse(&self) -> Result<ComposedLayout<Swizzle>, LayoutError> {
         if !super::is_zero(&self.offset) {
             let why = "its offset is not 0, so it does not map to 0: move the offset elsewhere";
-            return Err(refused(self, why));
+            return Err(refused("right_inverse", self, why));
         }
         let whole = tri!(try_right_inverse(&self.outer));
-        let size = whole.size();
-        let (source, target) = (self.inner.source_mask(), self.inner.target_mask());
-        // All indices below the lowest swizzled bit stay as they are.
-        let untouched = if source == 0 { size } else { lowest(source) };
-        if size <= untouched {
-            return Ok(Swizzle::new(0, 0, 0).composition(&whole));
-        }
-        if !permutes_bits(&whole) {
-            let why = "the inverse of its outer layout does not permute bits: give extents and strides that are powers of 2";
-            return Err(refused(self, why));
-        }
-        if size <= source || size <= target {
-            let part = Layout::leaf(
-                Int::fixed(untouched).with_static(whole.is_static()),
-                Int::ONE,
-            );
-            let part = tri!(try_composition(&whole, &part));
-            return Ok(Swizzle::new(0, 0, 0).composition(&part));
-        }
-        match moved(self.inner, &whole) {
-            Some(swizzle) => Ok(swizzle.composition(&whole)),
-            None => {
-                let why = "its outer layout takes the swizzled bits apart: no swizzle undoes it";
-                Err(refused(self, why))
+        match carried(self.inner, &whole) {
+            Ok(swizzle) => Ok(swizzle.composition(&whole)),
+            Err(Uncarried::PartOfBits) => {
+                let untouched = lowest(self.inner.source_mask());
+                let part = Layout::leaf(
+                    Int::fixed(untouched).with_static(whole.is_static()),
+                    Int::ONE,
+                );
+                let part = tri!(try_composition(&whole, &part));
+                Ok(Swizzle::new(0, 0, 0).composition(&part))
             }
+            Err(why) => Err(refused("right_inverse", self, why.of_inverse())),
+        }
+    }
+
+    /// The swizzled layout `L` with `L(self(c)) = c`, for every coordinate `c`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Swizzle, layout};
+    ///
+    /// let tile = Swizzle::new(3, 0, 3).composition(&layout!((8, 8):(8, 1)));
+    /// let inverse = tile.left_inverse();
+    /// assert_eq!(inverse.to_string(), "Sw<3,0,-3> o _0 o (_8,_8):(_8,_1)");
+    /// assert!((0..64).all(|c| inverse.at(tile.at(c)) == c));
+    /// ```
+    ///
+    /// # Panics
+    /// If [`try_left_inverse`](Self::try_left_inverse) returns an error.
+    #[track_caller]
+    pub const fn left_inverse(&self) -> ComposedLayout<Swizzle> {
+        or_panic(self.try_left_inverse())
+    }
+
+    /// [`left_inverse`](Self::left_inverse), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the offset is not 0, the outer layout has no left inverse, or no swizzle does what this one
+    /// does before that inverse.
+    pub const fn try_left_inverse(&self) -> Result<ComposedLayout<Swizzle>, LayoutError> {
+        if !super::is_zero(&self.offset) {
+            let why =
+                "its offset is not 0, so its indices do not begin at 0: move the offset elsewhere";
+            return Err(refused("left_inverse", self, why));
+        }
+        let inverse = tri!(try_left_inverse(&self.outer));
+        match carried(self.inner, &inverse) {
+            Ok(swizzle) => Ok(swizzle.composition(&inverse)),
+            Err(why) => Err(refused("left_inverse", self, why.of_inverse())),
         }
     }
 }
 
-/// Whether a layout moves each bit of its 1-D coordinate to another place.
-const fn permutes_bits(layout: &Layout) -> bool {
-    let mut bits: i64 = 0;
-    let mut i = 0;
-    while i < layout.num_leaves() {
-        let (extent, stride) = (layout.leaf_shape(i).value(), layout.leaf_stride(i).value());
-        if extent > 1 {
-            let span = match (extent - 1).checked_mul(stride) {
-                Some(span) => span,
-                None => return false,
-            };
-            let is_power = stride > 0
-                && (extent as u64).is_power_of_two()
-                && (stride as u64).is_power_of_two();
-            if !is_power || bits & span != 0 {
-                return false;
-            }
-            bits |= span;
-        }
-        i += 1;
-    }
-    true
-}
-
-/// The swizzle `S` with `S(layout(i)) = layout(swizzle(i))`, for a layout that permutes bits.
-const fn moved(swizzle: Swizzle, layout: &Layout) -> Option<Swizzle> {
-    let source = layout.at(lowest(swizzle.source_mask()));
-    let target = layout.at(lowest(swizzle.target_mask()));
-    let mut i = 1;
-    while i < swizzle.bits() {
-        let neighbours = layout.at(lowest(swizzle.source_mask()) << i) == source << i
-            && layout.at(lowest(swizzle.target_mask()) << i) == target << i;
-        if !neighbours {
-            return None;
-        }
-        i += 1;
-    }
-    let (source, target) = (
-        source.trailing_zeros() as i64,
-        target.trailing_zeros() as i64,
-    );
-    let base = if source < target { source } else { target };
-    match Swizzle::try_new(swizzle.bits() as i64, base, source - target) {
-        Ok(swizzle) => Some(swizzle),
-        Err(_) => None,
-    }
-}
-
-const fn lowest(mask: i64) -> i64 {
-    mask & -mask
-}
-
-const fn refused(layout: &ComposedLayout<Swizzle>, why: &str) -> LayoutError {
+const fn refused(operation: &str, layout: &ComposedLayout<Swizzle>, why: &str) -> LayoutError {
     let mut text = Text::new();
-    text.str("right_inverse: ");
+    text.str(operation).str(": ");
     layout.inner.write(&mut text);
     text.str(" o ")
         .tuple(&layout.offset)
