@@ -21,6 +21,9 @@ const SHOWN: i64 = 12;
 
 /// The layout `R`, compatible with `b`, with `R(c) = a(b(c))` for every coordinate `c` of `b`.
 ///
+/// If such an `R` would need more than [`CAPACITY`] leaves, those inside a mode of `b` are merged. `R`
+/// then has `b`'s modes, and is the same function of coordinates with an integer for each mode.
+///
 /// `a` is defined beyond its size: its last mode continues, also if its extent is 1. If `b` has strides in basis
 /// directions, each direction steps through the mode of `a` that it names.
 ///
@@ -50,10 +53,25 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 ///
 /// # Errors
 /// If no layout computes the composition, a stride does not fit 64 bits, or the result needs more
-/// than [`CAPACITY`] leaves. An `a` that maps to an index more than once may have strides that
+/// than [`CAPACITY`] leaves even if those inside a mode are merged. An `a` that maps to an index more than once may have strides that
 /// cancel out. A composition of more than 4096 coordinates is also refused if it is a layout only
 /// for this reason.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
+    let composed = compose(a, b);
+    let Err(error) = &composed else {
+        return composed;
+    };
+    if !matches!(error.kind(), ErrorKind::Capacity) {
+        return composed;
+    }
+    // Chains of compositions gather leaves of dynamic extent 1, and leaves that continue each other.
+    match merged_inside(b) {
+        Some(merged) => compose(a, &merged),
+        None => composed,
+    }
+}
+
+const fn compose(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
     let mut forms = Forms {
         fewest: Parts::EMPTY,
         as_cute: if a.is_static() && b.is_static() {
@@ -79,6 +97,31 @@ pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutErr
     }
     tri!(forms.fewest.write(b, &mut builder));
     Ok(*builder.written())
+}
+
+/// The layout with as few leaves in each of its modes as their values allow; `None` if these are all
+/// of its leaves. Its modes are the same functions.
+const fn merged_inside(layout: &Layout) -> Option<Layout> {
+    let mut builder = LayoutBuilder::new();
+    let is_leaf = layout.profile().is_leaf();
+    if !is_leaf {
+        builder.open();
+    }
+    let mut i = 0;
+    while i < layout.rank() {
+        match Modes::coalesced(&layout.mode(i), Knowledge::Values).to_layout() {
+            Ok(mode) => builder.append(&mode),
+            Err(_) => return None,
+        }
+        i += 1;
+    }
+    if !is_leaf {
+        builder.close();
+    }
+    match builder.finish() {
+        Ok(merged) if merged.num_leaves() < layout.num_leaves() => Some(merged),
+        _ => None,
+    }
 }
 
 /// The two forms of a composition.
@@ -707,7 +750,18 @@ const fn plus(sum: Int, digit: i64, stride: Int) -> Result<Int, Refusal> {
 
 const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> LayoutError {
     let mut text = Text::new();
-    text.str("composition: ").layout(a).str(" o ").layout(b);
+    text.str("composition: ");
+    if let Refusal::Capacity = refusal {
+        // The reason comes first: operands of this length do not leave room for it.
+        text.str("the result needs more than ")
+            .number(CAPACITY as i64);
+        text.str(if a.is_static() && b.is_static() {
+            " leaves (CAPACITY), so compose layouts of fewer modes: "
+        } else {
+            " leaves (CAPACITY), so give static integers, of which extents of 1 are dropped: "
+        });
+    }
+    text.layout(a).str(" o ").layout(b);
     let kind = match refusal {
         Refusal::Turn { .. } | Refusal::Carry { .. } => {
             let complete = takes(a, b, &mut text);
@@ -733,12 +787,7 @@ const fn refused(a: &Layout, b: &Layout, leaf: usize, refusal: Refusal) -> Layou
             text.str(": a stride of the result does not fit 64 bits");
             ErrorKind::Overflow
         }
-        Refusal::Capacity => {
-            text.str(": the result needs more than ")
-                .number(CAPACITY as i64);
-            text.str(" leaves (CAPACITY): coalesce the operands first");
-            ErrorKind::Capacity
-        }
+        Refusal::Capacity => ErrorKind::Capacity,
     };
     LayoutError::new(kind, &text)
 }

@@ -249,3 +249,58 @@ proptest! {
         }
     }
 }
+
+/// A chain of dynamic compositions gathers leaves of extent 1, because CuTe's form of each keeps them.
+#[test]
+fn leaves_inside_a_mode_are_merged_where_there_is_no_room() {
+    let l = |text: &str| text.parse::<Layout>().unwrap();
+    let chain = [
+        "(4,(2,2)):(2,(1,8))",
+        "((2,2),(4,4)):((1,2),(4,16))",
+        "(2,8):(8,1)",
+        "64:1",
+        "(8,8):(8,1)",
+    ];
+    let through = |c: i64| {
+        let tail = l("(8,8):(8,1)").at(l("(8,8):(8,1)").at(c));
+        chain[..4].iter().rev().fold(tail, |i, text| l(text).at(i))
+    };
+    let right = composition(&l(chain[4]), &l(chain[4]));
+    let right = chain[1..4]
+        .iter()
+        .rev()
+        .fold(right, |right, text| composition(&l(text), &right));
+    assert!(right.num_leaves() > CAPACITY - 8, "{right}");
+    let all = composition(&l(chain[0]), &right);
+    assert_eq!(all.rank(), right.rank());
+    for c in 0..all.size() {
+        assert_eq!(all.at(c), through(c), "{all} at {c}");
+    }
+    for mode in 0..all.rank() {
+        assert_eq!(all.mode(mode).size(), right.mode(mode).size());
+    }
+}
+
+#[test]
+fn a_result_without_room_says_what_helps() {
+    let ones = vec!["1"; 29].join(",");
+    let b = format!("(2,2,{ones},64):(64,128,{ones},1)");
+    let a = "(8,4):(4,1)";
+    let dynamic = try_composition(&a.parse().unwrap(), &b.parse().unwrap()).unwrap_err();
+    assert!(
+        dynamic.message().starts_with(
+            "composition: the result needs more than 32 leaves (CAPACITY), so give static integers, of which extents \
+             of 1 are dropped: (8,4):(4,1) o (2,2,"
+        ),
+        "{dynamic}"
+    );
+    let ones = ",_1".repeat(31);
+    let b: Layout = format!("(_8{ones}):(_1{ones})").parse().unwrap();
+    let fixed = try_composition(&layout!((4, 2):(3, 1)), &b).unwrap_err();
+    assert!(
+        fixed
+            .message()
+            .contains("so compose layouts of fewer modes: "),
+        "{fixed}"
+    );
+}
