@@ -7,6 +7,7 @@ use crate::analysis::{Banks, Bijection, Sectors, banks, bijection, sectors};
 use crate::calculator::{Calculator, Options};
 use crate::composed::Composed;
 use crate::equality::Comparison;
+use crate::functions::cosize_of_composed;
 use crate::hint::static_hint;
 use crate::refusal::{Refusal, caught};
 use crate::symbols::Symbols;
@@ -104,6 +105,7 @@ fn banks_json(banks: &Banks) -> Json {
         "wavefronts": banks.wavefronts,
         "width": banks.width,
         "banks": banks.banks,
+        "warps": banks.warps,
     })
 }
 
@@ -113,6 +115,7 @@ fn sectors_json(sectors: &Sectors) -> Json {
         "sectors": sectors.sectors,
         "fewest": sectors.fewest,
         "width": sectors.width,
+        "warps": sectors.warps,
     })
 }
 
@@ -146,6 +149,14 @@ fn value_json(value: &Value, symbols: &Symbols) -> Json {
     match value {
         Value::Layout(layout) => add_layout(&mut object, layout, symbols),
         Value::Composed(layout) => add_composed(&mut object, layout, symbols),
+        Value::Sliced(sliced) => {
+            add_layout(&mut object, &sliced.layout, symbols);
+            object["offset"] = tuple_json(&sliced.offset, symbols);
+        }
+        Value::Several(values) => {
+            let values = values.iter().map(|value| value_json(value, symbols));
+            object["values"] = values.collect::<Vec<_>>().into();
+        }
         Value::Tuple(tuple) => object["tuple"] = tuple_json(tuple, symbols),
         Value::Truth(truth) => object["truth"] = (*truth).into(),
         Value::List(list) => {
@@ -174,6 +185,12 @@ fn add_composed(object: &mut Json, layout: &Composed, symbols: &Symbols) {
     object["inner"] = layout.inner().to_string().into();
     object["offset"] = tuple_json(layout.offset(), symbols);
     add_layout(object, layout.outer(), symbols);
+    if let Some(object) = object.as_object_mut() {
+        object.remove("cosize");
+    }
+    if let Ok(cosize) = caught(|| cosize_of_composed(layout)) {
+        object["cosize"] = cosize.into();
+    }
 }
 
 /// An int tuple as nested arrays of numbers. Strides in directions and symbols are strings, and `_` is null.

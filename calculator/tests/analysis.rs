@@ -39,7 +39,7 @@ fn columns_conflict_and_swizzled_columns_do_not() {
     );
     assert_eq!(
         banks_of("32:1", 24),
-        "elements of 24 bits are not accessed alone: give 8, 16, 32, 64 or 128 bits"
+        "an element has 1, 2, 4, 8, 16, 32, 64 or 128 bits, not 24: give one of these"
     );
     assert_eq!(
         banks_of("32:1@0", 32),
@@ -105,11 +105,11 @@ fn bijections_are_told() {
     let told = |text: &str| bijection(&evaluate(text).unwrap()).unwrap().to_string();
     assert_eq!(
         told("(4,2):(2,1)"),
-        "bijective: it reaches each of 0 .. 8 once"
+        "bijective: it reaches each index from 0 to 7 once"
     );
     assert_eq!(
         told("Sw<2,0,2> o 0 o (4,4):(4,1)"),
-        "bijective: it reaches each of 0 .. 16 once"
+        "bijective: it reaches each index from 0 to 15 once"
     );
     assert_eq!(
         told("(4,2):(2,8)"),

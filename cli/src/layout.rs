@@ -75,12 +75,13 @@ pub struct LayoutArgs {
     #[arg(long, conflicts_with_all = ["table", "annotated", "tv", "svg", "latex"])]
     json: bool,
 
-    /// Count the bank conflicts of a warp's access to shared memory, for elements of BITS bits. The first mode is the
-    /// thread, all others are its values.
+    /// Count the bank conflicts of the first warp's accesses to shared memory, for elements of BITS bits: 1, 2, 4, 8, 16,
+    /// 32, 64 or 128. The first mode is the thread, all others are its values. The first 32 threads are the first warp.
     #[arg(long, value_name = "BITS")]
     banks: Option<i64>,
 
-    /// Count the sectors of global memory that a warp's requests touch, for elements of BITS bits.
+    /// Count the sectors of global memory that the first warp's requests touch, for elements of BITS bits, as --banks
+    /// takes them.
     #[arg(long, value_name = "BITS")]
     coalescing: Option<i64>,
 
@@ -254,7 +255,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     let value = value.map_err(marked)?;
     let drawn = caught(|| draw(args, &value, calculator.has_zipped())).map_err(marked)?;
     if drawn.printed.is_empty() {
-        print_line(calculator.shown(&value))?;
+        print(caught(|| calculator.printed(&value)).map_err(marked)?)?;
     } else {
         print(calculator.symbols().named(&drawn.printed))?;
     }

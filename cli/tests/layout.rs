@@ -263,7 +263,7 @@ fn analyses_are_lines_behind_the_value() {
         "(32,4):(4,1)\n\
          no bank conflicts: 1 access of 4 values a thread, 4 wavefronts\n\
          coalesced: 16 sectors in 1 request of 4 values a thread, where 16 hold the bytes\n\
-         bijective: it reaches each of 0 .. 128 once\n"
+         bijective: it reaches each index from 0 to 127 once\n"
     );
     let refused = cutlet(&["32:1@0", "--banks", "32"]);
     assert_eq!(refused.status.code(), Some(2));

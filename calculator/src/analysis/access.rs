@@ -1,6 +1,7 @@
 //! What the accesses of a warp cost: conflicts of banks in shared memory, sectors of global memory.
 //!
 //! The first mode of a layout is the thread, and all others are the thread's values. A vector has one value a thread.
+//! The first 32 threads are looked at: they are the first warp.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,6 +33,8 @@ pub struct Banks {
     pub width: i64,
     /// The bank of each thread's first word of the first access, by lane.
     pub banks: Vec<i64>,
+    /// The warps of the layout, of which the first one is counted.
+    pub warps: i64,
 }
 
 impl Banks {
@@ -54,7 +57,8 @@ impl fmt::Display for Banks {
             counted(self.width as usize, "value", "values"),
             self.wavefronts,
             if self.wavefronts == 1 { "" } else { "s" }
-        )
+        )?;
+        of_warps(f, self.warps)
     }
 }
 
@@ -67,6 +71,8 @@ pub struct Sectors {
     pub fewest: Vec<u32>,
     /// How many values of a thread are one access.
     pub width: i64,
+    /// The warps of the layout, of which the first one is counted.
+    pub warps: i64,
 }
 
 impl fmt::Display for Sectors {
@@ -82,7 +88,16 @@ impl fmt::Display for Sectors {
             "{word}: {sectors} sectors in {} of {} a thread, where {fewest} hold the bytes",
             counted(self.sectors.len(), "request", "requests"),
             counted(self.width as usize, "value", "values"),
-        )
+        )?;
+        of_warps(f, self.warps)
+    }
+}
+
+/// Says that only the first of several warps was counted.
+fn of_warps(f: &mut fmt::Formatter<'_>, warps: i64) -> fmt::Result {
+    match warps {
+        1 => Ok(()),
+        warps => write!(f, ", of the first of {warps} warps"),
     }
 }
 
@@ -112,6 +127,7 @@ pub fn banks(value: &Value, bits: i64) -> Result<Banks, Refusal> {
         wavefronts: by_request.iter().flatten().sum(),
         width: warp.width,
         banks: first.iter().map(|bit| bit / BANK_BITS % BANKS).collect(),
+        warps: warp.warps,
     })
 }
 
@@ -148,6 +164,7 @@ pub fn sectors(value: &Value, bits: i64) -> Result<Sectors, Refusal> {
         sectors: warp.requests.iter().map(touched).collect(),
         fewest: warp.requests.iter().map(fewest).collect(),
         width: warp.width,
+        warps: warp.warps,
     })
 }
 
@@ -155,13 +172,15 @@ pub fn sectors(value: &Value, bits: i64) -> Result<Sectors, Refusal> {
 struct Warp {
     requests: Vec<Vec<i64>>,
     width: i64,
+    /// The number of warps that the layout's threads are.
+    warps: i64,
 }
 
 impl Warp {
     fn of(value: &Value, bits: i64) -> Result<Warp, Refusal> {
         if !matches!(bits, 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128) {
             return Err(Refusal::new(format!(
-                "elements of {bits} bits are not accessed alone: give 8, 16, 32, 64 or 128 bits"
+                "an element has 1, 2, 4, 8, 16, 32, 64 or 128 bits, not {bits}: give one of these"
             )));
         }
         let shape = value.shape()?;
@@ -187,6 +206,7 @@ impl Warp {
         Ok(Warp {
             requests: requests.map(in_bits).collect(),
             width,
+            warps: (threads - 1) / LANES + 1,
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::value::Value;
 /// The most coordinates that are looked at.
 const MOST: i64 = 1 << 20;
 
-/// How a layout maps its coordinates to `0 .. size`.
+/// How a layout maps its coordinates to the indices from 0 to its size minus 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bijection {
     /// Each index below the size is reached once.
@@ -36,7 +36,11 @@ impl fmt::Display for Bijection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bijection::Bijective { size } => {
-                write!(f, "bijective: it reaches each of 0 .. {size} once")
+                write!(
+                    f,
+                    "bijective: it reaches each index from 0 to {} once",
+                    size - 1
+                )
             }
             Bijection::Injective { gap } => write!(
                 f,
