@@ -46,6 +46,28 @@ fn results_are_pycutes() {
     all("same", |_, theirs, ours| ours == theirs);
 }
 
+/// "layout<0>(zipped_divide(a, b)) == composition(a, b)": a kept mode is its own tile.
+#[test]
+fn kept_modes_are_tiles() {
+    all("kept modes", |text, theirs, ours| {
+        let (operation, operands) = text.split_once('(').unwrap();
+        let tile = if operation == "flat_divide" {
+            let rank = operands.rsplit_once('<').unwrap().1;
+            let rank = self::ours(&format!("rank(<{rank}"));
+            self::ours(&format!("take({ours}, 0, {rank})"))
+        } else {
+            self::ours(&format!("layout<0>({ours})"))
+        };
+        let indices = |text: &str| {
+            let a = layout(text);
+            let mut indices: Vec<i64> = (0..a.size()).map(|c| a.at(c)).collect();
+            indices.sort_unstable();
+            indices
+        };
+        tile == self::ours(&format!("composition({operands}")) && indices(theirs) == indices(ours)
+    });
+}
+
 #[test]
 fn modes_of_extent_1_keep_their_stride() {
     let without = |layout: &Layout| -> Vec<(i64, i64)> {
