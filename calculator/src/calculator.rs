@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! program     = statement { (";" | line break) statement }
-//! statement   = [ name "=" ] composition [ "==" composition ]
+//! statement   = [ names "=" ] composition [ "==" composition ]
+//! names       = name { "," name }
 //! composition = quotient { ("o" | "∘") quotient }
 //! quotient    = application { ("/" | "%" | "*") application }
-//! application = primary { ":" primary | "(" arguments ")" | "." name [ "(" arguments ")" ] | "{}" }
+//! application = primary { ":" primary | "(" arguments ")" | "[" arguments "]" | "." name [ "(" arguments ")" ] | "{}" }
 //! primary     = integer | "_" | "(" arguments ")" | "<" arguments ">" | "[" integers "]" | name
 //!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
 //! ```
 
 mod operands;
 mod primary;
+mod statement;
 mod trials;
 
 use operands::Operands;
@@ -25,10 +27,12 @@ use crate::composed::Inner;
 use crate::equality::compare;
 use crate::explain::{Explanation, Explanations};
 use crate::extents::Extents;
-use crate::pasted;
+use crate::hint::static_way_out;
+use crate::pasted::{self, Prints};
+use crate::picture::Picture;
 use crate::reader::Reader;
 use crate::refusal::{Refusal, caught, cut};
-use crate::signatures::is_known;
+use crate::signatures::{is_known, with_template};
 use crate::symbols::Symbols;
 use crate::value::{Value, coordinate};
 
@@ -80,6 +84,8 @@ pub struct Calculator<'a> {
     operand: Option<usize>,
     /// Whether an operation does more with symbolic strides than to multiply them.
     needs_numbers: bool,
+    /// How the last call that prints does so, and the place behind it.
+    printed: Option<(Prints, usize)>,
 }
 
 impl<'a> Calculator<'a> {
@@ -96,6 +102,7 @@ impl<'a> Calculator<'a> {
             explanations: Explanations::default(),
             operand: None,
             needs_numbers: false,
+            printed: None,
         }
     }
 
@@ -115,9 +122,23 @@ impl<'a> Calculator<'a> {
             self.extents = Extents::of(self.symbols.names())?;
         }
         if self.extents.is_empty() {
-            result
+            result.map_err(|refusal| self.with_way_out(refusal))
         } else {
             self.evaluate_symbolically()
+        }
+    }
+
+    /// A refusal for want of room, with the value that static integers give.
+    fn with_way_out(&self, refusal: Refusal) -> Refusal {
+        if self.options.is_static || !refusal.message.contains("(CAPACITY)") {
+            return refusal;
+        }
+        match static_way_out(self.reader.text()) {
+            Some(way_out) => Refusal {
+                message: format!("{}; {way_out}", refusal.message),
+                ..refusal
+            },
+            None => refusal,
         }
     }
 
@@ -154,6 +175,20 @@ impl<'a> Calculator<'a> {
         self.symbols.named(&value.to_string())
     }
 
+    /// What the expression prints: the value's text, or the picture that `print_layout` or `print_latex` draws if the
+    /// last statement is a call of it.
+    ///
+    /// # Errors
+    /// If there is no such picture of the value.
+    pub fn printed(&self, value: &Value) -> Result<String, Refusal> {
+        let picture = match self.printed {
+            Some((Prints::Table, _)) => Picture::Table,
+            Some((Prints::Latex, _)) => Picture::Latex,
+            _ => return Ok(format!("{}\n", self.shown(value))),
+        };
+        Ok(self.symbols.named(&picture.draw(value)?))
+    }
+
     /// The expression's symbols.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
@@ -176,51 +211,6 @@ impl<'a> Calculator<'a> {
         let message = format!("the program has more than {STATEMENTS} statements");
         let place = self.reader.place();
         Err(self.reader.refusal(place, message))
-    }
-
-    /// An expression, or a variable and its value: `a = (4,2):(1,4)`, `auto a = …`.
-    fn statement(&mut self) -> Result<Value, Refusal> {
-        let Some(name) = self.assigned() else {
-            return self.comparison();
-        };
-        let (name, place) = name?;
-        let value = self.comparison()?;
-        if name == "o" {
-            let message = "`o` is the sign of composition, so it cannot be a variable";
-            return Err(self.reader.refusal(place, message));
-        }
-        self.variables.insert(name.to_owned(), value.clone());
-        Ok(value)
-    }
-
-    /// The variable before a `=`, and its place. The words of a declaration may stand before it.
-    fn assigned(&mut self) -> Option<Result<(&'a str, usize), Refusal>> {
-        let begin = self.reader.place();
-        let mut variable = None;
-        loop {
-            while self.reader.eat("&") {}
-            let place = self.reader.place();
-            let Some(name) = self.reader.name() else {
-                break;
-            };
-            let declares = variable.is_none_or(|(word, _)| pasted::DECLARES.contains(&word));
-            if !declares {
-                break;
-            }
-            self.reader.advance(name.len());
-            variable = Some((name, place));
-        }
-        let assigns = self.reader.at_text("=") && !self.reader.at_text("==");
-        match variable {
-            Some(found) if assigns => {
-                self.reader.eat("=");
-                Some(Ok(found))
-            }
-            _ => {
-                self.reader.back_to(begin);
-                None
-            }
-        }
     }
 
     fn comparison(&mut self) -> Result<Value, Refusal> {
@@ -356,6 +346,12 @@ impl<'a> Calculator<'a> {
                 self.reader.eat("(");
                 let arguments = self.arguments(")")?;
                 value = self.applied(Operands::one(value, begin), arguments)?;
+            } else if self.reader.at_text("[") && !self.reader.at_new_line() {
+                // Python's `layout[0]` is a mode.
+                self.reader.eat("[");
+                let mut operands = Operands::one(value, begin);
+                operands.extend(self.arguments("]")?);
+                value = self.called("get", &operands, begin)?;
             } else if self.reader.at_text("{") {
                 self.reader.eat("{");
                 self.reader.expect("}", "`}`")?;
@@ -430,9 +426,12 @@ impl<'a> Calculator<'a> {
         let begin = self.reader.place();
         let name = self.reader.name().unwrap_or_default();
         self.reader.advance(name.len());
-        if self.reader.eat("<") {
+        let name = if self.reader.eat("<") {
             operands.extend(self.arguments(">")?);
-        }
+            with_template(name)
+        } else {
+            name
+        };
         if self.reader.eat("(") {
             operands.extend(self.arguments(")")?);
         }

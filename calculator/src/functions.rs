@@ -1,6 +1,12 @@
 //! The functions of the calculator, by CuTe's names.
 
+mod coordinates;
+mod extended;
 mod of_composed;
+mod partition;
+mod slicing;
+
+pub(crate) use coordinates::cosize_of_composed;
 
 use cutlet_layout_core::*;
 
@@ -13,10 +19,17 @@ use crate::value::Value;
 
 /// Calls a function by name. A refusal with a column says that the arguments do not fit the signature.
 pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
-    use Value::{Sliced, Truth, Tuple};
+    use Value::{Truth, Tuple};
     let name = canonical(name);
+    let topics = [slicing::call, partition::call, extended::call];
+    for topic in topics {
+        if let Some(value) = topic(name, arguments)? {
+            return Ok(value);
+        }
+    }
     let own = match arguments {
         [Value::Composed(a), rest @ ..] => of_composed::call(name, a, rest)?,
+        [a, Value::Composed(b)] => of_composed::call_with(name, a, b)?,
         [Value::Tiler(tiler), path @ ..] => of_composed::of_tiler(name, tiler, path)?,
         _ => None,
     };
@@ -42,7 +55,8 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("filter", [a]) => layout(filter(&a.layout()?)),
         ("filter", [a, profile]) => layout(try_filter_by_mode(&a.layout()?, &profile.tuple()?)?),
         ("filter_zeros", [a]) => layout(filter_zeros(&a.layout()?)),
-        ("right_inverse", [Value::Inner(Inner::Swizzle(a))]) => a.right_inverse().into(),
+        // A swizzle undoes itself.
+        ("right_inverse" | "left_inverse", [Value::Inner(Inner::Swizzle(a))]) => (*a).into(),
         ("right_inverse", [a]) => layout(try_right_inverse(&a.layout()?)?),
         ("left_inverse", [a]) => layout(try_left_inverse(&a.layout()?)?),
         ("max_common_layout", [a, b]) => layout(try_max_common_layout(&a.layout()?, &b.layout()?)?),
@@ -88,7 +102,7 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
                 .collect::<Result<_, _>>()?;
             Value::Tiler(Tiler::try_tuple(&tilers)?)
         }
-        ("make_shape" | "make_stride" | "make_coord" | "make_tuple", modes) => {
+        ("make_shape" | "make_stride" | "make_coord" | "make_step" | "make_tuple", modes) => {
             let mut tuple = IntTuple::EMPTY;
             for mode in modes {
                 tuple = tuple.try_append(&mode.tuple()?)?;
@@ -117,20 +131,9 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("flatten", [a]) => layout(a.layout()?.flatten()),
         ("unflatten", [Tuple(t), profile]) => Tuple(t.try_unflatten(&profile.tuple()?)?),
         ("unflatten", [a, profile]) => layout(a.layout()?.try_unflatten(&profile.tuple()?)?),
-        ("append", [Tuple(t), Tuple(last)]) => Tuple(t.try_append(last)?),
-        ("append", [a, b]) => layout(a.layout()?.try_append(&b.layout()?)?),
-        ("prepend", [Tuple(t), Tuple(first)]) => Tuple(t.try_prepend(first)?),
-        ("prepend", [a, b]) => layout(a.layout()?.try_prepend(&b.layout()?)?),
         ("replace", [Tuple(t), i, Tuple(mode)]) => Tuple(t.try_replace(i.mode()?, mode)?),
         ("replace", [a, i, b]) => layout(a.layout()?.try_replace(i.mode()?, &b.layout()?)?),
         ("with_shape", [a, shape]) => layout(a.layout()?.try_with_shape(&shape.tuple()?)?),
-        ("slice", [coord, a]) => layout(try_slice(&coord.tuple()?, &a.layout()?)?),
-        ("dice", [coord, a]) => layout(try_dice(&coord.tuple()?, &a.layout()?)?),
-        ("slice_and_offset", [coord, a]) => {
-            let (kept, offset) = try_slice_and_offset(&coord.tuple()?, &a.layout()?)?;
-            Sliced(Box::new(kept), offset)
-        }
-
         ("upcast", [a, n]) => layout(try_upcast(&a.layout()?, n.int()?.value())?),
         ("downcast", [a, n]) => layout(try_downcast(&a.layout()?, n.int()?.value())?),
         ("recast_layout", [Value::Inner(Inner::Swizzle(a)), old, new]) => {
@@ -142,12 +145,11 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
             new.int()?.value(),
         )?),
 
-        ("idx2crd", [index, shape]) => Tuple(try_idx2crd(&index.tuple()?, &shape.tuple()?)?),
-        ("idx2crd", [index, shape, stride]) => Tuple(try_idx2crd_strided(
-            &index.tuple()?,
-            &shape.tuple()?,
-            &stride.tuple()?,
-        )?),
+        ("idx2crd", [index, a]) => Tuple(coordinates::of_index(&index.tuple()?, a)?),
+        ("idx2crd", [index, shape, stride]) => {
+            let a = Layout::try_from_shape_stride(&shape.tuple()?, &stride.tuple()?)?;
+            Tuple(coordinates::of_layout(&index.tuple()?, &a)?)
+        }
         ("crd2idx", [coord, Tuple(shape), stride]) => {
             Tuple(try_crd2idx(&coord.tuple()?, shape, &stride.tuple()?)?)
         }
@@ -155,14 +157,10 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         ("crd2crd", [coord, from, to]) => {
             Tuple(try_crd2crd(&coord.tuple()?, &from.tuple()?, &to.tuple()?)?)
         }
-        ("get_hier_coord", [a, index]) => Tuple(a.layout()?.get_hier_coord(index.int()?)),
-        ("get_flat_coord", [a, index]) => Tuple(a.layout()?.get_flat_coord(index.int()?)),
-        ("get_1d_coord", [a, index]) => int(a.layout()?.get_1d_coord(index.int()?)),
-        ("coordinates_of", [a, index]) => {
-            let a = a.layout()?;
-            few_coordinates(a.size())?;
-            Value::List(picture::coordinates_of(&a, index.int()?.value()).collect())
+        ("get_hier_coord" | "get_flat_coord" | "get_1d_coord", [a, index]) => {
+            coordinates::in_form(name, &IntTuple::int(index.int()?), a)?
         }
+        ("coordinates_of", [a, index]) => coordinates::all_of_index(a, index.int()?.value())?,
 
         ("product", [t]) => int(try_product(&t.tuple()?)?),
         ("product_each", [t]) => Tuple(try_product_each(&t.tuple()?)?),
@@ -207,18 +205,6 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
 
         _ => return Err(wrong_arguments(name, arguments)),
     })
-}
-
-/// The most coordinates that are looked through one by one.
-const MOST_COORDINATES: i64 = 1 << 20;
-
-fn few_coordinates(size: i64) -> Result<(), Refusal> {
-    if size > MOST_COORDINATES {
-        return Err(Refusal::new(format!(
-            "coordinates_of looks at all coordinates: {size} are more than {MOST_COORDINATES}"
-        )));
-    }
-    Ok(())
 }
 
 /// The order of the modes of a shape: from the left, unless an order is given.
@@ -299,9 +285,17 @@ fn is_int(value: &Value, has: impl FnOnce(Int) -> bool) -> bool {
 
 /// The layout or int tuple at a path.
 fn part(value: &Value, path: &[Value]) -> Result<Value, Refusal> {
+    if let (Value::Several(_) | Value::Sliced(_), [i, rest @ ..]) = (value, path) {
+        let parts = value.parts().unwrap_or_default();
+        let Some(found) = parts.get(i.mode()?) else {
+            return Err(value.not(&format!("a value with a part {i}, counted from 0,")));
+        };
+        return part(found, rest);
+    }
     let path = numbers(path)?;
     Ok(match value {
         Value::Layout(layout) => Value::Layout(layout.try_get(&path)?),
+        other if path.is_empty() => other.clone(),
         other => Value::Tuple(other.tuple()?.get(&path)),
     })
 }

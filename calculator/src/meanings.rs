@@ -8,13 +8,13 @@ pub fn meaning(name: &str) -> &'static str {
             "the layout of the places at which repetitions of A begin, up to the cotarget"
         }
         "coalesce" => "the simplest layout that is the same function of 1-D coordinates",
-        "filter" => "A without modes of stride 0 and extent 1, coalesced",
-        "filter_zeros" => "A with extent 1 in each mode of stride 0",
+        "filter" => "A without modes of stride _0 and extent _1, coalesced",
+        "filter_zeros" => "A with extent 1 in each mode of stride _0",
         "right_inverse" => "the longest R with A(R(i)) = i",
         "left_inverse" => "R with R(A(c)) = c",
         "max_common_layout" => "the longest layout whose elements are consecutive in both A and B",
         "max_common_vector" => "the number of elements that are consecutive in both A and B",
-        "nullspace" => "the coordinates that A maps to 0",
+        "nullspace" => "the modes of stride 0: coordinates that A maps to 0",
         "domain_distribute" => "the shape's coordinates, shared out to n",
         "logical_divide" => "A o (B, B*): the tile that B points to, and the layout of such tiles",
         "zipped_divide" => "logical_divide with tiles in the first mode and rests in the second",
@@ -33,7 +33,7 @@ pub fn meaning(name: &str) -> &'static str {
         "tile_to_shape" => "A repeated until it has the shape",
         "make_layout" => "a layout of shape and stride, or of layouts as its modes",
         "make_ordered_layout" => {
-            "the compact layout whose strides grow in the order of the numbers"
+            "the compact layout whose strides grow in the order of the numbers; if some are static, these come first"
         }
         "make_layout_like" => "a compact layout whose strides are in the order of A's",
         "make_fragment_like" => "a compact layout like A whose first mode is innermost",
@@ -41,11 +41,13 @@ pub fn meaning(name: &str) -> &'static str {
         "make_composed_layout" => "R(c) = inner(offset + A(c))",
         "gather" => "an index table, to be the inner of a composed layout",
         "make_tile" => "a tiler for each mode",
-        "make_shape" | "make_stride" | "make_coord" | "make_tuple" => "a tuple",
+        "make_shape" | "make_stride" | "make_coord" | "make_step" | "make_tuple" => "a tuple",
         "rank" => "the number of modes",
         "depth" => "the number of levels of parentheses",
         "size" | "product" => "the product of all extents",
-        "cosize" => "the last index plus 1",
+        "cosize" => {
+            "the number of indices from the least (or 0) to the greatest, of a swizzled layout too: CuTe leaves its swizzle out"
+        }
         "shape" => "the extents",
         "stride" => "the steps between neighbours",
         "layout" | "get" | "mode" => "the part at a path",
@@ -55,31 +57,47 @@ pub fn meaning(name: &str) -> &'static str {
         "flatten" => "A without parentheses inside",
         "unflatten" => "A with the parentheses of the profile",
         "append" => "A with B as its last mode",
+        "append<N>" => "A with B, or _1:_0, as its last modes up to rank N",
         "prepend" => "A with B as its first mode",
+        "prepend<N>" => "A with B, or _1:_0, as its first modes up to rank N",
         "replace" => "A with B in place of mode i",
         "with_shape" => "the same function with another shape",
-        "slice" => "the modes of A that the coordinate marks with `_`",
+        "slice" | "slice_" => "the modes of A that the coordinate marks with `_`",
         "dice" => "the modes of A that the coordinate does not mark with `_`",
         "slice_and_offset" => {
             "the modes that the coordinate marks with `_`, and the index of the others"
         }
         "apply" => "the index of a coordinate: the sum of its integers, each times its stride",
+        "local_tile" | "inner_partition" => {
+            "the tile at a coordinate of tiles, and its offset: a projection picks the tiler's modes without `_`"
+        }
+        "local_partition" => {
+            "the elements of a thread, if a layout of threads tiles A, and their offset"
+        }
+        "outer_partition" => "the elements at one coordinate inside of all tiles, and their offset",
+        "make_layout_tv" => {
+            "the tile of threads with values each, and the layout (thread, value) of its elements"
+        }
         "upcast" => "the layout of the same memory in elements that are n times as wide",
         "downcast" => "the layout of the same memory in elements of which n are as wide as one",
         "recast_layout" => "the layout of the same memory in elements of another width",
-        "idx2crd" => "the coordinate of an index: its digits, the leftmost extent first",
+        "idx2crd" => {
+            "the coordinate of an index: in a shape its digits, the leftmost extent first; in a layout the one with this index"
+        }
         "crd2idx" => "the index of a coordinate: the sum of its integers, each times its stride",
         "crd2crd" => "the coordinate of another shape with the same 1-D coordinate",
-        "get_hier_coord" => "the natural coordinate of an index",
-        "get_flat_coord" => "the coordinate of an index with an integer for each mode",
-        "get_1d_coord" => "the 1-D coordinate of an index",
+        "get_hier_coord" => "the natural coordinate that has an index",
+        "get_flat_coord" => "the coordinate that has an index, with an integer for each mode",
+        "get_1d_coord" => "the 1-D coordinate that has an index",
         "coordinates_of" => "all coordinates that A maps to the index, in all forms",
         "product_each" => "the size of each mode",
         "prefix_product" => "the compact column-major strides",
         "inner_product" => "the sum of products of the integers at the same place",
         "compact_col_major" => "strides of which the leftmost is 1",
         "compact_row_major" => "strides of which the rightmost is 1",
-        "compact_order" => "compact strides that grow in the order of the numbers",
+        "compact_order" => {
+            "compact strides that grow in the order of the numbers; if some are static, these come first"
+        }
         "shape_div" => "the shape of every b-th element",
         "shape_mod" => "the shape of the first b elements",
         "layout_div" => "the layout of every n-th element of A",

@@ -10,8 +10,8 @@ use crate::value::Value;
 /// Names that stand before `::` or `.` and say nothing.
 pub(crate) const NAMESPACES: [&str; 6] = ["cute", "cutlass", "pycute", "std", "utils", "ct"];
 
-/// Words before a variable's name in a declaration.
-pub(crate) const DECLARES: [&str; 8] = [
+/// Words before a variable's name in a declaration. An integer's type says nothing: all integers have 64 bits here.
+pub(crate) const DECLARES: [&str; 20] = [
     "auto",
     "const",
     "constexpr",
@@ -20,10 +20,40 @@ pub(crate) const DECLARES: [&str; 8] = [
     "let",
     "Layout",
     "Tensor",
+    "int",
+    "unsigned",
+    "long",
+    "short",
+    "size_t",
+    "int32_t",
+    "int64_t",
+    "uint32_t",
+    "uint64_t",
+    "int16_t",
+    "uint16_t",
+    "bool",
 ];
 
-/// Functions that print their argument, which is their value here.
-pub(crate) const PRINTS: [&str; 4] = ["print", "print_layout", "print_latex", "printf"];
+/// How a function of CuTe prints its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prints {
+    /// As a line.
+    Line,
+    /// As a line, and a table below it.
+    Table,
+    /// As a LaTeX document.
+    Latex,
+}
+
+/// What a function prints, if it is one that prints. Its value is its argument.
+pub(crate) fn prints(name: &str) -> Option<Prints> {
+    Some(match name {
+        "print" | "printf" => Prints::Line,
+        "print_layout" => Prints::Table,
+        "print_latex" => Prints::Latex,
+        _ => return None,
+    })
+}
 
 /// The value of a name that needs no arguments.
 pub(crate) fn constant(name: &str) -> Option<Value> {

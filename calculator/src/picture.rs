@@ -25,7 +25,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// Draws a layout, or a composed one.
+    /// Draws a layout, also a composed one or one with an offset.
     ///
     /// # Errors
     /// If the value is no layout, or has too many cells.
@@ -35,6 +35,7 @@ impl Picture {
         }
         match value {
             Value::Composed(layout) => self.of(&layout.by_reference(), layout.outer().size()),
+            Value::Sliced(sliced) => self.of(&**sliced, sliced.layout.size()),
             other => {
                 let layout = other.layout()?;
                 self.of(&layout, layout.size())

@@ -1,7 +1,7 @@
 //! The functions' signatures, by CuTe's names.
 
 /// The functions' signatures, by topic. CuTe's template arguments are arguments after the first: `take<1,3>(A)` and
-/// `take(A, 1, 3)` are the same.
+/// `take(A, 1, 3)` are the same. Where a signature has one, as `append<N>(A)`, it is another function without it.
 pub const SIGNATURES: &[(&str, &[&str])] = &[
     (
         "Algebra",
@@ -55,6 +55,7 @@ pub const SIGNATURES: &[(&str, &[&str])] = &[
             "make_shape(i, …)",
             "make_stride(i, …)",
             "make_coord(i, …)",
+            "make_step(i, …)",
             "make_tuple(i, …)",
         ],
     ),
@@ -76,12 +77,29 @@ pub const SIGNATURES: &[(&str, &[&str])] = &[
             "flatten(A)",
             "unflatten(A, profile)",
             "append(A, B)",
+            "append<N>(A)",
+            "append<N>(A, B)",
             "prepend(A, B)",
+            "prepend<N>(A)",
+            "prepend<N>(A, B)",
             "replace(A, i, B)",
             "with_shape(A, shape)",
             "slice(coord, A)",
             "dice(coord, A)",
             "slice_and_offset(coord, A)",
+            "slice_(A, coord)",
+        ],
+    ),
+    (
+        "Tiles and partitions",
+        &[
+            "local_tile(A, tiler, coord)",
+            "local_tile(A, tiler, coord, projection)",
+            "local_partition(A, threads, index)",
+            "local_partition(A, threads, index, projection)",
+            "inner_partition(A, tiler, coord)",
+            "outer_partition(A, tiler, coord)",
+            "make_layout_tv(threads, values)",
         ],
     ),
     (
@@ -96,8 +114,9 @@ pub const SIGNATURES: &[(&str, &[&str])] = &[
         "Coordinates",
         &[
             "idx2crd(index, shape)",
+            "idx2crd(index, A)",
             "idx2crd(index, shape, stride)",
-            "crd2idx(coord, shape)",
+            "crd2idx(coord, A)",
             "crd2idx(coord, shape, stride)",
             "crd2crd(coord, from, to)",
             "get_hier_coord(A, index)",
@@ -167,6 +186,15 @@ pub(crate) fn canonical(name: &str) -> &str {
         "recast" => "recast_layout",
         "group_modes" => "group",
         "concat" => "make_layout",
+        other => other,
+    }
+}
+
+/// The name of a function that is called with template arguments.
+pub(crate) fn with_template(name: &str) -> &str {
+    match name {
+        "append" => "append<N>",
+        "prepend" => "prepend<N>",
         other => other,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cutlet_layout_core::picture::Draw;
 use cutlet_layout_core::{
     ComposedLayout, Int, IntTuple, Layout, Swizzle, Tiler, TilerKind, try_slice,
 };
@@ -24,7 +25,9 @@ pub enum Value {
     /// An inner transform, offset and layout.
     Composed(Box<Composed>),
     /// A layout and its offset.
-    Sliced(Box<Layout>, IntTuple),
+    Sliced(Box<Sliced>),
+    /// Several values of different kinds.
+    Several(Vec<Value>),
     /// True or false.
     Truth(bool),
     /// What two layouts have in common.
@@ -42,6 +45,38 @@ pub enum Value {
     },
 }
 
+/// A part of a layout, and the index at which it begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliced {
+    /// The layout, which begins at 0.
+    pub layout: Layout,
+    /// What is added to each index.
+    pub offset: IntTuple,
+}
+
+impl Sliced {
+    /// The same function as a composed layout, whose inner transform changes nothing.
+    pub fn composed(&self) -> ComposedLayout<Layout> {
+        ComposedLayout::new(Layout::leaf(Int::ONE, Int::ONE), self.offset, self.layout)
+    }
+}
+
+impl fmt::Display for Sliced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}, {})", self.layout, self.offset)
+    }
+}
+
+impl Draw for Sliced {
+    fn shape(&self) -> IntTuple {
+        self.layout.shape()
+    }
+
+    fn element(&self, c: i64) -> IntTuple {
+        self.composed().call(&c.into()).to_dynamic()
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -50,9 +85,15 @@ impl fmt::Display for Value {
             Value::Tiler(tiler) => write!(f, "{tiler}"),
             Value::Inner(inner) => write!(f, "{inner}"),
             Value::Composed(layout) => write!(f, "{layout}"),
-            Value::Sliced(layout, offset) => write!(f, "({layout}, {offset})"),
+            Value::Sliced(sliced) => write!(f, "{sliced}"),
+            Value::Several(values) => {
+                f.write_str("(")?;
+                separated(f, values, ", ")?;
+                f.write_str(")")
+            }
             Value::Truth(truth) => write!(f, "{truth}"),
             Value::Comparison(comparison) => write!(f, "{comparison}"),
+            Value::List(list) if list.is_empty() => f.write_str("none"),
             Value::List(list) => separated(f, list, " "),
             Value::Sum(terms) if terms.is_empty() => f.write_str("0"),
             Value::Sum(terms) => separated(f, terms, " + "),
@@ -104,7 +145,8 @@ impl Value {
             Value::Inner(Inner::Layout(_)) => "a layout",
             Value::Inner(Inner::Composed(_)) => "a composed layout",
             Value::Composed(_) => "a composed layout",
-            Value::Sliced(..) => "a layout with an offset",
+            Value::Sliced(_) => "a layout with an offset",
+            Value::Several(_) => "several values",
             Value::Truth(_) => "true or false",
             Value::Comparison(_) => "a comparison",
             Value::List(_) => "a list",
@@ -126,6 +168,36 @@ impl Value {
         ))
     }
 
+    /// The value as a layout with an offset, which is 0 for a layout.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn sliced(&self) -> Result<Sliced, Refusal> {
+        match self {
+            Value::Sliced(sliced) => Ok(**sliced),
+            other => Ok(Sliced {
+                layout: other.layout()?,
+                offset: IntTuple::int(Int::ZERO),
+            }),
+        }
+    }
+
+    /// The parts of several values in one, if there are such.
+    pub(crate) fn parts(&self) -> Option<Vec<Value>> {
+        match self {
+            Value::Several(values) => Some(values.clone()),
+            Value::Sliced(sliced) => Some(vec![
+                Value::Layout(sliced.layout),
+                Value::Tuple(sliced.offset),
+            ]),
+            Value::Tuple(tuple) if tuple.is_tuple() => {
+                let modes = (0..tuple.rank()).map(|i| Value::Tuple(tuple.mode(i)));
+                Some(modes.collect())
+            }
+            _ => None,
+        }
+    }
+
     /// The value as an int tuple. A layout stands for its shape.
     ///
     /// # Errors
@@ -135,6 +207,7 @@ impl Value {
             Value::Tuple(tuple) => Ok(*tuple),
             Value::Layout(layout) => Ok(layout.shape()),
             Value::Composed(layout) => Ok(layout.outer().shape()),
+            Value::Sliced(sliced) => Ok(sliced.layout.shape()),
             _ => Err(self.not("a tuple of integers")),
         }
     }
@@ -206,7 +279,7 @@ impl Value {
     pub fn shape(&self) -> Result<IntTuple, Refusal> {
         match self {
             Value::Composed(layout) => Ok(layout.outer().shape()),
-            other => Ok(other.layout()?.shape()),
+            other => Ok(other.sliced()?.layout.shape()),
         }
     }
 
@@ -217,7 +290,7 @@ impl Value {
     pub fn size(&self) -> Result<i64, Refusal> {
         match self {
             Value::Composed(layout) => Ok(layout.outer().size()),
-            other => Ok(other.layout()?.size()),
+            other => Ok(other.sliced()?.layout.size()),
         }
     }
 
@@ -229,6 +302,7 @@ impl Value {
         let coord = IntTuple::from(c);
         match self {
             Value::Composed(layout) => Ok(layout.by_reference().call(&coord).to_dynamic()),
+            Value::Sliced(sliced) => Ok(sliced.composed().call(&coord).to_dynamic()),
             other => Ok(other.layout()?.try_call(&coord)?.to_dynamic()),
         }
     }
@@ -245,6 +319,14 @@ impl Value {
                 .after(|a| a.try_slice(&coord).map(Into::into))?
                 .into(),
             Value::Composed(layout) => Value::Tuple(layout.by_reference().call(&coord)),
+            Value::Sliced(sliced) if slices => {
+                let part = sliced.composed().try_slice(&coord)?;
+                Value::Sliced(Box::new(Sliced {
+                    layout: *part.outer(),
+                    offset: *part.offset(),
+                }))
+            }
+            Value::Sliced(sliced) => Value::Tuple(sliced.composed().call(&coord)),
             Value::Inner(inner) => {
                 Value::Tuple(cutlet_layout_core::Transform::transform(inner, &coord))
             }

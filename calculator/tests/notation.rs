@@ -104,6 +104,18 @@ fn declarations_are_read() {
             "using Atom = Layout<Shape<_8,_8>>; Atom{}",
             "(_8,_8):(_1,_8)",
         ),
+        ("int M = 8; make_layout(M)", "8:_1"),
+        (
+            "int M = 8, N = 4;\nconstexpr int K = 2;\nunsigned int L = 3; make_shape(M, N, K, L)",
+            "(8,4,2,3)",
+        ),
+        ("size_t n = 4; n", "4"),
+        ("int{2}", "2"),
+        (
+            "int M = 8, (4,2)",
+            "error: column 12: expected a variable and `=`, found `(`",
+        ),
+        ("make_step(_1{}, X{}, _1{})", "(_1,_,_1)"),
         ("a = (4,2):(1,4)\n(a, a)", "((4,2),(4,2)):((1,4),(1,4))"),
     ]);
 }
@@ -125,8 +137,68 @@ fn python_is_read() {
             "(8):(_1)",
         ),
         ("Layout((4,2),(1,4)).shape", "(4,2)"),
+        ("l = (4,2):(1,4); l[0]", "4:1"),
+        ("l = ((2,3),4):((1,2),6); l[0][1]", "3:2"),
+        ("l = ((2,3),4):((1,2),6); l[0, 1]", "3:2"),
+        ("shape = (4,(2,3)); shape[1]", "(2,3)"),
+        ("(Sw<3,0,3> o 0 o (8,4):(4,1))[0]", "Sw<3,0,3> o 0 o 8:4"),
+        (
+            "(4,2):(1,4)[2]",
+            "error: column 13: (4,2):(1,4) has no mode 2: its rank is 2",
+        ),
+        ("cute.slice_((4,2):(1,4), (None, 1))", "(4):(1)"),
+        ("cute.slice_((128,64,32), (None, 0, None))", "(128,32)"),
+        ("dice((1,None,1), (128,64,32))", "(128,32)"),
+        ("cute.dice((128,64,32), (1,None,1))", "(128,32)"),
+        ("cute.append((4,4), 2, 4)", "(4,4,2,2)"),
     ]);
     check_static(&[("cute.make_layout((8,4), stride=(4,1))", "(_8,_4):(_4,_1)")]);
+}
+
+/// A number in angle brackets is a rank, and a value in parentheses is a mode.
+#[test]
+fn modes_are_appended_up_to_a_rank() {
+    check(&[
+        ("append<3>((8,4):(4,1))", "(8,4,_1):(4,1,_0)"),
+        ("prepend<3>((8,4):(4,1))", "(_1,8,4):(_0,4,1)"),
+        ("append<4>((8,4):(4,1), 2:32)", "(8,4,2,2):(4,1,32,32)"),
+        ("append<2>((8,4):(4,1))", "(8,4):(4,1)"),
+        ("append<3>(8:1)", "(8,_1,_1):(1,_0,_0)"),
+        ("prepend<4>((8,4), 1)", "(1,1,8,4)"),
+        (
+            "append<3>(Sw<3,0,3> o 0 o (8,8):(8,1))",
+            "Sw<3,0,3> o 0 o (8,8,_1):(8,1,_0)",
+        ),
+        ("((8,4):(4,1)).append<3>()", "(8,4,_1):(4,1,_0)"),
+        ("append((8,4):(4,1), 3)", "(8,4,3):(4,1,_1)"),
+        ("prepend((8,4):(4,1), 2:32)", "(2,8,4):(32,4,1)"),
+        (
+            "append<1>((8,4):(4,1))",
+            "error: column 11: append<N>: `(8,4):(4,1)` has rank 2 already: give a rank of at least that",
+        ),
+    ]);
+}
+
+/// Python has no other integers than these, and C++ takes an order by its types.
+#[test]
+fn orders_are_taken_by_value() {
+    check(&[
+        ("make_ordered_layout((8,64),(1,0))", "(8,64):(64,_1)"),
+        (
+            "cute.make_ordered_layout((8,64),order=(1,0))",
+            "(8,64):(64,_1)",
+        ),
+        (
+            "cute.make_ordered_layout((32,16,8), order=(2,0,1))",
+            "(32,16,8):(128,_1,16)",
+        ),
+        ("compact_order((8,64),(1,0))", "(64,_1)"),
+        ("compact_order((2,3,4,5), (_2,67,42,_50))", "(_1,10,30,2)"),
+        (
+            "tile_to_shape((2,4):(4,1),(6,12),(1,0)) == tile_to_shape((2,4):(4,1),(6,12),(_1,_0))",
+            "the same layout",
+        ),
+    ]);
 }
 
 #[test]
@@ -153,7 +225,14 @@ fn variables_hold_values() {
             "(_3,_8):(_24,_1)",
         ),
         ("size = 4; size", "4"),
-        ("size = 4; size((size, size))", "16"),
+        ("size = 4; cute::size((size, size))", "16"),
+        ("size = 4; cute.size((size, size))", "16"),
+        // A variable hides the function of its name, as in C++ and in Python.
+        ("layout=(4,2):(1,8); layout(3)", "3"),
+        ("size=(4,2):(1,8); size(3)", "3"),
+        ("size=(4,2):(1,8); size(0,1)", "8"),
+        ("layout=(4,2):(1,8); layout<1>(layout)", "2:8"),
+        ("layout=(4,2):(1,8); layout.shape()", "(4,2)"),
         (
             "o = 4",
             "error: column 1: `o` is the sign of composition, so it cannot be a variable",

@@ -6,7 +6,7 @@ use super::{Calculator, Operands, Reads, arithmetic, parenthesised};
 use crate::functions;
 use crate::pasted::{self, NAMESPACES};
 use crate::refusal::{Refusal, cut};
-use crate::signatures::{canonical, is_known};
+use crate::signatures::{canonical, is_known, with_template};
 use crate::table;
 use crate::value::Value;
 
@@ -173,28 +173,42 @@ impl<'a> Calculator<'a> {
         self.reader.refusal(place, message)
     }
 
-    /// A variable, a type with its arguments, a constant, a symbol, or a call by name.
+    /// A variable, or what a name means without one. Behind a namespace, as in `cute::size`, there is no variable.
     fn named(&mut self) -> Result<Value, Refusal> {
         let begin = self.reader.place();
         let name = self.reader.name().unwrap_or_default();
         self.reader.advance(name.len());
         let is_namespace = NAMESPACES.contains(&name) && !self.variables.contains_key(name);
         if is_namespace && (self.reader.eat("::") || self.reader.eat(".")) {
-            return self.nested(Self::primary);
+            let begin = self.reader.place();
+            return match self.reader.name() {
+                Some(name) if is_known(name) || pasted::is_type(name) => {
+                    self.reader.advance(name.len());
+                    self.meant(name, begin)
+                }
+                _ => self.nested(Self::primary),
+            };
         }
+        // A variable hides the function of its name, but C++'s `layout<0>(layout)` can only be the function.
+        let is_template = is_known(name) && self.reader.at_text("<");
+        match self.variables.get(name) {
+            Some(value) if !is_template => Ok(value.clone()),
+            _ => self.meant(name, begin),
+        }
+    }
+
+    /// A type with its arguments, a constant, a symbol, or a call by name.
+    fn meant(&mut self, name: &'a str, begin: usize) -> Result<Value, Refusal> {
         let has_arguments = self.reader.at_text("<") || self.reader.at_text("(");
-        if let Some(value) = self.variables.get(name) {
-            let is_function = is_known(name) && has_arguments;
-            if !is_function {
-                return Ok(value.clone());
-            }
-        }
         if let Some(constant) = pasted::constant(name) {
             return Ok(constant);
         }
-        if pasted::PRINTS.contains(&name) && self.reader.eat("(") {
+        if let Some(prints) = pasted::prints(name)
+            && self.reader.eat("(")
+        {
             let value = self.nested(Self::comparison)?;
             self.reader.expect(")", "`)`")?;
+            self.printed = Some((prints, self.reader.place()));
             return Ok(value);
         }
         if name == "int" && self.reader.eat("{") {
@@ -218,10 +232,10 @@ impl<'a> Calculator<'a> {
         if !is_known(name) || !has_arguments && is_symbol {
             return self.symbol(name, begin, has_arguments);
         }
-        let template = if self.reader.eat("<") {
-            self.arguments(">")?
+        let (name, template) = if self.reader.eat("<") {
+            (with_template(name), self.arguments(">")?)
         } else {
-            Operands::default()
+            (name, Operands::default())
         };
         self.reader.expect("(", "`(` and arguments")?;
         let arguments = self.reading(read_in(name), |own| own.arguments(")"))?;

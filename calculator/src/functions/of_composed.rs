@@ -1,10 +1,10 @@
 //! The functions of composed layouts. Most act on the outer layout and the offset, as in CuTe.
 
 use cutlet_layout_core::{
-    ComposedLayout, Int, IntTuple, Layout, LayoutError, Swizzle, TilerKind, try_product,
+    ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, TilerKind, try_product,
 };
 
-use super::{int, number, numbers};
+use super::{coordinates, int, number, numbers};
 use crate::composed::{Composed, Inner, Made};
 use crate::refusal::{Refusal, cut};
 use crate::value::Value;
@@ -26,24 +26,51 @@ pub(super) fn call(
     }
     let outer = Value::Layout(*a.outer());
     Ok(Some(match (name, arguments) {
-        ("size" | "rank" | "depth" | "shape" | "cosize", path) => {
+        // As in CuTe, a composed layout has the complement and the fragment of its outer layout.
+        ("size" | "rank" | "depth" | "shape" | "complement" | "make_fragment_like", rest) => {
             let mut of_outer = vec![outer];
-            of_outer.extend_from_slice(path);
+            of_outer.extend_from_slice(rest);
             super::call(name, &of_outer)?
         }
-        ("get_hier_coord" | "get_flat_coord" | "get_1d_coord", [index]) => {
-            super::call(name, &[outer, index.clone()])?
+        ("cosize", path) => {
+            let path = numbers(path)?;
+            coordinates::cosize(&a.after(|a| a.try_get(&path).map(Made::from))?)?
         }
-        ("slice_and_offset", _) | ("stride", _) => {
+        ("stride", _) => {
             return Err(Refusal::new(format!(
                 "{name}: `{}` is a composed layout, whose values are no sums of strides: take its layout apart first",
                 cut(&a.to_string())
             )));
         }
         ("is_static", []) => Value::Truth(a.outer().is_static() && a.offset.is_static()),
-        ("coordinates_of", [index]) => coordinates_of(a, index.int()?.value())?,
+        ("max_common_layout" | "max_common_vector", [b]) => {
+            common(name, &Value::from(a.clone()), b)?
+        }
         _ => return Ok(None),
     }))
+}
+
+/// Calls a function whose second argument is a composed layout, and whose first is none.
+pub(super) fn call_with(name: &str, a: &Value, b: &Composed) -> Result<Option<Value>, Refusal> {
+    let b = Value::from(b.clone());
+    Ok(match name {
+        "crd2idx" => Some(b.apply(std::slice::from_ref(a))?),
+        "max_common_layout" | "max_common_vector" => Some(common(name, a, &b)?),
+        _ => None,
+    })
+}
+
+/// What two layouts, each of which may be swizzled, have in common.
+fn common(name: &str, a: &Value, b: &Value) -> Result<Value, Refusal> {
+    let swizzled = |value: &Value| match value {
+        Value::Composed(layout) => swizzled(name, layout),
+        other => Ok(Swizzle::new(0, 0, 0).composition(&other.layout()?)),
+    };
+    let (a, b) = (swizzled(a)?, swizzled(b)?);
+    Ok(match name {
+        "max_common_layout" => Value::Layout(a.try_max_common_layout(&b)?),
+        _ => int(a.try_max_common_vector(&b)?),
+    })
 }
 
 /// Compositions, divisions and products.
@@ -112,14 +139,6 @@ fn rearranged(name: &str, a: &Composed, arguments: &[Value]) -> Result<Option<Co
             let profile = profile.tuple()?;
             a.after(|a| a.try_filter_by_mode(&profile).map(Made::from))
         }
-        ("append", [b]) => {
-            let b = b.layout()?;
-            a.after(|a| a.try_append(&b).map(Made::from))
-        }
-        ("prepend", [b]) => {
-            let b = b.layout()?;
-            a.after(|a| a.try_prepend(&b).map(Made::from))
-        }
         ("with_shape", [shape]) => {
             let shape = shape.tuple()?;
             a.after(|a| a.try_with_shape(&shape).map(Made::from))
@@ -140,19 +159,29 @@ fn of_swizzled(name: &str, a: &Composed, arguments: &[Value]) -> Result<Option<V
         ("recast_layout", [old, new]) => (old.int()?.value(), new.int()?.value()),
         ("upcast", [n]) => (1, n.int()?.value()),
         ("downcast", [n]) => (n.int()?.value(), 1),
-        ("right_inverse", []) => return right_inverse(a).map(Some),
+        ("right_inverse" | "left_inverse", []) => return inverse(name, a).map(Some),
         _ => return Ok(None),
     };
     let swizzled = swizzled(name, a)?;
     Ok(Some(swizzled.try_recast(bits.0, bits.1)?.into()))
 }
 
-fn right_inverse(a: &Composed) -> Result<Value, Refusal> {
+fn inverse(name: &str, a: &Composed) -> Result<Value, Refusal> {
+    let is_right = name == "right_inverse";
     if let Inner::Layout(inner) = &a.inner {
         let layout: ComposedLayout<Layout> = ComposedLayout::new(**inner, a.offset, a.outer);
-        return Ok(Value::Layout(layout.try_right_inverse()?));
+        return Ok(Value::Layout(if is_right {
+            layout.try_right_inverse()?
+        } else {
+            layout.try_left_inverse()?
+        }));
     }
-    Ok(swizzled("right_inverse", a)?.try_right_inverse()?.into())
+    let swizzled = swizzled(name, a)?;
+    Ok(if is_right {
+        swizzled.try_right_inverse()?.into()
+    } else {
+        swizzled.try_left_inverse()?.into()
+    })
 }
 
 fn swizzled(name: &str, a: &Composed) -> Result<ComposedLayout<Swizzle>, Refusal> {
@@ -163,21 +192,6 @@ fn swizzled(name: &str, a: &Composed) -> Result<ComposedLayout<Swizzle>, Refusal
             Value::Inner(a.inner.clone()).kind()
         ))
     })
-}
-
-/// The coordinates at which a composed layout has an index.
-fn coordinates_of(a: &Composed, index: i64) -> Result<Value, Refusal> {
-    let size = a.outer().size();
-    super::few_coordinates(size)?;
-    let shape = Layout::try_col_major(&a.outer().shape())?;
-    let layout = a.by_reference();
-    let found = (0..size).filter(|&c| {
-        let value = layout.call(&IntTuple::from(c)).as_int();
-        value.map(Int::value) == Some(index)
-    });
-    let forms = found
-        .flat_map(|c| cutlet_layout_core::picture::coordinates_of(&shape, c).collect::<Vec<_>>());
-    Ok(Value::List(forms.collect()))
 }
 
 /// Calls a function whose first argument is a tuple of tilers.

@@ -262,13 +262,35 @@ impl ComposedLayout<Layout> {
     /// # Errors
     /// If the offset is not 0, or inner and outer layout have no composition.
     pub const fn try_right_inverse(&self) -> Result<Layout, LayoutError> {
-        if !super::is_zero(&self.offset) {
-            let mut text = Text::new();
-            text.str("right_inverse: ").layout(&self.inner).str(" o ");
-            text.tuple(&self.offset).str(" o ").layout(&self.outer);
-            text.str(": the offset is not 0: compose the layouts without it");
-            return Err(LayoutError::new(ErrorKind::Mismatch, &text));
+        try_right_inverse(&tri!(self.as_one("right_inverse")))
+    }
+
+    /// A layout `L` with `L(self(c)) = c`, for every coordinate `c`.
+    ///
+    /// # Panics
+    /// If [`try_left_inverse`](Self::try_left_inverse) returns an error.
+    #[track_caller]
+    pub const fn left_inverse(&self) -> Layout {
+        or_panic(self.try_left_inverse())
+    }
+
+    /// [`left_inverse`](Self::left_inverse), or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the offset is not 0, inner and outer layout have no composition, or it has no left inverse.
+    pub const fn try_left_inverse(&self) -> Result<Layout, LayoutError> {
+        try_left_inverse(&tri!(self.as_one("left_inverse")))
+    }
+
+    /// The composition of inner and outer layout, for an operation that needs one layout.
+    const fn as_one(&self, operation: &str) -> Result<Layout, LayoutError> {
+        if super::is_zero(&self.offset) {
+            return try_composition(&self.inner, &self.outer);
         }
-        try_right_inverse(&tri!(try_composition(&self.inner, &self.outer)))
+        let mut text = Text::new();
+        text.str(operation).str(": ").layout(&self.inner).str(" o ");
+        text.tuple(&self.offset).str(" o ").layout(&self.outer);
+        text.str(": the offset is not 0: compose the layouts without it");
+        Err(LayoutError::new(ErrorKind::Mismatch, &text))
     }
 }
