@@ -66,9 +66,10 @@ impl SharedMemory {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn take_bytes(&mut self, bytes: u32, align: u32) -> u32 {
-        let start = (self.used + (align - 1)) & !(align - 1);
-        self.used = start + bytes;
-        imp::check(self.used);
+        // Sums that do not fit 32 bits are more than any block has: they must not wrap around to what it has.
+        let start = self.used.saturating_add(align - 1) & !(align - 1);
+        self.used = start.saturating_add(bytes);
+        imp::reserve(start, bytes);
         imp::base() + start
     }
 
@@ -123,9 +124,7 @@ impl<T: DeviceData> Shared<T> {
     /// The pointer to element `index`.
     #[inline(always)]
     pub const fn offset(self, index: i64) -> Self {
-        // Shared memory is much smaller than 2^31 bytes, so the index fits. Wrapping is right for a negative index.
-        let bytes = (index as u32).wrapping_mul(size_of::<T>() as u32);
-        Self(self.0.wrapping_add(bytes), PhantomData)
+        Self(self.0.wrapping_add(imp::bytes::<T>(index)), PhantomData)
     }
 
     /// Reads element `index`.
@@ -215,9 +214,16 @@ mod imp {
         address
     }
 
+    /// The distance of an element from the first one. Shared memory is much smaller than 2^31 bytes, so the index fits.
+    /// Wrapping is right for a negative one.
+    #[inline(always)]
+    pub const fn bytes<T>(index: i64) -> u32 {
+        (index as u32).wrapping_mul(size_of::<T>() as u32)
+    }
+
     /// A GPU does not know what a kernel declares.
     #[inline(always)]
-    pub fn check(_: u32) {}
+    pub fn reserve(_: u32, _: u32) {}
 
     load_instruction!(load, "ld.shared", reg32: u32);
     store_instruction!(store, "st.shared", reg32: u32);
@@ -229,7 +235,20 @@ mod imp {
 
     use crate::vector::vector_bytes;
 
-    pub use cutlet_simt::{check_shared_use as check, shared_base as base};
+    pub use cutlet_simt::{reserve_shared as reserve, shared_base as base};
+
+    /// The distance of an element from the first one, which wraps for a negative index. Of an index that no shared memory
+    /// has, the distance leads to an address that none has either, so that an access ends the kernel.
+    #[inline(always)]
+    pub const fn bytes<T>(index: i64) -> u32 {
+        const NOWHERE: u32 = 0xFF80_0000;
+        let bytes = index.saturating_mul(size_of::<T>() as i64);
+        // Addresses have 24 bits for the offset.
+        if bytes >= 1 << 24 || bytes <= -(1 << 24) {
+            return NOWHERE;
+        }
+        bytes as u32
+    }
 
     #[inline(always)]
     #[track_caller]

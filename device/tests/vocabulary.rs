@@ -320,10 +320,43 @@ fn an_access_outside_the_blocks_shared_memory_is_an_error() {
 }
 
 #[test]
-fn unwritten_shared_memory_reads_as_nan() {
-    // SAFETY: the element is within shared memory. It is not written on purpose.
-    let found = of_each_thread(4, || unsafe { SharedMemory::new().take::<f32>(4).load(2) });
-    assert!(found.iter().all(|value| value.is_nan()));
+fn a_load_of_unwritten_shared_memory_is_an_error() {
+    let taken_at = line!() + 2;
+    let result = run(1, 4, || {
+        let elements = SharedMemory::new().take::<f32>(4);
+        // SAFETY: the element is within shared memory. It is not written on purpose.
+        assert!(unsafe { elements.load(2) }.is_nan());
+    });
+    assert_panics(
+        result.clone(),
+        "a load of 4 bytes reads shared memory at offset 8, which nothing has written",
+    );
+    let taken = format!(
+        "byte 8 of the 16 bytes that the kernel reserves at device/tests/vocabulary.rs:{taken_at}:"
+    );
+    assert_panics(result, &taken);
+}
+
+#[test]
+fn shared_memory_beyond_32_bits_is_not_taken() {
+    let result = run(1, 4, || {
+        let mut shared = SharedMemory::new();
+        shared.take::<u8>(1024);
+        shared.take::<u8>(u32::MAX as usize - 15);
+    });
+    assert_panics(result, "bytes of shared memory, but the kernel has 4096");
+}
+
+#[test]
+fn an_index_beyond_32_bits_is_out_of_bounds() {
+    for index in [1 << 30, -(1 << 30), 1 << 32, i64::MAX, i64::MIN] {
+        let result = run(1, 4, || {
+            let elements = SharedMemory::new().take::<f32>(4);
+            // SAFETY: the CPU backend ends the kernel.
+            unsafe { elements.store(index, 1.0) };
+        });
+        assert_panics(result, "shared memory");
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Measures the executor: a launch, a thread, a barrier, a shuffle, and the instructions of a main loop. Run it with
 //! `--release`.
 
+use std::hint::black_box;
 use std::time::Instant;
 
 use cutlet_simt::{
-    LaunchSpec, MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, launch,
-    ldmatrix, linear_thread_idx, mma_sync, sync_threads, warp_exchange,
+    LaunchSpec, MemoryAccess, MmaOperand, MmaShape, MmaSums, access_shared, cp_async,
+    cp_async_commit, cp_async_wait, global_bytes, launch, ldmatrix, linear_thread_idx, mma_sync,
+    store_global, store_shared, sync_threads, warp_exchange,
 };
 
 /// Seconds of the fastest of `runs` runs, after one to warm up.
@@ -70,7 +72,45 @@ fn main() {
         "a shuffle, per thread:                       {:8.1} ns",
         shuffles / f64::from(256 * STEPS) * 1e9
     );
+    memory();
     main_loop();
+}
+
+/// Measures a store with a load after it, in shared and in global memory.
+fn memory() {
+    const STEPS: u32 = 100;
+    const THREADS: u32 = 256;
+    let per_step = |seconds: f64| seconds / f64::from(THREADS * STEPS) * 1e9;
+    let shared = fastest(100, || {
+        run(1, THREADS, &|| {
+            for step in 0..STEPS {
+                let at = linear_thread_idx() * 16;
+                store_shared(at, 16, &[step as u8; 16]);
+                black_box(access_shared(at, 16, 16, MemoryAccess::Load));
+            }
+        });
+    });
+    println!(
+        "16 bytes to shared memory and back:          {:8.1} ns",
+        per_step(shared)
+    );
+    let buffer = vec![0u128; THREADS as usize];
+    let to = buffer.as_ptr().expose_provenance();
+    let global = fastest(100, || {
+        run(1, THREADS, &|| {
+            let to = to + linear_thread_idx() as usize * 16;
+            let at = std::ptr::with_exposed_provenance_mut::<u8>(to);
+            for step in 0..STEPS {
+                // SAFETY: the buffer has an element for each thread.
+                unsafe { store_global(at, 16, &[step as u8; 16]) };
+                black_box(global_bytes(at, 16, 16, MemoryAccess::Load));
+            }
+        });
+    });
+    println!(
+        "16 bytes to global memory and back:          {:8.1} ns",
+        per_step(global)
+    );
 }
 
 /// Measures a main loop that copies tiles to three stages, with and without its copies.
@@ -132,6 +172,7 @@ fn main_loop() {
     );
     let loads = fastest(20, || {
         run(1, 256, &|| {
+            store_shared(linear_thread_idx() * 16, 16, &[0; 16]);
             for _ in 0..STEPS {
                 ldmatrix(linear_thread_idx() * 16, &mut [0; 4], false);
             }

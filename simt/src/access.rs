@@ -8,6 +8,7 @@ use crate::races;
 use crate::shadow::Readers;
 use crate::shared::{SharedAddress, locate};
 use crate::timelines::Timelines;
+use crate::unwritten::forget_reads;
 use crate::vector_clock::VectorClock;
 
 /// Host address of `bytes` bytes at the shared address `address`.
@@ -16,7 +17,7 @@ use crate::vector_clock::VectorClock;
 /// [`shared_base`](crate::shared_base) added, or an address made by [`map_shared_rank`](crate::map_shared_rank) for
 /// another block of the cluster.
 ///
-/// The memory is valid while the block runs. Other threads use it, too: read and write it through the pointer, and keep
+/// The bytes count as written from now on. The memory is valid while the block runs. Other threads use it, too: read and write it through the pointer, and keep
 /// no references to it across a wait.
 ///
 /// # Panics
@@ -28,6 +29,7 @@ use crate::vector_clock::VectorClock;
 #[track_caller]
 pub fn shared_bytes(address: u32, bytes: u32, align: u32) -> *mut u8 {
     let (block, offset) = locate_arrived(address, bytes, align);
+    block.shared.set_written(offset, bytes);
     block.shared.at(offset)
 }
 
@@ -162,6 +164,7 @@ impl Access {
     #[cold]
     #[track_caller]
     fn too_early(&self, arrival: Arrival, address: SharedAddress, thread: u32) -> ! {
+        forget_reads(current());
         let message = format!(
             "shared memory at address {address} {}: {}",
             self.what,

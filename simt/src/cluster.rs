@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::context::{Block, Outcome, Thread, current_or_null, set_current};
+use crate::context::{Block, Outcome, Thread, Turns};
 use crate::error::{SimtError, Waiting};
 use crate::grid::{Core, Grid};
 use crate::panic::PanicReport;
 use crate::shared_memory::SharedMemory;
 use crate::shown_wait::ShownWait;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
+use crate::unwritten::UnwrittenRead;
 use crate::wait::{Wait, WaitKind};
 use crate::{sm80, sm90, sync};
 
@@ -110,35 +111,56 @@ impl<'g> RunningCluster<'g> {
     /// # Errors
     /// If a thread failed, or if all threads wait for events that only this cluster can cause.
     pub(crate) fn advance(&mut self, stacks: &mut StackCache) -> Result<Status, SimtError> {
-        self.catch_thread_panic(|cluster| cluster.run_until_all_wait(stacks))
+        let result =
+            self.catch_thread_panic(|cluster, turns| cluster.run_until_all_wait(turns, stacks));
+        match result {
+            Ok(Status::WaitsForGrid | Status::Cancelled) => result,
+            // What a thread reads before it is written is the cause of most that goes wrong afterwards.
+            Ok(Status::Finished) | Err(_) => self.unwritten_read().map_or(result, Err),
+        }
+    }
+
+    /// The error of the first read of shared memory that nothing has written.
+    fn unwritten_read(&self) -> Option<SimtError> {
+        self.blocks.iter().find_map(|block| {
+            let UnwrittenRead { thread, report } = block.unwritten_read.take()?;
+            let first_of_block = block.rank * block.threads;
+            let thread = &self.threads[(first_of_block + thread) as usize];
+            Some(self.panic_error(thread, report))
+        })
     }
 
     /// The error if the cluster waits for other clusters, and all of these wait, too.
     pub(crate) fn deadlock_error(&mut self) -> SimtError {
         let Err(error) =
-            self.catch_thread_panic(|cluster| Err::<Infallible, _>(cluster.deadlock()));
-        error
+            self.catch_thread_panic(|cluster, turns| Err::<Infallible, _>(cluster.deadlock(turns)));
+        self.unwritten_read().unwrap_or(error)
     }
 
     /// Calls `f`, which runs code of threads on the scheduler's stack: the conditions and the descriptions of their
     /// waits. A panic there becomes the error of the thread whose turn it is.
     fn catch_thread_panic<R>(
         &mut self,
-        f: impl FnOnce(&mut Self) -> Result<R, SimtError>,
+        f: impl FnOnce(&mut Self, &Turns) -> Result<R, SimtError>,
     ) -> Result<R, SimtError> {
-        let result = catch_unwind(AssertUnwindSafe(|| f(self)));
-        let current = current_or_null();
-        set_current(ptr::null());
+        let turns = Turns::begin();
+        let result = catch_unwind(AssertUnwindSafe(|| f(self, &turns)));
+        // Before the payload is dropped, whose destructor is no code of the thread.
+        let current = turns.end();
         result.unwrap_or_else(|payload| {
             // SAFETY: null, or set by `f` to the thread whose turn it is, which is one of `self.threads`.
             let Some(thread) = (unsafe { current.as_ref() }) else {
                 resume_unwind(payload)
             };
-            Err(self.panic_error(thread, PanicReport::new(payload.as_ref())))
+            Err(self.panic_error(thread, PanicReport::new(payload)))
         })
     }
 
-    fn run_until_all_wait(&mut self, stacks: &mut StackCache) -> Result<Status, SimtError> {
+    fn run_until_all_wait(
+        &mut self,
+        turns: &Turns,
+        stacks: &mut StackCache,
+    ) -> Result<Status, SimtError> {
         loop {
             // Whether threads ran, after a wait for the grid or otherwise.
             let (mut ran_after_grid, mut ran) = (false, false);
@@ -147,7 +169,7 @@ impl<'g> RunningCluster<'g> {
                 if thread.exited.get() {
                     continue;
                 }
-                set_current(thread);
+                turns.give(thread);
                 if let Some(wait) = thread.wait.get() {
                     // SAFETY: the thread set this when it suspended itself, and has not been resumed since.
                     if !unsafe { wait.is_ready() } {
@@ -183,7 +205,7 @@ impl<'g> RunningCluster<'g> {
             if ran_after_grid || threads.iter().any(|t| !t.exited.get() && for_grid(t)) {
                 return Ok(Status::WaitsForGrid);
             }
-            return Err(self.deadlock());
+            return Err(self.deadlock(turns));
         }
     }
 
@@ -244,9 +266,10 @@ impl<'g> RunningCluster<'g> {
 
     /// Unwinds the threads that have not ended, and takes back what the cluster used.
     pub(crate) fn tear_down(mut self, resources: &mut Resources) {
+        let turns = Turns::begin();
         for (thread, slot) in self.threads.iter().zip(&mut self.coroutines) {
             if let Some(mut coroutine) = slot.take() {
-                set_current(thread);
+                turns.give(thread);
                 let number =
                     (thread.block().rank * thread.block().threads + thread.linear) as usize;
                 self.core.runs(self.number, number);
@@ -254,7 +277,7 @@ impl<'g> RunningCluster<'g> {
                 resources.stacks.give_back(coroutine.into_stack());
             }
         }
-        set_current(ptr::null());
+        drop(turns);
         self.core.rests();
         self.grid.shows_no_more(&self.shown);
         if let Some(traffic) = &self.grid.launch.traffic {
@@ -276,7 +299,8 @@ impl<'g> RunningCluster<'g> {
     }
 
     /// The error if all threads of the cluster wait.
-    fn deadlock(&self) -> SimtError {
+    #[cold]
+    fn deadlock(&self, turns: &Turns) -> SimtError {
         let waits_with = |thread: &Thread, kind| {
             thread
                 .wait
@@ -305,7 +329,7 @@ impl<'g> RunningCluster<'g> {
                 };
             }
         }
-        let waiting = self.waiting();
+        let waiting = self.waiting(turns);
         SimtError::Deadlock {
             kernel: self.grid.launch.kernel.to_owned(),
             block: waiting.first().map_or([0; 3], |first| first.block),
@@ -314,13 +338,13 @@ impl<'g> RunningCluster<'g> {
     }
 
     /// The threads that wait, grouped by block and by what they wait for.
-    fn waiting(&self) -> Vec<Waiting> {
+    fn waiting(&self, turns: &Turns) -> Vec<Waiting> {
         let mut groups: Vec<Waiting> = Vec::new();
         for thread in self.threads.iter().filter(|thread| !thread.exited.get()) {
             let Some(wait) = thread.wait.get() else {
                 continue;
             };
-            set_current(thread);
+            turns.give(thread);
             // SAFETY: the thread is suspended in the wait, see `run_until_all_wait`.
             let what = unsafe { wait.what() };
             let block = thread.block().idx;
@@ -359,7 +383,7 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(()) => Outcome::Finished,
             Err(payload) => {
-                thread.panic.set(Some(PanicReport::new(payload.as_ref())));
+                thread.panic.set(Some(PanicReport::new(payload)));
                 Outcome::Panicked
             }
         }

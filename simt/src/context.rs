@@ -19,6 +19,7 @@ use crate::shared_address::own_window;
 use crate::shared_memory::SharedMemory;
 use crate::shown_wait::ShownWait;
 use crate::traffic::Traffic;
+use crate::unwritten::UnwrittenRead;
 use crate::vector_clock::{SyncClock, VectorClock};
 use crate::wait::{Poll, Wait};
 use crate::warp::{WARP_SIZE, Warp};
@@ -83,6 +84,8 @@ pub(crate) struct Block {
     pub(crate) threads: u32,
     pub(crate) ended_threads: Cell<u32>,
     pub(crate) shared: SharedMemory,
+    /// The first read by one of its threads of shared memory that nothing has written.
+    pub(crate) unwritten_read: Cell<Option<UnwrittenRead>>,
     /// The window of the block's addresses to its own shared memory.
     pub(crate) shared_window: u32,
     pub(crate) barriers: [Barrier; BARRIERS],
@@ -119,6 +122,7 @@ impl Block {
             threads,
             ended_threads: Cell::new(0),
             shared,
+            unwritten_read: Cell::new(None),
             shared_window: own_window(rank, dims.cluster),
             barriers: std::array::from_fn(|_| Barrier::default()),
             warps,
@@ -297,10 +301,33 @@ thread_local! {
     static CURRENT: Cell<*const Thread> = const { Cell::new(ptr::null()) };
 }
 
-/// Says to which GPU thread the code that follows on this OS thread belongs; null for none.
-#[inline]
-pub(crate) fn set_current(thread: *const Thread) {
-    CURRENT.set(thread);
+/// A part of the scheduler that gives turns to the threads of a cluster. When it ends, also by a panic, no thread runs
+/// on this OS thread: the threads' memory may go then.
+pub(crate) struct Turns(());
+
+impl Turns {
+    /// No thread has its turn yet.
+    pub(crate) fn begin() -> Self {
+        CURRENT.set(ptr::null());
+        Self(())
+    }
+
+    /// The code that follows on this OS thread belongs to a thread, which must outlive its turn.
+    #[inline]
+    pub(crate) fn give(&self, thread: &Thread) {
+        CURRENT.set(thread);
+    }
+
+    /// Ends the turn of the thread that has it. Returns the thread; null for none.
+    pub(crate) fn end(&self) -> *const Thread {
+        CURRENT.replace(ptr::null())
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// The running GPU thread; null outside of kernels.
@@ -317,8 +344,8 @@ pub(crate) fn current<'a>() -> &'a Thread {
     if thread.is_null() {
         outside();
     }
-    // SAFETY: the scheduler sets the pointer before it resumes the coroutine and clears it afterwards. The `Thread`
-    // outlives its coroutine, on whose stack the reference is used.
+    // SAFETY: the scheduler sets the pointer before it resumes the coroutine, and `Turns` clears it afterwards. The
+    // `Thread` outlives its coroutine, on whose stack the reference is used.
     unsafe { &*thread }
 }
 

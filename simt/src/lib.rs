@@ -80,6 +80,7 @@ mod suspend;
 mod sync;
 mod timelines;
 mod traffic;
+mod unwritten;
 
 // Models of the hardware, and accesses that they check.
 mod shared_access;
@@ -110,7 +111,7 @@ pub use live_memory::{Contents, LiveMemory};
 pub use races::{check_races, checks_races};
 pub use report::{LaunchReport, Memory, SiteReport, collect_reports};
 pub use shadow::MemoryAccess;
-pub use shared::{check_shared_use, map_shared_rank, shared_base, shared_size};
+pub use shared::{map_shared_rank, reserve_shared, shared_base, shared_size};
 pub use shared_access::{access_shared, store_shared};
 pub use sm80::{
     MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,

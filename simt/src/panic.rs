@@ -2,7 +2,8 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::panic::{self, Location};
+use std::mem;
+use std::panic::{self, AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Once;
 
 /// A caught panic.
@@ -19,8 +20,10 @@ thread_local! {
 }
 
 impl PanicReport {
-    /// The report of a panic with this payload that the calling OS thread has just caught.
-    pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
+    /// The report of a panic with this payload that the calling OS thread has just caught. The payload is dropped, and a
+    /// panic of its destructor goes no further.
+    #[cold]
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Self {
         let message = if let Some(text) = payload.downcast_ref::<&str>() {
             (*text).to_owned()
         } else if let Some(text) = payload.downcast_ref::<String>() {
@@ -28,10 +31,17 @@ impl PanicReport {
         } else {
             "panicked with a value that is not text".to_owned()
         };
-        Self {
-            message,
-            location: LOCATION.take().unwrap_or_default(),
-        }
+        let location = LOCATION.take().unwrap_or_default();
+        discard(payload);
+        Self { message, location }
+    }
+}
+
+/// Drops a payload. It may be of any type, and a panic of its destructor must not unwind through the scheduler.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Its destructor may panic as well, with a payload whose destructor panics, and so on.
+        mem::forget(another);
     }
 }
 

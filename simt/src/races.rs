@@ -11,6 +11,7 @@ use crate::context::{Block, Thread};
 use crate::error::Index;
 use crate::shadow::{Accessor, MemoryAccess, Race, Readers, words};
 use crate::site::Site;
+use crate::unwritten::forget_reads;
 use crate::vector_clock::VectorClock;
 use crate::warp::WARP_SIZE;
 
@@ -118,15 +119,20 @@ pub(crate) fn read_shared(
 
 #[cold]
 fn in_shared(thread: &Thread, block: &Block, offset: u32, what: &str, race: Race) -> String {
-    let place = if block.rank == thread.block().rank {
+    forget_reads(thread);
+    message(thread, what, &shared_place(thread, block, offset), race)
+}
+
+/// An offset in the shared memory of a block of the running cluster, in a message.
+pub(crate) fn shared_place(thread: &Thread, block: &Block, offset: u32) -> String {
+    if block.rank == thread.block().rank {
         format!("shared memory at offset {offset}")
     } else {
         format!(
             "shared memory of block {} of the cluster at offset {offset}",
             block.rank
         )
-    };
-    message(thread, what, &place, race)
+    }
 }
 
 /// Says which two accesses race, and how to order them.

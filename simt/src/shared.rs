@@ -1,9 +1,11 @@
 //! Where the running thread's shared addresses lead: to which block of its cluster, and to which offset there.
 
 use std::fmt;
+use std::panic::Location;
 
 use crate::context::{Block, current, fault, no_such_block};
 use crate::shared_address::{self, address_in, window, window_of};
+use crate::shared_memory::Reservation;
 
 /// Size of the running block's shared memory in bytes.
 ///
@@ -14,23 +16,31 @@ pub fn shared_size() -> u32 {
     current().block().shared.bytes()
 }
 
-/// Checks that the kernel may use the first `bytes` bytes of its shared memory.
+/// Says that the kernel keeps something in `bytes` bytes of its shared memory from offset `start` on. Messages about
+/// these bytes name the caller's line.
 ///
 /// # Panics
 /// If the block has fewer bytes, or outside of a kernel.
 #[inline]
 #[track_caller]
-pub fn check_shared_use(bytes: u32) {
+pub fn reserve_shared(start: u32, bytes: u32) {
     let thread = current();
-    let has = thread.block().shared.bytes();
-    if bytes > has {
-        fault(
+    let shared = &thread.block().shared;
+    let has = shared.bytes();
+    let end = u64::from(start) + u64::from(bytes);
+    match u32::try_from(end) {
+        Ok(end) if end <= has => shared.reserve(Reservation {
+            start,
+            end,
+            line: Location::caller(),
+        }),
+        _ => fault(
             thread,
             format!(
-                "takes {bytes} bytes of shared memory, but the kernel has {has}: declare it as a parameter, \
+                "takes {end} bytes of shared memory, but the kernel has {has}: declare it as a parameter, \
                  `#[shared] storage: SharedArray<T, N>`, or raise the kernel's `shared`"
             ),
-        );
+        ),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::shadow::MemoryAccess;
 use crate::site::Site;
 use crate::sm90::check_not_read;
 use crate::traffic;
+use crate::unwritten;
 
 /// [`shared_bytes`](crate::shared_bytes) for an access of the given kind, which is checked for races.
 ///
@@ -27,11 +28,22 @@ pub fn access_shared(address: u32, bytes: u32, align: u32, kind: MemoryAccess) -
 #[inline]
 #[track_caller]
 pub fn store_shared(address: u32, align: u32, values: &[u8]) {
-    // An access has at most 16 bytes.
-    let bytes = values.len() as u32;
+    let Ok(bytes) = u32::try_from(values.len()) else {
+        too_many(values.len())
+    };
     let to = access(address, bytes, align, MemoryAccess::Store, Some(values));
     // SAFETY: the range was checked. It is no memory of the values, which a block's shared memory is not part of.
     unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+}
+
+#[cold]
+#[track_caller]
+fn too_many(bytes: usize) -> ! {
+    let has = current().block().shared.bytes();
+    let message = format!(
+        "a store of {bytes} bytes to shared memory, but the block has {has} bytes: store fewer at a time"
+    );
+    fault(current(), message)
 }
 
 /// [`access_shared`], for a store with the values that it writes.
@@ -56,7 +68,15 @@ fn access(
         let old = unsafe { std::slice::from_raw_parts(memory, values.len()) };
         old == values
     });
-    let site = Site::of(thread.line());
+    let line = thread.line();
+    if !matches!(kind, MemoryAccess::Store | MemoryAccess::AtomicStore) {
+        let what = format_args!("{} of {bytes} bytes", kind.name());
+        unwritten::note_read(thread, block, offset, bytes, what, line);
+    }
+    if kind.writes() {
+        block.shared.set_written(offset, bytes);
+    }
+    let site = Site::of(line);
     let raced = races::access_shared(thread, block, offset, bytes, kind, site, repeats);
     let (address, size) = (offset as usize, bytes as usize);
     traffic::note(thread, Memory::Shared, address, size, kind, site);

@@ -2,10 +2,12 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::{RefCell, RefMut};
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::in_flight::InFlight;
 use crate::shadow::{WORD, Word};
+use crate::written::Written;
 
 /// Alignment of the start: what the largest swizzle atom of an sm_90 tile needs.
 const ALIGN: usize = 1024;
@@ -23,6 +25,17 @@ pub(crate) struct SharedMemory {
     pub(crate) in_flight: InFlight,
     /// The accesses to each word, made at the first one. Those of clusters before say which cluster they are of.
     shadow: RefCell<Vec<Word>>,
+    written: Written,
+    reserved: RefCell<Vec<Reservation>>,
+}
+
+/// Bytes of shared memory that the kernel keeps something in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Where the kernel says so.
+    pub(crate) line: &'static Location<'static>,
 }
 
 impl SharedMemory {
@@ -40,6 +53,8 @@ impl SharedMemory {
             bytes,
             in_flight: InFlight::default(),
             shadow: RefCell::default(),
+            written: Written::none(bytes as usize),
+            reserved: RefCell::default(),
         }
     }
 
@@ -71,11 +86,41 @@ impl SharedMemory {
         self.bytes
     }
 
-    /// Overwrites what an earlier block left, and forgets the copies to it.
+    /// Which bytes the block has written.
+    #[inline]
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Notes that bytes are written. All threads that do so run on this OS thread.
+    #[inline]
+    pub(crate) fn set_written(&self, offset: u32, bytes: u32) {
+        self.written.set_alone(offset as usize, bytes as usize);
+    }
+
+    /// Notes a reservation. All threads of a block usually make the same ones.
+    pub(crate) fn reserve(&self, reservation: Reservation) {
+        let mut all = self.reserved.borrow_mut();
+        if !all.contains(&reservation) {
+            all.push(reservation);
+        }
+    }
+
+    /// The last reservation that has a byte.
+    pub(crate) fn reservation_of(&self, offset: u32) -> Option<Reservation> {
+        let all = self.reserved.borrow();
+        let has =
+            |reservation: &&Reservation| (reservation.start..reservation.end).contains(&offset);
+        all.iter().rev().find(has).copied()
+    }
+
+    /// Overwrites what an earlier block left, and forgets what it did.
     pub(crate) fn poison(&mut self) {
         // SAFETY: the memory has `bytes` bytes (of zero bytes, any address will do), and no thread uses it yet.
         unsafe { self.start.write_bytes(POISON, self.bytes as usize) };
         self.in_flight = InFlight::default();
+        self.written.clear();
+        self.reserved.get_mut().clear();
     }
 }
 

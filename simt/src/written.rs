@@ -26,10 +26,43 @@ impl Written {
         }
     }
 
-    /// Whether all of these bytes were written.
-    pub(crate) fn all(&self, offset: usize, bytes: usize) -> bool {
-        words(offset, bytes).all(|(word, mask)| self.0[word].load(Ordering::Relaxed) & mask == mask)
+    /// [`set`](Self::set) of a range that one OS thread uses alone.
+    #[inline]
+    pub(crate) fn set_alone(&self, offset: usize, bytes: usize) {
+        let set = |(word, mask): (usize, u64)| {
+            let bits = self.0[word].load(Ordering::Relaxed);
+            self.0[word].store(bits | mask, Ordering::Relaxed);
+        };
+        match in_one_word(offset, bytes) {
+            Some(word) => set(word),
+            None => words(offset, bytes).for_each(set),
+        }
     }
+
+    /// Forgets what was written.
+    pub(crate) fn clear(&mut self) {
+        self.0.fill_with(Default::default);
+    }
+
+    /// Whether all of these bytes were written.
+    #[inline]
+    pub(crate) fn all(&self, offset: usize, bytes: usize) -> bool {
+        let are_set =
+            |(word, mask): (usize, u64)| self.0[word].load(Ordering::Relaxed) & mask == mask;
+        match in_one_word(offset, bytes) {
+            Some(word) => are_set(word),
+            None => words(offset, bytes).all(are_set),
+        }
+    }
+}
+
+/// The word that has the bits of these bytes, with a mask of the bits, if it is only one. Those of a thread's access are
+/// in one word, because it is aligned.
+#[inline]
+fn in_one_word(offset: usize, bytes: usize) -> Option<(usize, u64)> {
+    let first = offset % WORD;
+    (bytes > 0 && first + bytes <= WORD)
+        .then(|| (offset / WORD, (u64::MAX >> (WORD - bytes)) << first))
 }
 
 /// The words that have the bits of these bytes, each with a mask of the bits.
@@ -62,5 +95,10 @@ mod tests {
         written.set(0, 200);
         assert!(written.all(0, 200));
         assert!(written.all(8, 0));
+        let mut written = Written::none(200);
+        written.set_alone(62, 4);
+        assert!(written.all(62, 4) && !written.all(61, 2) && !written.all(65, 2));
+        written.clear();
+        assert!(!written.all(62, 1));
     }
 }

@@ -1,12 +1,12 @@
 //! Errors of a kernel: each names kernel, block and thread.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cutlet_simt::{
     LaunchSpec, SimtError, WaitKind, barrier_sync, block_idx, in_kernel, launch, map_shared_rank,
-    mbarrier_init, mbarrier_wait, polled, shared_bytes, sync_threads, sync_warp, thread_idx,
-    warp_exchange, yield_until,
+    mbarrier_init, mbarrier_wait, polled, shared_bytes, store_shared, sync_threads, sync_warp,
+    thread_idx, warp_exchange, yield_until,
 };
 
 const SPEC: LaunchSpec<'static> = LaunchSpec {
@@ -89,6 +89,49 @@ fn after_a_panic_the_other_threads_unwind() {
     })
     .unwrap_err();
     assert_eq!(alive.into_inner(), 0);
+}
+
+/// The payload of a panic whose destructor panics, with a payload of the same kind.
+struct Explosive(u32);
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        assert!(
+            !in_kernel() || thread_idx()[0] < 8,
+            "no thread of this launch"
+        );
+        if self.0 > 0 {
+            panic_any(Explosive(self.0 - 1));
+        }
+    }
+}
+
+/// Whatever a kernel throws, no thread counts as running afterwards.
+#[test]
+fn payloads_whose_destructors_panic_end_the_launch_as_others_do() {
+    let throw = || panic_any(Explosive(3));
+    let while_it_unwinds = || {
+        if chosen() {
+            panic!("stop");
+        }
+        let _ = catch_unwind(sync_threads);
+        throw();
+    };
+    let in_condition = || {
+        yield_until(WaitKind::Cluster, format_args!("waits"), || {
+            if chosen() {
+                throw();
+            }
+            false
+        });
+    };
+    let kernels: [&(dyn Fn() + Sync); 3] = [&throw, &while_it_unwinds, &in_condition];
+    for kernel in kernels {
+        launch(&SPEC, kernel).unwrap_err();
+        assert!(!in_kernel());
+        assert!(catch_unwind(thread_idx).is_err());
+    }
+    launch(&SPEC, &sync_threads).unwrap();
 }
 
 #[test]
@@ -310,6 +353,14 @@ fn shared_memory_is_checked() {
         });
         assert_panic(&error, expected);
     }
+    // The lower 32 bits of the length are 4. The pages are never touched.
+    let long = vec![0; (1 << 32) + 4];
+    let error = fails(|| {
+        if chosen() {
+            store_shared(0, 4, &long);
+        }
+    });
+    assert_panic(&error, "a store of 4294967300 bytes to shared memory, but");
     let error = fails(|| {
         if chosen() {
             map_shared_rank(0, 1);

@@ -21,7 +21,7 @@ use crate::{DeviceData, Global, Shared};
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async<T: DeviceData, const N: usize>(to: Shared<T>, from: Global<T>, count: u32) {
-    let filled = count * const { size_of::<T>() as u32 };
+    let filled = imp::bytes::<T>(count);
     // SAFETY: as promised by the caller.
     unsafe { imp::copy::<T, N>(to.address(), from.checked_ptr(), filled) };
 }
@@ -89,6 +89,12 @@ mod imp {
         };
     }
 
+    /// Bytes of `count` elements.
+    #[inline(always)]
+    pub fn bytes<T>(count: u32) -> u32 {
+        count * const { size_of::<T>() as u32 }
+    }
+
     #[inline(always)]
     pub unsafe fn copy<T, const N: usize>(to: u32, from: *const T, filled: u32) {
         // SAFETY: as promised by the caller.
@@ -128,6 +134,12 @@ mod imp {
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     pub use cutlet_simt::cp_async_commit as commit;
+
+    /// Bytes of `count` elements. A count whose bytes do not fit is too large for a copy, and must not become a small
+    /// one.
+    pub fn bytes<T>(count: u32) -> u32 {
+        count.saturating_mul(const { size_of::<T>() as u32 })
+    }
 
     #[track_caller]
     pub unsafe fn copy<T, const N: usize>(to: u32, from: *const T, filled: u32) {

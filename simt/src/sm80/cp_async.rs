@@ -79,6 +79,7 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
         event: group,
     };
     let shared = &block.shared;
+    shared.set_written(offset, bytes);
     shared.in_flight.set(shared.bytes(), offset, bytes, arrival);
 
     let target = shared.at(offset);

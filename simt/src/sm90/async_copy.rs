@@ -39,6 +39,7 @@ impl AsyncCopy {
         wgmma::check_not_read(block, offset, bytes);
         self.access.check_overwrites(block, offset, bytes);
         let shared = &block.shared;
+        shared.set_written(offset, bytes);
         shared
             .in_flight
             .set(shared.bytes(), offset, bytes, self.arrival);

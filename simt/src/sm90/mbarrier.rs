@@ -130,6 +130,7 @@ impl Mbarrier<'_> {
     }
 
     fn write(self, word: u64) {
+        self.block.shared.set_written(self.offset, 8);
         // SAFETY: see `memory`.
         unsafe { self.memory().write(word) };
     }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::Location;
 
 use super::async_copy::AsyncCopy;
 use super::dependent_launch::check_dependency;
@@ -12,6 +13,7 @@ use crate::context::{Thread, current, running_block};
 use crate::global::check_global;
 use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
+use crate::unwritten;
 use crate::vector_clock::VectorClock;
 
 /// Bytes of the units that a swizzle permutes, and that a store writes whole.
@@ -188,6 +190,8 @@ struct Store {
     from: u32,
     /// The thread's clock when it issued the store.
     clock: VectorClock,
+    /// Where it issued the store.
+    line: &'static Location<'static>,
 }
 
 /// The bulk groups of a thread's stores.
@@ -231,6 +235,7 @@ pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
         at: at.to_vec(),
         from,
         clock: current().clock.borrow().clone(),
+        line: current().line(),
     });
 }
 
@@ -261,6 +266,7 @@ pub fn bulk_store_wait(pending: u32) {
                 at,
                 from,
                 clock,
+                line,
             } = store;
             let access = Access::new(
                 "is read by a TMA store too early, or was filled too early",
@@ -271,6 +277,13 @@ pub fn bulk_store_wait(pending: u32) {
                 access.check(block, from, UNIT);
                 access.check_stores(("a TMA store", Readers::One), block, from, UNIT);
             }
+            // The rest of a unit after a line's last element may be unwritten: it lands between lines.
+            for_each_inside(&map, &at, LineEnd::Exact, |_, offset| {
+                let element = map.element_bytes;
+                let (block, from) = locate(swizzled(&map, from, offset), element, element);
+                let what = format_args!("a TMA store");
+                unwritten::note_read(thread, block, from, element, what, line);
+            });
             for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
                 let element = map.element_bytes;
                 let (block, from) = locate(swizzled(&map, from, offset), element, element);

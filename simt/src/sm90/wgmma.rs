@@ -8,6 +8,7 @@ mod product;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::{self, Display};
+use std::panic::Location;
 use std::rc::Rc;
 
 use crate::access::Access;
@@ -16,6 +17,7 @@ use crate::shared::SharedAddress;
 use crate::shown_wait::Awaited;
 use crate::suspend::wait_for;
 use crate::timelines::{Events, Timelines};
+use crate::unwritten::forget_reads;
 use crate::vector_clock::{SyncClock, Timeline, VectorClock};
 use crate::wait::WaitKind;
 
@@ -63,6 +65,8 @@ struct Issued {
     accumulate: bool,
     /// The thread's clock when it issued the instruction.
     clock: VectorClock,
+    /// Where it issued the instruction.
+    line: &'static Location<'static>,
 }
 
 impl Issued {
@@ -190,6 +194,7 @@ pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accum
         descriptors: [a, b],
         accumulate,
         clock: current().clock.borrow().clone(),
+        line: current().line(),
     });
 }
 
@@ -268,6 +273,7 @@ pub(crate) fn check_not_read(block: &Block, offset: u32, bytes: u32) {
         last_read.iter().any(|group| group.get() > known)
     });
     if let Some(warpgroup) = reader {
+        forget_reads(thread);
         panic!(
             "shared memory at address {} is overwritten too early, or was read too early: warpgroup {warpgroup} of \
              its block has read it by wgmma, and {} has not synchronised since with a thread that waited for these \
@@ -350,6 +356,7 @@ impl Warpgroup {
                     access: Access::new(READ, clocks.zip(self.first_thread..)),
                     group: self.computed.get(),
                     last_read: &self.last_read,
+                    line: groups[0][i].line,
                 };
                 let Issued {
                     shape,

@@ -341,6 +341,8 @@ fn wrong_copies_are_errors() {
         &["a load of 16 bytes", "misaligned", "not a multiple of 16"],
     );
     says(&run(0, aligned, 5), &["cp.async reads 20 bytes to fill 16"]);
+    // The lower 32 bits of its bytes are 0.
+    says(&run(0, aligned, 1 << 30), &["bytes to fill 16"]);
     says(
         &run(200 * 1024, aligned, 4),
         &["the block has 204800 bytes"],

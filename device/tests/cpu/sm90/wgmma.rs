@@ -205,8 +205,12 @@ fn threads_of_a_warpgroup_must_issue_the_same_instructions() {
     let run = |different: bool, all: bool| {
         launch(128, 1, 1, || {
             let mut shared = SharedMemory::new();
-            let a = KMajorTile::<bf16, 64, 64>::take(&mut shared).operand_a::<Mma>();
-            let b = KMajorTile::<bf16, 8, 64>::take(&mut shared).operand_b::<Mma>();
+            let a = KMajorTile::<bf16, 64, 64>::take(&mut shared);
+            let b = KMajorTile::<bf16, 8, 64>::take(&mut shared);
+            fill(a, |_, _| 1);
+            fill(b, |_, _| 1);
+            sync_threads();
+            let (a, b) = (a.operand_a::<Mma>(), b.operand_b::<Mma>());
             let odd = thread_idx().get() == 77;
             if odd && !all {
                 return;
