@@ -368,6 +368,7 @@ mod cpu {
             }
 
             impl AtomicCas for $type {
+                #[track_caller]
                 unsafe fn compare_and_swap(at: Address<Self>, expected: Self, value: Self) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
@@ -385,6 +386,7 @@ mod cpu {
             }
 
             impl AtomicCell for $type {
+                #[track_caller]
                 unsafe fn load(at: Address<Self>) -> Self {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };
@@ -393,6 +395,7 @@ mod cpu {
                     value
                 }
 
+                #[track_caller]
                 unsafe fn store(at: Address<Self>, value: Self) {
                     // SAFETY: as promised by the caller.
                     let cell = unsafe { cell(at) };

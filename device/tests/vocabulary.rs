@@ -468,11 +468,10 @@ fn spinning_on_an_atomic_lets_others_run() {
     // SAFETY: the kernel has ended.
     assert_eq!(unsafe { total.load(0) }, 64);
     // SAFETY: as above.
-    let error = run(3, 1, || unsafe { while atomic_load(lock, 1) == 0 {} }).unwrap_err();
-    assert!(
-        error.to_string().contains("spins on the value at 0x"),
-        "{error}"
-    );
+    let (error, line) = (run(3, 1, || unsafe { while atomic_load(lock, 1) == 0 {} }), line!());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("spins on the value at 0x"), "{error}");
+    assert!(error.contains(&format!("vocabulary.rs:{line}:")), "{error}");
 }
 
 /// Lets the other threads run once.

@@ -323,6 +323,7 @@ impl<'g> RunningCluster<'g> {
                     kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
                     waiting: waiting.idx,
+                    line: waiting.shown().line(),
                     missing: missing.idx,
                     arrived: block.barriers[0].arrived(),
                     threads: block.threads,
@@ -337,7 +338,7 @@ impl<'g> RunningCluster<'g> {
         }
     }
 
-    /// The threads that wait, grouped by block and by what they wait for.
+    /// The threads that wait, grouped by block, by what they wait for, and by line.
     fn waiting(&self, turns: &Turns) -> Vec<Waiting> {
         let mut groups: Vec<Waiting> = Vec::new();
         for thread in self.threads.iter().filter(|thread| !thread.exited.get()) {
@@ -347,17 +348,18 @@ impl<'g> RunningCluster<'g> {
             turns.give(thread);
             // SAFETY: the thread is suspended in the wait, see `run_until_all_wait`.
             let what = unsafe { wait.what() };
-            let block = thread.block().idx;
-            match groups
-                .iter_mut()
-                .find(|group| group.block == block && group.what == what)
-            {
+            let (block, line) = (thread.block().idx, thread.shown().line());
+            let same = |group: &&mut Waiting| {
+                group.block == block && group.what == what && group.line == line
+            };
+            match groups.iter_mut().find(same) {
                 Some(group) => group.count += 1,
                 None => groups.push(Waiting {
                     block,
                     thread: thread.idx,
                     count: 1,
                     what,
+                    line,
                 }),
             }
         }

@@ -37,6 +37,8 @@ pub enum SimtError {
         block: [u32; 3],
         /// A thread that waits at the barrier.
         waiting: [u32; 3],
+        /// `file:line:column` of its wait.
+        line: String,
         /// A thread that has ended without reaching it.
         missing: [u32; 3],
         /// How many of the block's threads wait.
@@ -75,7 +77,7 @@ pub enum SimtError {
     },
 }
 
-/// Threads of one block that wait for the same thing, in [`SimtError::Deadlock`].
+/// Threads of one block that wait for the same thing at the same line, in [`SimtError::Deadlock`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The block.
@@ -86,6 +88,8 @@ pub struct Waiting {
     pub count: u32,
     /// What the threads wait for.
     pub what: String,
+    /// `file:line:column` of the wait.
+    pub line: String,
 }
 
 /// A thread that runs, in [`SimtError::NoProgress`].
@@ -133,6 +137,23 @@ impl fmt::Display for Running {
             Index(self.block),
             Index(self.thread)
         )
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            block,
+            thread,
+            count,
+            what,
+            line,
+        } = self;
+        write!(f, "block {} thread {}", Index(*block), Index(*thread))?;
+        if *count > 1 {
+            write!(f, " and {} more", count - 1)?;
+        }
+        write!(f, ": {what} (at {line})")
     }
 }
 
@@ -195,13 +216,14 @@ impl fmt::Display for SimtError {
                 kernel,
                 block,
                 waiting,
+                line,
                 missing,
                 arrived,
                 threads,
             } => write!(
                 f,
-                "kernel `{kernel}`, block {}: thread {} waits at sync_threads, but thread {} ended without \
-                 reaching it ({arrived} of {threads} threads wait); every thread of a block must call \
+                "kernel `{kernel}`, block {}: thread {} waits at sync_threads (at {line}), but thread {} ended \
+                 without reaching it ({arrived} of {threads} threads wait); every thread of a block must call \
                  sync_threads",
                 Index(*block),
                 Index(*waiting),
@@ -217,20 +239,7 @@ impl fmt::Display for SimtError {
                     "kernel `{kernel}`, block {}: deadlock, every thread that is left waits",
                     Index(*block)
                 )?;
-                for Waiting {
-                    block,
-                    thread,
-                    count,
-                    what,
-                } in waiting
-                {
-                    write!(f, "; block {} thread {}", Index(*block), Index(*thread))?;
-                    if *count > 1 {
-                        write!(f, " and {} more", count - 1)?;
-                    }
-                    write!(f, ": {what}")?;
-                }
-                Ok(())
+                list(f, waiting, "groups of threads wait")
             }
             Self::NoProgress {
                 kernel,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::buffers::Buffers;
 use crate::context::{Dims, Launch};
 use crate::error::{Running, SimtError, Stopped};
+use crate::interrupt::{this_os_thread, where_is};
 use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
 use crate::races::checks_races;
@@ -26,6 +27,8 @@ const THREAD_BITS: u32 = 14;
 pub(crate) struct Core {
     /// The thread that it runs: its cluster and its number there.
     thread: AtomicU64,
+    /// The OS thread.
+    os_thread: AtomicU64,
     /// How many times a thread has begun or ended to run.
     steps: AtomicU64,
 }
@@ -34,6 +37,7 @@ impl Core {
     fn new() -> Self {
         Self {
             thread: AtomicU64::new(NO_THREAD),
+            os_thread: AtomicU64::new(0),
             steps: AtomicU64::new(0),
         }
     }
@@ -196,7 +200,9 @@ impl<'l> Grid<'l> {
     pub(crate) fn core_begins(&self) -> &Core {
         self.cores.fetch_add(1, Ordering::AcqRel);
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        &self.running[number % self.running.len()]
+        let core = &self.running[number % self.running.len()];
+        core.os_thread.store(this_os_thread(), Ordering::Relaxed);
+        core
     }
 
     /// A number that changes whenever a thread begins to run, waits or ends.
@@ -235,6 +241,17 @@ impl<'l> Grid<'l> {
             waiting: self.waiting(&running),
             running: running.iter().map(|&thread| self.named(thread)).collect(),
         }
+    }
+
+    /// The lines of the threads that run, one for each that is found, with the thread. Their OS threads must be stuck.
+    pub(crate) fn lines_of_running(&self) -> Vec<(Running, String)> {
+        let line_of = |core: &Core| {
+            let thread = core.thread.load(Ordering::Relaxed);
+            let line = (thread != NO_THREAD)
+                .then(|| where_is(core.os_thread.load(Ordering::Relaxed)))??;
+            Some((self.named(thread), line))
+        };
+        self.running.iter().filter_map(line_of).collect()
     }
 
     /// The index of a thread that a core shows.

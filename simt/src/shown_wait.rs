@@ -125,6 +125,12 @@ impl ShownWait {
         self.awaited.store(awaited.to_bits(), Ordering::Relaxed);
     }
 
+    /// `file:line:column` of the thread's last wait, on the core that runs the thread.
+    pub(crate) fn line(&self) -> String {
+        self.get()
+            .map_or(String::new(), |(_, line)| line.to_string())
+    }
+
     /// To be called when the thread has ended.
     pub(crate) fn end(&self) {
         self.awaited.store(NOTHING, Ordering::Relaxed);

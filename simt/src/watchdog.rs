@@ -2,7 +2,8 @@
 //!
 //! A thread in an endless loop keeps its OS thread. First the watchdog lets the launch fail: then the thread ends at
 //! its next access to memory. A thread that makes no access, or catches the panic, cannot be ended from outside. Its
-//! launch cannot return either, so the watchdog says which threads run, which wait and for what, and ends the process.
+//! launch cannot return either, so the watchdog says which threads run and at which lines, which wait and for what, and
+//! ends the process.
 
 use std::process::abort;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
@@ -108,10 +109,14 @@ impl Watched {
             self.failed = true;
             grid.fail(grid.no_progress(limit));
         } else if self.failed && stands >= limit + limit.min(GRACE) {
+            // Printed first: looking for the lines may fail.
             eprintln!(
                 "\n{}. The threads do not end, so the process cannot go on.",
                 grid.no_progress(limit)
             );
+            for (thread, line) in grid.lines_of_running() {
+                eprintln!("{thread} at {line}");
+            }
             abort();
         }
     }

@@ -136,32 +136,34 @@ fn payloads_whose_destructors_panic_end_the_launch_as_others_do() {
 
 #[test]
 fn a_barrier_that_a_thread_does_not_reach_is_named() {
+    let line = line!() + 3;
     let error = fails(|| {
         if !chosen() {
             sync_threads();
         }
     });
+    let line = format!("simt/tests/errors.rs:{line}:13");
     assert_eq!(
         error,
         SimtError::BarrierNotReached {
             kernel: "faulty".into(),
             block: [2, 0, 0],
             waiting: [0, 0, 0],
+            line: line.clone(),
             missing: [3, 4, 0],
             arrived: 63,
             threads: 64,
         }
     );
-    assert!(
-        error
-            .to_string()
-            .contains("thread (3, 4, 0) ended without reaching it"),
-        "{error}"
+    let text = format!(
+        "thread (0, 0, 0) waits at sync_threads (at {line}), but thread (3, 4, 0) ended without reaching it"
     );
+    assert!(error.to_string().contains(&text), "{error}");
 }
 
 #[test]
 fn threads_at_different_barriers_are_a_deadlock() {
+    let [named, whole] = [line!() + 3, line!() + 5];
     let error = fails(|| {
         if chosen() {
             barrier_sync(1, 64);
@@ -188,6 +190,11 @@ fn threads_at_different_barriers_are_a_deadlock() {
         waiting[1].what,
         "waits at barrier 1 for 64 threads, of which 1 are there"
     );
+    for (group, line) in [(0, whole), (1, named)] {
+        let line = format!("simt/tests/errors.rs:{line}:13");
+        assert_eq!(waiting[group].line, line);
+        assert!(error.to_string().contains(&line), "{error}");
+    }
 }
 
 #[test]
@@ -257,6 +264,36 @@ fn blocks_that_wait_for_each_other_for_ever_are_a_deadlock() {
         (waiting[0].what.as_str(), waiting[0].count),
         ("waits for a flag", 64)
     );
+}
+
+/// The threads of a block that wait at different lines for the same event are told apart.
+#[test]
+fn each_line_of_a_deadlock_is_named() {
+    let error = fails(|| {
+        let wait = |stage| {
+            yield_until(
+                WaitKind::Cluster,
+                format_args!("waits for stage {stage}"),
+                || false,
+            );
+        };
+        match thread_idx()[0] {
+            0 => wait(1),
+            1 => yield_until(WaitKind::Cluster, format_args!("waits for stage 1"), || {
+                false
+            }),
+            _ => {}
+        }
+    });
+    let SimtError::Deadlock { waiting, .. } = &error else {
+        panic!("{error}")
+    };
+    let [first, second] = waiting.as_slice() else {
+        panic!("{error}")
+    };
+    assert_eq!((first.count, second.count), (8, 8));
+    assert_eq!(first.what, second.what);
+    assert_ne!(first.line, second.line);
 }
 
 /// A thread overwrites the mbarrier that another thread waits at, and panics. The error is that panic, and the next

@@ -36,11 +36,8 @@ fn chosen() -> bool {
 fn an_endless_loop_is_named() {
     match run_apart("an_endless_loop_is_named") {
         Some(output) => {
-            let parts = [
-                "kernel `stuck`: no progress",
-                "block (1, 0, 0) thread (5, 0, 0) runs",
-            ];
-            assert_aborted(&output, &parts);
+            let thread = "block (1, 0, 0) thread (5, 0, 0) runs";
+            assert_aborted(&output, &["kernel `stuck`: no progress", thread]);
         }
         None => {
             let _ = launch(&SPEC, &|| {
@@ -51,6 +48,37 @@ fn an_endless_loop_is_named() {
             });
         }
     }
+}
+
+/// Programs with debug assertions have line tables.
+#[test]
+#[cfg(all(target_os = "linux", debug_assertions))]
+fn the_line_of_an_endless_loop_is_named() {
+    let Some(output) = run_apart("the_line_of_an_endless_loop_is_named") else {
+        let _ = launch(&SPEC, &|| {
+            if chosen() {
+                let mut rounds = 0u32;
+                loop {
+                    rounds = black_box(rounds).wrapping_add(1); // the loop
+                }
+            }
+            sync_threads();
+        });
+        return;
+    };
+    let source = include_str!("watchdog.rs");
+    let lines = (1..).zip(source.lines());
+    let (line, _) = lines
+        .filter(|(_, text)| text.ends_with("// the loop"))
+        .last()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let at = |line| format!("block (1, 0, 0) thread (5, 0, 0) runs at tests/watchdog.rs:{line}:");
+    // The loop's own line, or that of its head.
+    let is_named = [line - 1, line]
+        .into_iter()
+        .any(|line| text.contains(&at(line)));
+    assert!(is_named, "{} is not in: {text}", at(line));
 }
 
 #[test]
