@@ -165,9 +165,10 @@ mod ptx {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu {
-    //! Plain loads and stores, with the checks of the CPU backend.
+    //! Loads and stores of host memory, with the checks of the CPU backend. Blocks run on several OS threads, so that each
+    //! element is read and written as an atomic.
 
-    use cutlet_simt::MemoryAccess;
+    use cutlet_simt::{MemoryAccess, load_relaxed, store_relaxed};
 
     /// Reads `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
     /// the thread has not waited for the kernels before.
@@ -178,9 +179,8 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         cutlet_simt::check_dependency();
-        let from = checked::<T, N>(ptr, MemoryAccess::Load);
-        // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
-        unsafe { from.read() }
+        // SAFETY: as promised by the caller.
+        unsafe { load(ptr, MemoryAccess::Load) }
     }
 
     /// [`read_vector`] by a thread that may not have waited for the kernels before. Other threads may use the memory at
@@ -191,9 +191,8 @@ mod cpu {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_early<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
-        let from = checked::<T, N>(ptr, MemoryAccess::AtomicLoad);
-        // SAFETY: the caller promises that the memory can be read, and it is at least as aligned as an element.
-        unsafe { from.read() }
+        // SAFETY: as promised by the caller.
+        unsafe { load(ptr, MemoryAccess::AtomicLoad) }
     }
 
     /// [`read_vector`] of elements that other threads may write meanwhile.
@@ -204,9 +203,20 @@ mod cpu {
     #[track_caller]
     pub(crate) unsafe fn read_vector_unordered<T: Copy, const N: usize>(ptr: *const T) -> [T; N] {
         cutlet_simt::check_dependency();
-        let from = checked::<T, N>(ptr, MemoryAccess::Unordered);
-        // SAFETY: the caller promises that the elements exist, and they are at least as aligned as one.
-        unsafe { from.read_volatile() }
+        // SAFETY: as promised by the caller.
+        unsafe { load(ptr, MemoryAccess::Unordered) }
+    }
+
+    /// The elements at a pointer, after the checks of an access of the given kind.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn load<T: Copy, const N: usize>(ptr: *const T, kind: MemoryAccess) -> [T; N] {
+        let from = checked::<T, N>(ptr, kind).cast::<T>();
+        // SAFETY: the caller promises the elements, which have no padding. The address is a multiple of all their bytes.
+        core::array::from_fn(|n| unsafe { load_relaxed(from.add(n)) })
     }
 
     /// Writes `N` elements in one access. Ends the kernel if the address is not a multiple of their joint size, or if
@@ -222,7 +232,7 @@ mod cpu {
         // SAFETY: elements of global memory have no padding. The caller promises that the memory can be written.
         unsafe {
             let values = core::slice::from_raw_parts(values.as_ptr().cast(), bytes);
-            cutlet_simt::store_global(ptr.cast(), bytes, values);
+            cutlet_simt::store_global(ptr.cast(), size_of::<T>(), values);
         }
     }
 
@@ -234,9 +244,8 @@ mod cpu {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_early<T: Copy, const N: usize>(ptr: *mut T, values: [T; N]) {
-        let to = checked::<T, N>(ptr, MemoryAccess::Atomic);
-        // SAFETY: the caller promises that the memory can be written, and it is at least as aligned as an element.
-        unsafe { to.write(values) };
+        // SAFETY: as promised by the caller.
+        unsafe { store(ptr, values, MemoryAccess::Atomic) };
     }
 
     /// [`write_vector`] to elements that other threads may write meanwhile.
@@ -250,9 +259,22 @@ mod cpu {
         values: [T; N],
     ) {
         cutlet_simt::check_dependency();
-        let to = checked::<T, N>(ptr, MemoryAccess::AtomicStore);
-        // SAFETY: the caller promises that the elements exist, and they are at least as aligned as one.
-        unsafe { to.write_volatile(values) };
+        // SAFETY: as promised by the caller.
+        unsafe { store(ptr, values, MemoryAccess::AtomicStore) };
+    }
+
+    /// Stores the elements at a pointer, after the checks of an access of the given kind.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn store<T: Copy, const N: usize>(ptr: *mut T, values: [T; N], kind: MemoryAccess) {
+        let to = checked::<T, N>(ptr, kind).cast::<T>();
+        for (n, value) in values.into_iter().enumerate() {
+            // SAFETY: as in `load`.
+            unsafe { store_relaxed(to.add(n), value) };
+        }
     }
 
     /// Host address of `N` elements of global memory. Ends the kernel if the running thread may not access them, or if

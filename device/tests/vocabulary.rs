@@ -467,8 +467,9 @@ fn spinning_on_an_atomic_lets_others_run() {
     .unwrap();
     // SAFETY: the kernel has ended.
     assert_eq!(unsafe { total.load(0) }, 64);
+    let line = line!() + 2;
     // SAFETY: as above.
-    let (error, line) = (run(3, 1, || unsafe { while atomic_load(lock, 1) == 0 {} }), line!());
+    let error = run(3, 1, || unsafe { while atomic_load(lock, 1) == 0 {} });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("spins on the value at 0x"), "{error}");
     assert!(error.contains(&format!("vocabulary.rs:{line}:")), "{error}");

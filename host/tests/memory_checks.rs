@@ -1,7 +1,9 @@
 //! The CPU backend checks every access to global memory against the buffers of the launch.
 
+use cutlet_device::sm80::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
 use cutlet_device::{
-    Global, GlobalMut, Kernel, LaunchBounds, PtxLibrary, atomic_add, block_idx, kernel, thread_idx,
+    Global, GlobalMut, Kernel, LaunchBounds, PtxLibrary, SharedArray, atomic_add, block_idx,
+    kernel, thread_idx,
 };
 use cutlet_host::{Device, LaunchArgs, Result, Stream, View, ViewMut};
 use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
@@ -32,6 +34,27 @@ pub unsafe fn four(at: i64, x: Global<f32>, y: GlobalMut<f32>) {
 pub unsafe fn add(at: i64, x: GlobalMut<u32>) {
     // SAFETY: the test wants an access outside.
     unsafe { atomic_add(x, at, 1) };
+}
+
+/// Copies element `at` through shared memory, by one of the two instructions.
+#[kernel(threads = 1)]
+pub unsafe fn through_shared(
+    at: i64,
+    zfill: u32,
+    x: Global<f32>,
+    y: GlobalMut<f32>,
+    #[shared] element: SharedArray<f32, 1>,
+) {
+    // SAFETY: the test wants an access outside.
+    unsafe {
+        match zfill {
+            0 => cp_async::<_, 1>(*element, x.offset(at), 1),
+            _ => cp_async_zfill::<_, 1>(*element, x.offset(at), true),
+        }
+        cp_async_commit();
+        cp_async_wait::<0>();
+        y.store(0, element.load(0));
+    }
 }
 
 /// A wrong store, whose panic the kernel catches.
@@ -195,6 +218,32 @@ fn vectors_and_atomics_are_checked() -> Result<()> {
         result,
         &["an atomic operation of 4 bytes at element 2 of argument 2"],
     );
+    Ok(())
+}
+
+/// A view is part of a buffer, whose other elements are no part of it.
+#[test]
+fn copies_to_shared_memory_are_checked_against_the_view() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let (x, mut y) = (stream.upload(&[1.0f32; 8])?, stream.zeroed::<f32>(1)?);
+    for zfill in [0u32, 1] {
+        run(
+            &stream,
+            &through_shared,
+            1,
+            (3i64, zfill, x.slice(..4)?, &mut y),
+        )?;
+        let result = run(
+            &stream,
+            &through_shared,
+            1,
+            (4i64, zfill, x.slice(..4)?, &mut y),
+        );
+        says(
+            result,
+            &["a load of 4 bytes at element 4 of argument 3 (`x`), which has 4 elements"],
+        );
+    }
     Ok(())
 }
 

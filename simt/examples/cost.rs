@@ -102,7 +102,7 @@ fn memory() {
             let at = std::ptr::with_exposed_provenance_mut::<u8>(to);
             for step in 0..STEPS {
                 // SAFETY: the buffer has an element for each thread.
-                unsafe { store_global(at, 16, &[step as u8; 16]) };
+                unsafe { store_global(at, 4, &[step as u8; 16]) };
                 black_box(global_bytes(at, 16, 16, MemoryAccess::Load));
             }
         });

@@ -7,6 +7,7 @@ use crate::buffers::{Buffer, Buffers, untagged};
 use crate::context::{Thread, current_or_null, fault};
 use crate::live_memory::{Range, describe, with_range};
 use crate::races;
+use crate::relaxed::store_elements;
 use crate::report::Memory;
 use crate::shadow::{Accessor, MemoryAccess, Race};
 use crate::site::Site;
@@ -51,30 +52,33 @@ pub fn global_bytes(pointer: *const u8, bytes: usize, align: usize, kind: Memory
     }
 }
 
-/// Stores `values`, at most 16 bytes, where a kernel's pointer leads to, after the checks of [`global_bytes`]. Stores
-/// of the same values do not race.
+/// Stores `values`, at most 16 bytes, where a kernel's pointer leads to, after the checks of [`global_bytes`]. The
+/// address is a multiple of their number of bytes. Stores of the same values do not race. Of values that race otherwise,
+/// each element of `element_bytes` bytes is that of one store.
 ///
 /// # Safety
-/// The memory exists, if the launch does not check it.
+/// The memory exists, if the launch does not check it. `element_bytes` is a power of two that divides the bytes of the
+/// values.
 ///
 /// # Panics
 /// As [`global_bytes`]. If the thread is already unwinding, nothing is stored instead.
 #[inline]
 #[track_caller]
-pub unsafe fn store_global(pointer: *mut u8, align: usize, values: &[u8]) {
+pub unsafe fn store_global(pointer: *mut u8, element_bytes: usize, values: &[u8]) {
     let (access, memory) = Access::of(pointer, values.len(), MemoryAccess::Store);
     // SAFETY: as in `current`.
     let Some(thread) = (unsafe { current_or_null().as_ref() }) else {
         // SAFETY: the caller promises the memory, and the values are the thread's own.
-        unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        unsafe { store_elements(values.as_ptr(), memory, values.len(), element_bytes) };
         return;
     };
     thread.end_if_cancelled();
     let site = Site::of(thread.line());
+    let elements = (values, element_bytes);
     // SAFETY: the memory was checked, or the caller promises it.
     let stored = access
-        .check(thread, pointer.addr(), align)
-        .and_then(|buffer| unsafe { access.store(thread, buffer, site, memory, values) });
+        .check(thread, pointer.addr(), values.len())
+        .and_then(|buffer| unsafe { access.store(thread, buffer, site, memory, elements) });
     access.count(thread, site);
     if let Err(message) = stored
         && !std::thread::panicking()
@@ -196,7 +200,7 @@ impl Access {
     /// Stores the values of the access, and notes it. The error says what it races with.
     ///
     /// # Safety
-    /// The memory exists.
+    /// The memory exists. The values are elements of so many bytes.
     #[inline]
     unsafe fn store(
         self,
@@ -204,18 +208,18 @@ impl Access {
         buffer: Option<Buffer>,
         site: Site,
         memory: *mut u8,
-        values: &[u8],
+        (values, element_bytes): (&[u8], usize),
     ) -> Result<(), String> {
         let block = thread.block();
         let clock = thread.clock.borrow();
         let by = Accessor::new(block.cluster_number, &clock, site);
         let (Some(shadow), Some(by)) = (&block.launch().shadow, by) else {
             // SAFETY: as promised by the caller, and the values are the thread's own.
-            unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+            unsafe { store_elements(values.as_ptr(), memory, values.len(), element_bytes) };
             return Ok(());
         };
         // SAFETY: as promised by the caller. An aligned access of at most 16 bytes is within a chunk.
-        let raced = unsafe { shadow.store(&by, memory, values) };
+        let raced = unsafe { shadow.store(&by, memory, values, element_bytes) };
         raced.map_err(|race| self.race_message(thread, buffer, race))
     }
 

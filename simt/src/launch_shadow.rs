@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::known::{Known, Told};
+use crate::relaxed::{has_elements, store_elements};
 use crate::shadow::{Accessor, MemoryAccess, Race, WORD, Word, words};
 
 /// Bytes of global memory that a chunk covers.
@@ -90,27 +91,26 @@ impl LaunchShadow {
     /// then nothing is stored. A store that repeats what is there does not race with other stores.
     ///
     /// # Safety
-    /// The memory has room for the values, and they are within one chunk.
+    /// The memory has room for the values, which are elements of `element_bytes` bytes, and they are within one chunk.
     #[inline]
     pub(crate) unsafe fn store(
         &self,
         by: &Accessor<'_>,
         memory: *mut u8,
         values: &[u8],
+        element_bytes: usize,
     ) -> Result<(), (Race, usize)> {
         let number = memory.addr() / CHUNK;
-        // While the table is locked, no other thread stores here.
+        // While the table is locked, no other thread stores here, except by a copy or an atomic operation.
         let mut table = lock(&self.chunks[number % SHARDS]);
-        // SAFETY: as promised by the caller. The reads are volatile, because a kernel with a race may store here by a
-        // copy or an atomic operation, which does not take the lock.
-        let repeats =
-            (0..values.len()).all(|i| unsafe { memory.add(i).read_volatile() } == values[i]);
+        // SAFETY: as promised by the caller.
+        let repeats = unsafe { has_elements(memory, values, element_bytes) };
         if let Some(chunk) = self.chunk(&mut table, number) {
             let bytes = memory.addr()..memory.addr() + values.len();
             chunk_access(chunk, by, bytes, MemoryAccess::Store, repeats)?;
         }
         // SAFETY: as promised by the caller. The values are the thread's own.
-        unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        unsafe { store_elements(values.as_ptr(), memory, values.len(), element_bytes) };
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub unsafe fn cp_async_zfill<T: DeviceData, const N: usize>(
     condition: bool,
 ) {
     // SAFETY: as promised by the caller.
-    unsafe { imp::copy_if::<T, N>(to.address(), from.as_ptr(), condition) };
+    unsafe { imp::copy_if::<T, N>(to.address(), from.checked_ptr(), condition) };
 }
 
 /// Closes the group of the copies that the thread has issued since its last commit. A group may be empty.

@@ -9,6 +9,7 @@ use crate::access::{Access, check_arrived};
 use crate::context::{Thread, current};
 use crate::global::global_bytes;
 use crate::in_flight::Arrival;
+use crate::relaxed::load_elements;
 use crate::shadow::MemoryAccess;
 use crate::shared::{locate, other_rank};
 use crate::sm90::{check_dependency, check_not_read};
@@ -86,8 +87,10 @@ pub unsafe fn cp_async(to: u32, from: *const u8, bytes: u32, filled: u32) {
     if filled > 0 {
         check_dependency();
         let from = global_bytes(from, filled as usize, bytes as usize, MemoryAccess::Load);
+        // The largest unit that the elements consist of.
+        let unit = 1 << filled.trailing_zeros().min(2);
         // SAFETY: the caller promises the source, and `locate` checked the target.
-        unsafe { from.copy_to_nonoverlapping(target, filled as usize) };
+        unsafe { load_elements(from, target, filled as usize, unit) };
     }
     // SAFETY: `locate` checked the target.
     unsafe {

@@ -11,6 +11,7 @@ use super::tensor_map::TensorMapModel;
 use crate::access::Access;
 use crate::context::{Thread, current, running_block};
 use crate::global::check_global;
+use crate::relaxed::{load_elements, store_elements};
 use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
 use crate::unwritten;
@@ -177,8 +178,9 @@ unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
     for_each_inside(map, at, LineEnd::Exact, |from, offset| {
         let element = map.element_bytes;
         let (block, to) = locate(swizzled(map, to, offset), element, element);
+        let element = element as usize;
         // SAFETY: the caller promises the tensor; `locate` checked the destination.
-        unsafe { from.copy_to_nonoverlapping(block.shared.at(to), element as usize) };
+        unsafe { load_elements(from, block.shared.at(to), element, element) };
     });
     mbarrier_complete_tx(barrier, bytes);
 }
@@ -287,8 +289,9 @@ pub fn bulk_store_wait(pending: u32) {
             for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
                 let element = map.element_bytes;
                 let (block, from) = locate(swizzled(&map, from, offset), element, element);
+                let element = element as usize;
                 // SAFETY: the caller of `tma_store` promised the tensor; `locate` checked the source.
-                unsafe { to.copy_from_nonoverlapping(block.shared.at(from), element as usize) };
+                unsafe { store_elements(block.shared.at(from), to, element, element) };
             });
         }
     }
