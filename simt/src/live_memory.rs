@@ -138,6 +138,15 @@ impl LiveMemory {
         known.borrowed.insert(range.start, range);
     }
 
+    /// The first of `bytes` bytes at `start` that nothing has written, counted from `start`; `None` if all have a value, or
+    /// if this crate does not know the memory.
+    pub fn first_unwritten(start: usize, bytes: usize) -> Option<usize> {
+        let range = find(start, bytes)?;
+        let offset = start - range.start;
+        let first = range.written?.first_unwritten(offset, bytes)?;
+        Some(first - offset)
+    }
+
     /// Says that the host has written `bytes` bytes at `start`.
     pub fn written(start: usize, bytes: usize) {
         let Some(range) = find(start, bytes) else {
@@ -297,6 +306,11 @@ mod tests {
         };
         assert_eq!(is_written(0, 4), Some(false));
         LiveMemory::written(start + 4, 4);
+        let first = |at, bytes| LiveMemory::first_unwritten(start + at, bytes);
+        assert_eq!(
+            (first(0, 8), first(4, 4), first(5, 8)),
+            (Some(0), None, Some(3))
+        );
         assert_eq!(
             (is_written(4, 4), is_written(4, 8)),
             (Some(true), Some(false))

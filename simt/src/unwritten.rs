@@ -46,9 +46,9 @@ fn note_unwritten(
     let unwritten = &thread.block().unwritten_read;
     let first = unwritten.take().unwrap_or_else(|| {
         let written = block.shared.written();
-        // One of the bytes was not written.
-        let first = (offset..offset + bytes).find(|&byte| !written.all(byte as usize, 1));
-        let first = first.unwrap_or(offset);
+        let first = written.first_unwritten(offset as usize, bytes as usize);
+        // Within shared memory, whose size is a u32.
+        let first = first.map_or(offset, |first| first as u32);
         let place = races::shared_place(thread, block, first);
         let reserved = match block.shared.reservation_of(first) {
             Some(reserved) => format!(

@@ -44,6 +44,14 @@ impl Written {
         self.0.fill_with(Default::default);
     }
 
+    /// The first of these bytes that was not written.
+    pub(crate) fn first_unwritten(&self, offset: usize, bytes: usize) -> Option<usize> {
+        words(offset, bytes).find_map(|(word, mask)| {
+            let missing = !self.0[word].load(Ordering::Relaxed) & mask;
+            (missing != 0).then(|| word * WORD + missing.trailing_zeros() as usize)
+        })
+    }
+
     /// Whether all of these bytes were written.
     #[inline]
     pub(crate) fn all(&self, offset: usize, bytes: usize) -> bool {
@@ -95,6 +103,18 @@ mod tests {
         written.set(0, 200);
         assert!(written.all(0, 200));
         assert!(written.all(8, 0));
+        let written = Written::none(300);
+        written.set(10, 90);
+        written.set(101, 199);
+        let first = |offset, bytes| written.first_unwritten(offset, bytes);
+        assert_eq!(
+            (first(0, 300), first(10, 290), first(9, 50)),
+            (Some(0), Some(100), Some(9))
+        );
+        assert_eq!(
+            (first(10, 90), first(101, 199), first(5, 0)),
+            (None, None, None)
+        );
         let mut written = Written::none(200);
         written.set_alone(62, 4);
         assert!(written.all(62, 4) && !written.all(61, 2) && !written.all(65, 2));
