@@ -142,12 +142,14 @@ impl Stream {
         same_len("a copy from the host", from.len(), to.len())?;
         to.expect_usable_in(self, || "the destination".to_string())?;
         let copy = CopyBytes {
+            doing: "copying from the host",
             from: from.as_ptr().expose_provenance(),
             to: to.address() as usize,
             bytes: to.view().bytes(),
+            element_bytes: size_of::<T>(),
         };
         // SAFETY: source and destination have that many bytes and live until the copy is done.
-        self.put_copy("copying from the host", copy, returns, |stream| unsafe {
+        self.put_copy(copy, returns, |stream| unsafe {
             sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), copy.bytes, stream)
         })
     }
@@ -185,12 +187,14 @@ impl Stream {
     ) -> Result<()> {
         from.expect_usable_in(self, || "the source".to_string())?;
         let copy = CopyBytes {
+            doing: "copying to the host",
             from: from.address() as usize,
             to: to.expose_provenance(),
             bytes: from.bytes(),
+            element_bytes: size_of::<T>(),
         };
         // SAFETY: source and destination have that many bytes and live until the copy is done.
-        self.put_copy("copying to the host", copy, returns, |stream| unsafe {
+        self.put_copy(copy, returns, |stream| unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.cast(), from.address(), copy.bytes, stream)
         })
     }
@@ -210,25 +214,21 @@ impl Stream {
         from.expect_usable_in(self, || "the source".to_string())?;
         to.expect_usable_in(self, || "the destination".to_string())?;
         let copy = CopyBytes {
+            doing: "copying on the device",
             from: from.address() as usize,
             to: to.address() as usize,
             bytes: from.bytes(),
+            element_bytes: size_of::<V::Element>(),
         };
         // SAFETY: source and destination have that many bytes. Freeing either waits for the copy.
-        self.put_copy(
-            "copying on the device",
-            copy,
-            Return::AtOnce,
-            |stream| unsafe {
-                sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
-            },
-        )
+        self.put_copy(copy, Return::AtOnce, |stream| unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), copy.bytes, stream)
+        })
     }
 
     /// Enqueues a copy; on a GPU, `on_gpu` calls the driver for it.
     fn put_copy(
         &self,
-        doing: &'static str,
         copy: CopyBytes,
         returns: Return,
         on_gpu: impl FnOnce(CUstream) -> CUresult,
@@ -242,7 +242,7 @@ impl Stream {
             }
             (Queue::Gpu(stream), Return::AtOnce) if copy.bytes > 0 => {
                 self.device().make_current()?;
-                check(doing, on_gpu(stream.cu_stream()))
+                check(copy.doing, on_gpu(stream.cu_stream()))
             }
             (Queue::Gpu(_), Return::AtOnce) => Ok(()),
             (Queue::Gpu(stream), Return::WhenDone) => {
@@ -254,7 +254,7 @@ impl Stream {
                 };
                 // Also after an error, which may be that of earlier work: nothing uses the host's memory afterwards.
                 let waited = self.synchronize();
-                check(doing, enqueued)?;
+                check(copy.doing, enqueued)?;
                 waited
             }
         }
@@ -314,13 +314,23 @@ const WAITS: &str = "a copy from or to the host that is complete when it returns
 /// A copy on the CPU backend. It holds exposed addresses, so that a graph can replay it.
 #[derive(Clone, Copy)]
 struct CopyBytes {
+    /// What it is, in messages.
+    doing: &'static str,
     from: usize,
     to: usize,
     bytes: usize,
+    element_bytes: usize,
 }
 
 impl Work for CopyBytes {
     unsafe fn run(&self) -> Result<()> {
+        if let Some(byte) = LiveMemory::first_unwritten(self.from, self.bytes) {
+            return Err(Error::Unwritten {
+                doing: self.doing,
+                element: byte / self.element_bytes,
+                len: self.bytes / self.element_bytes,
+            });
+        }
         let from: *const u8 = ptr::with_exposed_provenance(self.from);
         let to: *mut u8 = ptr::with_exposed_provenance_mut(self.to);
         // SAFETY: source and destination had that many bytes when the copy was enqueued and, by

@@ -103,6 +103,20 @@ pub enum Error {
         destination_len: usize,
     },
 
+    /// A copy reads what nothing has written. The CPU backend finds it in [`Scratch`](crate::Scratch).
+    #[error(
+        "{doing}: element {element} of the {len} that are read was not written by anything; check that the grid \
+         covers all elements, or fill the memory by `fill_bytes` first"
+    )]
+    Unwritten {
+        /// The copy.
+        doing: &'static str,
+        /// The first such element.
+        element: usize,
+        /// Elements of the source.
+        len: usize,
+    },
+
     /// A slice reaches outside its buffer.
     #[error(
         "elements {start}..{end} were asked for of a buffer of {len}; use a range with start <= end <= {len}"

@@ -293,6 +293,32 @@ fn a_load_of_what_nothing_has_written_is_an_error() -> Result<()> {
     Ok(())
 }
 
+/// A grid that is one block short leaves elements that nothing writes.
+#[test]
+fn a_copy_of_what_nothing_has_written_is_an_error() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.upload(&[1.0f32; 12])?;
+    let mut y = stream.scratch::<f32>(12)?;
+    run(&stream, &shifted, 2, (0i64, 0i64, &x, y.view_mut()))?;
+    let message =
+        "element 8 of the 12 that are read was not written by anything; check that the grid covers";
+    let mut copy = stream.zeroed::<f32>(12)?;
+    for (result, doing) in [
+        (stream.download(y.view()).map(drop), "copying to the host: "),
+        (stream.copy(y.view(), &mut copy), "copying on the device: "),
+    ] {
+        let text = result
+            .expect_err("nothing wrote the last elements")
+            .to_string();
+        assert!(text.contains(&format!("{doing}{message}")), "{text}");
+    }
+    let written = y.view().slice(..8)?;
+    assert_eq!(stream.download(written)?, [1.0; 8]);
+    run(&stream, &shifted, 3, (0i64, 0i64, &x, y.view_mut()))?;
+    assert_eq!(stream.download(y.view())?, [1.0; 12]);
+    Ok(())
+}
+
 fn pair(x: View<'_, f32>, y: &ViewMut<'_, f32>) -> Pair {
     let address = |address: u64| address as usize;
     Pair {
