@@ -44,13 +44,18 @@ impl ArgSite<'_> {
         format!("{name} of kernel `{}`", self.kernel)
     }
 
-    /// The address that the kernel gets for a view. The CPU backend checks its accesses against the view.
-    fn address<T: DeviceData>(&self, view: View<'_, T>) -> usize {
-        let address = view.address() as usize;
+    /// The address that the kernel gets for a view, which it `may_write`. The CPU backend checks its accesses against
+    /// the view.
+    fn address<T: DeviceData>(&self, view: View<'_, T>, may_write: bool) -> usize {
+        let (address, bytes) = (view.address() as usize, view.bytes());
         match self.stream.device().place() {
             Place::Cpu => {
                 let mut buffers = self.buffers.borrow_mut();
-                buffers.add(self.position, address, view.bytes(), size_of::<T>())
+                let add = match may_write {
+                    true => Buffers::add_output,
+                    false => Buffers::add,
+                };
+                add(&mut buffers, self.position, address, bytes, size_of::<T>())
             }
             Place::Gpu(_) => address,
         }
@@ -66,7 +71,7 @@ impl<P: DeviceData> KernelArg<P> for P {
 impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
         self.expect_usable_in(site.stream, || site.name())?;
-        let address = site.address(self);
+        let address = site.address(self, false);
         Ok(Global::from_ptr(std::ptr::with_exposed_provenance(address)))
     }
 }
@@ -92,7 +97,7 @@ impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
 impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
         self.expect_usable_in(site.stream, || site.name())?;
-        let address = site.address(self.view());
+        let address = site.address(self.view(), true);
         Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
             address,
         )))

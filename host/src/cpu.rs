@@ -4,12 +4,15 @@
 //! programs with debug assertions, as tests have them, unless [`check_races`] or the environment variable
 //! `CUTLET_SIMT_RACES` (1 or 0) says otherwise.
 
-pub use cutlet_simt::{LaunchReport, Memory, MemoryAccess, SiteReport, check_races, checks_races};
+pub use cutlet_simt::{
+    LaunchReport, Memory, MemoryAccess, SiteReport, UnwrittenReport, check_races, checks_races,
+};
 
 use crate::Result;
 
 /// Reports the launches that `work` makes on the CPU backend, from the calling thread: for each line of a kernel that
-/// accesses memory, the sectors and the bank conflicts of a warp's requests.
+/// accesses memory, the sectors and the bank conflicts of a warp's requests, and for each buffer to write, the elements
+/// that nothing wrote.
 ///
 /// A replay of a graph is reported when it is launched. Launches on a GPU are not reported.
 ///
@@ -34,6 +37,8 @@ use crate::Result;
 /// let reports = cpu::report(|| unsafe { stream.launch(&function, 1, (&mut y,)) })?;
 /// let store = &reports[0].sites[0];
 /// assert_eq!(store.sectors_per_request(), 32.0); // 4 would do for 32 neighbours
+/// let rest = &reports[0].unwritten[0];
+/// assert_eq!((rest.unwritten, rest.first.clone()), (256 - 32, 1..8));
 /// println!("{}", reports[0]);
 /// # Ok(()) }
 /// ```

@@ -105,6 +105,69 @@ fn a_swizzle_removes_the_conflicts() -> Result<()> {
     Ok(())
 }
 
+/// Writes an element by each thread of the grid.
+#[kernel(threads = 64)]
+pub unsafe fn ones(first: i64, y: GlobalMut<f32>) {
+    let i = i64::from(block_idx().x.get() * 64 + thread_idx().get());
+    // SAFETY: the buffer has the elements.
+    unsafe { y.store(first + i, 1.0) };
+}
+
+/// A grid that is one block short.
+#[test]
+fn elements_that_nothing_wrote_are_named() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let function = stream.device().load(&PTX, &ones)?;
+    let mut y = stream.zeroed::<f32>(1000)?;
+    let mut of = |blocks: u32, first: i64, elements: std::ops::Range<usize>| -> Result<_> {
+        // SAFETY: the buffer has the elements.
+        let reports = report(|| unsafe {
+            stream.launch(&function, blocks, (first, y.slice_mut(elements)?))
+        })?;
+        Ok(reports[0].clone())
+    };
+    assert!(of(3, 0, 0..192)?.unwritten.is_empty());
+    // The other elements of the buffer are no part of the view.
+    assert!(of(3, 0, 100..292)?.unwritten.is_empty());
+    let short = of(2, 5, 0..192)?;
+    let [rest] = &short.unwritten[..] else {
+        panic!("one buffer is not written completely: {short}")
+    };
+    assert_eq!(
+        (rest.elements, rest.unwritten, rest.first.clone()),
+        (192, 64, 0..5)
+    );
+    let text = "argument 2 (`y`): the launch wrote nothing to 64 of 192 elements, first to 0 .. 5";
+    assert!(short.to_string().contains(text), "{short}");
+    Ok(())
+}
+
+/// Reads an element, and writes none.
+#[kernel(threads = 1)]
+pub unsafe fn nothing(x: Global<f32>, y: GlobalMut<f32>) {
+    // SAFETY: there is an element.
+    unsafe { x.load(0) };
+    let _ = y;
+}
+
+#[test]
+fn an_output_that_nothing_writes_is_named_and_an_input_is_not() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let function = stream.device().load(&PTX, &nothing)?;
+    let (x, mut y) = (stream.zeroed::<f32>(4)?, stream.zeroed::<f32>(8)?);
+    // SAFETY: there is an element.
+    let reports = report(|| unsafe { stream.launch(&function, 1, (&x, &mut y)) })?;
+    let [rest] = &reports[0].unwritten[..] else {
+        panic!("one buffer is not written: {}", reports[0])
+    };
+    assert_eq!(
+        (rest.memory.as_str(), rest.unwritten),
+        ("argument 2 (`y`)", 8)
+    );
+    assert_eq!(rest.first, 0..8);
+    Ok(())
+}
+
 /// Reads every `stride`-th element. Odd lanes read twice.
 #[kernel(threads = 64)]
 pub unsafe fn strided(stride: i64, x: Global<f32>) {

@@ -25,6 +25,8 @@ pub(crate) struct Buffer {
     pub(crate) argument: usize,
     /// Whether its memory was known to be alive when the launch was given it. It must then still be.
     pub(crate) is_known: bool,
+    /// Whether the launch may write it.
+    pub(crate) is_output: bool,
 }
 
 impl Buffer {
@@ -34,7 +36,17 @@ impl Buffer {
         element_bytes: 1,
         argument: 0,
         is_known: false,
+        is_output: false,
     };
+
+    /// Bytes that are no argument.
+    pub(crate) fn of_bytes(start: usize, bytes: usize) -> Self {
+        Self {
+            start,
+            bytes,
+            ..Self::NONE
+        }
+    }
 
     /// Whether these bytes are in the buffer.
     #[inline]
@@ -81,14 +93,35 @@ impl Buffers {
         }
     }
 
-    /// Adds `bytes` bytes at `address`, which are elements of `element_bytes` bytes and the kernel's `argument`-th
-    /// argument, counted from 1. Returns the address that the kernel gets.
+    /// Adds `bytes` bytes at `address` for reading, which are elements of `element_bytes` bytes and the kernel's
+    /// `argument`-th argument, counted from 1. Returns the address that the kernel gets.
     pub fn add(
         &mut self,
         argument: usize,
         address: usize,
         bytes: usize,
         element_bytes: usize,
+    ) -> usize {
+        self.push(argument, (address, bytes), element_bytes, false)
+    }
+
+    /// [`add`](Self::add) of elements that the kernel may write.
+    pub fn add_output(
+        &mut self,
+        argument: usize,
+        address: usize,
+        bytes: usize,
+        element_bytes: usize,
+    ) -> usize {
+        self.push(argument, (address, bytes), element_bytes, true)
+    }
+
+    fn push(
+        &mut self,
+        argument: usize,
+        (address, bytes): (usize, usize),
+        element_bytes: usize,
+        is_output: bool,
     ) -> usize {
         // A kernel has at most 12 arguments. The address of a host with wider addresses has no room for a tag: its
         // accesses are checked by address.
@@ -104,6 +137,7 @@ impl Buffers {
             element_bytes: element_bytes.max(1),
             argument,
             is_known: bytes > 0 && find(address, bytes).is_some(),
+            is_output,
         };
         let tag = usize::from(self.launch) << NUMBER_BITS | self.count;
         self.count += 1;
@@ -119,10 +153,19 @@ impl Buffers {
         (is_own && number < self.count).then(|| &self.all[number])
     }
 
+    /// The buffers, in the order of the arguments.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Buffer> {
+        self.all[..self.count].iter()
+    }
+
+    /// Those that the launch may write.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Buffer> {
+        self.all().filter(|buffer| buffer.is_output)
+    }
+
     /// A buffer that has these bytes.
     pub(crate) fn with(&self, address: usize, bytes: usize) -> Option<&Buffer> {
-        let all = &self.all[..self.count];
-        all.iter().find(|buffer| buffer.has(address, bytes))
+        self.all().find(|buffer| buffer.has(address, bytes))
     }
 }
 
@@ -182,6 +225,7 @@ mod tests {
             element_bytes: 4,
             argument: 1,
             is_known: false,
+            is_output: false,
         };
         assert!(buffer.has(100, 8) && buffer.has(104, 4) && buffer.has(108, 0));
         assert!(!buffer.has(104, 8) && !buffer.has(96, 4) && !buffer.has(usize::MAX, 4));

@@ -14,6 +14,7 @@ use crate::error::Index;
 use crate::flags::Fences;
 use crate::launch_shadow::LaunchShadow;
 use crate::model_state::ModelState;
+use crate::outputs::Outputs;
 use crate::panic::PanicReport;
 use crate::shared_address::own_window;
 use crate::shared_memory::SharedMemory;
@@ -67,6 +68,8 @@ pub(crate) struct Launch<'l> {
     pub(crate) buffers: Option<&'l Buffers>,
     /// What the threads access; `None` if the launch is not reported.
     pub(crate) traffic: Option<Traffic>,
+    /// What the threads write; `None` if the launch is not reported.
+    pub(crate) outputs: Option<Outputs>,
     /// Whether the launch has failed: threads that run end at their next access to memory.
     pub(crate) cancelled: AtomicBool,
     /// The accesses to global memory; `None` if the launch does not look for races.

@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use crate::buffers::{Buffer, Buffers, untagged};
 use crate::context::{Thread, current_or_null, fault};
 use crate::live_memory::{Range, describe, with_range};
+use crate::outputs::note_write;
 use crate::races;
 use crate::relaxed::store_elements;
 use crate::report::Memory;
@@ -107,6 +108,9 @@ pub(crate) fn check_global(address: usize, bytes: usize, kind: MemoryAccess) {
     let checked = access
         .check(thread, address, 1)
         .and_then(|buffer| access.note(thread, buffer, site));
+    if kind.writes() {
+        note_write(thread, address, bytes);
+    }
     note_bulk(thread, bytes);
     if let Err(message) = checked {
         fault(thread, message);
@@ -169,6 +173,9 @@ impl Access {
     /// Counts the access in the launch's report.
     #[inline]
     fn count(self, thread: &Thread, site: Site) {
+        if self.kind.writes() {
+            note_write(thread, self.address, self.bytes);
+        }
         traffic::note(
             thread,
             Memory::Global,

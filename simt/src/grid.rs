@@ -10,6 +10,7 @@ use crate::error::{Running, SimtError, Stopped};
 use crate::interrupt::{this_os_thread, where_is};
 use crate::launch_shadow::LaunchShadow;
 use crate::launch_spec::LaunchSpec;
+use crate::outputs::Outputs;
 use crate::races::checks_races;
 use crate::report::{self, LaunchReport};
 use crate::shown_wait::ShownWait;
@@ -114,6 +115,7 @@ impl<'l> Grid<'l> {
                 },
                 buffers,
                 traffic: report::is_wanted().then(Traffic::default),
+                outputs: report::is_wanted().then(Outputs::default),
                 cancelled: AtomicBool::new(false),
                 shadow: checks_races().then(LaunchShadow::new),
             },
@@ -175,7 +177,7 @@ impl<'l> Grid<'l> {
 
     /// The first error of the launch. Hands its report over, if one is wanted.
     pub(crate) fn into_result(self) -> Result<(), SimtError> {
-        if let Some(traffic) = self.launch.traffic {
+        if let (Some(traffic), Some(outputs)) = (self.launch.traffic, self.launch.outputs) {
             let (barriers, bulk_bytes, sites) = traffic.into_parts();
             report::hand_over(LaunchReport {
                 kernel: self.launch.kernel.to_owned(),
@@ -184,6 +186,7 @@ impl<'l> Grid<'l> {
                 barriers,
                 bulk_bytes,
                 sites,
+                unwritten: outputs.into_reports(self.launch.buffers),
             });
         }
         match self

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
+use std::ops::Range;
 use std::panic::Location;
 
 use crate::shadow::MemoryAccess;
@@ -115,6 +116,40 @@ pub struct LaunchReport {
     pub bulk_bytes: u64,
     /// The accesses by line, those with the most sectors and passes first.
     pub sites: Vec<SiteReport>,
+    /// The memory that the launch has not written completely: arguments that it was given to write, and other memory
+    /// of which it has written some.
+    pub unwritten: Vec<UnwrittenReport>,
+}
+
+/// Elements that a launch was given to write, and has not written.
+///
+/// That need not be a mistake: a scatter writes some elements, and a workspace may be larger than needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnwrittenReport {
+    /// The memory: `argument 4 (`y`)`.
+    pub memory: String,
+    /// How many elements it has; bytes, if it is no argument.
+    pub elements: usize,
+    /// How many of them the launch has not written.
+    pub unwritten: usize,
+    /// The first of them, up to the next element that it has written.
+    pub first: Range<usize>,
+}
+
+impl Display for UnwrittenReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            memory,
+            elements,
+            unwritten,
+            first,
+        } = self;
+        write!(
+            f,
+            "{memory}: the launch wrote nothing to {unwritten} of {elements} elements, first to {} .. {}",
+            first.start, first.end
+        )
+    }
 }
 
 impl LaunchReport {
@@ -147,7 +182,10 @@ impl Display for LaunchReport {
         }
         self.sites
             .iter()
-            .try_for_each(|site| write!(f, "\n  {site}"))
+            .try_for_each(|site| write!(f, "\n  {site}"))?;
+        self.unwritten
+            .iter()
+            .try_for_each(|unwritten| write!(f, "\n  {unwritten}"))
     }
 }
 
