@@ -8,7 +8,7 @@ use crate::shadow::MemoryAccess;
 use crate::site::Site;
 use crate::sm90::check_not_read;
 use crate::traffic;
-use crate::unwritten;
+use crate::unwritten::{self, Reader};
 
 /// [`shared_bytes`](crate::shared_bytes) for an access of the given kind, which is checked for races.
 ///
@@ -70,8 +70,8 @@ fn access(
     });
     let line = thread.line();
     if !matches!(kind, MemoryAccess::Store | MemoryAccess::AtomicStore) {
-        let what = format_args!("{} of {bytes} bytes", kind.name());
-        unwritten::note_read(thread, block, offset, bytes, what, line);
+        let what = Reader::Access(kind);
+        unwritten::note_read(thread, block, (offset, bytes), what, line);
     }
     if kind.writes() {
         block.shared.set_written(offset, bytes);

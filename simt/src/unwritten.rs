@@ -5,12 +5,12 @@
 //! It fails when the cluster has ended, or when another error ends it. Until then another thread or a copy may write the
 //! bytes without a barrier in between. The message of that error names both lines.
 
-use std::fmt;
 use std::panic::Location;
 
 use crate::context::{Block, Thread};
 use crate::panic::PanicReport;
 use crate::races;
+use crate::shadow::MemoryAccess;
 
 /// The first such read by a thread of a block.
 pub(crate) struct UnwrittenRead {
@@ -25,9 +25,8 @@ pub(crate) struct UnwrittenRead {
 pub(crate) fn note_read(
     thread: &Thread,
     block: &Block,
-    offset: u32,
-    bytes: u32,
-    what: fmt::Arguments<'_>,
+    (offset, bytes): (u32, u32),
+    what: Reader,
     line: &'static Location<'static>,
 ) {
     if !block.shared.written().all(offset as usize, bytes as usize) {
@@ -35,12 +34,23 @@ pub(crate) fn note_read(
     }
 }
 
+/// What reads shared memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Reader {
+    /// An access of a thread.
+    Access(MemoryAccess),
+    /// A matrix product.
+    Wgmma,
+    /// A copy to global memory.
+    TmaStore,
+}
+
 #[cold]
 fn note_unwritten(
     thread: &Thread,
     block: &Block,
     (offset, bytes): (u32, u32),
-    what: fmt::Arguments<'_>,
+    what: Reader,
     line: &'static Location<'static>,
 ) {
     let unwritten = &thread.block().unwritten_read;
@@ -58,6 +68,11 @@ fn note_unwritten(
                 reserved.line
             ),
             None => String::new(),
+        };
+        let what = match what {
+            Reader::Access(kind) => format!("{} of {bytes} bytes", kind.name()),
+            Reader::Wgmma => "a wgmma".to_owned(),
+            Reader::TmaStore => "a TMA store".to_owned(),
         };
         let message = format!(
             "{what} reads {place}, which nothing has written: write it first, and if another thread writes it, meet \

@@ -14,7 +14,7 @@ use crate::global::check_global;
 use crate::relaxed::{load_elements, store_elements};
 use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
-use crate::unwritten;
+use crate::unwritten::{self, Reader};
 use crate::vector_clock::VectorClock;
 
 /// Bytes of the units that a swizzle permutes, and that a store writes whole.
@@ -283,8 +283,7 @@ pub fn bulk_store_wait(pending: u32) {
             for_each_inside(&map, &at, LineEnd::Exact, |_, offset| {
                 let element = map.element_bytes;
                 let (block, from) = locate(swizzled(&map, from, offset), element, element);
-                let what = format_args!("a TMA store");
-                unwritten::note_read(thread, block, from, element, what, line);
+                unwritten::note_read(thread, block, (from, element), Reader::TmaStore, line);
             });
             for_each_inside(&map, &at, LineEnd::WholeUnit, |to, offset| {
                 let element = map.element_bytes;

@@ -116,8 +116,8 @@ impl Reader<'_> {
         self.access.check(block, offset, UNIT as u32);
         self.access
             .check_stores(("a wgmma", Readers::Several), block, offset, UNIT as u32);
-        let what = format_args!("a wgmma");
-        unwritten::note_read(current(), block, offset, UNIT as u32, what, self.line);
+        let (bytes, what) = ((offset, UNIT as u32), unwritten::Reader::Wgmma);
+        unwritten::note_read(current(), block, bytes, what, self.line);
         self.last_read[offset as usize / UNIT].set(self.group);
         // SAFETY: `locate` checked the range.
         unsafe { block.shared.at(offset).cast::<[u8; UNIT]>().read() }
