@@ -6,7 +6,8 @@
 //! names       = name { "," name }
 //! composition = quotient { ("o" | "∘") quotient }
 //! quotient    = application { ("/" | "%" | "*") application }
-//! application = primary { ":" primary | "(" arguments ")" | "[" arguments "]" | "." name [ "(" arguments ")" ] | "{}" }
+//! application = primary { ":" primary | "(" arguments ")" | "[" arguments "]" | method | "{}" }
+//! method      = "." name [ "<" arguments ">" ] [ "(" arguments ")" ]
 //! primary     = integer | "_" | "(" arguments ")" | "<" arguments ">" | "[" integers "]" | name
 //!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
 //! ```

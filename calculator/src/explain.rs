@@ -81,7 +81,7 @@ fn words(name: &str, operands: &[Value], result: &Result<Value, Refusal>) -> Vec
         lines.push(format!("  {}", meaning(name)));
     }
     if let Some(Value::Composed(_)) = operands.first() {
-        lines.extend(of_outer(name, operands));
+        lines.extend(of_outer(name, operands, result));
     } else {
         lines.extend(steps::of(name, operands, result.as_ref().ok()));
     }
@@ -116,9 +116,9 @@ fn of_layouts(operation: Operation, a: &Value, b: &Value) -> Option<Vec<String>>
     Some(lines)
 }
 
-/// The steps on the outer layout of a composed one.
-fn of_outer(name: &str, operands: &[Value]) -> Vec<String> {
-    let [Value::Composed(a), rest @ ..] = operands else {
+/// The steps on the outer layout of a composed one, if the operation does nothing else.
+fn of_outer(name: &str, operands: &[Value], result: &Result<Value, Refusal>) -> Vec<String> {
+    let ([Value::Composed(a), rest @ ..], Ok(Value::Composed(made))) = (operands, result) else {
         return Vec::new();
     };
     let mut of_outer = vec![Value::Layout(*a.outer())];
@@ -131,6 +131,10 @@ fn of_outer(name: &str, operands: &[Value]) -> Vec<String> {
     let Ok(result) = crate::functions::call(name, &of_outer) else {
         return Vec::new();
     };
+    let stays = made.inner() == a.inner() && made.offset() == a.offset();
+    if !stays || !matches!(&result, Value::Layout(outer) if outer == made.outer()) {
+        return Vec::new();
+    }
     let steps = words(name, &of_outer, &Ok(result));
     let indented = steps.into_iter().map(|line| format!("    {line}"));
     [kept].into_iter().chain(indented).collect()

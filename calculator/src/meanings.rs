@@ -46,7 +46,7 @@ pub fn meaning(name: &str) -> &'static str {
         "depth" => "the number of levels of parentheses",
         "size" | "product" => "the product of all extents",
         "cosize" => {
-            "the number of indices from the least (or 0) to the greatest, of a swizzled layout too: CuTe leaves its swizzle out"
+            "the number of indices from the least or 0 to the greatest; CuTe's leaves a swizzle out"
         }
         "shape" => "the extents",
         "stride" => "the steps between neighbours",
@@ -82,7 +82,7 @@ pub fn meaning(name: &str) -> &'static str {
         "downcast" => "the layout of the same memory in elements of which n are as wide as one",
         "recast_layout" => "the layout of the same memory in elements of another width",
         "idx2crd" => {
-            "the coordinate of an index: in a shape its digits, the leftmost extent first; in a layout the one with this index"
+            "the coordinate of an index: in a shape its digits from the left, in a layout where it is"
         }
         "crd2idx" => "the index of a coordinate: the sum of its integers, each times its stride",
         "crd2crd" => "the coordinate of another shape with the same 1-D coordinate",

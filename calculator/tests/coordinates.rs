@@ -55,15 +55,15 @@ fn coordinates_of_layouts_and_of_shapes() {
         // No coordinate has the index.
         (
             "idx2crd(100, (4,2):(2,1))",
-            "error: column 14: `(4,2):(2,1)` gives no coordinate the index 100",
+            "error: column 14: `(4,2):(2,1)` gives no coordinate the index 100: give one of its indices",
         ),
         (
             "idx2crd(3, (2,2), (1,4))",
-            "error: column 9: `(2,2):(1,4)` gives no coordinate the index 3",
+            "error: column 9: `(2,2):(1,4)` gives no coordinate the index 3: give one of its indices",
         ),
         (
             "get_flat_coord(Sw<1,0,1> o 5 o (2,3):(1,4), 3)",
-            "error: column 16: `Sw<1,0,1> o 5 o (2,3):(1,4)` gives no coordinate the index 3",
+            "error: column 16: `Sw<1,0,1> o 5 o (2,3):(1,4)` gives no coordinate the index 3: give one of its indices",
         ),
         (
             "idx2crd((6,1,1), (4,2):(2,1))",

@@ -129,6 +129,22 @@ fn composed_layouts_change_outside() {
     );
 }
 
+/// An inverse, a slice and a vector are no steps on the outer layout alone.
+#[test]
+fn other_operations_on_composed_layouts_do_not_claim_to() {
+    for text in [
+        "left_inverse(Sw<3,0,3> o 0 o (8,8):(8,1))",
+        "cute.slice_(Sw<3,0,3> o 0 o (8,8):(8,1), (None, 1))",
+        "max_common_vector(Sw<3,0,3> o 0 o (8,8):(8,1), (8,8):(8,1))",
+        "cosize(Sw<3,0,3> o 0 o 8:8)",
+        "upcast(Sw<2,1,3> o 0 o 8:1, 2)",
+    ] {
+        let words = explained(text);
+        assert!(!words.contains("the outer layout changes"), "{words}");
+        assert!(words.lines().count() >= 3, "{words}");
+    }
+}
+
 /// Steps on symbolic extents are expressions of the symbols.
 #[test]
 fn symbolic_extents_are_explained() {

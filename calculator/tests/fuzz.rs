@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cutlet_calculator::{Calculator, Options, Value, evaluate};
 
-const PIECES: [&str; 50] = [
+const PIECES: [&str; 56] = [
     "(",
     ")",
     "<",
@@ -58,6 +58,12 @@ const PIECES: [&str; 50] = [
     "M",
     "//",
     "9223372036854775807",
+    "[0]",
+    "int n = 8, ",
+    "auto [a, b] = ",
+    "a, b = ",
+    "append<3>(",
+    "print_layout(",
 ];
 
 /// Expressions that have a value more often than pieces do.
@@ -78,7 +84,7 @@ const WHOLE: [&str; 14] = [
     "Layout<Shape<_2,_3>>{}",
 ];
 
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 19] = [
     "zipped_divide",
     "logical_divide",
     "composition",
@@ -91,6 +97,13 @@ const OPERATIONS: [&str; 12] = [
     "max_common_layout",
     "upcast",
     "crd2idx",
+    "idx2crd",
+    "get_flat_coord",
+    "slice_",
+    "append<3>",
+    "max_common_vector",
+    "make_layout_tv",
+    "crd2crd",
 ];
 
 /// How many random programs are tried, or for how long.
@@ -184,8 +197,8 @@ fn what_is_printed_reads_back_and_explaining_changes_nothing() {
         else {
             continue;
         };
-        // Sums of symbols are no notation.
-        if matches!(&value, Value::Symbolic(text) if !text.contains(':')) {
+        // Sums of symbols are no notation, and neither are several values.
+        if matches!(&value, Value::Symbolic(text) if !text.contains(':') || text.contains(", ")) {
             continue;
         }
         let printed = plain.shown(&value);

@@ -377,3 +377,32 @@ fn algebra_in_formulas() {
         ("cosize(((2,2),(3,2)):((1,6),(2,12)))", "_24"),
     ]);
 }
+
+/// "Indeed, it is always the case that `layout<0>(zipped_divide(a, b)) == composition(a, b)`."
+#[test]
+fn the_tile_of_a_zipped_divide_is_the_composition() {
+    let layouts = [
+        "(8,8):(8,1)",
+        "(_12,(_4,_8)):(_59,(_13,_1))",
+        "(16,(4,6),3):(1,(16,64),384)",
+        "Sw<3,0,3> o 0 o (8,8):(8,1)",
+    ];
+    let tilers = [
+        "_",
+        "<_>",
+        "<_,4>",
+        "<4,_>",
+        "<_,_>",
+        "<3:3,(2,4):(1,8)>",
+        "<_,2:2>",
+        "(_,4)",
+        "2:1",
+    ];
+    for (a, b) in layouts.iter().flat_map(|a| tilers.map(|b| (a, b))) {
+        if b == "<3:3,(2,4):(1,8)>" && a.contains("Sw") {
+            continue;
+        }
+        let law = format!("a = {a}; b = {b}; layout<0>(zipped_divide(a, b)) == composition(a, b)");
+        check(&[(&law, "the same layout")]);
+    }
+}

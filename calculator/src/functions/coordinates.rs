@@ -95,7 +95,7 @@ fn natural(
 ) -> Result<IntTuple, Refusal> {
     let Some(c) = found else {
         return Err(Refusal::new(format!(
-            "`{}` gives no coordinate the index {index}",
+            "`{}` gives no coordinate the index {index}: give one of its indices",
             cut(&a.to_string())
         )));
     };

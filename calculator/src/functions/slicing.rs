@@ -6,8 +6,8 @@ use crate::composed::Composed;
 use crate::refusal::Refusal;
 use crate::value::{Sliced, Value};
 
-/// `slice`, `dice` and `slice_and_offset`. C++ has the coordinate first, and Python last: the coordinate is the argument
-/// with `_`, or the one at its place.
+/// `slice`, `dice` and `slice_and_offset`. C++ has the coordinate first, and Python last: the coordinate is the
+/// argument with `_`, or the one at its place.
 pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Option<Value>, Refusal> {
     let [first, second] = arguments else {
         return Ok(None);
