@@ -38,12 +38,13 @@ macro_rules! summed {
 
             #[inline(always)]
             fn widen(self) -> f32 {
-                self.to_f32()
+                // By the GPU's instruction: the type has a method of its own, which computes in software.
+                Float::to_f32(self)
             }
 
             #[inline(always)]
             fn narrow(sum: f32) -> Self {
-                Self::from_f32(sum)
+                Float::from_f32(sum)
             }
 
             #[inline(always)]
