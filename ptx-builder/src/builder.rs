@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::families::FamilyText;
 use crate::sources::Inputs;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
-use crate::{complete, families, leftovers, library, shipped};
+use crate::{complete, families, leftovers, library, limits, shipped};
 
 /// Variable that asks for line information if it is `1`.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
@@ -33,7 +33,7 @@ pub struct Builder {
     shipped_by: Option<String>,
 }
 
-/// What the build does when kernels call functions or keep arrays in local memory.
+/// What the build does when kernels call functions, keep arrays in local memory or convert numbers in software.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leftovers {
     /// It fails.
@@ -81,8 +81,8 @@ impl Builder {
         self
     }
 
-    /// Sets what the build does when kernels call functions or keep arrays in local memory, which makes them slow. The
-    /// default is a warning.
+    /// Sets what the build does when kernels call functions, keep arrays in local memory or convert numbers in software,
+    /// which makes them slow. The default is a warning.
     #[must_use]
     pub fn leftovers(mut self, leftovers: Leftovers) -> Builder {
         self.leftovers = leftovers;
@@ -116,7 +116,7 @@ impl Builder {
     /// Like [`build`](Builder::build), but returns the error, for a build script that has more to do.
     ///
     /// # Errors
-    /// If there is no device toolchain, the kernels do not compile, they hold [leftovers](Builder::leftovers) that are
+    /// If there is no device toolchain, the kernels do not compile, they need what a target does not have, they hold [leftovers](Builder::leftovers) that are
     /// denied, or a published package lacks PTX that it [must carry](Builder::shipped_by).
     pub fn try_build(self) -> Result<Built, BuildError> {
         println!("cargo::rerun-if-changed=build.rs");
@@ -183,12 +183,16 @@ impl Builder {
         // The first error is enough: a mistake in a kernel is the same for every target.
         let all = at_once(&compilations, compile)?;
         for (target, compiled) in self.targets.iter().zip(all) {
-            let left = at_once(&compiled.families, |family| leftovers::find(family, target));
-            found.extend(
-                left.map_err(|why| not_ptx(target, why))?
-                    .into_iter()
-                    .flatten(),
-            );
+            let find = |find: fn(&FamilyText, &str) -> Result<Vec<String>, String>| {
+                let all = at_once(&compiled.families, |family| find(family, target));
+                let all = all.map_err(|why| not_ptx(target, why))?;
+                Ok::<_, BuildError>(all.into_iter().flatten().collect::<Vec<_>>())
+            };
+            let exceeded = find(limits::exceeded)?;
+            if !exceeded.is_empty() {
+                return Err(BuildError::Limits(exceeded));
+            }
+            found.extend(find(leftovers::find)?);
             let texts = compiled.families.into_iter();
             files.extend(texts.map(|text| (file_name(&text.family, target), text.ptx)));
             inputs.extend(compiled.inputs);

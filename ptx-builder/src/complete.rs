@@ -147,6 +147,7 @@ mod tests {
             family: "mat".to_owned(),
             ptx,
             also: Vec::new(),
+            shared_bytes: Vec::new(),
         };
         check(&text).err()
     }

@@ -36,6 +36,7 @@ fn copy_of(
         family: name,
         ptx: word.apply(ptx).unwrap_or_else(|| ptx.clone()),
         also: Vec::new(),
+        shared_bytes: Vec::new(),
     })
 }
 
@@ -64,6 +65,7 @@ mod tests {
                 .iter()
                 .map(|words| Replacement::parse(words).unwrap())
                 .collect(),
+            shared_bytes: Vec::new(),
         }
     }
 

@@ -37,7 +37,9 @@ pub enum BuildError {
         /// What was expected and found.
         why: String,
     },
-    /// Kernels call functions or keep arrays in local memory: a line for each finding.
+    /// Kernels need what the GPUs of a target do not have: a line for each.
+    Limits(Vec<String>),
+    /// Kernels call functions, keep arrays in local memory or convert numbers in software: a line for each finding.
     Leftovers(Vec<String>),
     /// A package that must carry its PTX does not.
     NotShipped {
@@ -82,7 +84,9 @@ impl fmt::Display for BuildError {
                 output.trim_end()
             ),
             BuildError::Ptx { target, why } => write!(f, "the PTX for {target}: {why}"),
-            BuildError::Leftovers(leftovers) => write!(f, "{}", leftovers.join("\n")),
+            BuildError::Limits(lines) | BuildError::Leftovers(lines) => {
+                write!(f, "{}", lines.join("\n"))
+            }
             BuildError::NotShipped {
                 package,
                 target,

@@ -18,6 +18,8 @@ pub(crate) struct FamilyText {
     pub ptx: String,
     /// The replacements that make other families of this one.
     pub also: Vec<Replacement>,
+    /// The kernels' names and bytes of shared memory; of a copy, none.
+    pub shared_bytes: Vec<(String, u32)>,
 }
 
 /// The families of the crate with kernels for this target, sorted by name. It is an error if a family is in two texts.
@@ -69,6 +71,11 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
     let reached_from = References::of(module);
     let mut texts = Vec::new();
     for (family, entries) in families {
+        let mut shared_bytes: Vec<_> = entries
+            .iter()
+            .map(|entry| ((*entry).to_owned(), kernels[entry].shared_bytes))
+            .collect();
+        shared_bytes.sort();
         let kept = reached_from.closure(&entries);
         let mut declared = HashSet::new();
         let mut items = String::new();
@@ -90,6 +97,7 @@ fn split(module: &Module<'_>, krate: &str, target: &str) -> Result<Vec<FamilyTex
             family: family.to_owned(),
             ptx: isa::header(&module.header, &items)? + &items,
             also: also(family, entries.iter().map(|entry| kernels[entry]))?.to_vec(),
+            shared_bytes,
         });
     }
     Ok(texts)

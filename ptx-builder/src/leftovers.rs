@@ -1,7 +1,9 @@
-//! Finds in the PTX what slows kernels down unseen: calls that were not inlined, and arrays in local memory.
+//! Finds in the PTX what slows kernels down unseen: calls that were not inlined, arrays in local memory, and conversions
+//! in software.
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::conversions;
 use crate::demangle;
 use crate::families::FamilyText;
 use crate::module::{Item, Kind, Module, names};
@@ -63,13 +65,14 @@ fn findings(entry: &Item<'_>, functions: &HashMap<&str, &Item<'_>>) -> BTreeSet<
                     .to_owned(),
             );
         }
+        let place = match item.kind {
+            Kind::Entry => String::new(),
+            _ => format!("in `{}` ", demangle::path(item.name)),
+        };
+        found.extend(conversions::find(item.text).map(|what| format!("{place}{what}")));
         let bytes = local_bytes(item.text);
         // Printed values are passed in local memory.
         if bytes != 0 && !prints {
-            let place = match item.kind {
-                Kind::Entry => String::new(),
-                _ => format!("in `{}` ", demangle::path(item.name)),
-            };
             found.insert(format!(
                 "{place}keeps {bytes} bytes in local memory: an array is indexed by a value that \
                  the compiler does not know, or the address of a local escapes"
@@ -176,6 +179,7 @@ mod tests {
             family: "mat".to_owned(),
             ptx,
             also: Vec::new(),
+            shared_bytes: Vec::new(),
         };
         find(&text, "sm_90a").unwrap()
     }
@@ -198,6 +202,42 @@ mod tests {
                 "kernel `k` of `mat` for sm_90a calls `core::panicking::panic_bounds_check`: an index"
             ),
             "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_conversion_in_software_is_named_with_the_instruction_s_function() {
+        let bf16 = "\tsetp.gt.u32 \t%p1, %r3, 2139095040;\n\tand.b32 \t%r6, %r1, 98303;";
+        let found = find_in(bf16);
+        let expected = "kernel `k` of `mat` for sm_90a converts in software, by `half::bf16::from_f32`: call \
+                        `cutlet_device::Float::from_f32(value)`";
+        assert!(
+            found.len() == 1 && found[0].starts_with(expected),
+            "{found:?}"
+        );
+        let twice = find_in(&[bf16, bf16].join("\n"));
+        assert!(twice[0].contains("in software 2 times"), "{twice:?}");
+        for (body, method) in [
+            (
+                "\tand.b32 %r2, %r6, 2139095040;\n\tand.b32 %r13, %r6, 12287;",
+                "half::f16::from_f32",
+            ),
+            (
+                "\tclz.b32 %r10, %r2;\n\tor.b32 %r15, %r4, 989855744;",
+                "half::f16::to_f32",
+            ),
+            (
+                "\tand.b32 %r3, %r1, 2146435072;\n\tand.b32 %r13, %r1, 12287;",
+                "from_f64",
+            ),
+        ] {
+            let found = find_in(body);
+            assert!(found.len() == 1 && found[0].contains(method), "{found:?}");
+        }
+        // Masks of other meaning.
+        assert_eq!(
+            find_in("\tand.b32 %r1, %r2, 2139095040;\n\tclz.b32 %r3, %r1;"),
+            [""; 0]
         );
     }
 

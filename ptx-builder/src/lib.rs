@@ -29,7 +29,9 @@
 //!    compiles no other family. Its PTX version is the compiler's, or a later one that assembly asks
 //!    for (`// cutlet-isa 8.3`). Kernels with `also = ["f16 for bf16"]` are written a second time with
 //!    the word replaced.
-//! 5. Whatever slows kernels down unseen is reported, such as a call that was not inlined.
+//! 5. What a target's GPUs do not have is an error: an instruction of newer ones, or too much shared memory.
+//! 6. Whatever slows kernels down unseen is reported, such as a call that was not inlined, or a conversion of numbers in
+//!    software.
 //!
 //! The build script runs again when a source file of the package or of a path dependency changes, a manifest or lock
 //! file above them, a variable that the kernels read by `env!` or `option_env!`, or one of these:
@@ -47,6 +49,7 @@ mod builder;
 mod built;
 mod compile;
 mod complete;
+mod conversions;
 mod copies;
 mod demangle;
 mod entry;
@@ -56,6 +59,7 @@ mod families;
 mod isa;
 mod leftovers;
 mod library;
+mod limits;
 mod metadata;
 mod module;
 mod replacement;

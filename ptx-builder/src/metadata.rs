@@ -18,6 +18,8 @@ pub(crate) struct KernelInfo {
     pub min_blocks: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
+    /// Bytes of shared memory.
+    pub shared_bytes: u32,
     /// The target that the kernel is for, or none for all: see [`fits`](Self::fits).
     pub arch: Option<String>,
     /// The replacements that make other kernels of this one.
@@ -69,6 +71,7 @@ impl KernelInfo {
             threads: number("maxntid")?,
             min_blocks: number("minnctapersm")?,
             cluster: number("cluster")?,
+            shared_bytes: number("shared")?,
             arch: Some(text("arch")?)
                 .filter(|arch| *arch != "-")
                 .map(str::to_owned),

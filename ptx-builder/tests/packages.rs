@@ -129,6 +129,10 @@ impl Small {
         (output.status.success(), said)
     }
 
+    fn manifest(&self) -> String {
+        fs::read_to_string(self.folder.join("Cargo.toml")).unwrap()
+    }
+
     fn ptx(&self) -> String {
         fs::read_to_string(self.folder.join("seen.ptx")).unwrap()
     }
@@ -199,4 +203,85 @@ fn the_first_thing_that_cargo_says_is_the_error_in_a_kernel() {
 
     small.write("src/lib.rs", &library);
     small.build("SMALL_LETTER", "A");
+}
+
+/// A kernel with instructions of Hopper alone.
+const HOPPER: &str = r#"
+/// Waits for nothing.
+#[kernel(threads = 32)]
+pub fn waits(#[shared] full: cutlet_device::sm90::Mbarrier) {
+    full.wait(0);
+}
+"#;
+
+#[test]
+fn a_kernel_that_its_target_cannot_run_does_not_build() {
+    let small = Small::new("too_new");
+    let marker = "#[cfg(not(target_arch";
+    small.write(
+        "src/lib.rs",
+        &LIBRARY.replace(marker, &format!("{HOPPER}\n{marker}")),
+    );
+    let (succeeds, said) = small.try_build("SMALL_LETTER", "A");
+    assert!(!succeeds, "{said}");
+    let parts = [
+        "error: too_new@0.1.0: kernel `waits` of `too_new` for sm_80 uses `mbarrier.try_wait",
+        "which begins with sm_90: give the kernel `arch = \"sm_90\"`, or leave sm_80 out of the targets",
+    ];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+
+    let newer = HOPPER.replace("threads = 32", "threads = 32, arch = \"sm_90\"");
+    small.write(
+        "src/lib.rs",
+        &LIBRARY.replace(marker, &format!("{newer}\n{marker}")),
+    );
+    small.build("SMALL_LETTER", "A");
+}
+
+#[test]
+fn a_kernel_with_more_shared_memory_than_its_target_has_does_not_build() {
+    let small = Small::new("too_large");
+    small.write(
+        "src/lib.rs",
+        &LIBRARY.replace("threads = 32", "threads = 32, shared = 192 * 1024"),
+    );
+    let (succeeds, said) = small.try_build("SMALL_LETTER", "A");
+    assert!(!succeeds, "{said}");
+    let expected = "error: too_large@0.1.0: kernel `add` of `too_large` for sm_80 has 196608 bytes of shared memory, but \
+                    a block of sm_80 has at most 166912";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_conversion_in_software_is_a_warning() {
+    let small = Small::new("converting");
+    small.write(
+        "Cargo.toml",
+        &small.manifest().replace(
+            "[build-dep",
+            "half = { version = \"2.7\", default-features = false }\n\n[build-dep",
+        ),
+    );
+    small.write(
+        "build.rs",
+        &BUILD.replace("Leftovers::Deny", "Leftovers::Warn"),
+    );
+    let rounded = |by: &str| {
+        LIBRARY.replace(
+            "a + b",
+            &format!("a + u32::from({by}(f32::from_bits(b)).to_bits())"),
+        )
+    };
+    small.write("src/lib.rs", &rounded("half::bf16::from_f32"));
+    let said = small.build("SMALL_LETTER", "A");
+    let expected = "warning: converting@0.1.0: kernel `add` of `converting` for sm_80 converts in software, by \
+                    `half::bf16::from_f32`: call `cutlet_device::Float::from_f32(value)`, which is one instruction";
+    assert!(said.contains(expected), "{said}");
+
+    small.write(
+        "src/lib.rs",
+        &rounded("<half::bf16 as cutlet_device::Float>::from_f32"),
+    );
+    let said = small.build("SMALL_LETTER", "A");
+    assert!(!said.contains("in software"), "{said}");
 }
