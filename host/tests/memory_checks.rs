@@ -93,6 +93,36 @@ pub unsafe fn by_tensors(rows: i32, x: Global<f32>, y: GlobalMut<f32>) {
     y.partition::<Rows>(thread).store(&values); // the store of a row
 }
 
+/// Stores by a tile, which may begin anywhere.
+#[kernel(threads = 4)]
+pub unsafe fn by_tile(rows: i64, tile: u32, y: GlobalMut<f32>) {
+    type Tile = L!((256, 4):(1@0, 1@1));
+    type Rows = Tv<L!(4:1@1), L!(256:1@0)>;
+    // SAFETY: the test wants numbers that do not fit.
+    let y = unsafe { Tensor::new(y, RowMajor::new([rows as i32, 4], 4)) }; // the matrix
+    let tile = y.local_tile::<Tile>((tile, 0)); // the tile
+    tile.partition::<Rows>(thread_idx()).store_with(|_| 1.0);
+}
+
+#[test]
+fn extents_and_tiles_beyond_31_bits_are_errors_of_the_kernel_s_line() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let mut y = stream.zeroed::<f32>(4)?;
+    run(&stream, &by_tile, 1, (1i64, 0u32, &mut y))?;
+    assert_eq!(stream.download(&y)?, [1.0; 4]);
+    let result = run(&stream, &by_tile, 1, (3_000_000_000i64, 0u32, &mut y));
+    says(
+        result,
+        &["made of -1294967296 x 4 elements", &line_of("the matrix")],
+    );
+    let result = run(&stream, &by_tile, 1, (1i64, 12_000_000u32, &mut y));
+    says(
+        result,
+        &["12000000 * 256 = 3072000000 rows", &line_of("the tile")],
+    );
+    Ok(())
+}
+
 /// The line of this file on which a comment stands.
 fn line_of(comment: &str) -> String {
     let source = include_str!("memory_checks.rs");

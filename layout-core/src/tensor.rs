@@ -49,14 +49,34 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     /// - Tiles and threads' shares begin at coordinates that are not negative and fit 31 bits. The
     ///   extents do so, too.
     /// - The index of a thread for which the tensor is partitioned is in the thread layout.
+    ///
+    /// # Panics
+    /// If an extent is negative. A GPU does not check it.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn new(engine: E, inner: I) -> Self {
+        #[cfg(not(target_arch = "nvptx64"))]
+        check_extent(inner.run_time_extent());
         Self {
             engine,
             inner,
             offset: I::ORIGIN,
             tile: PhantomData,
         }
+    }
+}
+
+/// Refuses extents that are negative, as those from 2^31 on become when they are cut to 32 bits.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+#[track_caller]
+fn check_extent(extent: Option<Coord>) {
+    if let Some([rows, columns]) = extent {
+        assert!(
+            rows >= 0 && columns >= 0,
+            "a tensor is made of {rows} x {columns} elements: extents are not negative and below 2^31, so check the cast to \
+             i32, and split a matrix with more rows or columns"
+        );
     }
 }
 
@@ -178,7 +198,11 @@ impl<E: Engine, I: MatrixInner, U> Tensor<E, I, U> {
     ///
     /// Edge tiles may reach beyond the matrix. Elements outside load as the given filler and are
     /// not stored.
+    ///
+    /// # Panics
+    /// If the tile begins at a coordinate that is not below 2^31. A GPU does not check it.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_tile<T: StaticLayout>(
         &self,
         tile: (impl TileIndex, impl TileIndex),

@@ -94,18 +94,51 @@ pub(crate) const fn reach(layout: &Layout, b: usize) -> i64 {
 
 /// The coordinate at which tile (row, column) begins, counted in tiles of `T`.
 ///
+/// # Panics
+/// If a coordinate is not below 2^31. A GPU does not check it.
+///
 /// ```
 /// use cutlet_layout_core::{L, tile_origin};
 ///
 /// assert_eq!(tile_origin::<L!((128, 64):(1@0, 1@1))>((2, 3)), [256, 192]);
 /// ```
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn tile_origin<T: StaticLayout>(tile: (impl TileIndex, impl TileIndex)) -> Coord {
     let extent = const { tile_extent::<T>() };
     [
-        tile.0.index() as i32 * extent[0],
-        tile.1.index() as i32 * extent[1],
+        origin_along(tile.0.index(), extent[0], "rows"),
+        origin_along(tile.1.index(), extent[1], "columns"),
     ]
+}
+
+/// Where a tile of `extent` rows or columns begins.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn origin_along(index: u32, extent: i32, _: &str) -> i32 {
+    index as i32 * extent
+}
+
+/// Where a tile of `extent` rows or columns begins.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+#[track_caller]
+fn origin_along(index: u32, extent: i32, what: &str) -> i32 {
+    match i32::try_from(i64::from(index) * i64::from(extent)) {
+        Ok(origin) => origin,
+        Err(_) => begins_too_far(index, extent, what),
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[cold]
+#[track_caller]
+fn begins_too_far(index: u32, extent: i32, what: &str) -> ! {
+    panic!(
+        "tile {index} of {extent} {what} begins after {index} * {extent} = {} {what}: coordinates are below 2^31; make the \
+         tensor of memory that begins nearer, by an offset of 64 bits",
+        u64::from(index) * extent as u64
+    )
 }
 
 /// The number of tiles of `T` that cover a matrix of `extent`: (rows, columns) of tiles.

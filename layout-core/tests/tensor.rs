@@ -27,16 +27,43 @@ fn a_fragment_is_read_from_the_beginning_of_a_vector() {
     }
 }
 
-#[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
+/// The message of a panic.
+fn panic_of(f: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let payload = catch_unwind(f).expect_err("it panics");
+    payload.downcast_ref::<String>().expect("a message").clone()
+}
+
 #[test]
-#[should_panic(expected = "a tile begins before its matrix")]
-fn tiles_before_a_matrix_are_noticed() {
-    let memory = [0; 8];
-    // SAFETY: the second row is the matrix; elements before it are not read.
-    let tensor = unsafe { Tensor::new(memory[4..].as_ptr(), RowMajor::new([1, 4], 4)) };
-    tensor
-        .local_tile::<L!((1, 4):(1@0, 1@1))>((u32::MAX, 0))
-        .partition::<Tv<L!(1:1@0), L!(4:1@1)>>(0);
+fn a_tile_that_begins_beyond_31_bits_is_refused_with_the_product() {
+    type Tile = L!((1024, 4):(1@0, 1@1));
+    let memory = [0; 4];
+    // SAFETY: the extents stay inside the array.
+    let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([1, 4], 4)) };
+    let origin = |row, column| tensor.local_tile::<Tile>((row, column)).origin();
+    assert_eq!(origin((1 << 21) - 1, 0), [i32::MAX - 1023, 0]);
+    let text = panic_of(|| drop(origin(3_000_000u32, 0)));
+    let expected = "tile 3000000 of 1024 rows begins after 3000000 * 1024 = 3072000000 rows: coordinates are below 2^31";
+    assert!(text.contains(expected), "{text}");
+    // The product of these has the lower 32 bits of an ordinary one.
+    let text = panic_of(|| drop(origin(1 << 22, 0)));
+    assert!(text.contains("4194304 * 1024 = 4294967296 rows"), "{text}");
+    let text = panic_of(|| drop(origin(0, 1 << 29)));
+    assert!(
+        text.contains("536870912 * 4 = 2147483648 columns"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_extent_that_was_cut_to_32_bits_is_refused() {
+    let memory = [0; 4];
+    let rows = 3_000_000_000u64;
+    let text = panic_of(|| {
+        // SAFETY: no element is read.
+        unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([rows as i32, 4], 4)) };
+    });
+    let expected = "a tensor is made of -1294967296 x 4 elements: extents are not negative and below 2^31, so check the cast";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
