@@ -139,6 +139,19 @@ impl<T: DeviceData> Shared<T> {
         value
     }
 
+    /// [`load`](Self::load) of an element that nothing may have written. The caller does not use the value in that case,
+    /// so that it need not branch before the load.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), but the element need not be written before.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_unwritten(self, index: i64) -> T {
+        // SAFETY: as promised by the caller.
+        let [value] = unsafe { imp::load_unwritten::<T, 1, 0>(self.offset(index).0) };
+        value
+    }
+
     /// Reads elements `index .. index + N` in one access of 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Safety
@@ -226,6 +239,7 @@ mod imp {
     pub fn reserve(_: u32, _: u32) {}
 
     load_instruction!(load, "ld.shared", reg32: u32);
+    pub use load as load_unwritten;
     store_instruction!(store, "st.shared", reg32: u32);
 }
 
@@ -263,6 +277,15 @@ mod imp {
         // SAFETY: the range was just checked. Shared memory is initialised before a block starts, and every bit pattern
         // is a value of device data.
         unsafe { at::<T, N>(address.wrapping_add(OFFSET), MemoryAccess::Load).read() }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load_unwritten<T: Copy, const N: usize, const OFFSET: u32>(
+        address: u32,
+    ) -> [T; N] {
+        // SAFETY: as in `load`.
+        unsafe { at::<T, N>(address.wrapping_add(OFFSET), MemoryAccess::Unordered).read() }
     }
 
     #[inline(always)]

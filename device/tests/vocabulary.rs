@@ -338,6 +338,15 @@ fn a_load_of_unwritten_shared_memory_is_an_error() {
 }
 
 #[test]
+fn a_value_that_is_not_used_may_be_unwritten() {
+    // SAFETY: the element is within shared memory.
+    let found = of_each_thread(4, || unsafe {
+        SharedMemory::new().take::<f32>(4).load_unwritten(2)
+    });
+    assert!(found.iter().all(|value| value.is_nan()));
+}
+
+#[test]
 fn shared_memory_beyond_32_bits_is_not_taken() {
     let result = run(1, 4, || {
         let mut shared = SharedMemory::new();

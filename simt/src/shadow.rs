@@ -21,7 +21,7 @@ pub enum MemoryAccess {
     Atomic,
     /// A store that does not race with atomic operations.
     AtomicStore,
-    /// A load that may race. Its value is not used if it does.
+    /// A load whose value may not be used: of global memory if it races, of shared memory if nothing has written it.
     Unordered,
 }
 

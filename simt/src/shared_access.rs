@@ -69,7 +69,8 @@ fn access(
         old == values
     });
     let line = thread.line();
-    if !matches!(kind, MemoryAccess::Store | MemoryAccess::AtomicStore) {
+    use MemoryAccess::{Atomic, AtomicLoad, Load};
+    if matches!(kind, Load | AtomicLoad | Atomic) {
         let what = Reader::Access(kind);
         unwritten::note_read(thread, block, (offset, bytes), what, line);
     }

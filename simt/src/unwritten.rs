@@ -1,6 +1,8 @@
 //! Reads of shared memory that nothing has written.
 //!
-//! A GPU reads there what an earlier block left. Here the bytes are NaN in every float format, and the launch fails.
+//! A GPU reads there what an earlier block left. Here the bytes are NaN in every float format, and the launch fails. It
+//! does not for `wgmma`: a kernel may leave rows of an operand unwritten that lie beyond the matrix, and store no sum of
+//! theirs. Such sums are NaN. A load whose value is not used does not count either ([`MemoryAccess::Unordered`]).
 //!
 //! It fails when the cluster has ended, or when another error ends it. Until then another thread or a copy may write the
 //! bytes without a barrier in between. The message of that error names both lines.
@@ -39,8 +41,6 @@ pub(crate) fn note_read(
 pub(crate) enum Reader {
     /// An access of a thread.
     Access(MemoryAccess),
-    /// A matrix product.
-    Wgmma,
     /// A copy to global memory.
     TmaStore,
 }
@@ -71,7 +71,6 @@ fn note_unwritten(
         };
         let what = match what {
             Reader::Access(kind) => format!("{} of {bytes} bytes", kind.name()),
-            Reader::Wgmma => "a wgmma".to_owned(),
             Reader::TmaStore => "a TMA store".to_owned(),
         };
         let message = format!(

@@ -78,9 +78,9 @@ impl<T: DeviceData> UnalignedRows<T> {
             for nth in 0..Rows::<T, L>::WORDS_OF_TURN {
                 let (row, word) = place(first, nth);
                 let words = [word.saturating_sub(1), word];
-                // SAFETY: the tile has these words.
-                pairs[nth as usize] =
-                    words.map(|word| unsafe { tile.at(row, 2 * word).cast::<u32>().load(0) });
+                let word = |word| tile.at(row, 2 * word).cast::<u32>();
+                // SAFETY: the tile has these words. Those beyond the rows or columns are not used.
+                pairs[nth as usize] = words.map(|at| unsafe { word(at).load_unwritten(0) });
             }
             for nth in 0..Rows::<T, L>::WORDS_OF_TURN {
                 let (row, word) = place(first, nth);

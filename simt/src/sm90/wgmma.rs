@@ -8,7 +8,6 @@ mod product;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::{self, Display};
-use std::panic::Location;
 use std::rc::Rc;
 
 use crate::access::Access;
@@ -65,8 +64,6 @@ struct Issued {
     accumulate: bool,
     /// The thread's clock when it issued the instruction.
     clock: VectorClock,
-    /// Where it issued the instruction.
-    line: &'static Location<'static>,
 }
 
 impl Issued {
@@ -194,7 +191,6 @@ pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accum
         descriptors: [a, b],
         accumulate,
         clock: current().clock.borrow().clone(),
-        line: current().line(),
     });
 }
 
@@ -356,7 +352,6 @@ impl Warpgroup {
                     access: Access::new(READ, clocks.zip(self.first_thread..)),
                     group: self.computed.get(),
                     last_read: &self.last_read,
-                    line: groups[0][i].line,
                 };
                 let Issued {
                     shape,

@@ -1,13 +1,10 @@
 //! One `wgmma` instruction: its operands, read through their matrix descriptors, and their product.
 
 use std::cell::Cell;
-use std::panic::Location;
 
 use crate::access::Access;
-use crate::context::current;
 use crate::shadow::Readers;
 use crate::shared::locate;
-use crate::unwritten;
 
 /// Rows of A that an instruction reads.
 pub(super) const ROWS: usize = 64;
@@ -101,8 +98,6 @@ pub(super) struct Reader<'a> {
     pub(super) group: u32,
     /// For each unit of the block's shared memory, the last group that read it.
     pub(super) last_read: &'a [Cell<u32>],
-    /// Where the instruction was issued.
-    pub(super) line: &'static Location<'static>,
 }
 
 impl Reader<'_> {
@@ -116,8 +111,6 @@ impl Reader<'_> {
         self.access.check(block, offset, UNIT as u32);
         self.access
             .check_stores(("a wgmma", Readers::Several), block, offset, UNIT as u32);
-        let (bytes, what) = ((offset, UNIT as u32), unwritten::Reader::Wgmma);
-        unwritten::note_read(current(), block, bytes, what, self.line);
         self.last_read[offset as usize / UNIT].set(self.group);
         // SAFETY: `locate` checked the range.
         unsafe { block.shared.at(offset).cast::<[u8; UNIT]>().read() }
