@@ -41,13 +41,13 @@ fn a_tile_that_begins_beyond_31_bits_is_refused_with_the_product() {
     let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([1, 4], 4)) };
     let origin = |row, column| tensor.local_tile::<Tile>((row, column)).origin();
     assert_eq!(origin((1 << 21) - 1, 0), [i32::MAX - 1023, 0]);
-    let text = panic_of(|| drop(origin(3_000_000u32, 0)));
+    let text = panic_of(|| _ = origin(3_000_000u32, 0));
     let expected = "tile 3000000 of 1024 rows begins after 3000000 * 1024 = 3072000000 rows: coordinates are below 2^31";
     assert!(text.contains(expected), "{text}");
     // The product of these has the lower 32 bits of an ordinary one.
-    let text = panic_of(|| drop(origin(1 << 22, 0)));
+    let text = panic_of(|| _ = origin(1 << 22, 0));
     assert!(text.contains("4194304 * 1024 = 4294967296 rows"), "{text}");
-    let text = panic_of(|| drop(origin(0, 1 << 29)));
+    let text = panic_of(|| _ = origin(0, 1 << 29));
     assert!(
         text.contains("536870912 * 4 = 2147483648 columns"),
         "{text}"
