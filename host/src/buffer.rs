@@ -270,6 +270,28 @@ impl<'a, T: DeviceData> View<'a, T> {
         })
     }
 
+    /// The same memory as elements of another type, usable in the same streams. Bytes after the last whole element are
+    /// left out.
+    ///
+    /// # Errors
+    /// [`Error::BadPointer`] if the address is not aligned for `U`.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let stream = cutlet_host::Device::auto().stream()?;
+    /// let x = stream.upload(&[1i64, -1])?;
+    /// assert_eq!(stream.download(x.view().cast::<i32>()?)?, [1, 0, -1, -1]);
+    /// # Ok(()) }
+    /// ```
+    pub fn cast<U: DeviceData>(self) -> Result<View<'a, U>> {
+        Ok(View {
+            home: self.home,
+            address: self.address,
+            len: cast_len::<T, U>(self.address, self.len)?,
+            elements: PhantomData,
+        })
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -419,6 +441,19 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         Ok((part(0, middle), part(middle, range.len())))
     }
 
+    /// The same memory as elements of another type: see [`View::cast`].
+    ///
+    /// # Errors
+    /// [`Error::BadPointer`] if the address is not aligned for `U`.
+    pub fn cast<U: DeviceData>(self) -> Result<ViewMut<'a, U>> {
+        Ok(ViewMut {
+            home: self.home,
+            address: self.address,
+            len: cast_len::<T, U>(self.address, self.len)?,
+            elements: PhantomData,
+        })
+    }
+
     fn into_slice(self, range: impl RangeBounds<usize>) -> Result<ViewMut<'a, T>> {
         let range = within(range, self.len)?;
         Ok(ViewMut {
@@ -556,6 +591,20 @@ fn usable<T: DeviceData>(address: u64, len: usize) -> Result<()> {
         alignment,
         found,
     })
+}
+
+/// The whole elements of `U` in `len` elements of `T`, whose bytes are any type's: device data has no padding, and every
+/// bit pattern is a value.
+fn cast_len<T: DeviceData, U: DeviceData>(address: u64, len: usize) -> Result<usize> {
+    const {
+        assert!(
+            size_of::<U>() > 0,
+            "memory is cast to elements that have bytes"
+        )
+    }
+    let len = len * size_of::<T>() / size_of::<U>();
+    usable::<U>(address, len)?;
+    Ok(len)
 }
 
 /// Lets kernels on the CPU use memory of another owner.

@@ -39,3 +39,26 @@ fn scratch_memory_is_not_used_in_another_stream() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn memory_that_is_cast_stays_bound() -> Result<()> {
+    for device in devices() {
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let mut scratch = stream.scratch::<u64>(2)?;
+        stream.copy_from_host(&[1, u64::MAX], scratch.view_mut())?;
+        let words = scratch.view().cast::<u32>()?;
+        assert_eq!(stream.download(words)?, [1, 0, u32::MAX, u32::MAX]);
+        is_refused(other.download(words));
+        is_refused(other.fill_bytes(scratch.view_mut().cast::<u8>()?, 0));
+        stream.fill_bytes(scratch.view_mut().cast::<u8>()?.slice_mut(..4)?, 7)?;
+        assert_eq!(stream.download(scratch.view())?, [0x0707_0707, u64::MAX]);
+
+        // Bytes that are no whole element are left out, and elements stay aligned.
+        let bytes = scratch.view().cast::<u8>()?;
+        assert_eq!(bytes.slice(..15)?.cast::<u32>()?.len(), 3);
+        assert_eq!(bytes.slice(1..)?.cast::<[u8; 3]>()?.len(), 5);
+        let error = bytes.slice(1..)?.cast::<u32>().unwrap_err();
+        assert!(matches!(error, Error::BadPointer { .. }), "{error}");
+    }
+    Ok(())
+}
