@@ -258,14 +258,14 @@ impl EmbeddingBag {
         let kernel = stream
             .device()
             .load(&cutlet_kernels::PTX, T::kernel(owners))?;
+        let weights = match weights {
+            Some(weights) => weights,
+            None => indices.words().slice(..0)?.cast()?,
+        };
         // SAFETY: the matrices were checked against their memory. There is an offset for each bag and one more, and a
         // weight for each index, unless the arguments say that there are none. The kernel checks the indices and the
         // offsets. The output is borrowed mutably and overlaps nothing else.
         unsafe {
-            let weights = match weights {
-                Some(weights) => weights,
-                None => View::from_raw(table.view.device(), table.view.address(), 0)?,
-            };
             let args = (
                 table.view,
                 indices.words(),

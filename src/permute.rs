@@ -66,6 +66,10 @@ pub fn permute<'a, T: DeviceData>(
     disjoint(OPERATION, "the source", addresses(&source), written)?;
 
     let modes = Modes::of(source_layout, destination_layout)?;
+    if size_of::<T>() == 0 {
+        // There are no bytes to copy.
+        return Ok(());
+    }
     let begins = source.address() | destination.address();
     let (modes, unit) = modes.in_units(size_of::<T>(), begins);
     let (shape, args) = modes.args()?;
@@ -149,13 +153,10 @@ impl<T: DeviceData> Copy<'_, T> {
                  copy parts of them"
             ));
         };
-        let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
-        let (from, to) = (self.source, self.destination);
-        // SAFETY: the views are those of the operands, in units whose alignment was checked. The layouts stay within
-        // them, and the destination's modes do not overlap. It is borrowed mutably and does not overlap the source.
+        let (from, to) = (self.source.cast::<U>()?, self.destination.cast::<U>()?);
+        // SAFETY: the views are those of the operands, in units. The layouts stay within them, and the destination's
+        // modes do not overlap. It is borrowed mutably and does not overlap the source.
         unsafe {
-            let from = View::<U>::from_raw(from.device(), from.address(), units(from.len()))?;
-            let to = ViewMut::<U>::from_raw(to.device(), to.address(), units(to.len()))?;
             Ok(self
                 .stream
                 .launch(&function, blocks, (from, to, self.args))?)

@@ -306,16 +306,20 @@ impl<T: DeviceData> Operation<'_, T> {
         .map(|extent| extent as usize);
         let [rows, columns] = self.args.extent.map(|extent| extent as usize);
         let blocks = rows.div_ceil(tile_rows) * columns.div_ceil(tile_columns);
-        let (table, output) = (self.table, self.output);
-        // SAFETY: the views are those of the operands, in elements of the same size, whose alignment was checked. The
-        // operands have the extents that the arguments say, and the kernel checks the indices. The output is borrowed
-        // mutably and overlaps nothing else.
+        let Some(blocks) = u32::try_from(blocks).ok().filter(|&it| it < 1 << 31) else {
+            return refuse(format!(
+                "the output has {blocks} tiles of {tile_rows}×{tile_columns}, and a launch has at most 2³¹ − 1; gather \
+                 parts of it"
+            ));
+        };
+        let (from, to) = (self.table.cast::<U>()?, self.output.cast::<U>()?);
+        // SAFETY: the views are those of the operands, in elements of the same size. The operands have the extents that
+        // the arguments say, and the kernel checks the indices. The output is borrowed mutably and overlaps nothing
+        // else.
         unsafe {
-            let from = View::<U>::from_raw(table.device(), table.address(), table.len())?;
-            let to = ViewMut::<U>::from_raw(output.device(), output.address(), output.len())?;
             let words = self.indices.words();
             let args = (from, words, to, &mut misses.first, self.args);
-            Ok(stream.launch(&function, blocks as u32, args)?)
+            Ok(stream.launch(&function, blocks, args)?)
         }
     }
 }

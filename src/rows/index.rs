@@ -31,11 +31,10 @@ pub(crate) struct IndexView<'a> {
 impl<'a> IndexView<'a> {
     /// The view of these indices.
     pub fn new<X: Index>(indices: View<'a, X>) -> Result<Self> {
-        let words = indices.len() * size_of::<X>() / size_of::<i32>();
-        // SAFETY: the words are those of the indices, whose view is as long and lives as long.
-        let words = unsafe { View::from_raw(indices.device(), indices.address(), words) }?;
-        let wide = size_of::<X>() > size_of::<i32>();
-        Ok(IndexView { words, wide })
+        Ok(IndexView {
+            words: indices.cast()?,
+            wide: size_of::<X>() > size_of::<i32>(),
+        })
     }
 
     /// The words of the indices, for a kernel.

@@ -1,7 +1,7 @@
 //! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Stream, View, ViewMut};
+use cutlet_host::Stream;
 use cutlet_kernels::gather::RowArgs;
 use cutlet_layout_core::Raster;
 
@@ -69,7 +69,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
 
     /// Launches a kernel whose blocks have this tile, in rows and units.
     pub fn launch<U: DeviceData>(
-        self,
+        mut self,
         stream: &Stream,
         kernel: &'static RowKernel<U>,
         tile: [usize; 2],
@@ -98,20 +98,15 @@ impl<T: DeviceData> RowOperation<'_, T> {
                 out_of_range: self.out_of_range.policy(),
                 padding: 0,
             };
-            let rest = |address: u64, len: usize| {
-                // A table without rows has no elements to skip.
-                let skipped = first.min(units(len));
-                let address = address + (skipped * size_of::<U>()) as u64;
-                (address, units(len) - skipped)
-            };
+            // A table without rows has no elements to skip.
+            let from = self.from.view.cast::<U>()?;
+            let from = from.slice(first.min(from.len())..)?;
+            let mut to = self.to.view.reborrow().cast::<U>()?;
+            let to = to.slice_mut(first.min(to.len())..)?;
             // SAFETY: each view covers the rest of its matrix's view, from the first column of this launch on. The
             // matrices were checked against their memory, and the kernel checks the indices. What is written is
             // borrowed mutably and overlaps neither what is read nor the indices.
             unsafe {
-                let (address, len) = rest(self.from.view.address(), self.from.view.len());
-                let from = View::<U>::from_raw(self.from.view.device(), address, len)?;
-                let (address, len) = rest(self.to.view.address(), self.to.view.len());
-                let to = ViewMut::<U>::from_raw(self.to.view.device(), address, len)?;
                 let args = (from, self.indices.words(), to, &mut misses.first, args);
                 stream.launch(&function, tiles.size(), args)?;
             }
