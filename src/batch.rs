@@ -23,6 +23,15 @@ impl Repeats {
         }
     }
 
+    /// The elements from one matrix to the next; 0 where there is no next one, or none has elements: the stride is free
+    /// then, and no arithmetic can rely on it.
+    fn taken_stride(self, matrix: &Extents) -> usize {
+        match self.count > 1 && matrix.span() != Some(0) {
+            true => self.stride,
+            false => 0,
+        }
+    }
+
     /// Refuses a batch that needs more than `len` elements.
     fn fits(self, matrix: &Extents, len: usize) -> Result<()> {
         let found = match self.span(matrix) {
@@ -137,6 +146,11 @@ macro_rules! batch {
             /// Elements from one matrix to the next.
             pub fn stride(&self) -> usize {
                 self.repeats.stride
+            }
+
+            /// Elements from one matrix to the next; 0 where that is never taken.
+            pub(crate) fn taken_stride(&self) -> usize {
+                self.repeats.taken_stride(&self.first.extents)
             }
 
             /// Rows of each matrix.

@@ -73,9 +73,10 @@ impl Extents {
         }
     }
 
-    /// The extents, if they need at most `len` elements.
+    /// The extents, if they need at most `len` elements. The leading dimension of a single run is free, and no
+    /// arithmetic can rely on it: it becomes the run's length.
     pub(crate) fn checked(self, len: usize) -> Result<Self> {
-        let (run, _) = self.run_and_count();
+        let (run, count) = self.run_and_count();
         let found = match self.span() {
             Some(span) if span > len => {
                 format!("it needs {span} elements and the buffer has {len}")
@@ -85,6 +86,7 @@ impl Extents {
             Some(_) if self.rows.max(self.columns) > MAX_EXTENT => {
                 format!("the largest extent is {MAX_EXTENT}")
             }
+            Some(_) if count <= 1 => return Ok(Extents { ld: run, ..self }),
             Some(_) => return Ok(self),
         };
         Err(Error::Matrix {
@@ -104,20 +106,24 @@ impl Extents {
         }
     }
 
-    /// The same elements in one run, if they are contiguous: a vector has either order. The leading dimension of a
-    /// single run is free, so it becomes one that suits the widest accesses.
+    /// The same elements in one run, if they are contiguous: a vector has either order.
     fn in_one_run(self) -> Self {
         let order = match self.run_and_count() {
-            (0, _) | (_, 0) => return self,
-            (_, 1) => self.order,
-            (1, _) if self.ld == 1 => self.order.flipped(),
-            _ => return self,
+            (1, 1..) if self.ld == 1 => self.order.flipped(),
+            _ => self.order,
         };
-        let vector = Extents { order, ..self };
-        let (run, _) = vector.run_and_count();
-        Extents {
-            ld: run.next_multiple_of(WIDE),
-            ..vector
+        Extents { order, ..self }.with_wide_run()
+    }
+
+    /// The same elements. The leading dimension of a single run is free, so it becomes one that suits the widest
+    /// accesses.
+    fn with_wide_run(self) -> Self {
+        match self.run_and_count() {
+            (run @ 1.., 1) => Extents {
+                ld: run.next_multiple_of(WIDE),
+                ..self
+            },
+            _ => self,
         }
     }
 }
@@ -174,7 +180,8 @@ macro_rules! matrix {
             /// A matrix that begins at the first of `elements`, with runs `ld` elements apart.
             ///
             /// # Errors
-            /// If the matrix does not fit in `elements`, or `ld` is shorter than a run.
+            /// If the matrix does not fit in `elements`, or `ld` is shorter than a run. The `ld` of a single run may be
+            /// any larger number.
             pub fn with_ld(
                 elements: impl $into<'a, Element = T>,
                 rows: usize,
@@ -197,6 +204,11 @@ macro_rules! matrix {
                 Self { extents: self.extents.in_one_run(), ..self }
             }
 
+            /// The same elements, with a leading dimension that suits the widest accesses if it is free.
+            pub(crate) fn with_wide_run(self) -> Self {
+                Self { extents: self.extents.with_wide_run(), ..self }
+            }
+
             /// Number of rows.
             pub fn rows(&self) -> usize {
                 self.extents.rows
@@ -207,7 +219,7 @@ macro_rules! matrix {
                 self.extents.columns
             }
 
-            /// Leading dimension: elements from one contiguous run to the next.
+            /// Leading dimension: elements from one contiguous run to the next. Of a single run, it is its length.
             pub fn ld(&self) -> usize {
                 self.extents.ld
             }
@@ -228,11 +240,9 @@ macro_rules! matrix {
 
             /// Whether every contiguous run starts at a multiple of `bytes` bytes.
             pub(crate) fn starts_runs_at(&self, bytes: usize) -> bool {
-                // A single run has any leading dimension, so the product may wrap. A wrapped multiple of
-                // a power of 2 is still one.
-                debug_assert!(bytes.is_power_of_two());
+                let (_, count) = self.extents.run_and_count();
                 self.view.address().is_multiple_of(bytes as u64)
-                    && self.ld().wrapping_mul(size_of::<T>()).is_multiple_of(bytes)
+                    && (count <= 1 || (self.ld() * size_of::<T>()).is_multiple_of(bytes))
             }
 
             /// The device addresses from the first element to the last.
@@ -360,9 +370,18 @@ mod tests {
     fn a_single_run_has_any_leading_dimension() {
         let stream = cutlet_host::Device::cpu().stream().unwrap();
         let elements = stream.zeroed::<f32>(8).unwrap();
-        let row = |ld| Matrix::with_ld(&elements, 1, 8, Order::RowMajor, ld).unwrap();
-        assert!(!row(usize::MAX).starts_runs_at(8));
-        assert!(row(usize::MAX - 1).starts_runs_at(8));
+        for ld in [8, usize::MAX - 1, usize::MAX] {
+            let row = Matrix::with_ld(&elements, 1, 8, Order::RowMajor, ld).unwrap();
+            assert!(row.starts_runs_at(16));
+            assert_eq!(row.strides(), [8, 1]);
+            assert_eq!(row.with_wide_run().strides(), [128, 1]);
+        }
+        // Without runs, the leading dimension is free as well.
+        let none = Matrix::with_ld(&elements, 0, 8, Order::RowMajor, usize::MAX).unwrap();
+        assert_eq!(none.with_wide_run().ld(), 8);
+        let two = Matrix::with_ld(&elements, 2, 3, Order::RowMajor, 5).unwrap();
+        assert!(two.starts_runs_at(4) && !two.starts_runs_at(8));
+        assert_eq!(two.with_wide_run().ld(), 5);
     }
 
     #[test]

@@ -121,10 +121,10 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         };
         Ok(Problem {
             alpha,
-            a,
-            b,
+            a: a.with_wide_run(),
+            b: b.with_wide_run(),
             beta,
-            c,
+            c: c.with_wide_run(),
             precision: Precision::Exact,
             epilogue,
             groups: Groups::ONE,
@@ -240,11 +240,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             return refuse(format!("{whole} has no residual; use C, and `beta`"));
         }
         let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        let strides = match count {
-            // There is no next one.
-            1 => [0; 3],
-            _ => [a.stride(), b.stride(), c.stride()],
-        };
+        let strides = [a.taken_stride(), b.taken_stride(), c.taken_stride()];
         let groups = Groups {
             count,
             strides,
