@@ -249,7 +249,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         self
     }
 
-    /// Applies this function last.
+    /// Applies this function last. GELU and SiLU of −∞ are 0, their limit.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.epilogue.activation = Some(activation);
         self

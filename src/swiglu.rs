@@ -62,7 +62,7 @@ kernels! {
 /// Enqueues `output[r, c] = silu(source[r, 2c]) · source[r, 2c + 1]`, where `silu(x) = x / (1 + e⁻ˣ)`.
 ///
 /// Gates and ups alternate in a row of the source, as a product with weights does whose columns alternate. The
-/// arithmetic is in f32, and a result is rounded once.
+/// arithmetic is in f32, and a result is rounded once. `silu(−∞)` is 0, its limit.
 ///
 /// # Errors
 /// If a matrix is column-major, if the extents do not agree, if the operands overlap, or if one is on another device

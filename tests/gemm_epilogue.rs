@@ -5,8 +5,8 @@ mod rounding;
 
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{
-    Activation, Bias, Buffer, Device, Element, Gemm, Matrix, MatrixMut, Operand, Precision, Stream,
-    ViewMut,
+    Activation, Bias, Buffer, Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision,
+    Stream, ViewMut,
 };
 use cutlet_device::DeviceData;
 use half::{bf16, f16};
@@ -765,4 +765,56 @@ fn a_c_that_overlaps_an_operand_is_refused() {
     }
     run(256).unwrap();
     stream.synchronize().unwrap();
+}
+
+/// Sums of −∞, ∞ and NaN, each in some rows of a C of 16 bits, by every kernel that fuses the activation.
+#[test]
+fn activations_of_infinite_sums_are_their_limits() {
+    let stream = Device::auto().stream().unwrap();
+    let [m, n, k] = [64, 16, 16];
+    let sums = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, f32::MIN];
+    let mut a = vec![bf16::ZERO; m * k];
+    for row in 0..m {
+        a[row * k] = bf16::from_f32(sums[row % 4]);
+    }
+    let mut b = vec![bf16::ZERO; k * n];
+    for column in b.chunks_mut(k) {
+        column[0] = bf16::ONE;
+    }
+    let (a, b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
+    for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+        let (of_a, of_b) = (Order::RowMajor, Order::ColMajor);
+        let exact = Precision::Exact;
+        let names = Gemm::<bf16>::fused_instances::<bf16>(of_a, of_b, exact, Some(activation));
+        for name in names.into_iter().map(Some).chain([None]) {
+            let gemm = Gemm::new().activation(activation);
+            let gemm = match name {
+                Some(name) => gemm.instance(name),
+                None => gemm,
+            };
+            let mut c = stream.zeroed::<bf16>(m * n).unwrap();
+            let result = gemm.run(
+                &stream,
+                1.0,
+                Matrix::row_major(&a, m, k).unwrap(),
+                Matrix::col_major(&b, k, n).unwrap(),
+                0.0,
+                MatrixMut::row_major(&mut c, m, n).unwrap(),
+            );
+            match result {
+                // A GPU's kernels are not all for this shape.
+                Err(Error::Instance { .. }) => continue,
+                result => result.unwrap(),
+            }
+            for (at, found) in stream.download(&c).unwrap().into_iter().enumerate() {
+                let sum = sums[at / n % 4];
+                let expected = if sum.is_nan() { sum } else { sum.max(0.0) };
+                let is_right = match expected.is_nan() {
+                    true => found.is_nan(),
+                    false => found.to_f32() == expected,
+                };
+                assert!(is_right, "{activation:?} of {sum} by {name:?} is {found}");
+            }
+        }
+    }
 }

@@ -79,3 +79,21 @@ fn wrong_operands_are_refused() {
     let found = error(four, MatrixMut::col_major(high, 4, 4).unwrap());
     assert!(found.contains("column-major"), "{found}");
 }
+
+#[test]
+fn infinite_gates_give_their_limits() {
+    let stream = Device::auto().stream().unwrap();
+    let (high, nan) = (f32::INFINITY, f32::NAN);
+    let source = [-high, 2.0, high, 2.0, nan, 2.0, f32::MIN, 2.0];
+    let source = stream.upload(&source).unwrap();
+    let mut output = stream.zeroed::<f32>(4).unwrap();
+    swiglu(
+        &stream,
+        Matrix::row_major(&source, 1, 8).unwrap(),
+        MatrixMut::row_major(&mut output, 1, 4).unwrap(),
+    )
+    .unwrap();
+    let found = stream.download(&output).unwrap();
+    assert!(found[2].is_nan(), "{found:?}");
+    assert_eq!([found[0], found[1], found[3]], [0.0, high, 0.0]);
+}

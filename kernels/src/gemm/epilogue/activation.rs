@@ -168,6 +168,12 @@ pub fn relu(x: f32) -> f32 {
     max_nan(x, 0.0)
 }
 
+/// `x`, but the least finite number for −∞, whose product with 0 would be NaN. Returns NaN for NaN.
+#[inline(always)]
+fn finite_below(x: f32) -> f32 {
+    max_nan(x, f32::MIN)
+}
+
 /// √(2/π).
 const LINEAR: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715 * LINEAR;
@@ -180,7 +186,7 @@ fn inner(x: f32) -> f32 {
 
 /// `x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2`. On a GPU the error is at most 2⁻¹² of `x`. For positive `x`,
 /// rounding to bf16 or f16 loses more. For negative `x`, rounding to f16 loses less once the result is below 2⁻² of
-/// `x`.
+/// `x`. At −∞ it is 0, its limit. Returns NaN for NaN.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     gelu_by(x, tanh_approx(inner(x)))
@@ -189,23 +195,23 @@ pub fn gelu(x: f32) -> f32 {
 /// [`gelu`] of `x`, from the hyperbolic tangent of `inner(x)`.
 #[inline(always)]
 fn gelu_by(x: f32, tanh: f32) -> f32 {
-    let half = 0.5 * x;
+    let half = 0.5 * finite_below(x);
     fma(half, tanh, half)
 }
 
 /// [`gelu`], more exact and slower. For positive `x` the error is a few units in the last place. For negative `x` it is
-/// less than 2⁻¹⁹ of the result down to −3, and less than 2⁻¹⁶ down to −8.
+/// less than 2⁻¹⁹ of the result down to −3, and less than 2⁻¹⁶ down to −8. At −∞ it is 0. Returns NaN for NaN.
 #[inline(always)]
 pub fn gelu_exact(x: f32) -> f32 {
     // (1 + tanh(y)) / 2 = 1 / (1 + e⁻²ʸ)
-    x * rcp_approx(1.0 + exp2_approx(-2.0 * core::f32::consts::LOG2_E * inner(x)))
+    finite_below(x) * rcp_approx(1.0 + exp2_approx(-2.0 * core::f32::consts::LOG2_E * inner(x)))
 }
 
-/// `x / (1 + e⁻ˣ)`.
+/// `x / (1 + e⁻ˣ)`. At −∞ it is 0, its limit. Returns NaN for NaN.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     // Through tanh it would take one instruction less, and below −8 the error would exceed the result.
-    x * rcp_approx(1.0 + exp2_approx(-core::f32::consts::LOG2_E * x))
+    finite_below(x) * rcp_approx(1.0 + exp2_approx(-core::f32::consts::LOG2_E * x))
 }
 
 #[cfg(test)]
@@ -230,6 +236,26 @@ mod tests {
         assert!(relu(f32::NAN).is_nan() && gelu(f32::NAN).is_nan() && silu(f32::NAN).is_nan());
         // e⁻ˣ is infinite.
         assert_eq!(silu(-200.0), 0.0);
+    }
+
+    #[test]
+    fn activations_of_infinity_are_their_limits() {
+        let infinity = f32::INFINITY;
+        for function in [relu, gelu, gelu_exact, silu] {
+            assert_eq!(function(-infinity), 0.0);
+            assert_eq!(function(f32::MIN), 0.0);
+            assert_eq!(function(infinity), infinity);
+            assert!(function(f32::NAN).is_nan());
+        }
+        let mut pairs = [[-infinity, infinity], [f32::NAN, -infinity]];
+        GeluForBf16.apply_pairs(&mut pairs, |_| Pair {
+            at: [0, 0],
+            row: (),
+            columns: (),
+        });
+        let [[low, high], [nan, after_nan]] = pairs;
+        assert_eq!([low, high, after_nan], [0.0, infinity, 0.0]);
+        assert!(nan.is_nan());
     }
 
     #[test]
