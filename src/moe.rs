@@ -59,6 +59,10 @@ pub enum RouterWeights {
 /// Enqueues the choice of the experts with the highest logits for each token, the highest first. Of equal logits, the
 /// lower expert comes first.
 ///
+/// Infinite logits count as the largest and the least finite number. So experts at +∞ share all the weight, and experts
+/// that are all at −∞ have equal weights. A token with a logit that is NaN has weights that are all NaN. Its choices are
+/// still experts that exist, all different: NaN counts as −∞ there.
+///
 /// `logits` has a row for each token and a column for each of up to 512 experts. `choices` and `weights` have a row for
 /// each token, and a column for each expert that it chooses, of which there are up to 32. They are packed.
 ///
@@ -206,18 +210,20 @@ pub struct MoeRows {
 const NAME: &str = "moe_rows";
 
 impl MoeRows {
-    /// Rows for `tokens` tokens, each of which chooses `top_k` of `experts` experts.
+    /// Rows for `tokens` tokens, each of which chooses `top_k` of `experts` experts. There may be no tokens: then no
+    /// expert has a row.
     ///
     /// # Errors
-    /// If there are 2³¹ choices or more, or none, or the device is out of memory.
+    /// If there are 2³¹ choices or more, no experts, or none to choose, or the device is out of memory.
     pub fn new(device: &Device, tokens: usize, top_k: usize, experts: usize) -> Result<Self> {
         let rows = tokens.saturating_mul(top_k);
-        if rows == 0 || rows.max(experts) > crate::MAX_EXTENT || experts == 0 {
+        let most = rows.max(experts).max(top_k);
+        if top_k == 0 || experts == 0 || most > crate::MAX_EXTENT {
             return refuse(
                 NAME,
                 format!(
-                    "{tokens} tokens that choose {top_k} of {experts} experts were asked for; give at least one, and \
-                     at most {} choices",
+                    "{tokens} tokens that choose {top_k} of {experts} experts were asked for; let them choose at least \
+                     one, and make at most {} choices",
                     crate::MAX_EXTENT
                 ),
             );
@@ -264,6 +270,10 @@ impl MoeRows {
             );
         }
         in_stream(NAME, stream, "the choices", choices)?;
+        if rows == 0 {
+            // Offsets and counts are zero from the beginning.
+            return Ok(());
+        }
         let (indices, policy) = (IndexView::new(choices)?, OutOfRange::Error);
         let sorted = Sorted::new(
             stream,

@@ -78,23 +78,102 @@ fn the_highest_logits_are_chosen() {
     }
 }
 
-#[test]
-fn infinite_logits_and_nan_name_experts_that_exist() {
+/// The choices and the weights of a single token.
+fn choose(logits: &[f32], chosen: usize, router_weights: RouterWeights) -> (Vec<i32>, Vec<f32>) {
     let stream = Device::auto().stream().unwrap();
-    let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
-    let logits = stream.upload(&[nan, low, 1.0, nan, nan, nan]).unwrap();
-    let mut choices = stream.zeroed::<i32>(6).unwrap();
-    let mut weights = stream.zeroed::<f32>(6).unwrap();
+    let on_logits = stream.upload(logits).unwrap();
+    let mut choices = stream.zeroed::<i32>(chosen).unwrap();
+    let mut weights = stream.zeroed::<f32>(chosen).unwrap();
     top_k(
         &stream,
-        Matrix::row_major(&logits, 2, 3).unwrap(),
-        RouterWeights::Softmax,
-        MatrixMut::row_major(&mut choices, 2, 3).unwrap(),
-        MatrixMut::row_major(&mut weights, 2, 3).unwrap(),
+        Matrix::row_major(&on_logits, 1, logits.len()).unwrap(),
+        router_weights,
+        MatrixMut::row_major(&mut choices, 1, chosen).unwrap(),
+        MatrixMut::row_major(&mut weights, 1, chosen).unwrap(),
     )
     .unwrap();
-    assert_eq!(stream.download(&choices).unwrap(), [2, 0, 1, 0, 1, 2]);
-    assert_eq!(stream.download(&weights).unwrap()[..3], [1.0, 0.0, 0.0]);
+    (
+        stream.download(&choices).unwrap(),
+        stream.download(&weights).unwrap(),
+    )
+}
+
+#[test]
+fn infinite_logits_have_weights() {
+    let (high, low) = (f32::INFINITY, f32::NEG_INFINITY);
+    use RouterWeights::{Normalised, Softmax};
+    let check = |logits: &[f32], router_weights, choices: &[i32], weights: &[f32]| {
+        let found = choose(logits, choices.len(), router_weights);
+        assert_eq!(found, (choices.to_vec(), weights.to_vec()), "{logits:?}");
+    };
+    for router_weights in [Softmax, Normalised] {
+        check(
+            &[1.0, high, 2.0],
+            router_weights,
+            &[1, 2, 0],
+            &[1.0, 0.0, 0.0],
+        );
+        check(&[high, 0.0, high], router_weights, &[0, 2], &[0.5, 0.5]);
+        check(&[low, 3.0, low], router_weights, &[1, 0], &[1.0, 0.0]);
+        check(&[high, low], router_weights, &[0, 1], &[1.0, 0.0]);
+        check(&[f32::MAX, f32::MIN], router_weights, &[0, 1], &[1.0, 0.0]);
+    }
+    check(&[low; 4], Softmax, &[0, 1], &[0.25, 0.25]);
+    check(&[low; 4], Normalised, &[0, 1], &[0.5, 0.5]);
+    check(&[high; 4], Softmax, &[0, 1], &[0.25, 0.25]);
+}
+
+#[test]
+fn nan_makes_its_own_tokens_weights_nan() {
+    let stream = Device::auto().stream().unwrap();
+    let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+    let logits = [nan, low, 1.0, nan, nan, nan, 0.0, 1.0, 0.0];
+    for router_weights in [RouterWeights::Softmax, RouterWeights::Normalised] {
+        let on_logits = stream.upload(&logits).unwrap();
+        let mut choices = stream.zeroed::<i32>(9).unwrap();
+        let mut weights = stream.zeroed::<f32>(9).unwrap();
+        top_k(
+            &stream,
+            Matrix::row_major(&on_logits, 3, 3).unwrap(),
+            router_weights,
+            MatrixMut::row_major(&mut choices, 3, 3).unwrap(),
+            MatrixMut::row_major(&mut weights, 3, 3).unwrap(),
+        )
+        .unwrap();
+        let choices = stream.download(&choices).unwrap();
+        assert_eq!(choices, [2, 0, 1, 0, 1, 2, 1, 0, 2]);
+        let weights = stream.download(&weights).unwrap();
+        assert!(
+            weights[..6].iter().all(|weight| weight.is_nan()),
+            "{weights:?}"
+        );
+        assert!(
+            (weights[6..].iter().sum::<f32>() - 1.0).abs() < 1e-6,
+            "{weights:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_may_have_no_tokens() {
+    let stream = Device::auto().stream().unwrap();
+    let mut rows = MoeRows::new(stream.device(), 0, 2, 3).unwrap();
+    let choices = stream.zeroed::<i32>(0).unwrap();
+    let none = stream.zeroed::<f32>(0).unwrap();
+    let (mut permuted, mut sums) = (
+        stream.zeroed::<f32>(0).unwrap(),
+        stream.zeroed::<f32>(0).unwrap(),
+    );
+    rows.route(&stream, &choices).unwrap();
+    let x = Matrix::row_major(&none, 0, 8).unwrap();
+    let to = MatrixMut::row_major(&mut permuted, 0, 8).unwrap();
+    rows.permute(&stream, x, to).unwrap();
+    let to = MatrixMut::row_major(&mut sums, 0, 8).unwrap();
+    rows.unpermute(&stream, x, &none, to).unwrap();
+    rows.check(&stream).unwrap();
+    assert_eq!(rows.rows(), 0);
+    assert_eq!(stream.download(rows.offsets()).unwrap(), [0; 4]);
+    assert_eq!(stream.download(rows.counts()).unwrap(), [0; 3]);
 }
 
 #[test]
@@ -264,11 +343,11 @@ fn choices_of_no_expert_have_no_row() {
 #[test]
 fn extents_are_checked() {
     let stream = Device::auto().stream().unwrap();
-    let said = MoeRows::new(stream.device(), 0, 2, 2)
+    let said = MoeRows::new(stream.device(), 2, 0, 2)
         .unwrap_err()
         .to_string();
     assert!(
-        said.contains("0 tokens that choose 2 of 2 experts"),
+        said.contains("2 tokens that choose 0 of 2 experts"),
         "{said}"
     );
     let mut rows = MoeRows::new(stream.device(), 3, 2, 2).unwrap();

@@ -71,8 +71,10 @@ impl Best {
     }
 }
 
-/// Chooses the experts with the highest logits for each token, the highest first, and their softmax over all experts. A
-/// logit that is NaN counts as −∞.
+/// Chooses the experts with the highest logits for each token, the highest first, and their softmax over all experts.
+///
+/// Infinite logits count as the largest and the least finite number: an expert at +∞ has all the weight, and experts
+/// that are all at −∞ have equal weights. NaN counts as −∞ in the choice, and makes all weights of its token NaN.
 ///
 /// # Safety
 /// The logits must have these extents, and choices and weights `tokens · top_k` elements.
@@ -100,12 +102,18 @@ unsafe fn top_k<T: Float + Default>(
                 .partition::<ChoiceThreads>(thread_idx()),
         )
     };
-    let held = logits
-        .load(T::default())
-        .map(|v, logit| match logits.bound().holds(v) {
-            true => logit.to_f32().max(f32::NEG_INFINITY),
-            false => f32::NEG_INFINITY,
-        });
+    let loaded = logits.load(T::default());
+    // Finite, so that no difference of two is NaN. What is beyond the last expert is −∞, and has no weight.
+    let held = loaded.map(|v, logit| match logits.bound().holds(v) {
+        true => logit.to_f32().max(f32::MIN).min(f32::MAX),
+        false => f32::NEG_INFINITY,
+    });
+    // 0, or NaN if a logit of the lane is.
+    let mut nan = 0.0;
+    each::<<LogitThreads as ThreadValue>::Val>(|v| {
+        let logit = loaded.get(v).to_f32();
+        nan = if logit.is_nan() { logit } else { nan };
+    });
     // Whether a value can still be chosen.
     let mut free = held.map(|v, _| logits.bound().holds(v));
     let mut own = Best {
@@ -127,10 +135,7 @@ unsafe fn top_k<T: Float + Default>(
         });
     }
 
-    let power = |logit: f32| match logit > f32::NEG_INFINITY {
-        true => exp2_approx((logit - highest) * LOG2_E),
-        false => 0.0,
-    };
+    let power = |logit: f32| exp2_approx((logit - highest) * LOG2_E);
     let mut sum = 0.0;
     each::<<LogitThreads as ThreadValue>::Val>(|v| sum += power(held.get(v)));
     let of_choices = match lane_idx().is_below(args.top_k as u32) {
@@ -138,9 +143,10 @@ unsafe fn top_k<T: Float + Default>(
         false => 0.0,
     };
     let total = match args.normalised {
-        0 => warp_sum(sum),
-        _ => warp_sum(of_choices),
+        0 => sum,
+        _ => of_choices,
     };
+    let total = warp_sum(total + nan);
     choices.store_with(|_| own.expert);
     weights.store_with(|_| power(own.logit) / total);
 }
