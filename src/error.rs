@@ -91,14 +91,14 @@ pub enum Error {
 
     /// No kernel instance of this name solves the problem.
     #[error(
-        "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; choose \
-         one for the matrices' types, orders and alignment and for the precision, and a fusing one for a fused \
-         epilogue: `Gemm::instances`, `Gemm::fused_instances` and `Gemm::batched_instances` list them by type, \
-         order and precision, and `Gemm::candidates` for given matrices"
+        "gemm: instance `{asked}` was asked for, but no instance of that name solves this problem; {}",
+        existing(names)
     )]
     Instance {
         /// The name that was asked for.
         asked: String,
+        /// The names of the instances for the matrices' types and orders, the precision and what is fused.
+        names: Vec<&'static str>,
     },
 
     /// A tuning file, or a file of recorded problems, cannot be read or written.
@@ -159,4 +159,17 @@ pub enum Error {
         /// What became of the row.
         outcome: &'static str,
     },
+}
+
+/// What to do about the name of an instance that is none of those that exist.
+fn existing(names: &[&str]) -> String {
+    match names {
+        [] => "leave out the name: there is none for the matrices' types and orders, the precision and what is fused"
+            .to_string(),
+        _ => format!(
+            "name one that suits the matrices' alignment and extents, of those for their types and orders, the \
+             precision and what is fused: {}",
+            names.join(", ")
+        ),
+    }
 }

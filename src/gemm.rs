@@ -42,7 +42,7 @@ use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
 use epilogue::EpilogueArgs;
 use indexed_rows::Rows;
 use problem::{Problem, Sizes};
-use registry::{Choice, Chosen, Family, Fused, KernelQuery};
+use registry::{Choice, Chosen, Family, Fused, IndexedOperand, KernelQuery};
 use tune::decomposition::SEPARATOR;
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
@@ -580,23 +580,14 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
         if problem.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lists = vec![Fused::Nothing];
-        if !problem.epilogue.are_none() {
-            lists.push(Fused::Something(problem.epilogue.activation));
-        }
         let mut candidates = Vec::new();
-        for family in T::families() {
-            if family.supports(stream.device()).is_err() {
-                continue;
-            }
-            let names = lists
-                .iter()
-                .flat_map(|&fused| family.candidates(KernelQuery::of(&problem, fused)));
-            for name in names {
+        let names = registry::names(T::families(), stream.device(), &problem);
+        for name in names {
+            for family in T::families() {
                 let ways = family.decompositions(stream, &problem, name);
                 candidates.extend(ways.iter().map(|it| format!("{name}{SEPARATOR}{it}")));
-                candidates.push(name.to_string());
             }
+            candidates.push(name.to_string());
         }
         candidates.sort_unstable();
         candidates.dedup();
@@ -645,6 +636,7 @@ impl<D: DeviceData> Gemm<'_, D> {
             precision,
             fused: Fused::Nothing,
             of_batches: false,
+            indexed: IndexedOperand::None,
         })
     }
 
@@ -660,6 +652,7 @@ impl<D: DeviceData> Gemm<'_, D> {
             precision,
             fused: Fused::Nothing,
             of_batches: true,
+            indexed: IndexedOperand::None,
         })
     }
 
@@ -675,6 +668,7 @@ impl<D: DeviceData> Gemm<'_, D> {
             precision,
             fused: Fused::Something(activation),
             of_batches: false,
+            indexed: IndexedOperand::None,
         })
     }
 }

@@ -5,6 +5,7 @@ use cutlet_host::{Device, Stream};
 
 use super::Activation;
 use super::element_type::ElementType;
+use super::indexed_rows::Rows;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
@@ -70,6 +71,16 @@ pub struct KernelQuery {
     pub fused: Fused,
     /// Whether they compute all products of a batch in one launch.
     pub of_batches: bool,
+    /// Whose rows they find by indices.
+    pub indexed: IndexedOperand,
+}
+
+/// The matrix whose rows are those of a table that indices name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexedOperand {
+    None,
+    A,
+    C,
 }
 
 impl KernelQuery {
@@ -80,8 +91,40 @@ impl KernelQuery {
             precision: problem.precision,
             fused,
             of_batches: !problem.groups.are_one(),
+            indexed: match problem.rows {
+                Rows::Own => IndexedOperand::None,
+                Rows::OfA(_) => IndexedOperand::A,
+                Rows::OfC(_) => IndexedOperand::C,
+            },
         }
     }
+}
+
+/// The names of the kernels of the device's families that the problem's element types, orders, precision and epilogue
+/// ask for. Alignment and extents may still rule out some of them.
+pub fn names<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    device: &Device,
+    problem: &Problem<'_, T, D>,
+) -> Vec<&'static str> {
+    let something = Fused::Something(problem.epilogue.activation);
+    let lists = match (problem.epilogue.is_gated, problem.epilogue.are_none()) {
+        (true, _) => vec![Fused::Swiglu],
+        (false, true) => vec![Fused::Nothing],
+        (false, false) => vec![Fused::Nothing, something],
+    };
+    let runs = families
+        .iter()
+        .filter(|family| family.supports(device).is_ok());
+    let mut names: Vec<_> = runs
+        .flat_map(|family| {
+            let of_list = |&fused| family.candidates(KernelQuery::of(problem, fused));
+            lists.iter().flat_map(of_list).collect::<Vec<_>>()
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// What the kernels in a list of candidates fuse with the product.
@@ -91,6 +134,8 @@ pub enum Fused {
     Nothing,
     /// A bias or a residual, and this activation.
     Something(Option<Activation>),
+    /// The gates of SwiGLU.
+    Swiglu,
 }
 
 /// What chooses the kernel of a problem.
@@ -154,13 +199,22 @@ pub fn plan<T: Operand, D: DeviceData>(
         Choice::Named(name) => Some(name),
         Choice::Tuned | Choice::Estimated => None,
     };
+    let unknown = || {
+        Err(Error::Instance {
+            asked: kernel.unwrap_or_default().to_string(),
+            names: names(families, stream.device(), problem),
+        })
+    };
+    // What each row is made of is known on the device alone, so that no other launches can take the kernel's place.
+    let needs_one_launch = !problem.rows.are_own() || problem.groups.have_sizes();
     let mut found = fastest(families, stream, problem, kernel)?;
     let general = families.iter().filter(|family| family.is_general());
     let all_refuse = found.refusals.len() == general.count();
     match (found.fastest, found.refusals.pop()) {
         (Some(planned), _) => Ok(planned.into()),
         (None, Some(refusal)) if all_refuse => Err(refusal),
-        (None, _) if !problem.rows.are_own() && kernel.is_none() => Err(Error::Arithmetic {
+        (None, _) if needs_one_launch && kernel.is_some() => unknown(),
+        (None, _) if !problem.rows.are_own() => Err(Error::Arithmetic {
             asked: "a product with rows of a table".to_string(),
             found: "no kernel has it for these element types; use a table of A's type, of i32 for i8",
         }),
@@ -182,9 +236,7 @@ pub fn plan<T: Operand, D: DeviceData>(
             asked: "gemm of element types that cutlet has no kernels for",
             found: stream.device().describe().to_string(),
         }),
-        (None, None) => Err(Error::Instance {
-            asked: kernel.unwrap_or_default().to_string(),
-        }),
+        (None, None) => unknown(),
     }
 }
 

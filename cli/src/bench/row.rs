@@ -363,6 +363,7 @@ mod tests {
                 broken if broken == self.broken => Err(Error::file("running", "told so")),
                 unfit if unfit == self.unfit => Err(Error::Cutlet(cutlet::Error::Instance {
                     asked: "told so".to_string(),
+                    names: Vec::new(),
                 })),
                 _ => Ok(()),
             }

@@ -15,7 +15,7 @@ use super::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, KernelQuery, Launch, Planned};
+use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, Planned};
 use crate::gemm::tune::model::{DeviceSpeed, overlapped};
 use crate::{Error, Order, Result};
 
@@ -112,6 +112,8 @@ impl<T: Element> Family<T, T> for ToOwnType {
             KernelQuery {
                 orders: [Order::RowMajor, Order::ColMajor],
                 of_batches: false,
+                indexed: IndexedOperand::None,
+                fused: Fused::Nothing | Fused::Something(_),
                 ..
             } => {
                 let names = T::instances().iter().map(|it| it.kernel.name());

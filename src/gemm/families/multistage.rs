@@ -16,7 +16,7 @@ use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
-use crate::gemm::registry::{Launch, Planned};
+use crate::gemm::registry::{Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, Planned};
 use crate::gemm::tune::model::overlapped;
 use crate::{Matrix, Order, Result};
 
@@ -135,9 +135,22 @@ fn planned<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs, D: Devic
     }))
 }
 
-/// The names of the instances for operands of these orders.
+/// The names of the instances that the query asks for, among those for matrices or those for rows of tables.
 pub fn names<T: Elements, O: Output<Acc = T::Factor>>(
-    instances: &'static [Instance<T, O>],
+    plain: &'static [Instance<T, O>],
+    named: &'static [NamedInstance<T, O>],
+    query: KernelQuery,
+) -> Vec<&'static str> {
+    match (query.indexed, query.fused) {
+        (_, FusedQuery::Swiglu) => Vec::new(),
+        (IndexedOperand::None, _) => names_of(plain, query.orders),
+        (IndexedOperand::A | IndexedOperand::C, _) => names_of(named, query.orders),
+    }
+}
+
+/// The names of the instances for operands of these orders.
+fn names_of<T, O: Output, Epi, A>(
+    instances: &'static [instance::Instance<T, O, Epi, A>],
     [a, b]: [Order; 2],
 ) -> Vec<&'static str> {
     instances

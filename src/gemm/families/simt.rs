@@ -32,7 +32,7 @@ macro_rules! family {
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
                 match query.of_batches && !$batches {
                     true => Vec::new(),
-                    false => multistage::names(F32, query.orders),
+                    false => multistage::names(F32, row_instances::F32, query),
                 }
             }
 

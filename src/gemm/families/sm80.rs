@@ -127,7 +127,7 @@ macro_rules! family {
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
                 let has_them = $r::PRECISIONS.contains(&query.precision);
                 match has_them && ($batches || !query.of_batches) {
-                    true => multistage::names($r::instances(), query.orders),
+                    true => multistage::names($r::instances(), $r::named(), query),
                     false => Vec::new(),
                 }
             }

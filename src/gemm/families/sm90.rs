@@ -40,7 +40,7 @@ use crate::gemm::families::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, KernelQuery, Launch, Planned};
+use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, Planned};
 use crate::gemm::tune;
 use crate::gemm::tune::decomposition::{Decomposition, Named};
 use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
@@ -171,11 +171,18 @@ fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'stati
 /// The names of the kernels that write a C of the operands' type.
 fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
     let [a, b] = query.orders;
+    match (query.indexed, query.fused) {
+        (IndexedOperand::None, Fused::Swiglu) => return names(of_orders(T::swiglu(), a, b, None)),
+        (IndexedOperand::None, _) => {}
+        (IndexedOperand::A, Fused::Nothing) => return names(of_orders(T::gathered(), a, b, None)),
+        (IndexedOperand::C, Fused::Nothing) => return names(of_orders(T::scattered(), a, b, None)),
+        (IndexedOperand::A | IndexedOperand::C, _) => return Vec::new(),
+    }
     let activation = match (query.fused, query.of_batches) {
         (Fused::Nothing, false) => return names(of_orders(T::plain(), a, b, None)),
         (Fused::Nothing, true) => return names(of_orders(T::grouped(), a, b, None)),
-        (Fused::Something(_), true) => return Vec::new(),
         (Fused::Something(activation), false) => activation,
+        (Fused::Something(_), true) | (Fused::Swiglu, _) => return Vec::new(),
     };
     match activation {
         None | Some(Activation::Relu) => names(of_orders(T::linear(), a, b, None)),
@@ -184,10 +191,10 @@ fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
     }
 }
 
-/// The names of the kernels for a C of another type. No kernel fuses anything then, or computes a batch.
+/// The names of the kernels for a C of another type. No kernel fuses anything then, computes a batch or finds rows.
 fn plain_candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
-    match (query.fused, query.of_batches) {
-        (Fused::Nothing, false) => candidates::<T>(query),
+    match (query.fused, query.of_batches, query.indexed) {
+        (Fused::Nothing, false, IndexedOperand::None) => candidates::<T>(query),
         _ => Vec::new(),
     }
 }

@@ -63,6 +63,7 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
         let Some(candidate) = fastest(stream, &[instance], &input) else {
             return Err(Error::Instance {
                 asked: instance.name().to_string(),
+                names: Vec::new(),
             });
         };
         Ok(Self {
