@@ -15,6 +15,7 @@ mod partials;
 mod plan;
 mod precision;
 mod problem;
+mod races;
 mod registry;
 mod swiglu;
 mod tune;
@@ -297,8 +298,11 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     ///
     /// Group `g` has the rows from `ends[g - 1]` to `ends[g]` of A and C. The first group begins at row 0. The ends are
     /// read by the kernel, so that earlier work in the stream may compute them, also in a graph. A group may be empty.
-    /// Ends beyond A's rows, and below 0, are cut off. Ends must not decrease: a row that is in two groups gets the
-    /// product of either. Rows of C that are in no group keep their elements.
+    /// Ends beyond A's rows, and below 0, are cut off. Rows of C that are in no group keep their elements.
+    ///
+    /// Ends must not decrease, because rows would be in two groups. The CPU backend refuses such ends. On a GPU, each
+    /// element of such a row comes from one of the groups, or from several if `beta` is not 0, and all other rows are
+    /// right.
     ///
     /// ```
     /// use cutlet::{Device, Gemm, Matrix, MatrixBatch, MatrixMut, Order};
@@ -325,7 +329,7 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     ///
     /// # Errors
     /// As [`run`](Self::run). Also if there is not an end for each B, if C is column-major, if there is a residual, or
-    /// if C has another type than the kernels write.
+    /// if C has another type than the kernels write. On the CPU backend, also if ends decrease.
     #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
     pub fn run_grouped<'e, T: Element<D>>(
         &self,
@@ -448,7 +452,9 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
     ///
     /// A and the table are row-major. If several indices are the same and `beta` is 0, each element of their row comes
     /// from one of the product's rows. With another `beta`, all indices must be different, because the products do not
-    /// see each other's sums. An index that is no row of the table is never used as an address.
+    /// see each other's sums. The CPU backend refuses indices that are not. On a GPU, the elements of such a row are made
+    /// of some of the products, and all other rows are right. An index that is no row of the table is never used as an
+    /// address.
     ///
     /// ```
     /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut, OutOfRange};
@@ -501,7 +507,10 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
             plan::choose(stream, &problem, self.choice)
         })?;
         match chosen {
-            Some(chosen) => chosen.launch.launch(stream, problem),
+            Some(chosen) => {
+                problem.expect_no_races(stream)?;
+                chosen.launch.launch(stream, problem)
+            }
             None => Ok(()),
         }
     }

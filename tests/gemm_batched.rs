@@ -2,6 +2,7 @@
 //! of groups, epilogues and graphs. Elements are −1, 0 and 1, so that every sum is exact.
 
 mod convert;
+mod random;
 mod small;
 
 use convert::Convert;
@@ -10,6 +11,7 @@ use cutlet::{
     Activation, Bias, Buffer, Device, Element, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
     MatrixMut, Order, Result, Stream, gemm_batched,
 };
+use cutlet_host::Backend;
 use half::{bf16, f16};
 use small::{small, upload};
 
@@ -523,6 +525,47 @@ fn masked_rows() {
     check_masked::<bf16>();
 }
 
+/// Rows in two groups: the CPU backend refuses them, also in a graph, and a GPU keeps all other rows right.
+#[test]
+fn ends_that_decrease_are_refused_on_the_cpu() {
+    let device = Device::auto();
+    let stream = device.stream().unwrap();
+    let (m, n, k) = (200, 16, 16);
+    let a = stream.upload(&vec![bf16::ONE; m * k]).unwrap();
+    let b = stream.upload(&vec![bf16::ONE; 3 * 2 * k * n]).unwrap();
+    let mut c = stream.zeroed::<bf16>(m * 2 * n).unwrap();
+    let mut multiply = |ends: [i32; 3], is_gated: bool| {
+        let ends = stream.upload(&ends).unwrap();
+        let a = Matrix::row_major(&a, m, k).unwrap();
+        let (of_b, of_c) = match is_gated {
+            false => (n, n),
+            true => (2 * n, n),
+        };
+        let b = MatrixBatch::packed(&b, 3, k, of_b, ColMajor).unwrap();
+        let c = MatrixMut::row_major(&mut c, m, of_c).unwrap();
+        match is_gated {
+            false => Gemm::new().run_grouped(&stream, 1.0, a, &ends, b, 0.0, c),
+            true => Gemm::new().run_grouped_swiglu(&stream, 1.0, a, &ends, b, c),
+        }
+    };
+    for is_gated in [false, true] {
+        // Both are cut off at the last row.
+        multiply([150, 900, 800], is_gated).unwrap();
+        multiply([-5, -7, 20], is_gated).unwrap();
+        let decreased = multiply([150, 20, 190], is_gated);
+        match device.backend() {
+            Backend::Cpu => {
+                let said = decreased.unwrap_err().to_string();
+                assert!(
+                    said.contains("group 1 ends at row 20, and the group before at row 150"),
+                    "{said}"
+                );
+            }
+            Backend::Gpu => decreased.unwrap(),
+        }
+    }
+}
+
 /// A graph's groups are those of the sizes at the time of the replay.
 #[test]
 fn a_graph_reads_the_sizes_at_each_replay() -> Result<()> {
@@ -559,6 +602,12 @@ fn a_graph_reads_the_sizes_at_each_replay() -> Result<()> {
             };
             assert_eq!(c[row * n].to_f32(), expected, "row {row} of {new_ends:?}");
         }
+    }
+    if stream.device().backend() == Backend::Cpu {
+        stream.copy_from_host(&[30, 29], &mut ends)?;
+        // SAFETY: as above.
+        let said = unsafe { graph.launch(&stream) }.unwrap_err().to_string();
+        assert!(said.contains("group 1 ends at row 29"), "{said}");
     }
     Ok(())
 }
@@ -634,6 +683,18 @@ fn wrong_groups_are_refused() {
         "{error}"
     );
     let two = ends.slice(..2).unwrap();
+    let error = Gemm::new().instance("no_such_kernel").run_grouped(
+        &stream,
+        1.0,
+        Matrix::row_major(&a, 8, 8).unwrap(),
+        two,
+        MatrixBatch::packed(&b, 2, 8, 8, RowMajor).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+    );
+    let error = refused(error);
+    assert!(error.contains("`no_such_kernel` was asked for"), "{error}");
+    assert!(error.contains("mma_bf16_64x64x64_kn"), "{error}");
     let into_f32 = |c: &mut Buffer<f32>| {
         Gemm::new().run_grouped(
             &stream,

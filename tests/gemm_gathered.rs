@@ -3,6 +3,7 @@
 //! every sum is exact.
 
 mod convert;
+mod random;
 mod small;
 
 use convert::Convert;
@@ -11,6 +12,7 @@ use cutlet::{
     Activation, Bias, Buffer, Device, Element, Error, Gemm, Index, IndexedRows, Matrix,
     MatrixBatch, MatrixMut, Order, OutOfRange, Stream,
 };
+use cutlet_host::Backend;
 use half::{bf16, f16};
 use small::{small, upload};
 
@@ -508,6 +510,95 @@ fn rows_that_repeat_are_stored_once_each() {
     }
 }
 
+/// A row of the table that two of the product's rows are added to: the CPU backend refuses it, also in a graph, and a
+/// GPU keeps all other rows right.
+#[test]
+fn rows_that_repeat_are_not_added_to() {
+    let device = Device::auto();
+    let stream = device.stream().unwrap();
+    let [m, n, k] = [200, 64, 8];
+    let a = stream.upload(&vec![1.0f32; m * k]).unwrap();
+    let b = stream.upload(&vec![1.0f32; k * n]).unwrap();
+    let mut table = stream.upload(&vec![1.0f32; m * n]).unwrap();
+    let run = |stream: &Stream, policy, indices: &Buffer<i32>, table: &mut Buffer<f32>, beta| {
+        let rows = IndexedRows::new(stream.device())?.out_of_range(policy);
+        Gemm::new().run_scattered(
+            stream,
+            1.0,
+            Matrix::row_major(&a, m, k)?,
+            Matrix::row_major(&b, k, n)?,
+            beta,
+            MatrixMut::row_major(table, m, n)?,
+            rows.by(indices)?,
+        )
+    };
+    let indices = |of_last: i32| {
+        let mut indices: Vec<i32> = (0..m as i32).collect();
+        indices[m - 1] = of_last;
+        indices[m - 2] = of_last;
+        stream.upload(&indices).unwrap()
+    };
+    let (repeated, beyond) = (indices(7), indices(1000));
+    let is_refused = |result: cutlet::Result<()>| {
+        let said = result.unwrap_err().to_string();
+        assert!(
+            said.contains("names row 7 of the table, as one before it does, and beta is not 0"),
+            "{said}"
+        );
+    };
+    let mut added = |policy, indices, beta| run(&stream, policy, indices, &mut table, beta);
+    added(OutOfRange::Error, &repeated, 0.0).unwrap();
+    added(OutOfRange::Skip, &beyond, 1.0).unwrap();
+    let result = added(OutOfRange::Error, &repeated, 1.0);
+    let clamped = added(OutOfRange::Clamp, &beyond, 1.0);
+    match device.backend() {
+        Backend::Cpu => {
+            is_refused(result);
+            let said = clamped.unwrap_err().to_string();
+            assert!(
+                said.contains("index 1000 at position 199 names row 199"),
+                "{said}"
+            );
+        }
+        Backend::Gpu => {
+            result.unwrap();
+            clamped.unwrap();
+            let table = stream.download(&table).unwrap();
+            assert_eq!(table[8 * n], 3.0 * k as f32 + k as f32);
+        }
+    }
+}
+
+#[test]
+fn a_graph_refuses_rows_that_repeat_at_its_launch() {
+    let device = Device::cpu();
+    let stream = device.stream().unwrap();
+    let one = stream.upload(&[1.0f32; 2]).unwrap();
+    let mut indices = stream.upload(&[0i64, 1]).unwrap();
+    let mut table = stream.upload(&[0.0f32; 2]).unwrap();
+    let rows = IndexedRows::new(&device).unwrap();
+    let graph = device
+        .capture(|stream| {
+            Gemm::new().run_scattered(
+                stream,
+                1.0,
+                Matrix::row_major(&one, 2, 1)?,
+                Matrix::row_major(one.slice(..1)?, 1, 1)?,
+                1.0,
+                MatrixMut::row_major(&mut table, 2, 1)?,
+                rows.by(&indices)?,
+            )
+        })
+        .unwrap();
+    // SAFETY: the matrices live until the end.
+    unsafe { graph.launch(&stream).unwrap() };
+    stream.copy_from_host(&[1, 1], &mut indices).unwrap();
+    // SAFETY: as above.
+    let said = unsafe { graph.launch(&stream) }.unwrap_err().to_string();
+    assert!(said.contains("index 1 at position 1 names row 1"), "{said}");
+    assert_eq!(stream.download(&table).unwrap(), [1.0, 1.0]);
+}
+
 #[test]
 fn bias_and_activation_are_of_the_products_rows() {
     let stream = Device::auto().stream().unwrap();
@@ -679,6 +770,22 @@ fn wrong_operands_are_refused() {
     assert_eq!(gathered(of, 3, RowMajor), Err(column_major.to_string()));
 
     let mut c = stream.zeroed::<f32>(12).unwrap();
+    let unknown = Gemm::new().instance("no_such_kernel").run_gathered(
+        &stream,
+        1.0,
+        Matrix::row_major(&table, 4, 3).unwrap(),
+        rows.by(&indices).unwrap(),
+        Matrix::row_major(&b, 3, 4).unwrap(),
+        0.0,
+        MatrixMut::row_major(&mut c, 3, 4).unwrap(),
+    );
+    let Err(Error::Instance { names, .. }) = unknown else {
+        panic!("{unknown:?}")
+    };
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.contains("rows")),
+        "{names:?}"
+    );
     let scattered = Gemm::new()
         .residual(Matrix::row_major(&table, 3, 4).unwrap())
         .run_scattered(

@@ -4,6 +4,7 @@
 
 mod convert;
 mod place;
+mod random;
 mod rounding;
 
 use convert::Convert;

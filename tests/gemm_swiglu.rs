@@ -2,6 +2,7 @@
 //! orders, extents that fill no tile, alignments and groups.
 
 mod convert;
+mod random;
 
 use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -41,7 +42,7 @@ fn single([m, n, k]: [usize; 3]) -> Case {
 
 /// Quarters of whole numbers from −2 to 2, which every element type holds exactly.
 fn quarters(len: usize, seed: u64) -> Vec<f64> {
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = random::generator(seed);
     (0..len)
         .map(|_| f64::from(random.i32(-8..=8)) / 4.0)
         .collect()
@@ -214,6 +215,43 @@ fn groups_of_rows() {
 }
 
 #[test]
+fn rows_of_no_group_do_no_harm() {
+    let stream = Device::auto().stream().unwrap();
+    fn check<T: GatedElement + Element + Convert>(stream: &cutlet::Stream, k: usize)
+    where
+        T::Factor: Convert,
+    {
+        let (m, n) = (40, 8);
+        let a = stream.upload(&vec![T::of(1.0); m * k]).unwrap();
+        let b = stream.upload(&vec![T::of(1.0); 2 * k * 2 * n]).unwrap();
+        let ends = stream.upload(&[3, 17]).unwrap();
+        let mut c = stream.zeroed::<T>(m * n).unwrap();
+        Gemm::new()
+            .run_grouped_swiglu(
+                stream,
+                T::Factor::of(1.0),
+                Matrix::row_major(&a, m, k).unwrap(),
+                &ends,
+                MatrixBatch::packed(&b, 2, k, 2 * n, ColMajor).unwrap(),
+                MatrixMut::row_major(&mut c, m, n).unwrap(),
+            )
+            .unwrap();
+        let expected = T::of(swiglu(k as f64, k as f64)).number();
+        for found in &stream.download(&c).unwrap()[..17 * n] {
+            assert!(
+                (found.number() - expected).abs() < 0.01 * expected,
+                "{}",
+                found.number()
+            );
+        }
+    }
+    check::<f32>(&stream, 5);
+    // Two kernels, and one.
+    check::<bf16>(&stream, 5);
+    check::<bf16>(&stream, 8);
+}
+
+#[test]
 fn graphs_compute_what_the_operands_are_at_a_launch() {
     let stream = Device::auto().stream().unwrap();
     let mut a = stream.upload(&[bf16::ZERO; 8]).unwrap();
@@ -273,4 +311,24 @@ fn wrong_operands_are_refused() {
         run(unknown, 4, RowMajor),
         Err(Error::Instance { .. })
     ));
+    let half = stream.zeroed::<bf16>(64).unwrap();
+    let mut c = stream.zeroed::<bf16>(16).unwrap();
+    let error = Gemm::new().instance("no_such_kernel").run_swiglu(
+        &stream,
+        1.0,
+        Matrix::row_major(&half, 4, 4).unwrap(),
+        Matrix::col_major(&half, 4, 8).unwrap(),
+        MatrixMut::row_major(&mut c, 4, 4).unwrap(),
+    );
+    let Err(Error::Instance { names, .. }) = error else {
+        panic!("{error:?}")
+    };
+    // Those that fuse SwiGLU, and those that only multiply.
+    assert!(names.contains(&"mma_bf16_64x64x64_kk"), "{names:?}");
+    let runs_fused = names.contains(&"bf16_swiglu_128x128x64_1x1_coop");
+    assert_eq!(
+        runs_fused,
+        names.contains(&"bf16_128x128x64_2x1_coop"),
+        "{names:?}"
+    );
 }

@@ -3,6 +3,7 @@
 
 mod convert;
 mod place;
+mod random;
 
 use convert::Convert;
 use cutlet::Order::{ColMajor, RowMajor};

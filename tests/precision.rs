@@ -1,6 +1,8 @@
 //! The arithmetic of element types: each precision of f32 products is within its documented error, and what a type does
 //! not have is refused.
 
+mod random;
+
 use cutlet::{
     Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, Stream,
 };
@@ -9,8 +11,8 @@ use half::bf16;
 const PRECISIONS: [Precision; 3] = [Precision::Exact, Precision::Tf32, Precision::Tf32x3];
 
 /// Numbers between −1 and 1 with all of f32's bits.
-fn random(count: usize, seed: u64) -> Vec<f32> {
-    let mut random = fastrand::Rng::with_seed(seed);
+fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    let mut random = random::generator(seed);
     (0..count).map(|_| 2.0 * random.f32() - 1.0).collect()
 }
 
@@ -35,10 +37,10 @@ fn error(
 fn each_precision_is_within_its_error() {
     use Order::{ColMajor, RowMajor};
     let stream = Device::auto().stream().unwrap();
-    let bias = random(132, 3);
+    let bias = numbers(132, 3);
     let on_bias = stream.upload(&bias).unwrap();
     for (m, n, k) in [(70, 132, 96), (64, 64, 500), (33, 31, 17)] {
-        let (a, b) = (random(m * k, 1), random(k * n, 2));
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
         for orders in [[RowMajor, ColMajor], [RowMajor; 2], [ColMajor, RowMajor]] {
             for precision in PRECISIONS {

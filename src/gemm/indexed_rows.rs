@@ -10,8 +10,8 @@ use crate::Result;
 use crate::matrix::{addresses, in_stream, pointer, pointer_mut};
 use crate::rows::{Index, IndexView, Misses, OutOfRange};
 
-/// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like, and the report of indices that are
-/// no rows of their table.
+/// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like, and the report of indices that
+/// are no rows of their table.
 ///
 /// A product does not wait, and can be captured in a graph. [`check`](Self::check) waits, and reports bad indices. A
 /// graph also writes the report, so the `IndexedRows` must outlive the graph.
@@ -63,8 +63,9 @@ impl IndexedRows {
         })
     }
 
-    /// Waits for the stream's products, and reports an index that was not a row of its table. Of several such indices since the
-    /// last check, it reports one with the lowest row of a product.
+    /// Waits for the stream's products, and reports an index that was not a row of its table. Of several such indices
+    /// since the last check, it reports one with the lowest row of a product. Products in other streams may be under way
+    /// still: check in each stream.
     ///
     /// # Errors
     /// [`Error::IndexMissed`](crate::Error::IndexMissed) if there was such an index; an error if the stream is being
@@ -84,7 +85,7 @@ pub struct RowIndices<'a> {
     out_of_range: OutOfRange,
 }
 
-impl RowIndices<'_> {
+impl<'a> RowIndices<'a> {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -99,6 +100,16 @@ impl RowIndices<'_> {
     pub(super) fn in_stream(&self, stream: &Stream) -> Result<()> {
         in_stream("gemm", stream, "the indices", self.indices.words())?;
         in_stream("gemm", stream, "the report of bad indices", self.first_miss)
+    }
+
+    /// The indices.
+    pub(super) fn indices(&self) -> IndexView<'a> {
+        self.indices
+    }
+
+    /// What an index outside of the table means.
+    pub(super) fn out_of_range(&self) -> OutOfRange {
+        self.out_of_range
     }
 
     /// The rows of a table of `table_rows` rows, `ld` elements apart, for a kernel.

@@ -6,7 +6,7 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use super::epilogue::EpilogueArgs;
 use super::indexed_rows::Rows;
 use super::problem::{Problem, Sizes};
-use super::registry::Choice;
+use super::registry::{self, Choice};
 use super::{Element, Gemm, kept_plans};
 use crate::swiglu::GatedElement;
 use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result, swiglu};
@@ -101,8 +101,18 @@ impl<T: GatedElement + Element> Gemm<'_, T> {
             T::plan_gated(stream, &problem, kernel)
         })?;
         match chosen {
-            Some(chosen) => chosen.launch.launch(stream, problem),
-            None => self.by_two_kernels(stream, problem),
+            Some(chosen) => {
+                problem.expect_no_races(stream)?;
+                chosen.launch.launch(stream, problem)
+            }
+            None => {
+                let fused = match kernel {
+                    Some(_) => registry::names(T::families(), stream.device(), &problem),
+                    None => Vec::new(),
+                };
+                self.by_two_kernels(stream, problem)
+                    .map_err(|error| with_names(error, fused))
+            }
         }
     }
 
@@ -110,6 +120,10 @@ impl<T: GatedElement + Element> Gemm<'_, T> {
     fn by_two_kernels(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let (m, n, _) = problem.extents();
         let mut gates_and_ups = stream.scratch::<T>(m * n)?;
+        if problem.groups.have_sizes() {
+            // The second kernel reads all rows, also those of no group, which the first does not write.
+            stream.fill_bytes(gates_and_ups.view_mut(), 0)?;
+        }
         let product = Problem {
             alpha: problem.alpha,
             a: problem.a,
@@ -124,5 +138,16 @@ impl<T: GatedElement + Element> Gemm<'_, T> {
         self.run_problem(stream, product)?;
         let gates_and_ups = Matrix::row_major(gates_and_ups.view(), m, n)?;
         swiglu(stream, gates_and_ups, problem.c)
+    }
+}
+
+/// The error about a kernel's name that does not exist, with the names of kernels that fuse SwiGLU as well.
+fn with_names(error: Error, fused: Vec<&'static str>) -> Error {
+    match error {
+        Error::Instance { asked, names } => Error::Instance {
+            asked,
+            names: [fused, names].concat(),
+        },
+        other => other,
     }
 }

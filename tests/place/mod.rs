@@ -20,7 +20,7 @@ pub const ALIGNED: Place = Place {
 impl Place {
     /// The buffer of a matrix of `count` runs of `run` elements. Products and sums of the numbers are exact.
     pub fn small<T: Convert>(self, [count, run]: [usize; 2], seed: u64) -> Vec<T> {
-        let mut random = fastrand::Rng::with_seed(seed);
+        let mut random = crate::random::generator(seed);
         let len = match count {
             0 => 0,
             _ => self.offset + (count - 1) * (run + self.padding) + run,

@@ -6,7 +6,7 @@ use crate::convert::Convert;
 
 /// Numbers from −1 to 1.
 pub fn small(len: usize, seed: u64) -> Vec<i32> {
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = crate::random::generator(seed);
     (0..len).map(|_| random.i32(-1..=1)).collect()
 }
 
