@@ -18,8 +18,9 @@ use serde::Serialize;
 use crate::bench::{Dtype, Epilogue};
 use crate::deviation::{Deviation, Entry};
 use crate::host_memory::{self, room};
+use crate::normal::generator;
 use crate::output::complain;
-use crate::timed::{TimedArgs, extent};
+use crate::timed::{TimedArgs, extent, extent_or_zero};
 use arithmetic::{Element, Factor, Stored};
 use cutlet_cli::cublas::{Compute, Cublas, CublasError, Major, Operand, Problem};
 
@@ -32,8 +33,8 @@ pub struct GemmArgs {
     /// Columns of B and C.
     #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
     n: usize,
-    /// Columns of A, rows of B.
-    #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
+    /// Columns of A, rows of B. With 0, the product is 0 and C is scaled.
+    #[arg(long, default_value_t = 512, value_parser = extent_or_zero, allow_hyphen_values = true)]
     k: usize,
     /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor
     /// cores the other types. `cutlet doctor` lists those that a GPU multiplies.
@@ -469,6 +470,10 @@ fn cublas_time<T: Element<D>, D: Stored>(
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let GemmArgs { m, n, k, .. } = *args;
     let Factors { alpha, beta } = factors;
+    if k == 0 {
+        // cuBLASLt has no product of nothing.
+        return Ok(None);
+    }
     let cublas = match Cublas::new(stream.device()) {
         Ok(cublas) => cublas,
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
@@ -545,7 +550,7 @@ fn deviation<T: Element<D>, D: Stored>(
         (0..m * n).map(|entry| (entry / n, entry % n)).collect()
     } else {
         // Mistakes at edges show in the last row and column: they get half of the samples.
-        let mut random = fastrand::Rng::with_seed(args.timed.seed);
+        let mut random = generator(args.timed.seed);
         (0..SAMPLES)
             .map(|sample| match sample % 4 {
                 0 => (m - 1, random.usize(..n)),
@@ -575,14 +580,32 @@ fn deviation<T: Element<D>, D: Stored>(
             // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
             let terms = alpha.value().abs() * squares.sqrt();
             let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
+            let scale = reference.abs().max(passed_on);
+            let found = found[entry].to_f64();
+            let is_right = T::Factor::overflows(alpha, product, beta, old)
+                || found.is_infinite() && is_beyond::<D>(found, reference, scale);
             Entry {
-                found: found[entry].to_f64(),
-                reference,
-                scale: reference.abs().max(passed_on),
+                found,
+                // An infinity that is right is compared with itself.
+                reference: if is_right && !found.is_finite() {
+                    found
+                } else {
+                    reference
+                },
+                scale,
             }
         })
         .collect();
     Deviation::of_entries(entries)
+}
+
+/// How far a sum near C's largest number may be from its reference, relative to its scale.
+const NEAR_THE_LARGEST: f64 = 1e-2;
+
+/// Whether a sum that is right may round to this infinity in C's type.
+fn is_beyond<D: Stored>(infinity: f64, reference: f64, scale: f64) -> bool {
+    let furthest = reference + (NEAR_THE_LARGEST * scale).copysign(infinity);
+    D::nearest(furthest).to_f64() == infinity
 }
 
 #[cfg(test)]
@@ -594,6 +617,19 @@ mod tests {
     struct Alone {
         #[command(flatten)]
         gemm: GemmArgs,
+    }
+
+    #[test]
+    fn infinities_are_right_beyond_the_largest_number() {
+        let infinity = f64::INFINITY;
+        let is_right = |of, reference: f64| is_beyond::<f16>(of, reference, reference.abs());
+        assert!(
+            is_right(infinity, 1e6) && is_right(infinity, 65000.0) && is_right(-infinity, -1e6)
+        );
+        assert!(
+            !is_right(infinity, 60000.0) && !is_right(infinity, -1e6) && !is_right(-infinity, 1.0)
+        );
+        assert!(is_beyond::<f32>(infinity, 1e39, 1e39) && !is_beyond::<f32>(infinity, 1e38, 1e38));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub trait DrawnIndex: Index {
 
 impl DrawnIndex for i32 {
     fn of(value: i64) -> i32 {
-        value as i32
+        i32::try_from(value).expect("an index is near the extents, which 32 bits hold")
     }
 }
 

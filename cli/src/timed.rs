@@ -69,6 +69,16 @@ impl TimedArgs {
     }
 }
 
+/// Parses an extent of a problem that may be 0: up to [`MAX_EXTENT`].
+pub fn extent_or_zero(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(extent) if extent <= MAX_EXTENT => Ok(extent),
+        _ => Err(format!(
+            "this extent must be a whole number from 0 to {MAX_EXTENT}"
+        )),
+    }
+}
+
 /// Parses an extent of a problem: from 1 to [`MAX_EXTENT`].
 pub fn extent(text: &str) -> Result<usize, String> {
     match text.parse() {

@@ -111,21 +111,66 @@ fn every_epilogue_is_right() {
 
 #[test]
 fn what_is_hard_to_compare_is_right() {
-    // Sums whose terms cancel, and the negative end of SiLU; then results that are no numbers.
+    // Sums whose terms cancel, and the negative end of SiLU; then results that are infinite, or partly.
     for hard in [
         "--n 2 --k 1587 --activation silu",
         "--n 1 --k 4000",
-        "--n 2 --k 16 --alpha nan",
-        "--n 2 --k 16 --alpha inf",
-        "--n 2 --k 16 --alpha nan --activation relu",
-        "--n 2 --k 16 --beta nan --bias --activation gelu",
-        "--n 2 --k 16 --alpha inf --activation silu --dtype bf16",
+        "--n 40 --k 16 --alpha 1e38",
+        "--n 40 --k 16 --alpha 1e38 --activation relu",
+        "--n 40 --k 16 --alpha -1e38 --beta 1e38 --bias --activation gelu",
+        "--n 40 --k 16 --alpha 1e38 --activation silu --dtype bf16",
+        "--n 400 --k 16 --alpha 16000 --dtype f16",
+        "--n 40 --k 16 --alpha 1e38 --dtype f64",
     ] {
         let output = cutlet(&format!(
             "gemm --m 1 {hard} --backend cpu --check --iters 1"
         ));
         assert!(output.status.success(), "{hard}: {}", text(&output.stdout));
     }
+}
+
+/// Neighbouring seeds of A and B: sums of 5,000 products are those of independent numbers.
+#[test]
+fn right_products_of_any_seed_pass() {
+    for seed in 0..8 {
+        for dtype in ["f32", "bf16", "i8"] {
+            let output = cutlet(&format!(
+                "gemm --m 1 --n 1 --k 5000 --dtype {dtype} --seed {seed} --backend cpu --check --iters 1"
+            ));
+            let printed = text(&output.stdout);
+            assert!(output.status.success(), "{dtype} {seed}: {printed}");
+        }
+    }
+}
+
+#[test]
+fn a_product_of_nothing_scales_c() {
+    for options in [
+        "",
+        "--beta 2",
+        "--beta -1 --bias --activation gelu --dtype bf16",
+        "--dtype i8",
+    ] {
+        let output = cutlet(&format!(
+            "gemm --m 20 --n 30 --k 0 {options} --backend cpu --check --iters 1"
+        ));
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{options}: {printed}");
+        assert!(printed.contains("20 x 30 x 0"), "{printed}");
+    }
+}
+
+#[test]
+fn an_unknown_kernel_is_answered_with_those_that_exist() {
+    let output = cutlet(
+        "gemm --m 64 --n 64 --k 64 --dtype bf16 --b col --kernel bf16_128x128 --backend cpu",
+    );
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = text(&output.stderr);
+    for exists in ["`bf16_128x128`", "bf16_128x256x64_2x1_coop", "mma_bf16_"] {
+        assert!(complaint.contains(exists), "{complaint}");
+    }
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
 }
 
 #[test]
@@ -223,6 +268,11 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         "gemm --dtype f64 --c-dtype f32",
         "gemm --dtype i8 --c-dtype i8",
         "gemm --dtype i8 --alpha 0.5",
+        "gemm --alpha nan",
+        "gemm --beta inf --dtype f64",
+        "gemm --alpha 1e39 --dtype bf16",
+        "gemm --beta 1e-60",
+        "gemm --k -1",
         "gemm --dtype bf16 --precision tf32",
         "gemm --precision bf16",
         "gemm --activation tanh",

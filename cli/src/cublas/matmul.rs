@@ -441,6 +441,11 @@ fn layout(
     stored: Stored,
     batch: usize,
 ) -> Result<Described<'_>, CublasError> {
+    let Ok(count) = i32::try_from(batch) else {
+        return Err(CublasError::BadProblem(format!(
+            "a batch of {batch} matrices was asked for, but cuBLASLt counts them in 32 bits; use a smaller batch"
+        )));
+    };
     let leading = i64::try_from(stored.leading).unwrap_or(i64::MAX);
     let layout = Described::new(
         library.lt_layout_destroy,
@@ -463,7 +468,7 @@ fn layout(
         let status = unsafe { (library.lt_layout_set)(layout.handle, attribute, bytes, len) };
         check("cublasLtMatrixLayoutSetAttribute", status)
     };
-    let (count, stride) = (batch as i32, stored.len() as i64);
+    let stride = stored.len() as i64;
     set(BATCH_COUNT, ptr::from_ref(&count).cast(), size_of::<i32>())?;
     set(
         BATCH_STRIDE,

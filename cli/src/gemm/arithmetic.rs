@@ -6,7 +6,7 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 use crate::bench::Nearest;
-use crate::normal::{normal, normal_f64};
+use crate::normal::{generator, normal, normal_f64};
 use cutlet_cli::cublas;
 
 /// An element type that cutlet and cuBLASLt store and that can be checked.
@@ -36,7 +36,7 @@ macro_rules! uniform {
     ($($integer:ty),*) => {$(
         impl Stored for $integer {
             fn random(seed: u64) -> impl Iterator<Item = Self> {
-                let mut random = fastrand::Rng::with_seed(seed);
+                let mut random = generator(seed);
                 iter::repeat_with(move || random.i8(..).into())
             }
         }
@@ -58,13 +58,25 @@ pub trait Factor: Accumulator {
 
     /// The reference of `alpha·product + beta·old + bias`, whose `product` is exact, or as exact as f64.
     fn reference(alpha: Self, product: f64, beta: Self, old: f64, bias: f64) -> f64;
+
+    /// Whether a term of the sum is infinite in this type, so that the sum may be no number though the reference is one.
+    fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> bool;
 }
 
 macro_rules! float {
     ($($float:ty),*) => {$(
         impl Factor for $float {
             fn of(value: f64) -> Result<Self, String> {
-                Ok(value as $float)
+                let factor = value as $float;
+                match factor.is_finite() && (factor != 0.0 || value == 0.0) {
+                    true => Ok(factor),
+                    false => Err(format!(
+                        "the factor {value} was asked for, but factors of these types are 0, or numbers from {:e} to \
+                         {:e} and their negatives",
+                        <$float>::MIN_POSITIVE,
+                        <$float>::MAX
+                    )),
+                }
             }
 
             fn value(self) -> f64 {
@@ -74,6 +86,13 @@ macro_rules! float {
             fn reference(alpha: Self, product: f64, beta: Self, old: f64, bias: f64) -> f64 {
                 let old = if beta == 0.0 { 0.0 } else { beta.value() * old };
                 alpha.value() * product + old + bias
+            }
+
+            fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> bool {
+                let old = if beta == 0.0 { 0.0 } else { beta.value() * old };
+                [product, alpha.value() * product, old]
+                    .iter()
+                    .any(|term| (*term as $float).is_infinite())
             }
         }
     )*};
@@ -103,6 +122,10 @@ impl Factor for i32 {
         // The arithmetic is modulo 2³².
         f64::from(sum as i32)
     }
+
+    fn overflows(_: Self, _: f64, _: Self, _: f64) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +139,28 @@ mod tests {
             assert!(i32::of(wrong).unwrap_err().contains("whole numbers"));
         }
         assert_eq!(f32::of(0.1), Ok(0.1));
+    }
+
+    #[test]
+    fn factors_of_floats_are_finite_and_not_lost() {
+        for wrong in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e39, -1e39, 1e-60] {
+            assert!(
+                f32::of(wrong)
+                    .unwrap_err()
+                    .contains("1.1754944e-38 to 3.4028235e38")
+            );
+        }
+        assert_eq!(f64::of(1e39), Ok(1e39));
+        assert!(f64::of(f64::NAN).is_err());
+        assert_eq!([f32::of(0.0), f32::of(-0.0)], [Ok(0.0), Ok(0.0)]);
+    }
+
+    #[test]
+    fn terms_overflow_in_the_type_of_the_factors() {
+        assert!(f32::overflows(1e38, 10.0, 0.0, f64::NAN));
+        assert!(f32::overflows(1.0, 10.0, -1e38, 10.0));
+        assert!(!f32::overflows(1e38, 1.0, 0.0, f64::NAN));
+        assert!(!f64::overflows(1e38, 10.0, 0.0, 0.0));
     }
 
     #[test]
