@@ -104,6 +104,7 @@ unsafe fn top_k<T: Float + Default>(
     };
     let loaded = logits.load(T::default());
     // Finite, so that no difference of two is NaN. What is beyond the last expert is −∞, and has no weight.
+    #[expect(clippy::manual_clamp, reason = "`clamp` would keep NaN")]
     let held = loaded.map(|v, logit| match logits.bound().holds(v) {
         true => logit.to_f32().max(f32::MIN).min(f32::MAX),
         false => f32::NEG_INFINITY,
