@@ -13,6 +13,8 @@ pub struct Deviation {
     pub entries: usize,
     /// Entries that are no numbers where the reference is one.
     pub not_numbers: usize,
+    /// Entries that are infinite or NaN, as their references are.
+    pub rightly_none: usize,
 }
 
 /// A found entry, its reference, and what the error of the entry is relative to.
@@ -42,6 +44,7 @@ impl Deviation {
             max: 0.0,
             entries: 0,
             not_numbers: 0,
+            rightly_none: 0,
         };
         for entry in entries {
             let Entry {
@@ -54,6 +57,7 @@ impl Deviation {
                 if scale.is_finite() {
                     norm += scale * scale;
                 }
+                deviation.rightly_none += usize::from(!found.is_finite());
                 continue;
             }
             if !found.is_finite() {
@@ -118,6 +122,7 @@ mod tests {
         let (nan, infinity) = (f64::NAN, f64::INFINITY);
         let deviation = Deviation::of([(nan, nan), (infinity, infinity), (1.0, 1.0)]);
         assert!(deviation.within(0.0));
+        assert_eq!((deviation.not_numbers, deviation.rightly_none), (0, 2));
         for wrong in [
             (nan, infinity),
             (infinity, -infinity),

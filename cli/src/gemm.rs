@@ -301,12 +301,20 @@ impl fmt::Display for Report {
             relative,
             max,
             entries,
+            rightly_none,
             ..
         } = check;
         write!(
             f,
             "\nerror    {relative:.2e} relative, {max:.2e} at most, of {entries} entries"
-        )
+        )?;
+        match rightly_none {
+            0 => Ok(()),
+            _ => write!(
+                f,
+                ", of which {rightly_none} are infinite or NaN as they must be"
+            ),
+        }
     }
 }
 
@@ -580,23 +588,37 @@ fn deviation<T: Element<D>, D: Stored>(
             // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
             let terms = alpha.value().abs() * squares.sqrt();
             let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
-            let scale = reference.abs().max(passed_on);
-            let found = found[entry].to_f64();
-            let is_right = T::Factor::overflows(alpha, product, beta, old)
-                || found.is_infinite() && is_beyond::<D>(found, reference, scale);
-            Entry {
-                found,
-                // An infinity that is right is compared with itself.
-                reference: if is_right && !found.is_finite() {
-                    found
-                } else {
-                    reference
-                },
-                scale,
-            }
+            let of_overflow = T::Factor::overflows(alpha, product, beta, old);
+            let compared = Entry {
+                found: found[entry].to_f64(),
+                reference,
+                scale: reference.abs().max(passed_on),
+            };
+            right_or_compared::<D>(compared, of_overflow.into_iter().map(activated))
         })
         .collect();
     Deviation::of_entries(entries)
+}
+
+/// The entry as it is compared. One that is right though it is infinite, or made of an infinite term, is compared with
+/// itself, and is nothing that the errors of other entries are relative to.
+fn right_or_compared<D: Stored>(entry: Entry, mut of_overflow: impl Iterator<Item = f64>) -> Entry {
+    let Entry {
+        found,
+        reference,
+        scale,
+    } = entry;
+    let is_of_overflow =
+        of_overflow.any(|right| found == right || found.is_nan() && right.is_nan());
+    let is_rounded = found.is_infinite() && is_beyond::<D>(found, reference, scale);
+    match is_of_overflow || is_rounded {
+        true => Entry {
+            found,
+            reference: found,
+            scale: 0.0,
+        },
+        false => entry,
+    }
 }
 
 /// How far a sum near C's largest number may be from its reference, relative to its scale.

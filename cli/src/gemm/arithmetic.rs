@@ -59,8 +59,8 @@ pub trait Factor: Accumulator {
     /// The reference of `alpha·product + beta·old + bias`, whose `product` is exact, or as exact as f64.
     fn reference(alpha: Self, product: f64, beta: Self, old: f64, bias: f64) -> f64;
 
-    /// Whether a term of the sum is infinite in this type, so that the sum may be no number though the reference is one.
-    fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> bool;
+    /// What the sum may be besides the reference because a term of it is infinite in this type.
+    fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> Vec<f64>;
 }
 
 macro_rules! float {
@@ -71,7 +71,7 @@ macro_rules! float {
                 match factor.is_finite() && (factor != 0.0 || value == 0.0) {
                     true => Ok(factor),
                     false => Err(format!(
-                        "the factor {value} was asked for, but factors of these types are 0, or numbers from {:e} to \
+                        "the factor {value:?} was asked for, but factors of these types are 0, or numbers from {:e} to \
                          {:e} and their negatives",
                         <$float>::MIN_POSITIVE,
                         <$float>::MAX
@@ -88,11 +88,19 @@ macro_rules! float {
                 alpha.value() * product + old + bias
             }
 
-            fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> bool {
+            fn overflows(alpha: Self, product: f64, beta: Self, old: f64) -> Vec<f64> {
                 let old = if beta == 0.0 { 0.0 } else { beta.value() * old };
-                [product, alpha.value() * product, old]
+                let mut sums: Vec<f64> = [alpha.value() * product, old]
                     .iter()
-                    .any(|term| (*term as $float).is_infinite())
+                    .map(|&term| f64::from(term as $float))
+                    .filter(|term| term.is_infinite())
+                    .collect();
+                if let [one, other] = sums[..]
+                    && one != other
+                {
+                    sums.push(f64::NAN);
+                }
+                sums
             }
         }
     )*};
@@ -105,7 +113,7 @@ impl Factor for i32 {
         match f64::from(factor) == value {
             true => Ok(factor),
             false => Err(format!(
-                "the factor {value} was asked for, but factors of i8 are whole numbers from {} to {}",
+                "the factor {value:?} was asked for, but factors of i8 are whole numbers from {} to {}",
                 i32::MIN,
                 i32::MAX
             )),
@@ -123,8 +131,8 @@ impl Factor for i32 {
         f64::from(sum as i32)
     }
 
-    fn overflows(_: Self, _: f64, _: Self, _: f64) -> bool {
-        false
+    fn overflows(_: Self, _: f64, _: Self, _: f64) -> Vec<f64> {
+        Vec::new()
     }
 }
 
@@ -157,10 +165,15 @@ mod tests {
 
     #[test]
     fn terms_overflow_in_the_type_of_the_factors() {
-        assert!(f32::overflows(1e38, 10.0, 0.0, f64::NAN));
-        assert!(f32::overflows(1.0, 10.0, -1e38, 10.0));
-        assert!(!f32::overflows(1e38, 1.0, 0.0, f64::NAN));
-        assert!(!f64::overflows(1e38, 10.0, 0.0, 0.0));
+        let infinity = f64::INFINITY;
+        assert_eq!(f32::overflows(1e38, 10.0, 0.0, f64::NAN), [infinity]);
+        assert_eq!(f32::overflows(1.0, 10.0, -1e38, 10.0), [-infinity]);
+        assert_eq!(f32::overflows(1e38, 10.0, 1e38, 10.0), [infinity; 2]);
+        let both = f32::overflows(-1e38, 10.0, 1e38, 10.0);
+        assert_eq!(both[..2], [-infinity, infinity]);
+        assert!(both[2].is_nan());
+        assert!(f32::overflows(1e38, 1.0, 0.0, f64::NAN).is_empty());
+        assert!(f64::overflows(1e38, 10.0, 0.0, 0.0).is_empty());
     }
 
     #[test]

@@ -88,6 +88,8 @@ impl Epilogue {
             // `max` would drop a NaN, which the kernels pass on.
             Some(Activation::Relu) if x.is_nan() => x,
             Some(Activation::Relu) => x.max(0.0),
+            // The limit, where the formulas would multiply infinity by 0.
+            Some(_) if x == f64::NEG_INFINITY => 0.0,
             Some(Activation::Gelu) => {
                 let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
                 0.5 * x * (1.0 + inner.tanh())
@@ -128,6 +130,20 @@ impl Epilogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn infinities_become_their_limits() {
+        for (name, activation) in ACTIVATIONS {
+            let epilogue = Epilogue {
+                bias: false,
+                activation: Some(activation),
+            };
+            let infinity = f64::INFINITY;
+            assert_eq!(epilogue.apply(-infinity, 0.0), 0.0, "{name}");
+            assert_eq!(epilogue.apply(infinity, 0.0), infinity, "{name}");
+            assert!(epilogue.apply(f64::NAN, 0.0).is_nan(), "{name}");
+        }
+    }
 
     #[test]
     fn names_are_read_as_they_are_written() {
